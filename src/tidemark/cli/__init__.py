@@ -1,0 +1,83 @@
+"""The `tidemark` command. Each module of this package holds the commands of one concern."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tidemark import __version__
+from tidemark.errors import TidemarkError
+from tidemark.settings import Settings, load
+
+# Modules are imported only when their command is called: `tidemark --help` must not wait for Spark.
+COMMANDS = {
+    "demo": "tidemark.cli.local",
+    "broker": "tidemark.cli.local",
+    "dashboard": "tidemark.cli.local",
+    "run": "tidemark.cli.pipeline",
+    "status": "tidemark.cli.pipeline",
+    "import": "tidemark.cli.importing",
+    "generate": "tidemark.cli.generate",
+    "quality": "tidemark.cli.tables",
+    "rebuild": "tidemark.cli.tables",
+    "savepoint": "tidemark.cli.tables",
+    "maintain": "tidemark.cli.tables",
+    "forget": "tidemark.cli.tables",
+}
+
+
+class LazyGroup(click.Group):
+    """A command group that loads a command's module when the command is looked up."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[name])
+        command: click.Command = getattr(module, f"{name}_command")
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--home", type=click.Path(path_type=Path), help="Where all state lives (default ./.tidemark).")
+@click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker.")
+@click.version_option(__version__)
+@click.pass_context
+def tidemark(ctx: click.Context, **overrides: Any) -> None:
+    """Web-server logs in; live, exact, replayable analytics out."""
+    ctx.obj = overrides
+
+
+def settings_of(ctx: click.Context, **more: Any) -> Settings:
+    """The settings of this call: those of the group, overridden by the command's own options."""
+    return load({**ctx.obj, **{k: v for k, v in more.items() if v is not None}})
+
+
+def home_options(command: Any) -> Any:
+    """Adds `--home` and `--bootstrap-servers` to a command, so that they may follow its name."""
+    for option in (
+        click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker."),
+        click.option("--home", type=click.Path(path_type=Path), help="Where all state lives."),
+    ):
+        command = option(command)
+    return command
+
+
+def main() -> None:
+    """Entry point: one line per expected error, never a traceback."""
+    try:
+        tidemark.main(standalone_mode=False)
+    except TidemarkError as error:
+        click.echo(f"tidemark: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)

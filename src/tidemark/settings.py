@@ -1,0 +1,169 @@
+"""All settings, where they come from, and what they mean.
+
+A setting is looked up in this order: command line, environment (`TIDEMARK_<NAME>`),
+`<home>/tidemark.toml`, default. `docs/operations.md` lists them from the `help` kept here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from tidemark.errors import SettingError
+
+DEFAULT_HOME = Path(".tidemark")
+ENVIRONMENT_PREFIX = "TIDEMARK_"
+
+
+def _setting(default: Any, help: str, *, secret: bool = False, least: float | None = None) -> Any:
+    return field(default=default, metadata={"help": help, "secret": secret, "least": least})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Resolved settings of one home. Build with `load`, never by hand outside tests."""
+
+    home: Path = _setting(DEFAULT_HOME, "Directory that holds all state of this installation.")
+
+    # Kafka
+    bootstrap_servers: str = _setting(
+        "", "Kafka to use, host:port[,host:port]. Empty: the embedded broker on `broker_port`."
+    )
+    topic: str = _setting("access-log", "Topic that raw log lines are written to and read from.")
+    topic_partitions: int = _setting(2, "Partitions of the topic when Tidemark creates it.", least=1)
+    topic_replication: int = _setting(1, "Replication factor of the topic on creation.", least=1)
+    kafka_security_protocol: str = _setting(
+        "PLAINTEXT", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."
+    )
+    kafka_sasl_mechanism: str = _setting("", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.")
+    kafka_username: str = _setting("", "SASL user name.")
+    kafka_password: str = _setting("", "SASL password.", secret=True)
+    kafka_ca_file: str = _setting("", "PEM file of the authority that signed the broker's certificate.")
+    allow_data_loss: bool = _setting(
+        False, "Go on when Kafka has already deleted lines that were not read yet."
+    )
+
+    # Local platform
+    broker_port: int = _setting(19092, "Port of the embedded broker on 127.0.0.1; 0 picks a free one.", least=0)
+    dashboard_port: int = _setting(8501, "Port of the dashboard; 0 picks a free one.", least=0)
+    dashboard_address: str = _setting("127.0.0.1", "Address the dashboard listens on.")
+    jvm_cache: str = _setting("", "Where JVM dependencies are kept. Empty: the user's cache directory.")
+
+    # Spark
+    master: str = _setting("", "Spark master. Empty: local, one thread per core.")
+    driver_memory: str = _setting("2g", "Heap of the Spark driver.")
+    shuffle_partitions: int = _setting(0, "Shuffle partitions; 0: one per core, at most 4.", least=0)
+    batch_lines: int = _setting(
+        0, "Most lines in one micro-batch; 0 sizes it to the heap and the cores.", least=0
+    )
+    derive_interval_seconds: float = _setting(
+        1.0, "How often sessions, traffic and pages follow silver.requests.", least=0
+    )
+
+    # Meaning
+    session_gap_seconds: int = _setting(1800, "A session ends after this long without a pageview.", least=1)
+    late_seconds: int = _setting(300, "A line this far behind its site's newest counts as late.", least=1)
+    duplicate_days: int = _setting(7, "How long an `id` header is remembered.", least=1)
+    geo_database: str = _setting("", "MMDB file for countries. Empty: the built-in data.")
+    visitor_key: str = _setting(
+        "", "Key of the visitor hash. Empty: one is made and kept in the home.", secret=True
+    )
+
+    # Quality and upkeep
+    quality_interval_seconds: float = _setting(60.0, "How often the expectations run; 0: never.", least=0)
+    maintain_interval_seconds: float = _setting(
+        3600.0, "How often tables are compacted and cleaned; 0: never.", least=0
+    )
+
+    @property
+    def tables(self) -> Path:
+        return self.home / "tables"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.home / "checkpoints"
+
+    @property
+    def run_directory(self) -> Path:
+        """Process ids, ports in use, live progress: meaningless once all processes have stopped."""
+        return self.home / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    @property
+    def uses_embedded_broker(self) -> bool:
+        return not self.bootstrap_servers
+
+    def public(self) -> dict[str, Any]:
+        """Every setting by name with secrets masked, for logs and the Pipeline page."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        secret = {f.name for f in dataclasses.fields(self) if f.metadata["secret"]}
+        return {k: "***" if k in secret and v else v for k, v in values.items()}
+
+
+def load(
+    overrides: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+) -> Settings:
+    """Resolve the settings; `overrides` are command-line values, `None` meaning not given.
+
+    Raises SettingError on an unknown name or an unusable value, naming where it came from.
+    """
+    environment = os.environ if environment is None else environment
+    given = {k: v for k, v in (overrides or {}).items() if v is not None}
+    home = Path(given.get("home") or environment.get("TIDEMARK_HOME") or DEFAULT_HOME)
+    home = home.expanduser().absolute()
+
+    values: dict[str, Any] = {}
+    for name, raw in _from_file(home / "tidemark.toml").items():
+        values[name] = _parse(name, raw, f"{home / 'tidemark.toml'}")
+    for name in _FIELDS:
+        variable = ENVIRONMENT_PREFIX + name.upper()
+        if environment.get(variable):
+            values[name] = _parse(name, environment[variable], variable)
+    for name, raw in given.items():
+        values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
+    values["home"] = home
+    return Settings(**values)
+
+
+_FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
+_TYPES = get_type_hints(Settings)
+_BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingError(f"cannot read {path}: {error}", "Correct or remove the file.") from error
+
+
+def _parse(name: str, raw: Any, source: str) -> Any:
+    if name not in _FIELDS:
+        raise SettingError(
+            f"unknown setting {name!r} in {source}", "docs/operations.md lists the settings."
+        )
+    wanted = _TYPES[name]
+    try:
+        if wanted is bool:
+            value: Any = raw if isinstance(raw, bool) else _BOOLEANS[str(raw).strip().lower()]
+        elif wanted in (int, float) and isinstance(raw, bool):
+            raise ValueError(raw)
+        else:
+            value = wanted(raw)
+    except (KeyError, TypeError, ValueError) as error:
+        kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")
+        raise SettingError(f"{source}: {name} must be {kind}, not {raw!r}", "Correct it.") from error
+    least = _FIELDS[name].metadata["least"]
+    if least is not None and value < least:
+        raise SettingError(f"{source}: {name} must be at least {least:g}, not {raw!r}", "Correct it.")
+    return value
