@@ -40,7 +40,7 @@ class Settings:
     kafka_security_protocol: str = _setting(
         "PLAINTEXT", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."
     )
-    kafka_sasl_mechanism: str = _setting("", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.")
+    kafka_sasl_mechanism: str = _setting("", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
     kafka_username: str = _setting("", "SASL user name.")
     kafka_password: str = _setting("", "SASL password.", secret=True)
     kafka_ca_file: str = _setting("", "PEM file of the authority that signed the broker's certificate.")

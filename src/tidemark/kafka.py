@@ -1,0 +1,289 @@
+"""Kafka as Tidemark uses it: client settings, topics, offsets, and errors the user can act on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka import KafkaError as Fault
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from tidemark.errors import KafkaError, SettingError
+from tidemark.settings import Settings
+
+MAX_RECORD_BYTES = 16 * 1024 * 1024
+TOPIC_CONFIG: Mapping[str, str] = {"retention.ms": "-1", "max.message.bytes": str(MAX_RECORD_BYTES)}
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+_REFUSED = (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED, Fault._SSL)
+_REQUEST_SECONDS = 15.0
+
+# librdkafka writes its log to stderr unless it is given a logger; this one shows only what is asked for.
+_log = logging.getLogger("tidemark.kafka")
+_log.addHandler(logging.NullHandler())
+_log.propagate = False
+
+
+def client_config(settings: Settings) -> dict[str, Any]:
+    """Settings common to every confluent-kafka client: address, security, log.
+
+    The result holds the password, so it must not be logged. Raises SettingError on a security
+    setting that cannot work.
+    """
+    protocol, mechanism = _security(settings)
+    config: dict[str, Any] = {
+        "bootstrap.servers": servers(settings),
+        "security.protocol": protocol,
+        "client.id": "tidemark",
+        "logger": _log,
+        "reconnect.backoff.max.ms": 1000,
+    }
+    if mechanism:
+        config["sasl.mechanism"] = mechanism
+        config["sasl.username"] = settings.kafka_username
+        config["sasl.password"] = settings.kafka_password
+    if settings.kafka_ca_file and protocol.endswith("SSL"):
+        config["ssl.ca.location"] = _ca_file(settings)
+    return config
+
+
+def spark_options(settings: Settings) -> dict[str, str]:
+    """The same for Spark's `kafka` source and sink: options whose names start with `kafka.`.
+
+    Reads see committed records only. Spark redacts `kafka.sasl.jaas.config` in its plans; do not
+    log the result otherwise. Raises SettingError like `client_config`.
+    """
+    protocol, mechanism = _security(settings)
+    options = {
+        "kafka.bootstrap.servers": servers(settings),
+        "kafka.security.protocol": protocol,
+        "kafka.isolation.level": "read_committed",
+        "kafka.max.partition.fetch.bytes": str(MAX_RECORD_BYTES),
+        "kafka.max.request.size": str(MAX_RECORD_BYTES),
+    }
+    if mechanism:
+        user, password = _jaas(settings.kafka_username), _jaas(settings.kafka_password)
+        options["kafka.sasl.mechanism"] = mechanism
+        options["kafka.sasl.jaas.config"] = (
+            f"{_LOGIN_MODULES[mechanism]} required username={user} password={password};"
+        )
+    if settings.kafka_ca_file and protocol.endswith("SSL"):
+        options["kafka.ssl.truststore.type"] = "PEM"
+        # The certificates themselves, not the path: executors on other machines have no such file.
+        options["kafka.ssl.truststore.certificates"] = Path(_ca_file(settings)).read_text("ascii")
+    return options
+
+
+def servers(settings: Settings) -> str:
+    """Address of the Kafka in use: the one set, otherwise that of the home's embedded broker."""
+    if settings.bootstrap_servers:
+        return settings.bootstrap_servers
+    from tidemark.local.broker import bootstrap_servers
+
+    return bootstrap_servers(settings)
+
+
+def require_reachable(settings: Settings, timeout: float = 8.0) -> None:
+    """Return once the cluster answers; otherwise raise KafkaError after at most about `timeout` s.
+
+    Wrong credentials and a wrong or untrusted TLS set-up are told apart and raised at once.
+    """
+    faults: list[Fault] = []
+    config = {**client_config(settings), "error_cb": faults.append}
+    admin = AdminClient(config)
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            admin.list_topics(timeout=max(0.1, min(0.5, deadline - time.monotonic())))
+            return
+        except KafkaException as error:
+            faults.append(error.args[0])
+        admin.poll(0.05)
+        for fault in faults:
+            if fault.code() in _REFUSED:
+                raise kafka_error(settings, fault)
+        if time.monotonic() >= deadline:
+            said = [f for f in faults if f.code() == Fault._TRANSPORT] or faults
+            # The most telling fault is the one that guesses at a mismatch, if any does.
+            raise kafka_error(settings, next((f for f in said if "security.protocol" in f.str()), said[0]))
+
+
+def ensure_topic(
+    settings: Settings,
+    topic: str,
+    *,
+    partitions: int | None = None,
+    config: Mapping[str, str] | None = None,
+) -> None:
+    """Create `topic` when it is missing; one that exists is left as it is.
+
+    A new topic keeps records for ever and takes records of up to 16 MiB; `config` adds to that or
+    overrides it. `partitions` defaults to the setting. Raises KafkaError.
+    """
+    admin = _admin(settings)
+    if _partitions(settings, admin, topic):
+        return
+    wanted = NewTopic(
+        topic,
+        num_partitions=partitions or settings.topic_partitions,
+        replication_factor=settings.topic_replication,
+        config={**TOPIC_CONFIG, **(config or {})},
+    )
+    try:
+        admin.create_topics([wanted], operation_timeout=_REQUEST_SECONDS)[topic].result(_REQUEST_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != Fault.TOPIC_ALREADY_EXISTS:
+            raise _topic_error(settings, topic, error.args[0]) from error
+    deadline = time.monotonic() + _REQUEST_SECONDS
+    while not _partitions(settings, admin, topic):
+        if time.monotonic() > deadline:
+            raise KafkaError(f"topic {topic!r} does not appear after it was created", "Look at the broker's log.")
+        time.sleep(0.05)
+
+
+def beginning_offsets(settings: Settings, topic: str) -> dict[int, int]:
+    """First offset kept per partition; empty when there is no such topic."""
+    return _offsets(settings, topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+
+def end_offsets(settings: Settings, topic: str) -> dict[int, int]:
+    """Offset after the last one that a read-committed reader may see now (the last stable offset),
+    per partition; empty when there is no such topic."""
+    return _offsets(settings, topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+
+def topic_config(settings: Settings, topic: str) -> dict[str, str]:
+    """The topic's configuration as the broker has it."""
+    admin, resource = _admin(settings), ConfigResource(ResourceType.TOPIC, topic)
+    try:
+        entries = admin.describe_configs([resource])[resource].result(_REQUEST_SECONDS)
+    except KafkaException as error:
+        raise _topic_error(settings, topic, error.args[0]) from error
+    return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+
+
+def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
+    """One clear error for a fault that librdkafka reports, naming the servers and the remedy."""
+    address, said = servers(settings), " ".join(fault.str().split())
+    if fault.code() in (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED):
+        user = settings.kafka_username or "(none)"
+        return KafkaError(
+            f"Kafka at {address} refuses the credentials of user {user}",
+            "Check kafka_username, kafka_password and kafka_sasl_mechanism.",
+        )
+    if fault.code() == Fault._SSL or "security.protocol" in said or "SSL" in said:
+        return KafkaError(
+            f"Kafka at {address} does not speak {settings.kafka_security_protocol} as we do: {said}",
+            "Check kafka_security_protocol and kafka_ca_file.",
+        )
+    if fault.code() in (
+        Fault.TOPIC_AUTHORIZATION_FAILED,
+        Fault.CLUSTER_AUTHORIZATION_FAILED,
+        Fault.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ):
+        return KafkaError(
+            f"Kafka at {address} does not allow this to user {settings.kafka_username or '(none)'}: {said}",
+            "Give that user read, write and create rights on the topic and its transactional ids.",
+        )
+    if fault.code() in (Fault._TRANSPORT, Fault._TIMED_OUT, Fault._ALL_BROKERS_DOWN, Fault._RESOLVE):
+        remedy = "Name the right address with --bootstrap-servers."
+        if settings.uses_embedded_broker:
+            remedy = "Start the embedded broker with `tidemark broker start`, or name one by --bootstrap-servers."
+        return KafkaError(f"Kafka at {address} cannot be reached", remedy)
+    return KafkaError(f"Kafka at {address} reports {fault.name()}: {said}", "Look at the broker's log.")
+
+
+def _security(settings: Settings) -> tuple[str, str]:
+    protocol = settings.kafka_security_protocol.strip().upper()
+    mechanism = settings.kafka_sasl_mechanism.strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise SettingError(
+            f"kafka_security_protocol is {settings.kafka_security_protocol!r}",
+            f"Use one of {', '.join(_PROTOCOLS)}.",
+        )
+    if not protocol.startswith("SASL"):
+        return protocol, ""
+    if mechanism not in _LOGIN_MODULES:
+        raise SettingError(
+            f"kafka_sasl_mechanism is {settings.kafka_sasl_mechanism!r} with {protocol}",
+            f"Use one of {', '.join(_LOGIN_MODULES)}.",
+        )
+    if not settings.kafka_username or not settings.kafka_password:
+        raise SettingError(f"{protocol} without a user and password", "Set kafka_username and kafka_password.")
+    return protocol, mechanism
+
+
+def _jaas(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _ca_file(settings: Settings) -> str:
+    try:
+        text = Path(settings.kafka_ca_file).read_text("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"kafka_ca_file cannot be read: {error}", "Name a PEM file.") from error
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise SettingError(f"kafka_ca_file {settings.kafka_ca_file} holds no certificate", "Name a PEM file.")
+    return settings.kafka_ca_file
+
+
+def _admin(settings: Settings) -> AdminClient:
+    return AdminClient(client_config(settings))
+
+
+def _partitions(settings: Settings, admin: AdminClient, topic: str) -> list[int]:
+    """Partition numbers of a topic; empty when it is missing. Never creates it, unlike a metadata request."""
+    request = admin.describe_topics(TopicCollection([topic]), request_timeout=_REQUEST_SECONDS)
+    try:
+        described = request[topic].result(_REQUEST_SECONDS + 1)
+    except KafkaException as error:
+        if error.args[0].code() == Fault.UNKNOWN_TOPIC_OR_PART:
+            return []
+        raise _topic_error(settings, topic, error.args[0]) from error
+    return [partition.id for partition in described.partitions]
+
+
+def _offsets(settings: Settings, topic: str, spec: OffsetSpec) -> dict[int, int]:
+    admin = _admin(settings)
+    wanted = {TopicPartition(topic, p): spec for p in _partitions(settings, admin, topic)}
+    if not wanted:
+        return {}
+    found = admin.list_offsets(
+        wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_SECONDS
+    )
+    try:
+        return {tp.partition: f.result(_REQUEST_SECONDS + 1).offset for tp, f in found.items()}
+    except KafkaException as error:
+        raise _topic_error(settings, topic, error.args[0]) from error
+
+
+def _topic_error(settings: Settings, topic: str, fault: Fault) -> KafkaError:
+    if fault.code() in (Fault.INVALID_REPLICATION_FACTOR, Fault.INVALID_PARTITIONS, Fault.INVALID_CONFIG):
+        return KafkaError(
+            f"Kafka will not create topic {topic!r}: {fault.str()}",
+            "Check topic_partitions and topic_replication.",
+        )
+    if fault.code() == Fault.TOPIC_EXCEPTION:
+        return KafkaError(f"{topic!r} is no valid topic name", "Use letters, digits, '.', '_' and '-'.")
+    return kafka_error(settings, fault)
