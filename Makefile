@@ -1,0 +1,57 @@
+# Everything a contributor runs. Needs Python 3.11+ and Java 17 or 21; `setup` brings the rest into .venv.
+# Options go in variables: make demo ARGS="--seconds 60", make test ARGS="tests/cli -x", make bench QUICK=1
+
+BIN := .venv/bin
+PACKAGES := src bronze silver gold
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench docs examples lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /:/' | while IFS=: read -r target text; do \
+		printf '  make %-10s %s\n' "$$target" "$$text"; done
+
+setup: ## Make .venv from the lock files; quick when there is nothing to do
+	@./scripts/setup.sh
+
+demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARGS="--seconds 60")
+	@$(BIN)/tidemark demo $(ARGS)
+
+test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
+	$(BIN)/pytest $(ARGS)
+
+lint: setup ## Check style, formatting, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Format the code and apply ruff's safe fixes
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: setup ## Run the benchmarks (QUICK=1 for a short run)
+	$(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(ARGS)
+
+examples: setup ## Run every example for a short while and check its results
+	@for example in examples/*/__main__.py; do \
+		[ -e "$$example" ] || { echo "no examples yet"; break; }; \
+		name=$$(basename "$$(dirname "$$example")"); echo "== $$name"; \
+		$(BIN)/python -m "examples.$$name" --seconds 20 --check || exit 1; \
+	done
+
+docs: setup ## Write the generated pages of docs/ anew
+	$(BIN)/python -m tidemark.docs docs
+
+lock: setup ## Resolve the dependencies anew into requirements/*.txt (UPGRADE=1 for newer versions)
+	$(COMPILE) requirements/uv.in -o requirements/uv.txt
+	$(COMPILE) requirements/build.in -o requirements/build.txt
+	$(COMPILE) --extra dashboard pyproject.toml -o requirements/run.txt
+	$(COMPILE) --extra dashboard --group dev -c requirements/run.txt pyproject.toml -o requirements/dev.txt
+
+clean: ## Remove caches and build output; keeps .venv and .tidemark
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse \
+		metastore_db derby.log
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
