@@ -53,6 +53,7 @@ class Settings:
     dashboard_port: int = _setting(8501, "Port of the dashboard; 0 picks a free one.", least=0)
     dashboard_address: str = _setting("127.0.0.1", "Address the dashboard listens on.")
     jvm_cache: str = _setting("", "Where JVM dependencies are kept. Empty: the user's cache directory.")
+    ivy_settings: str = _setting("", "Ivy settings file, for a Maven mirror. Empty: Maven Central.")
 
     # Spark
     master: str = _setting("", "Spark master. Empty: local, one thread per core.")

@@ -1,0 +1,133 @@
+"""Brings the JVM libraries listed in ivy.xml, once, into the user's cache."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from tqdm import tqdm
+
+from tidemark.errors import PlatformError
+from tidemark.local.java import require_java
+from tidemark.settings import Settings
+
+IVY_FILE = Path(__file__).with_name("ivy.xml")
+IVY_SETTINGS = Path(__file__).with_name("ivysettings.xml")
+
+
+def spark_jars(settings: Settings) -> list[Path]:
+    """The jars that PySpark lacks for Delta tables and Kafka; resolves them on first use.
+
+    Raises PlatformError if they cannot be fetched, or the cache cannot be written.
+    """
+    return sorted((_resolved(settings) / "spark").glob("*.jar"))
+
+
+def broker_jars(settings: Settings) -> list[Path]:
+    """The class path of the embedded Kafka broker; resolves it on first use. Raises as `spark_jars`."""
+    return sorted((_resolved(settings) / "broker").glob("*.jar"))
+
+
+def cache_directory(settings: Settings) -> Path:
+    """Where the jars of this version of ivy.xml are, or will be once resolved."""
+    if settings.jvm_cache:
+        root = Path(settings.jvm_cache).expanduser()
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidemark"
+    return root / f"jvm-{hashlib.sha256(IVY_FILE.read_bytes()).hexdigest()[:16]}"
+
+
+def _resolved(settings: Settings) -> Path:
+    ready = cache_directory(settings)
+    if ready.is_dir():
+        return ready
+    try:
+        ready.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(ready.with_suffix(".lock")):
+            # Another process may have resolved them while we waited for the lock.
+            if not ready.is_dir():
+                _build(ready, settings)
+    except OSError as error:
+        raise PlatformError(
+            f"cannot write the cache of JVM libraries {ready.parent}: {error.strerror}",
+            "Set TIDEMARK_JVM_CACHE to a directory that can be written.",
+        ) from error
+    return ready
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(ready: Path, settings: Settings) -> None:
+    """Resolves into a temporary directory and renames it, so that a cache is either complete or absent."""
+    unfinished = f"{ready.name}.part-"
+    # We hold the lock: whatever an interrupted resolve left belongs to nobody.
+    for left in ready.parent.glob(f"{unfinished}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=unfinished, dir=ready.parent))
+    try:
+        _run_ivy(work, settings)
+        (work / "jars").rename(ready)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _run_ivy(work: Path, settings: Settings) -> None:
+    total = len(re.findall(r"<dependency ", IVY_FILE.read_text(encoding="utf-8")))
+    command = [
+        str(require_java()), "-jar", str(_ivy_jar()),
+        "-settings", settings.ivy_settings or str(IVY_SETTINGS),
+        "-ivy", str(IVY_FILE), "-cache", str(work / "ivy"), "-confs", "spark", "broker",
+        "-retrieve", f"{work}/jars/[conf]/[artifact]-[revision].[ext]", "-types", "jar", "bundle",
+    ]  # fmt: skip
+    said: list[str] = []
+    print(f"Fetching {total} JVM libraries (Delta, Kafka), once.", file=sys.stderr, flush=True)
+    with (
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as ivy,
+        tqdm(total=total, unit="jar", disable=not sys.stderr.isatty(), leave=False) as progress,
+    ):
+        assert ivy.stdout is not None
+        for line in ivy.stdout:
+            said.append(line.strip())
+            progress.update("[SUCCESSFUL ]" in line)
+    got = len(list((work / "jars").glob("*/*.jar")))
+    if ivy.returncode != 0 or got != total:
+        raise PlatformError(
+            f"cannot fetch the JVM libraries ({got} of {total} came): {_reason(said)}",
+            "Check the network or the proxy (JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...), or set"
+            " TIDEMARK_IVY_SETTINGS to an Ivy settings file with your Maven mirror; then try again.",
+        )
+
+
+def _ivy_jar() -> Path:
+    spec = find_spec("pyspark")
+    places = spec.submodule_search_locations if spec else None
+    for place in places or ():
+        for jar in Path(place).glob("jars/ivy-*.jar"):
+            return jar
+    raise PlatformError("PySpark's Ivy was not found", "Reinstall tidemark, which brings pyspark.")
+
+
+def _reason(said: list[str]) -> str:
+    """The most telling line of a failed resolve's output."""
+    for sign in (r"Exception: ", r"Server access error|SERVER ERROR", r"not found", r"[Ee]rror|rror:"):
+        for line in said:
+            if re.search(sign, line):
+                return line.strip(": \t")
+    return said[-1] if said else "Ivy said nothing"
