@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench docs examples lock clean
+.PHONY: help setup hooks demo test lint format bench docs examples lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /:/' | while IFS=: read -r target text; do \
@@ -15,6 +15,9 @@ help: ## Show this list
 
 setup: ## Make .venv from the lock files; quick when there is nothing to do
 	@./scripts/setup.sh
+
+hooks: setup ## Have git run the linters before each commit
+	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
 demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARGS="--seconds 60")
 	@$(BIN)/tidemark demo $(ARGS)
