@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -11,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +16,7 @@ from tqdm import tqdm
 
 from tidemark.errors import PlatformError
 from tidemark.local.java import require_java
+from tidemark.local.process import locked
 from tidemark.settings import Settings
 
 IVY_FILE = Path(__file__).with_name("ivy.xml")
@@ -53,7 +51,7 @@ def _resolved(settings: Settings) -> Path:
         return ready
     try:
         ready.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(ready.with_suffix(".lock")):
+        with locked(ready.with_suffix(".lock")):
             # Another process may have resolved them while we waited for the lock.
             if not ready.is_dir():
                 _build(ready, settings)
@@ -63,13 +61,6 @@ def _resolved(settings: Settings) -> Path:
             "Set TIDEMARK_JVM_CACHE to a directory that can be written.",
         ) from error
     return ready
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _build(ready: Path, settings: Settings) -> None:
@@ -95,7 +86,7 @@ def _run_ivy(work: Path, settings: Settings) -> None:
         "-retrieve", f"{work}/jars/[conf]/[artifact]-[revision].[ext]", "-types", "jar", "bundle",
     ]  # fmt: skip
     said: list[str] = []
-    print(f"Fetching {total} JVM libraries (Delta, Kafka), once.", file=sys.stderr, flush=True)
+    tqdm.write(f"Fetching {total} JVM libraries (Delta, Kafka), once.", file=sys.stderr)
     with (
         subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -1,0 +1,179 @@
+"""Processes of a home: who runs, how to start one and how to end it, on Linux and macOS."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tidemark.errors import PlatformError
+from tidemark.settings import Settings
+
+
+def prepare_home(settings: Settings) -> None:
+    """Makes the home's directories. Raises PlatformError if the home cannot be written."""
+    try:
+        for directory in (settings.home, settings.run_directory, settings.logs):
+            directory.mkdir(parents=True, exist_ok=True)
+            if not os.access(directory, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied", str(directory))
+    except OSError as error:
+        raise PlatformError(
+            f"cannot write the home {settings.home}: {error.strerror}",
+            "Give another directory with --home or TIDEMARK_HOME.",
+        ) from error
+
+
+def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
+    """Writes a run record atomically: `facts`, and, with a `pid`, the process they are about."""
+    record = dict(facts)
+    if pid is not None:
+        record |= {
+            "pid": pid,
+            "pid_mark": process_mark(pid),
+            "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    unfinished.replace(path)
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The run record at `path`, whether or not its process lives; empty if there is none that is readable."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def live_record(path: Path) -> dict[str, Any] | None:
+    """The run record at `path` if the process that it is about still runs, else None.
+
+    A record with a `pid_mark` is not mistaken for another process that was given the same pid later.
+    """
+    record = read_record(path)
+    pid = record.get("pid")
+    if not isinstance(pid, int):
+        return None
+    mark = process_mark(pid)
+    return record if mark and mark == record.get("pid_mark", mark) else None
+
+
+def process_mark(pid: int) -> str | None:
+    """Something that no other process with this pid will have: its start time. None if it does not run."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        # The second field, the command in parentheses, may itself hold spaces and parentheses.
+        fields = stat.rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return None
+    except (ProcessLookupError, PermissionError):
+        return None
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    command = ["ps", "-o", "state=,lstart=", "-p", str(pid)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    state, _, started = done.stdout.strip().partition(" ")
+    return None if not state or state.startswith("Z") else started.strip()
+
+
+def spawn(
+    command: Sequence[str], log: Path, *, guarded: bool = False, environment: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Starts `command` in a process group of its own, its output appended to `log`.
+
+    `guarded` ties it to the calling process through `tidemark.local.guard`: it ends when the caller does,
+    be it by SIGKILL. Otherwise it goes on by itself.
+    """
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            guard_command(command) if guarded else list(command),
+            stdin=subprocess.PIPE if guarded else subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def guard_command(command: Sequence[str]) -> list[str]:
+    """`command`, wrapped so that it ends when the process that holds its standard input ends."""
+    return [sys.executable, "-m", "tidemark.local.guard", *command]
+
+
+def terminate(pid: int, timeout: float) -> bool:
+    """Ends a process with SIGTERM, then, after `timeout` seconds, it and its whole group with SIGKILL.
+
+    `pid` must lead its process group, as those made by `spawn` do. True if SIGTERM was enough.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    ended = wait_until(lambda: process_mark(pid) is None, timeout)
+    kill_group(pid)
+    return ended
+
+
+def kill_group(pid: int) -> None:
+    """Ends at once all that is left of the process group led by `pid`."""
+    # macOS answers PermissionError for a group of which only zombies are left.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def wait_until(condition: Callable[[], bool], timeout: float, interval: float = 0.05) -> bool:
+    """Waits until `condition` holds, at most `timeout` seconds. True if it does."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(interval)
+    return True
+
+
+def port_is_free(port: int, address: str = "127.0.0.1") -> bool:
+    """Whether a server could listen on `port` of `address` now."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        # As servers do it, so that connections of an earlier server in TIME_WAIT don't count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A port of `address` that nothing listens on."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.bind((address, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Holds the lock file `path`; the kernel lets go of it when the process ends, however it ends.
+
+    Yields whether the lock is held: always, unless `wait` is false and another process holds it.
+    """
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
