@@ -2,7 +2,7 @@
 # The pipeline, and all that its commands need: docker run tidemark run --bootstrap-servers kafka:9092
 # State lives in /var/lib/tidemark: mount a volume there.
 
-FROM python:3.12-slim AS java
+FROM python:3.12-slim-trixie AS java
 RUN apt-get update \
  && apt-get install -y --no-install-recommends openjdk-21-jre-headless procps \
  && rm -rf /var/lib/apt/lists/*
@@ -20,10 +20,11 @@ COPY bronze/ bronze/
 COPY silver/ silver/
 COPY gold/ gold/
 COPY app/ app/
-RUN /opt/uv/bin/uv build --wheel --no-cache --out-dir dist \
+RUN /opt/uv/bin/uv build --wheel --no-cache --require-hashes --build-constraints requirements/build.txt --out-dir dist \
  && /opt/uv/bin/uv pip install --no-cache --python /opt/tidemark/bin/python --no-deps dist/*.whl
 # The JVM dependencies become part of the image: a container must start without the network.
-RUN TIDEMARK_JVM_CACHE=/opt/tidemark/jvm /opt/tidemark/bin/python -m tidemark.local.jars
+RUN TIDEMARK_JVM_CACHE=/opt/tidemark/jvm /opt/tidemark/bin/python -c \
+      "from tidemark.local import jars; from tidemark.settings import load; jars.spark_jars(load()); jars.broker_jars(load())"
 
 FROM java
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/tidemark tidemark

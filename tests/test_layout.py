@@ -1,0 +1,73 @@
+"""The direction of imports where import-linter cannot see it: folders that are no installed packages."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LAYERS = {"bronze", "silver", "gold"}
+REST = ("src", "app", "examples", "benchmarks", "tests")
+
+
+def imported(source: str) -> set[str]:
+    """Dotted names of all modules that the source imports absolutely, at any depth; `from a import b` gives a.b too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def python_files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def roots(path: Path) -> set[str]:
+    return {module.partition(".")[0] for module in imported(path.read_text(encoding="utf-8"))}
+
+
+def test_imported_finds_every_form() -> None:
+    source = """
+import a.b
+from c import d
+from . import sibling
+def later():
+    import e as f
+    if True:
+        from g.h import *
+"""
+    assert imported(source) == {"a.b", "c", "c.d", "e", "g.h", "g.h.*"}
+
+
+@pytest.mark.parametrize("path", python_files("app"), ids=name)
+def test_the_dashboard_imports_nothing_of_the_pipeline(path: Path) -> None:
+    assert not roots(path) & (LAYERS | {"tidemark", "pyspark", "delta"})
+
+
+@pytest.mark.parametrize("path", python_files("examples"), ids=name)
+def test_examples_import_no_layer_and_no_dashboard(path: Path) -> None:
+    modules = imported(path.read_text(encoding="utf-8"))
+    assert not roots(path) & (LAYERS | {"app"})
+    assert not {"tidemark.pipeline", "tidemark.cli"} & modules
+
+
+@pytest.mark.parametrize("path", python_files("src", *sorted(LAYERS)), ids=name)
+def test_the_wheel_imports_nothing_from_outside_it(path: Path) -> None:
+    assert not roots(path) & {"app", "examples", "benchmarks", "tests"}
+
+
+@pytest.mark.parametrize("path", python_files(*sorted(LAYERS), *REST), ids=name)
+def test_no_file_bends_the_import_path(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        bent = isinstance(node, ast.Attribute) and node.attr == "path" and ast.unparse(node.value) == "sys"
+        assert not bent, f"{path}:{node.lineno} touches sys.path"
