@@ -13,7 +13,7 @@ REST = ("src", "app", "examples", "benchmarks", "tests")
 
 
 def imported(source: str) -> set[str]:
-    """Dotted names of all modules that the source imports absolutely, at any depth; `from a import b` gives a.b too."""
+    """Dotted names of all that the source imports absolutely, at any depth; `from a import b` gives a.b too."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
