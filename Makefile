@@ -26,10 +26,9 @@ test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
 	$(BIN)/pytest $(ARGS)
 
 lint: setup ## Check style, formatting, types and the direction of imports
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	@status=0; for check in "ruff check ." "ruff format --check ." mypy "lint-imports --no-logo"; do \
+		echo "$$check"; $(BIN)/$$check || status=1; \
+	done; exit $$status
 
 format: setup ## Format the code and apply ruff's safe fixes
 	$(BIN)/ruff check --fix-only .
