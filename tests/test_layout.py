@@ -13,7 +13,7 @@ REST = ("src", "app", "examples", "benchmarks", "tests")
 
 
 def imported(source: str) -> set[str]:
-    """All that the source imports absolutely, at any depth, as dotted names; `from a import b` is also a.b."""
+    """Dotted names of what the source imports, at any depth; `from a import b` is also a.b."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
