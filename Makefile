@@ -23,7 +23,7 @@ demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARG
 	@$(BIN)/tidemark demo $(ARGS)
 
 test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -m "not soak" $(ARGS)
 
 lint: setup ## Check style, formatting, types and the direction of imports
 	@status=0; for check in "ruff check ." "ruff format --check ." mypy "lint-imports --no-logo"; do \
