@@ -1,0 +1,175 @@
+"""`tidemark generate`: realistic traffic into Kafka or a file."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from tidemark.cli import home_options, settings_of
+from tidemark.errors import SettingError
+
+_REPORT_SECONDS = 10.0
+_LEAST_SPEED = 1e-3
+
+
+@click.command("generate")
+@home_options
+@click.option("--rate", type=float, default=200.0, show_default=True, help="Lines per second of event time.")
+@click.option("--seconds", type=int, help="Event time to cover; default: no end.")
+@click.option(
+    "--start-time", metavar="ISO", help="Time of the first line, UTC unless it has an offset; default: now."
+)
+@click.option(
+    "--speed", type=float, default=1.0, show_default=True, help="Event seconds that pass in one second."
+)
+@click.option("--seed", type=int, help="The same seed and settings make the same lines; default: random.")
+@click.option("--site", default="default", show_default=True, help="Site that the lines belong to.")
+@click.option(
+    "--visitors", type=int, default=100_000, show_default=True, help="Distinct people to draw from."
+)
+@click.option(
+    "--late", type=float, default=0.0, show_default=True, help="Fraction of lines that arrive late."
+)
+@click.option("--late-by", type=int, default=1800, show_default=True, help="How late at most, in seconds.")
+@click.option("--malformed", type=float, default=0.0, show_default=True, help="Fraction of malformed lines.")
+@click.option(
+    "--format",
+    "log_format",
+    type=click.Choice(["combined", "common", "vhost_combined"]),
+    default="combined",
+    show_default=True,
+    help="Format of the lines.",
+)
+@click.option("--rhythm", is_flag=True, help="Let the rate follow the day; --rate is then its mean.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write a file (.gz, or - for stdout), not Kafka."
+)
+@click.option(
+    "--truth", type=click.Path(path_type=Path), help="Write the exact expected counts as JSON (.gz)."
+)
+@click.pass_context
+def generate_command(
+    ctx: click.Context,
+    /,
+    home: Path | None,
+    bootstrap_servers: str | None,
+    start_time: str | None,
+    seed: int | None,
+    speed: float,
+    log_format: str,
+    output: Path | None,
+    truth: Path | None,
+    **options: Any,
+) -> None:
+    """Make realistic web traffic: people and bots of many countries who walk through a site.
+
+    Lines go to Kafka as they fall due, or with --output to a file at full speed.
+    """
+    from tidemark.traffic.schedule import paced
+    from tidemark.traffic.sinks import send, write_file
+    from tidemark.traffic.stream import Block, Traffic, blocks
+    from tidemark.traffic.truth import Truth
+
+    settings = settings_of(ctx, home=home, bootstrap_servers=bootstrap_servers)
+    if not speed >= _LEAST_SPEED:
+        raise SettingError(f"speed is {speed:g}", f"Use {_LEAST_SPEED:g} or more.")
+    traffic = Traffic(
+        start=_start(start_time),
+        seed=secrets.randbits(32) if seed is None else seed,
+        format=log_format,
+        **options,
+    )
+    expected = Truth()
+
+    def counted(made: Iterator[Block]) -> Iterator[Block]:
+        for block in made:
+            yield block
+            expected.extend(traffic.site, block.outcomes)
+
+    made = blocks(traffic, truth=truth is not None)
+    if truth is not None:
+        made = counted(made)
+    total = None if traffic.seconds is None else round(traffic.rate * traffic.seconds)
+    with _stopping() as stop, _reporting(total) as report:
+        if output is not None:
+            write_file(made, output, stop, report)
+        else:
+            send(paced(made, traffic.start, speed, stop), settings, traffic.site, stop, report)
+    if truth is not None:
+        expected.write(truth)
+
+
+def _start(text: str | None) -> int:
+    if text is None:
+        return int(time.time())
+    try:
+        start = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise SettingError(
+            f"--start-time {text!r} is no ISO 8601 time", "Write it like 2026-05-17T08:30:00."
+        ) from error
+    return int((start if start.tzinfo else start.replace(tzinfo=UTC)).timestamp())
+
+
+@contextmanager
+def _stopping() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set; a second signal ends the process as usual."""
+    stop = Event()
+
+    def ask(number: int, _frame: Any) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Report:
+    """Progress on stderr: a bar on a terminal, otherwise a plain line now and then and at the end."""
+
+    def __init__(self, total: int | None) -> None:
+        self._bar = tqdm(total=total, unit=" lines", unit_scale=True) if sys.stderr.isatty() else None
+        self._lines = self._told_lines = 0
+        self._told = self._began = time.monotonic()
+
+    def __call__(self, lines: int, behind: float = 0.0) -> None:
+        self._lines += lines
+        if self._bar is not None:
+            self._bar.update(lines)
+            return
+        now = time.monotonic()
+        if now - self._told >= _REPORT_SECONDS:
+            rate = (self._lines - self._told_lines) / (now - self._told)
+            click.echo(f"{self._lines:,} lines, {rate:,.0f}/s, {behind:.1f} s behind schedule", err=True)
+            self._told, self._told_lines = now, self._lines
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            return
+        rate = self._lines / max(1e-9, time.monotonic() - self._began)
+        click.echo(f"{self._lines:,} lines in all, {rate:,.0f}/s", err=True)
+
+
+@contextmanager
+def _reporting(total: int | None) -> Iterator[_Report]:
+    report = _Report(total)
+    try:
+        yield report
+    finally:
+        report.close()

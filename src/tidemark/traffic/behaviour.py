@@ -1,0 +1,178 @@
+"""What visitors do: each kind of visit is a generator of page loads, and a crowd runs many at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from math import log
+from random import Random
+
+from tidemark.traffic import referrers, site
+from tidemark.traffic.site import Page, Request, Site
+from tidemark.traffic.visitors import Population, Visitor, weighted_table
+
+Hit = tuple[Visitor, Request, bytes]
+"""Who asks, for what, and the referrer sent along."""
+
+Visit = Iterator[tuple[list[Hit], int]]
+"""Page loads, each with the seconds until the next."""
+
+_KINDS = [("person", 78.0), ("crawler", 7.0), ("feed", 4.0), ("monitor", 4.0), ("scanner", 7.0)]
+_TABLE = 1024
+_BOUNCE = 0.38
+_LEAVE = 0.24
+_MEAN_LOOK = 42.0  # seconds on a page
+_PAUSE = 0.03  # share of pages after which somebody goes away for up to 50 minutes
+_LONGEST_PAUSE = 3000
+
+_BROKEN = [
+    site.request(path, status=404, size=size)
+    for path, size in (
+        ("/old-page", 1245),
+        ("/articles/", 1245),
+        ("/products/kettle-0", 1245),
+        ("/wp-content/", 548),
+    )
+]
+_BROKEN.append(site.request("/img/missing.png", status=404, size=548, asset=True))
+_NOT_MODIFIED = 0.25
+_PROBES = [
+    *(
+        site.request(p, status=404, size=548)
+        for p in ("/wp-login.php", "/.env", "/.git/config", "/admin/config.php")
+    ),
+    site.request("/index.php", query="s=/index/think&vars[0]=md5", status=404, size=548),
+    site.request("/xmlrpc.php", method="POST", status=405, size=552),
+    site.request("/", method="HEAD", size=None, protocol="HTTP/1.0"),
+    site.request("/", size=4521, protocol="HTTP/1.0"),
+    site.request("/cgi-bin/luci/;stok=/locale", query="form=country", status=404, size=548),
+    site.not_http(r"\x16\x03\x01\x00\xee\x01\x00\x00\xea\x03\x03\xd0g"),
+    site.not_http(r"\x03\x00\x00/*\xe0\x00\x00\x00\x00\x00Cookie: mstshash=Administr"),
+    site.not_http("SSH-2.0-Go"),
+    site.not_http("-", status=408, size=None),
+    site.not_http(r"\n", status=400, size=0),
+    site.not_http("MGLNDD_203.0.113.9_443"),
+]
+
+
+class Crowd:
+    """Everybody on the site. `step` yields exactly as many requests as are asked for.
+
+    New visits begin only when those that are going on leave room, so the rate is the caller's and
+    the visits fill it. All that happens follows from the random generator given.
+    """
+
+    def __init__(self, plan: Site, population: Population, random: Random) -> None:
+        self._site = plan
+        self._people = population
+        self._rng = random
+        self._random = random.random
+        self._arrivals = referrers.arrivals()
+        self._kinds = weighted_table(_KINDS, _TABLE)
+        self._agenda: defaultdict[int, list[Visit]] = defaultdict(list)
+        self._waiting: list[Hit] = []
+
+    def step(self, now: int, count: int) -> list[Hit]:
+        """The next `count` requests, all of epoch second `now`, which must never go back."""
+        hits = self._waiting
+        agenda = self._agenda
+        for visit in agenda.pop(now, ()):
+            load = next(visit, None)
+            if load is not None:
+                hits += load[0]
+                agenda[now + load[1]].append(visit)
+        while len(hits) < count:
+            visit = self._begin(now)
+            load = next(visit)
+            hits += load[0]
+            agenda[now + load[1]].append(visit)
+        self._waiting = hits[count:]
+        return hits[:count]
+
+    def _begin(self, now: int) -> Visit:
+        kind = self._kinds[int(self._random() * _TABLE)]
+        if kind == "person":
+            return self._person(self._people.person(now))
+        visitor = self._people.bot(kind)
+        if kind == "crawler":
+            return self._crawler(visitor)
+        if kind == "scanner":
+            return self._scanner(visitor)
+        return self._poller(visitor, "/feed.xml" if kind == "feed" else "/health")
+
+    def _person(self, visitor: Visitor) -> Visit:
+        random, plan = self._random, self._site
+        referrer, query = self._arrivals[int(random() * referrers.TABLE)]
+        page = plan.landing[int(random() * site.TABLE)]
+        answer = page.variants[int(random() * 8)]
+        if query:
+            answer = site.request(page.path, query=query, size=page.size)
+        hits: list[Hit] = [(visitor, answer, referrer)]
+        if random() >= _NOT_MODIFIED:  # otherwise the browser has them from an earlier visit
+            hits += [(visitor, asset, page.url) for asset in plan.common]
+        leave = _BOUNCE
+        while True:
+            for asset in page.assets:
+                hits.append((visitor, asset, page.url))
+            yield hits, self._look()
+            if random() < leave:
+                return
+            leave, referrer = _LEAVE, page.url
+            chance = random()
+            if chance < 0.88:
+                page = page.links[int(random() * len(page.links))]
+                hits = [(visitor, page.variants[int(random() * 8)], referrer)]
+            else:
+                page, hits = self._detour(visitor, page, chance)
+
+    def _detour(self, visitor: Visitor, page: Page, chance: float) -> tuple[Page, list[Hit]]:
+        """What people do besides following a link: search, log in, sign up, run into errors."""
+        rng, plan, referrer = self._rng, self._site, page.url
+        if chance < 0.93:
+            found = site.request(
+                "/search", query=f"q={rng.choice(plan.searches)}", size=rng.randint(4000, 9000)
+            )
+            return plan.results, [(visitor, found, referrer)]
+        if chance < 0.955:
+            form = plan.login.variants[0]
+            hits: list[Hit] = [(visitor, form, referrer)]
+            if rng.random() < 0.2:
+                hits.append(
+                    (visitor, site.request("/login", method="POST", status=401, size=812), plan.login.url)
+                )
+            hits.append((visitor, site.request("/login", method="POST", status=302, size=0), plan.login.url))
+            return plan.account, [*hits, (visitor, plan.account.variants[0], plan.login.url)]
+        if chance < 0.965:
+            sent = site.request("/signup", method="POST", status=303, size=0)
+            start = plan.signup.variants[0]
+            return plan.account, [(visitor, start, referrer), (visitor, sent, plan.signup.url)]
+        if chance < 0.98:
+            old, new = rng.choice(plan.moved)
+            return new, [(visitor, old, referrer), (visitor, new.variants[0], referrer)]
+        if chance < 0.994:
+            return page, [(visitor, rng.choice(_BROKEN), referrer)]
+        failed = site.request(page.path, status=rng.choice((500, 500, 502, 503)), size=170)
+        return page, [(visitor, failed, referrer), (visitor, page.variants[1], referrer)]
+
+    def _look(self) -> int:
+        random = self._random
+        if random() < _PAUSE:
+            return int(random() * _LONGEST_PAUSE) + 1
+        return int(-log(1.0 - random()) * _MEAN_LOOK) + 1
+
+    def _crawler(self, visitor: Visitor) -> Visit:
+        rng, plan = self._rng, self._site
+        yield [(visitor, site.request("/robots.txt", size=310), b"-")], 1
+        for _ in range(rng.randint(3, 25)):
+            page = plan.landing[int(rng.random() * site.TABLE)]
+            yield [(visitor, page.variants[0], b"-")], rng.randint(1, 12)
+
+    def _poller(self, visitor: Visitor, path: str) -> Visit:
+        answer = site.request(path, size=5211 if path == "/feed.xml" else 2)
+        for _ in range(8):
+            yield [(visitor, answer, b"-")], 60
+
+    def _scanner(self, visitor: Visitor) -> Visit:
+        rng = self._rng
+        for _ in range(rng.randint(1, 6)):
+            yield [(visitor, rng.choice(_PROBES), b"-")], rng.randint(1, 3)

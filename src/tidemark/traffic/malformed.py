@@ -1,0 +1,151 @@
+"""Lines that must be rejected: each kind breaks a good line in one way, for one reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from tidemark.traffic.visitors import weighted_table
+
+# No server writes lines over 64 KiB; mostly just above, at times far.
+_TOO_LONG = (70_000, 70_000, 100_000, 200_000, 300_000, 5_000_000)
+_TABLE = 8192
+_NO_TIMES = (
+    b"30/Feb/%d:10:11:12 +0000", b"31/Apr/%d:01:02:03 +0000", b"32/Jan/%d:10:00:00 +0000",
+    b"00/May/%d:10:00:00 +0000", b"12/May/%d:25:00:00 +0000", b"12/May/%d:10:61:00 +0000",
+)  # fmt: skip
+_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`reason` is the rule that rejects such a line: of those that could, the first in the order
+    invalid_utf8, control_characters, empty, too_long, malformed, then the rules on fields."""
+
+    name: str
+    reason: str
+    weight: float
+    spoil: Callable[[bytes, Random], bytes]
+
+
+def _garbage(_line: bytes, random: Random) -> bytes:
+    words = (
+        b"lorem",
+        b"%%%",
+        b"{}",
+        b"ERROR",
+        b"0x7f",
+        b"segfault",
+        b"at",
+        b"null",
+        b"[notice]",
+        b'"',
+        b"<html>",
+    )
+    return b" ".join(random.choices(words, k=random.randint(1, 12)))
+
+
+def _binary(_line: bytes, random: Random) -> bytes:
+    # 0xff is never valid in UTF-8; without line ends, because a file of lines cannot hold them.
+    raw = b"\xff" + random.randbytes(random.randint(8, 200))
+    return raw.translate(None, b"\r\n") + b"\xfe"
+
+
+def _invalid_utf8(line: bytes, random: Random) -> bytes:
+    at = line.rindex(b'"')
+    return (
+        line[:at] + random.choice((b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf8\x88", b"\xe4\xb8")) + line[at:]
+    )
+
+
+def _control(line: bytes, random: Random) -> bytes:
+    at = line.rindex(b'"')
+    return line[:at] + random.choice((b"\x00", b"\x07", b"\x1b[31m", b"\x01")) + line[at:]
+
+
+def _truncated(line: bytes, random: Random) -> bytes:
+    # Cut before the status, so that no log format takes the rest for a whole line.
+    return line[: random.randint(4, line.index(b'"') + 4)].rstrip()
+
+
+def _empty(_line: bytes, _random: Random) -> bytes:
+    return b""
+
+
+def _too_long(line: bytes, random: Random) -> bytes:
+    head, method, rest = line.partition(b'] "')
+    verb, _, tail = rest.partition(b" ")
+    return head + method + verb + b" /" + b"A" * random.choice(_TOO_LONG) + tail
+
+
+def _with_time(line: bytes, time: bytes) -> bytes:
+    start, end = line.index(b" [") + 2, line.index(b'] "')
+    return line[:start] + time + line[end:]
+
+
+def _impossible_time(line: bytes, random: Random) -> bytes:
+    year = random.randint(2015, 2026)
+    return _with_time(line, random.choice(_NO_TIMES) % year)
+
+
+def _future_time(line: bytes, random: Random) -> bytes:
+    # So far ahead that it is the future whenever the line is read.
+    day, year = random.randint(1, 28), random.randint(2150, 2250)
+    return _with_time(line, b"%02d/%s/%d:10:11:12 +0000" % (day, random.choice(_MONTHS), year))
+
+
+def _bad_address(line: bytes, random: Random) -> bytes:
+    address = random.choice(
+        (b"256.1.2.3", b"1.2.3", b"10.0.0.1.5", b"2001:db8::1::2", b"12345::1", b"300.300.300.300")
+    )
+    start = line.rindex(b" ", 0, line.index(b" - ")) + 1 if b":443 " in line[:40] else 0
+    return line[:start] + address + line[line.index(b" - ") :]
+
+
+def _numbers(line: bytes) -> tuple[int, int, int]:
+    """Where the status starts, where it ends, and where the size ends."""
+    request = line.index(b'] "') + 3
+    status = line.index(b'" ', request) + 2
+    end = line.index(b" ", status)
+    size_end = line.find(b" ", end + 1)
+    return status, end, size_end if size_end > 0 else len(line)
+
+
+def _bad_status(line: bytes, random: Random) -> bytes:
+    status, end, _ = _numbers(line)
+    return line[:status] + random.choice((b"000", b"042", b"999", b"666")) + line[end:]
+
+
+def _bad_size(line: bytes, random: Random) -> bytes:
+    _, end, size_end = _numbers(line)
+    return line[: end + 1] + random.choice((b"-512", b"-1", b"-20480")) + line[size_end:]
+
+
+KINDS = (
+    Kind("garbage", "malformed", 10, _garbage),
+    Kind("binary", "invalid_utf8", 5, _binary),
+    Kind("invalid UTF-8", "invalid_utf8", 8, _invalid_utf8),
+    Kind("control characters", "control_characters", 8, _control),
+    Kind("truncated", "malformed", 20, _truncated),
+    Kind("empty", "empty", 8, _empty),
+    Kind("too long", "too_long", 0.2, _too_long),
+    Kind("impossible time", "invalid_time", 12, _impossible_time),
+    Kind("future time", "future_time", 8, _future_time),
+    Kind("bad address", "invalid_address", 10, _bad_address),
+    Kind("bad status", "invalid_status", 6, _bad_status),
+    Kind("negative size", "invalid_size", 10, _bad_size),
+)
+
+
+class Spoiler:
+    """Turns good lines into malformed ones of a random kind."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._kinds = weighted_table(((kind, kind.weight) for kind in KINDS), _TABLE)
+
+    def spoil(self, line: bytes) -> tuple[bytes, str]:
+        """A malformed line and the reason it must be rejected for; `line` is a good one without its end."""
+        kind = self._kinds[int(self._random.random() * _TABLE)]
+        return kind.spoil(line, self._random), kind.reason

@@ -1,0 +1,87 @@
+"""When lines are due: how many in each second, which of them come late, and pacing against the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from math import inf, log
+from random import Random
+from threading import Event
+from typing import TYPE_CHECKING
+
+from tidemark.traffic.countries import volume
+
+if TYPE_CHECKING:
+    from tidemark.traffic.stream import Block
+
+_TICK = 0.005  # seconds; lines due within one are sent together
+
+
+def counts(rate: float, start: int, rhythm: bool) -> Iterator[int]:
+    """Lines in each second from `start` on; they add up to `rate` times the seconds, to within one line.
+
+    With `rhythm` the rate follows the day, world-wide, and `rate` is its mean.
+    """
+    due, made, second = 0.0, 0, start
+    while True:
+        if rhythm:
+            due += rate * volume(second)
+        else:
+            due = rate * (second - start + 1)
+        second += 1
+        # The tiny addition keeps 0.1 * 30 from falling short of 3.
+        count = int(due + 1e-6) - made
+        made += count
+        yield count
+
+
+class Sample:
+    """Picks each of a long row of things with one probability, at a cost only for those picked."""
+
+    def __init__(self, random: Random, fraction: float) -> None:
+        self._random = random
+        self._fraction = fraction
+        self._next = self._gap()
+
+    def of(self, count: int) -> list[int]:
+        """Which of the next `count` things are picked, by their index."""
+        picked = []
+        while self._next < count:
+            picked.append(int(self._next))
+            self._next += 1 + self._gap()
+        self._next -= count
+        return picked
+
+    def _gap(self) -> float:
+        if self._fraction <= 0:
+            return inf
+        if self._fraction >= 1:
+            return 0
+        return int(log(1.0 - self._random.random()) / log(1.0 - self._fraction))
+
+
+def paced(
+    blocks: Iterator[Block], begin: float, speed: float, stop: Event
+) -> Iterator[tuple[list[bytes], float]]:
+    """Slices of the blocks as they fall due, with the seconds that each is behind its schedule.
+
+    The schedule is fixed (an open loop): the event time `begin` is now, and `speed` event seconds pass in a
+    second. What could not be taken in time is handed out at once, late, and nothing is left out.
+    Ends when `stop` is set.
+    """
+    started = time.monotonic()
+    for block in blocks:
+        lines, sent = block.lines, 0
+        each = block.span / max(1, len(lines))
+        while sent < len(lines):
+            ahead = (time.monotonic() - started) * speed - (block.begin - begin)
+            ready = min(len(lines), int(ahead / each) + 1) if ahead >= 0 else 0
+            if ready > sent:
+                yield lines[sent:ready], max(0.0, (ahead - each * sent) / speed)
+                sent = ready
+            if stop.is_set():
+                return
+            if sent < len(lines):
+                stop.wait(max(_TICK, (each * sent - ahead) / speed))
+        if stop.is_set():
+            return

@@ -1,0 +1,175 @@
+"""The site that visitors walk through: its pages, what each loads, and which others it links to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from tidemark.traffic.visitors import weighted_table
+
+HOST = "www.example.com"
+ORIGIN = f"https://{HOST}"
+TABLE = 16384
+_LINKS = 24
+_VARIANTS = 8
+_ZIPF_EXPONENT = 1.0
+_PROTOCOLS = ("HTTP/1.1", "HTTP/1.1", "HTTP/2.0")
+
+
+class Request(NamedTuple):
+    """One request and its answer: `text` as logged from method to size, without the opening quote.
+
+    `path` has no query and is None when the request is not HTTP. `page`: a GET of something other
+    than an asset, answered below 400.
+    """
+
+    text: bytes
+    path: str | None
+    page: bool
+
+
+def request(
+    path: str,
+    *,
+    query: str = "",
+    method: str = "GET",
+    status: int = 200,
+    size: int | None = 0,
+    asset: bool = False,
+    protocol: str = "HTTP/1.1",
+) -> Request:
+    """A request for `path`; `size` None is logged as a dash."""
+    target = f"{path}?{query}" if query else path
+    text = f'{method} {target} {protocol}" {status} {"-" if size is None else size}'
+    return Request(text.encode(), path, method == "GET" and not asset and status < 400)
+
+
+def not_http(text: str, status: int = 400, size: int | None = 226) -> Request:
+    """What a server logs for bytes that are no HTTP request, escaped as servers do."""
+    return Request(f'{text}" {status} {"-" if size is None else size}'.encode(), None, False)
+
+
+@dataclass(slots=True)
+class Page:
+    """`variants` answer one and the same address with different sizes; `links` are drawn from uniformly."""
+
+    path: str
+    url: bytes
+    size: int
+    variants: list[Request]
+    assets: list[Request] = field(default_factory=list)
+    links: list[Page] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Site:
+    """`landing` is a table to draw entry pages from; `common` assets come with the first page of a visit."""
+
+    pages: Sequence[Page]
+    landing: Sequence[Page]
+    common: Sequence[Request]
+    searches: Sequence[str]
+    results: Page
+    login: Page
+    account: Page
+    signup: Page
+    moved: Sequence[tuple[Request, Page]]
+
+
+_TOPICS = (
+    "kettle", "grinder", "espresso", "filter", "roast", "scale", "mug", "beans", "milk", "brew", "water",
+    "press", "barista", "origin", "harvest", "steam", "crema", "dripper", "server", "thermos",
+)  # fmt: skip
+_WORDS = (
+    "guide",
+    "care",
+    "basics",
+    "review",
+    "compact",
+    "classic",
+    "pro",
+    "travel",
+    "steel",
+    "glass",
+    "daily",
+    "slow",
+)
+_DOCS = (
+    "setup",
+    "cleaning",
+    "descaling",
+    "warranty",
+    "returns",
+    "shipping",
+    "payment",
+    "api",
+    "faq",
+    "parts",
+)
+_FIXED = ("/about", "/contact", "/pricing", "/careers", "/press", "/terms", "/privacy", "/cart", "/checkout")
+_COMMON = (
+    ("/static/css/site.4f2a.css", 18233), ("/static/js/app.91bc.js", 74120), ("/static/img/logo.svg", 3110),
+    ("/static/fonts/inter-var.woff2", 98012), ("/favicon.ico", 1150),
+)  # fmt: skip
+
+
+def build_site() -> Site:
+    """The same site every time: home, 200 articles, 240 products, 60 documents, search, login, the rest.
+
+    Entry pages follow a Zipf law over the pages in order of rank, home first.
+    """
+    random = Random("site")
+    home, results, login, account, signup = (
+        _page(random, path) for path in ("/", "/search", "/login", "/account", "/signup")
+    )
+    articles = [_page(random, f"/articles/{slug}", images=2) for slug in _slugs(random, 200)]
+    products = [_page(random, f"/products/{slug}", images=3) for slug in _slugs(random, 240)]
+    documents = [_page(random, f"/docs/{d}/{t}") for d in _DOCS for t in _TOPICS[:6]]
+    sections = [_page(random, path, images=1) for path in ("/articles", "/products", "/docs")]
+    fixed = [_page(random, path) for path in _FIXED]
+
+    body = articles + products + documents + fixed
+    random.shuffle(body)
+    ranked = [home, *sections, *body]
+    popular = [(page, 1 / rank**_ZIPF_EXPONENT) for rank, page in enumerate(ranked, start=1)]
+    landing = weighted_table(popular, TABLE)
+    kinds = {"/articles": articles, "/products": products, "/docs": documents}
+    for page in [*ranked, results, login, account, signup]:
+        kin = kinds.get("/" + page.path.split("/")[1], body)
+        page.links = random.choices(kin, k=_LINKS // 2) + random.choices(landing, k=_LINKS // 2)
+    moved = [
+        (request(page.path.replace("/products/", "/shop/item-"), status=301, size=162), page)
+        for page in products[:40]
+    ]
+    searches = [f"{topic}+{word}" for topic in _TOPICS for word in _WORDS] + [
+        "caf%C3%A9",
+        "%22cold+brew%22",
+        "a%26b",
+    ]
+    common = [request(path, size=size, asset=True) for path, size in _COMMON]
+    pages = [*ranked, results, login, account, signup]
+    return Site(pages, landing, common, searches, results, login, account, signup, moved)
+
+
+def _slugs(random: Random, count: int) -> list[str]:
+    return [f"{random.choice(_TOPICS)}-{random.choice(_WORDS)}-{number}" for number in range(1, count + 1)]
+
+
+def _page(random: Random, path: str, images: int = 0) -> Page:
+    size = int(random.lognormvariate(9.4, 0.5))
+    variants = [
+        request(path, size=size + random.randint(0, 900), protocol=random.choice(_PROTOCOLS))
+        for _ in range(_VARIANTS)
+    ]
+    name = path.strip("/").replace("/", "-") or "home"
+    assets = [
+        request(
+            f"/media/{name}-{i}.{random.choice(('jpg', 'webp', 'PNG'))}",
+            size=random.randint(9000, 90000),
+            asset=True,
+        )
+        for i in range(1, random.randint(1, images + 1) if images else 1)
+    ]
+    return Page(path, f"{ORIGIN}{path}".encode(), size, variants, assets)

@@ -1,0 +1,139 @@
+"""Traffic as settings describe it: blocks of lines in the order they arrive, with the truth beside each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+from typing import NamedTuple
+
+from tidemark.errors import SettingError
+from tidemark.traffic.behaviour import Crowd, Hit
+from tidemark.traffic.lines import FORMATS
+from tidemark.traffic.malformed import Spoiler
+from tidemark.traffic.schedule import Sample, counts
+from tidemark.traffic.site import build_site
+from tidemark.traffic.visitors import Population
+
+_BLOCK_LINES = 10_000
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What to make. The same values give the same bytes, as long as iptocc's data stay the same.
+
+    `start` is the epoch second of the first line, `seconds` how much event time to cover (None: no
+    end), `rate` the lines of one event second. `late` is the share of lines that arrive up to `late_by` seconds after
+    their time, `malformed` the share that no reader can accept. `visitors` bounds the distinct people.
+    Raises SettingError for values that cannot be met.
+    """
+
+    start: int
+    rate: float = 200.0
+    seconds: int | None = None
+    seed: int = 0
+    site: str = "default"
+    format: str = "combined"
+    visitors: int = 100_000
+    late: float = 0.0
+    late_by: int = 1800
+    malformed: float = 0.0
+    rhythm: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("rate", 1e-3), ("visitors", 1), ("late_by", 1)):
+            if getattr(self, name) < least:
+                raise SettingError(f"{name} is {getattr(self, name):g}", f"Use {least:g} or more.")
+        if self.seconds is not None and self.seconds < 1:
+            raise SettingError(f"seconds is {self.seconds}", "Use 1 or more, or leave it out for no end.")
+        for name in ("late", "malformed"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise SettingError(f"{name} is {getattr(self, name):g}", "Use a fraction from 0 to 1.")
+        if self.format not in FORMATS:
+            raise SettingError(f"format is {self.format!r}", f"Use one of {', '.join(FORMATS)}.")
+        if not self.site.strip():
+            raise SettingError("the site has no name", "Leave it out, or name one.")
+
+
+class Outcome(NamedTuple):
+    """What a line must lead to: `hit` accepted at epoch `second`, or rejection for `reason`."""
+
+    second: int
+    hit: Hit
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines that arrive evenly over `span` seconds from epoch second `begin`; `outcomes` match them."""
+
+    begin: float
+    span: float
+    lines: list[bytes]
+    outcomes: list[Outcome]
+
+
+class Line(NamedTuple):
+    """One log line without its end, and its truth."""
+
+    value: bytes
+    outcome: Outcome
+
+
+def generate(traffic: Traffic) -> Iterator[Line]:
+    """The lines of `traffic` one by one, in order of arrival."""
+    for block in blocks(traffic):
+        yield from map(Line, block.lines, block.outcomes)
+
+
+def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
+    """The same in blocks of at most a second and 10,000 lines of event time; late lines come on top.
+
+    Without `truth`, which takes a third of the time, `outcomes` stay empty. Lines delayed past the end
+    make up a last block.
+    """
+    # Generators of their own: asking for late or malformed lines changes nobody's visit.
+    crowd_random, fault_random, late_random = (
+        Random(f"{traffic.seed}/{n}") for n in ("crowd", "faults", "late")
+    )
+    people = Population(crowd_random, traffic.visitors, agents_logged=traffic.format != "common")
+    crowd = Crowd(build_site(), people, crowd_random)
+    form = FORMATS[traffic.format]
+    spoiler, spoiled = Spoiler(fault_random), Sample(fault_random, traffic.malformed)
+    late = Sample(late_random, traffic.late)
+    delayed: defaultdict[int, tuple[list[bytes], list[Outcome]]] = defaultdict(lambda: ([], []))
+    sizes = counts(traffic.rate, traffic.start, traffic.rhythm)
+    seconds = (
+        count(traffic.start)
+        if traffic.seconds is None
+        else range(traffic.start, traffic.start + traffic.seconds)
+    )
+
+    for second in seconds:
+        total = next(sizes)
+        for first in range(0, max(total, 1), _BLOCK_LINES):
+            hits = crowd.step(second, min(_BLOCK_LINES, total - first))
+            lines = form(hits, second)
+            outcomes = [Outcome(second, hit) for hit in hits] if truth else []
+            for i in spoiled.of(len(lines)):
+                lines[i], reason = spoiler.spoil(lines[i])
+                if truth:
+                    outcomes[i] = Outcome(second, hits[i], reason)
+            # From the end, so that the indexes before stay right.
+            for i in reversed(late.of(len(lines))):
+                arrived_lines, arrived_outcomes = delayed[second + late_random.randint(1, traffic.late_by)]
+                arrived_lines.append(lines.pop(i))
+                if truth:
+                    arrived_outcomes.append(outcomes.pop(i))
+            if first == 0 and second in delayed:
+                arrived_lines, arrived_outcomes = delayed.pop(second)
+                lines += arrived_lines
+                outcomes += arrived_outcomes
+            if lines:
+                yield Block(second + first / max(total, 1), len(hits) / max(total, 1) or 1.0, lines, outcomes)
+    # Only reached when there is an end.
+    for second in sorted(delayed):
+        lines, outcomes = delayed[second]
+        yield Block(float(traffic.start + (traffic.seconds or 0)), 1e-9, lines, outcomes)

@@ -1,0 +1,146 @@
+"""The exact result that a pipeline must reach, counted from what was generated and never from a log line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tidemark.errors import InputError
+from tidemark.traffic.stream import Outcome
+
+WINDOW_SECONDS = 300
+SESSION_GAP_SECONDS = 1800
+
+VisitorKey = tuple[str, str]
+"""Client address and user agent, the agent as it stands in the line."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Counts of one site, 5-minute window (epoch second of its start) and country."""
+
+    site: str
+    window_start: int
+    country: str
+    visitors: int
+    pageviews: int
+    requests: int
+    bot_requests: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """One visitor's pageviews on a site without a gap of 30 minutes; times in epoch seconds.
+
+    `entry` and `exit` are the paths of the first and the last; of one second, the smallest and the largest.
+    """
+
+    site: str
+    ip: str
+    agent: str
+    country: str
+    start: int
+    end: int
+    pageviews: int
+    entry: str
+    exit: str
+
+
+@dataclass(slots=True)
+class _Counts:
+    visitors: set[VisitorKey] = field(default_factory=set)
+    pageviews: int = 0
+    requests: int = 0
+    bot_requests: int = 0
+
+
+class Truth:
+    """Collects outcomes in any order. Each line that reached the pipeline is to be added once."""
+
+    def __init__(self, gap_seconds: int = SESSION_GAP_SECONDS) -> None:
+        self.accepted = 0
+        self.rejected: Counter[str] = Counter()
+        self._gap = gap_seconds
+        self._windows: defaultdict[tuple[str, int, str], _Counts] = defaultdict(_Counts)
+        self._views: defaultdict[tuple[str, VisitorKey, str], list[tuple[int, str]]] = defaultdict(list)
+
+    @property
+    def lines(self) -> int:
+        return self.accepted + self.rejected.total()
+
+    def add(self, site: str, outcome: Outcome) -> None:
+        """Count one line of `site`."""
+        self.extend(site, (outcome,))
+
+    def extend(self, site: str, outcomes: Iterable[Outcome]) -> None:
+        """Count many lines of `site`."""
+        for second, (visitor, request, _), reason in outcomes:
+            if reason is not None:
+                self.rejected[reason] += 1
+                continue
+            self.accepted += 1
+            counts = self._windows[site, second - second % WINDOW_SECONDS, visitor.country]
+            counts.requests += 1
+            if visitor.bot:
+                counts.bot_requests += 1
+                continue
+            key = (visitor.ip, visitor.agent)
+            counts.visitors.add(key)
+            if request.page and request.path is not None:
+                counts.pageviews += 1
+                self._views[site, key, visitor.country].append((second, request.path))
+
+    def windows(self) -> list[Window]:
+        """All windows that have requests, in order of site, time and country."""
+        return [
+            Window(*key, len(c.visitors), c.pageviews, c.requests, c.bot_requests)
+            for key, c in sorted(self._windows.items(), key=lambda item: item[0])
+        ]
+
+    def sessions(self) -> list[Session]:
+        """All sessions, the last of each visitor as it stands, in order of site, visitor and start."""
+        return [
+            Session(site, ip, agent, country, run[0][0], run[-1][0], len(run), run[0][1], run[-1][1])
+            for (site, (ip, agent), country), views in sorted(self._views.items())
+            for run in self._runs(sorted(views))
+        ]
+
+    def _runs(self, views: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+        begin = 0
+        for i in range(1, len(views)):
+            if views[i][0] - views[i - 1][0] >= self._gap:
+                yield views[begin:i]
+                begin = i
+        yield views[begin:]
+
+    def as_json(self) -> dict[str, Any]:
+        """`lines`, `accepted`, `rejected` by reason, `windows`, `sessions`; times as ISO 8601 in UTC."""
+        windows = [{**asdict(w), "window_start": _iso(w.window_start)} for w in self.windows()]
+        sessions = [{**asdict(s), "start": _iso(s.start), "end": _iso(s.end)} for s in self.sessions()]
+        return {
+            "lines": self.lines,
+            "accepted": self.accepted,
+            "rejected": dict(sorted(self.rejected.items())),
+            "windows": windows,
+            "sessions": sessions,
+        }
+
+    def write(self, path: Path) -> None:
+        """Write `as_json`, compressed if the name ends in .gz. Raises InputError where it cannot."""
+        text = json.dumps(self.as_json(), indent=1).encode()
+        try:
+            path.write_bytes(gzip.compress(text, 6, mtime=0) if path.suffix == ".gz" else text)
+        except OSError as error:
+            raise InputError(
+                f"cannot write {path}: {error.strerror}", "Name a file that can be written."
+            ) from error
+
+
+def _iso(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,146 @@
+"""The people and bots that visit: real addresses of their countries, user agents, user names."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from random import Random
+from socket import AF_INET6, inet_ntoa, inet_ntop
+from typing import TypeVar
+
+import iptocc
+
+from tidemark.traffic import agents
+from tidemark.traffic.countries import COUNTRIES, activity
+
+UNKNOWN = "ZZ"
+ABSENT_AGENT_IS_BOT = True
+_USERS = ("alice", "bob", "Mary Ann Smith", "j.doe@example.org", "Jean Luc", "svc-deploy")
+_IPV6_IN = 8  # one visitor in so many has an IPv6 address
+_USER_IN = 61
+_CLOCK_STEP = 900  # seconds between looks at the clock of each country
+_PRIVATE = ("10.0.", "172.16.", "192.168.")
+# 16-bit blocks of the regional registries from which networks were given out.
+_IPV6_BLOCKS = (
+    *range(0x2400, 0x2410), *range(0x2600, 0x2608), *range(0x2800, 0x2808), *range(0x2A00, 0x2A11),
+    0x2001, 0x2003, 0x2C0F, 0x2804, 0x2804, 0x2003,
+)  # fmt: skip
+
+T = TypeVar("T")
+
+
+class Visitor:
+    """One (address, user agent) of a country, with the parts of its log lines that never change.
+
+    `head` is all that stands before the time, `tail` all that stands after the referrer.
+    `agent` is as it stands in the line, escapes and all, and empty where none was sent.
+    """
+
+    __slots__ = ("agent", "bot", "country", "head", "ip", "tail")
+
+    def __init__(self, ip: str, agent: str, country: str, user: str = "-", bot: bool = False) -> None:
+        self.ip = ip
+        self.agent = "" if agent == "-" else agent
+        self.country = country
+        self.bot = bot if self.agent else ABSENT_AGENT_IS_BOT
+        self.head = f"{ip} - {user} [".encode()
+        self.tail = f'" "{agent}"'.encode()
+
+
+class Population:
+    """A fixed set of visitors, drawn from by country and hour; bots are extra.
+
+    Each of `count` people has an address that iptocc places in its country. With more people in a
+    country than addresses found there, some share one and differ by user agent, as behind one router.
+    The same seed and count give the same people, as long as iptocc's data stay the same. Where the log
+    has no user agents (`agents_logged`), visitors have none either and nothing tells them apart by it.
+    """
+
+    def __init__(self, random: Random, count: int, agents_logged: bool = True) -> None:
+        self._random = random.random
+        self._agents_logged = agents_logged
+        found4 = _by_country(_ipv4(random, min(max(2 * count, 100_000), 2_000_000)))
+        found6 = _by_country(_ipv6(random, min(max(count // 2, 40_000), 200_000)))
+        found4[UNKNOWN] = [f"{random.choice(_PRIVATE)}{_host(random)}" for _ in range(1000)]
+        total = sum(country.share for country in COUNTRIES)
+        self._countries = [c for c in COUNTRIES if found4[c.code]]
+        self._sizes = [max(1, round(count * c.share / total)) for c in self._countries]
+        # Only what can be used is kept; the sample is mostly of the few countries that hold most addresses.
+        self._ipv4 = [found4[c.code][:n] for c, n in zip(self._countries, self._sizes, strict=True)]
+        self._ipv6 = [found6[c.code][:n] for c, n in zip(self._countries, self._sizes, strict=True)]
+        self._agents = weighted_table(agents.people(), 8192)
+        self._bots = {
+            kind: weighted_table(_bots(random, kind_agents, found4), 4096)
+            for kind, kind_agents in {
+                "crawler": agents.CRAWLERS,
+                "feed": agents.FEED_READERS,
+                "monitor": agents.MONITORS,
+                "scanner": agents.SCANNERS,
+            }.items()
+        }
+        self._clock = -1
+        self._awake: list[int] = []
+
+    def person(self, now: int) -> Visitor:
+        """Somebody of a country where people are awake at epoch second `now`; some come far more often."""
+        if now // _CLOCK_STEP != self._clock:
+            self._clock = now // _CLOCK_STEP
+            shares = [(i, c.share * activity(c.longitude, now)) for i, c in enumerate(self._countries)]
+            self._awake = weighted_table(shares, 8192)
+        place = self._awake[int(self._random() * 8192)]
+        return self._make(place, int(self._sizes[place] * self._random() ** 1.5))
+
+    def bot(self, kind: str) -> Visitor:
+        """A bot of a kind: crawler, feed, monitor or scanner."""
+        bot = self._bots[kind][int(self._random() * 4096)]
+        return bot if self._agents_logged else Visitor(bot.ip, "", bot.country)
+
+    def _make(self, place: int, number: int) -> Visitor:
+        addresses = self._ipv6[place] if number % _IPV6_IN == 3 else self._ipv4[place]
+        addresses = addresses or self._ipv4[place]
+        # A fixed mix of the number: the same person always has the same browser, without a table of them.
+        mixed = (number * 0x9E3779B1 + place * 0x85EBCA6B) & 0xFFFFFFFF
+        agent = self._agents[(mixed ^ mixed >> 15) % 8192] if self._agents_logged else ""
+        user = _USERS[number % len(_USERS)] if number % _USER_IN == 7 else "-"
+        return Visitor(addresses[number % len(addresses)], agent, self._countries[place].code, user)
+
+
+def weighted_table(weighted: Iterable[tuple[T, float]], size: int) -> list[T]:
+    """`size` values, each as often as its weight says: drawing one of them uniformly is a weighted draw."""
+    values, weights = zip(*weighted, strict=True)
+    edges = list(accumulate(weights))
+    return [values[bisect(edges, (i + 0.5) / size * edges[-1])] for i in range(size)]
+
+
+def _bots(
+    random: Random, kind_agents: Sequence[tuple[str, float]], found: dict[str, list[str]]
+) -> Iterable[tuple[Visitor, float]]:
+    homes = [code for code in ("US", "US", "US", "DE", "NL", "CN", "SG", "FR", "RU") if found[code]]
+    for agent, weight in kind_agents:
+        country = random.choice(homes)
+        for _ in range(random.randint(2, 12)):
+            yield Visitor(random.choice(found[country]), agent, country, bot=True), weight
+
+
+def _ipv4(random: Random, count: int) -> list[str]:
+    raw = random.randbytes(4 * count)
+    return [inet_ntoa(raw[i : i + 4]) for i in range(0, len(raw), 4)]
+
+
+def _ipv6(random: Random, count: int) -> list[str]:
+    blocks = [block.to_bytes(2, "big") for block in _IPV6_BLOCKS]
+    return [inet_ntop(AF_INET6, random.choice(blocks) + random.randbytes(14)) for _ in range(count)]
+
+
+def _host(random: Random) -> str:
+    return f"{random.randint(0, 255)}.{random.randint(1, 254)}"
+
+
+def _by_country(addresses: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for address, country in zip(addresses, iptocc.country_code(addresses), strict=True):
+        if country is not None:
+            found[country].append(address)
+    return found
