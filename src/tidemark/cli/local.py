@@ -1,0 +1,89 @@
+"""Commands of the local platform: demo, broker, dashboard."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tidemark.cli import home_options, settings_of
+
+
+@click.command("demo")
+@home_options
+@click.option("--seconds", type=click.FloatRange(min=0), help="Stop this long after all parts are ready.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Generated lines per second.")
+@click.option("--dashboard/--no-dashboard", "with_dashboard", default=True, help="Show the dashboard.")
+@click.pass_context
+def demo_command(
+    ctx: click.Context, /, seconds: float | None, rate: float | None, with_dashboard: bool, **home: Any
+) -> None:
+    """Run broker, pipeline, generated traffic and dashboard until Ctrl-C."""
+    from tidemark.local.demo import run_demo
+
+    settings = settings_of(ctx, **home)
+    sys.exit(run_demo(settings, sys.stdout, seconds=seconds, with_dashboard=with_dashboard, rate=rate))
+
+
+@click.group("broker")
+def broker_command() -> None:
+    """Start, stop or look at the home's embedded Kafka broker."""
+
+
+@broker_command.command("start")
+@home_options
+@click.option("--foreground", is_flag=True, help="Stay in the foreground, as a service manager wants it.")
+@click.pass_context
+def broker_start(ctx: click.Context, /, foreground: bool, **home: Any) -> None:
+    """Start the broker; it goes on by itself until `tidemark broker stop`."""
+    from tidemark.local import broker
+
+    settings = settings_of(ctx, **home)
+    if foreground:
+        broker.run_in_foreground(settings)
+    started = broker.start(settings)
+    how = "runs already" if started.already_running else "started"
+    click.echo(f"broker {how} on {started.bootstrap_servers} (pid {started.pid})")
+
+
+@broker_command.command("stop")
+@home_options
+@click.pass_context
+def broker_stop(ctx: click.Context, /, **home: Any) -> None:
+    """Stop the broker; the lines in it stay."""
+    from tidemark.local import broker
+
+    stopped = broker.stop(settings_of(ctx, **home))
+    click.echo("broker stopped" if stopped else "broker was not running")
+
+
+@broker_command.command("status")
+@home_options
+@click.pass_context
+def broker_status(ctx: click.Context, /, **home: Any) -> None:
+    """Say whether the broker runs; the exit status is 0 if it answers, else 1."""
+    from tidemark.local import broker
+
+    running = broker.status(settings_of(ctx, **home))
+    if running is None:
+        click.echo("broker is not running")
+    elif broker.answers(running.bootstrap_servers, timeout=5):
+        click.echo(f"broker runs on {running.bootstrap_servers} (pid {running.pid})")
+        return
+    else:
+        click.echo(f"broker does not answer on {running.bootstrap_servers} (pid {running.pid})")
+    sys.exit(1)
+
+
+@click.command("dashboard")
+@home_options
+@click.pass_context
+def dashboard_command(ctx: click.Context, /, **home: Any) -> None:
+    """Serve the dashboard of a home's tables."""
+    from tidemark.local import dashboard
+
+    settings = settings_of(ctx, **home)
+    dashboard.check_port(settings)
+    click.echo(f"dashboard of {settings.home}", err=True)
+    dashboard.run_in_foreground(settings)

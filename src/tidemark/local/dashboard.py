@@ -1,0 +1,96 @@
+"""Runs the Streamlit app of app/ on a home's tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.request
+from importlib.util import find_spec
+from pathlib import Path
+
+from tidemark.errors import PlatformError
+from tidemark.local.process import free_port, live_record, port_is_free, prepare_home, write_record
+from tidemark.settings import Settings
+
+
+def run_in_foreground(settings: Settings) -> None:
+    """Becomes the dashboard: this process is replaced by Streamlit; <home>/run/dashboard.json has its url.
+
+    Raises PlatformError if Streamlit is not installed, the port is taken, or the home cannot be written.
+    """
+    entry = entry_file()
+    if find_spec("streamlit") is None:
+        raise PlatformError("Streamlit is not installed", "Install it: pip install 'tidemark[dashboard]'.")
+    prepare_home(settings)
+    check_port(settings)
+    address = settings.dashboard_address
+    port = settings.dashboard_port or free_port(address)
+    # exec keeps both the pid and the start time, so the record stays true.
+    write_record(_record_file(settings), os.getpid(), url=_url(address, port))
+    options = {
+        "server.address": address,
+        "server.port": str(port),
+        "server.headless": "true",
+        "server.fileWatcherType": "none",
+        "browser.gatherUsageStats": "false",
+    }
+    arguments = [f"--{name}={value}" for name, value in options.items()]
+    os.environ["TIDEMARK_HOME"] = str(settings.home)
+    # Streamlit looks for .streamlit/config.toml in the working directory.
+    os.chdir(entry.parent)
+    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(entry), *arguments])
+
+
+def entry_file() -> Path:
+    """The app's main file: of the project for an editable install, otherwise the copy inside the wheel.
+
+    Raises PlatformError if there is neither.
+    """
+    package = Path(__file__).resolve().parents[1]
+    project = package.parents[1]
+    places = [package / "_app"]
+    if (project / "pyproject.toml").is_file():
+        places.insert(0, project / "app")
+    for place in places:
+        if (place / "main.py").is_file():
+            return place / "main.py"
+    looked = " or ".join(str(place / "main.py") for place in places)
+    raise PlatformError(f"the dashboard's app is not at {looked}", "Reinstall tidemark.")
+
+
+def url(settings: Settings) -> str:
+    """Address of the home's running dashboard, or "" if none runs."""
+    record = live_record(_record_file(settings))
+    return str(record.get("url", "")) if record else ""
+
+
+def is_healthy(settings: Settings) -> bool:
+    """Whether the home's dashboard serves."""
+    address = url(settings)
+    if not address:
+        return False
+    try:
+        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def check_port(settings: Settings) -> None:
+    """Raises PlatformError if the dashboard's port is taken."""
+    if settings.dashboard_port and not port_is_free(settings.dashboard_port, settings.dashboard_address):
+        raise PlatformError(
+            f"port {settings.dashboard_port} of {settings.dashboard_address}, which the dashboard is to listen"
+            " on, is taken",
+            "Set TIDEMARK_DASHBOARD_PORT (dashboard_port) to another port, or to 0 for any free one.",
+        )
+
+
+def _url(address: str, port: int) -> str:
+    # A wildcard is an address to listen on, not one to visit.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _record_file(settings: Settings) -> Path:
+    return settings.run_directory / "dashboard.json"

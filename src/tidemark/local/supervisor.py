@@ -1,0 +1,181 @@
+"""Starts the parts of a home in order, keeps them running, and stops them together."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from tidemark.local.process import kill_group, spawn, wait_until
+from tidemark.local.status_lines import StatusLines
+
+TICK_SECONDS = 0.2
+# A part is given up after this many deaths within a minute, or in a row without once being ready.
+MOST_DEATHS = 5
+MOST_FAILED_STARTS = 3
+LOG_BYTES = 10 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Part:
+    """One process to supervise.
+
+    `ready` is asked until it is true; the next part starts then. `detail` is shown while it runs. Parts stop
+    in ascending `stop_order`, each within `stop_seconds`. One that `may_finish` is not restarted after exit
+    status 0.
+    """
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    ready: Callable[[], bool]
+    detail: Callable[[], str] = lambda: ""
+    stop_order: int = 0
+    stop_seconds: float = 2.0
+    may_finish: bool = False
+
+
+@dataclass
+class _Supervised:
+    """A part and how it is doing."""
+
+    part: Part
+    process: subprocess.Popen[bytes] | None = None
+    state: str = "waiting"
+    started: float = 0.0
+    restart_at: float = 0.0
+    log_start: int = 0
+    failed_starts: int = 0
+    deaths: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_DEATHS))
+
+    def text(self) -> str:
+        if self.state == "starting":
+            return f"starting ({time.monotonic() - self.started:.0f} s)"
+        detail = self.part.detail() if self.state == "running" else ""
+        return f"{self.state}  {detail}".rstrip()
+
+
+def supervise(parts: Sequence[Part], out: TextIO, seconds: float | None = None) -> int:
+    """Runs `parts` until SIGINT, SIGTERM or SIGHUP comes, `seconds` have passed since all were ready, or one
+    is given up. Returns 0, or 1 if a part was given up. No process of a part is left, also if this process is
+    killed: the parts' guards see to that.
+    """
+    all_parts = [_Supervised(part) for part in parts]
+    lines = StatusLines([part.name for part in parts], out)
+    until: float | None = None
+    with _stop_signals() as stopping:
+        try:
+            while not stopping.is_set():
+                for number, one in enumerate(all_parts):
+                    if not _tend(one, lines, may_start=all(p.state in _UP for p in all_parts[:number])):
+                        return 1
+                if until is None and seconds is not None and all(p.state in _UP for p in all_parts):
+                    until = time.monotonic() + seconds
+                if until is not None and time.monotonic() >= until:
+                    break
+                _show(all_parts, lines)
+                stopping.wait(TICK_SECONDS)
+        finally:
+            for one in sorted(all_parts, key=lambda p: p.part.stop_order):
+                _stop(one)
+                _show(all_parts, lines)
+    return 0
+
+
+_UP = ("running", "finished")
+
+
+def _tend(one: _Supervised, lines: StatusLines, may_start: bool) -> bool:
+    """Moves one part on by a step. False if it is to be given up."""
+    if one.process is None:
+        due = may_start if one.state == "waiting" else time.monotonic() >= one.restart_at
+        if due and one.state != "finished":
+            _start(one)
+        return True
+    status = one.process.poll()
+    if status is None:
+        if one.state == "starting" and one.part.ready():
+            one.state = "running"
+            one.failed_starts = 0
+        return True
+    # Whatever the part itself had started must not meet its successor.
+    kill_group(one.process.pid)
+    one.process = None
+    if status == 0 and one.part.may_finish:
+        one.state = "finished"
+        return True
+    return _after_death(one, status, lines)
+
+
+def _start(one: _Supervised) -> None:
+    log = one.part.log
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        log.replace(log.with_name(f"{log.name}.1"))
+    one.log_start = log.stat().st_size if log.exists() else 0
+    one.process = spawn(one.part.command, log, guarded=True)
+    one.state, one.started = "starting", time.monotonic()
+
+
+def _after_death(one: _Supervised, status: int, lines: StatusLines) -> bool:
+    now = time.monotonic()
+    one.failed_starts += one.state == "starting"
+    one.deaths.append(now)
+    said = _last_words(one)
+    lines.say(f"{one.part.name} ended with status {status}" + (f": {said}" if said else ""))
+    too_often = len(one.deaths) == MOST_DEATHS and now - one.deaths[0] < 60
+    if too_often or one.failed_starts >= MOST_FAILED_STARTS:
+        one.state = "failed"
+        why = f"{MOST_DEATHS} times in a minute" if too_often else "whenever it was started"
+        lines.say(f"tidemark: {one.part.name} ended {why}. Its log tells more: {one.part.log}")
+        return False
+    recent = sum(now - death < 60 for death in one.deaths)
+    one.state, one.restart_at = "restarting", now + 0.5 * 2 ** (recent - 1)
+    return True
+
+
+def _last_words(one: _Supervised) -> str:
+    """The last line that the part's latest run wrote for its user."""
+    with contextlib.suppress(OSError), one.part.log.open("rb") as log:
+        log.seek(one.log_start)
+        for line in reversed(log.read().decode("utf-8", errors="replace").splitlines()):
+            if line.startswith("tidemark:"):
+                return line.removeprefix("tidemark:").strip()
+    return ""
+
+
+def _stop(one: _Supervised) -> None:
+    process, one.process = one.process, None
+    if process is None:
+        return
+    # To the guard alone, which tells the part: a JVM that the part started is the part's to stop.
+    process.terminate()
+    wait_until(lambda: process.poll() is not None, one.part.stop_seconds)
+    kill_group(process.pid)
+    process.wait()
+    if process.stdin:
+        process.stdin.close()
+    one.state = "stopped"
+
+
+def _show(all_parts: Sequence[_Supervised], lines: StatusLines) -> None:
+    lines.show([(one.state, one.text()) for one in all_parts])
+
+
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT, SIGTERM and SIGHUP set, instead of what they do otherwise."""
+    stopping = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in numbers}
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,27 @@
+"""Fixtures for all tests: a home, and a real Kafka broker."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidemark.local import broker as embedded
+from tidemark.settings import Settings
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Settings:
+    """Settings of a fresh home whose ports are any free ones."""
+    return Settings(home=tmp_path / "home", broker_port=0, dashboard_port=0)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings with the address of an embedded broker that all tests share: give topics names of your own."""
+    settings = Settings(home=tmp_path_factory.mktemp("broker"), broker_port=0, dashboard_port=0)
+    started = embedded.start(settings)
+    yield dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
+    embedded.stop(settings)
