@@ -120,12 +120,10 @@ def require_reachable(settings: Settings, timeout: float = 8.0) -> None:
             faults.append(error.args[0])
         admin.poll(0.05)
         for fault in faults:
-            if fault.code() in _REFUSED:
+            if fault.code() in _REFUSED or (_mismatch(fault) and len(faults) > 5):
                 raise kafka_error(settings, fault)
         if time.monotonic() >= deadline:
-            said = [f for f in faults if f.code() == Fault._TRANSPORT] or faults
-            # The most telling fault is the one that guesses at a mismatch, if any does.
-            raise kafka_error(settings, next((f for f in said if "security.protocol" in f.str()), said[0]))
+            raise kafka_error(settings, next(filter(_mismatch, faults), faults[0]))
 
 
 def ensure_topic(
@@ -157,7 +155,7 @@ def ensure_topic(
     deadline = time.monotonic() + _REQUEST_SECONDS
     while not _partitions(settings, admin, topic):
         if time.monotonic() > deadline:
-            raise KafkaError(f"topic {topic!r} does not appear after it was created", "Look at the broker's log.")
+            raise KafkaError(f"topic {topic!r} was created but does not appear", "Look at the broker's log.")
         time.sleep(0.05)
 
 
@@ -166,10 +164,10 @@ def beginning_offsets(settings: Settings, topic: str) -> dict[int, int]:
     return _offsets(settings, topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
 
-def end_offsets(settings: Settings, topic: str) -> dict[int, int]:
+def end_offsets(settings: Settings, topic: str, *, committed: bool = True) -> dict[int, int]:
     """Offset after the last one that a read-committed reader may see now (the last stable offset),
-    per partition; empty when there is no such topic."""
-    return _offsets(settings, topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    or with `committed=False` after the last one written; empty when there is no such topic."""
+    return _offsets(settings, topic, OffsetSpec.latest(), committed=committed)  # type: ignore[no-untyped-call]
 
 
 def topic_config(settings: Settings, topic: str) -> dict[str, str]:
@@ -191,7 +189,7 @@ def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
             f"Kafka at {address} refuses the credentials of user {user}",
             "Check kafka_username, kafka_password and kafka_sasl_mechanism.",
         )
-    if fault.code() == Fault._SSL or "security.protocol" in said or "SSL" in said:
+    if fault.code() == Fault._SSL or _mismatch(fault):
         return KafkaError(
             f"Kafka at {address} does not speak {settings.kafka_security_protocol} as we do: {said}",
             "Check kafka_security_protocol and kafka_ca_file.",
@@ -208,9 +206,14 @@ def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
     if fault.code() in (Fault._TRANSPORT, Fault._TIMED_OUT, Fault._ALL_BROKERS_DOWN, Fault._RESOLVE):
         remedy = "Name the right address with --bootstrap-servers."
         if settings.uses_embedded_broker:
-            remedy = "Start the embedded broker with `tidemark broker start`, or name one by --bootstrap-servers."
+            remedy = "Run `tidemark broker start`, or name another Kafka by --bootstrap-servers."
         return KafkaError(f"Kafka at {address} cannot be reached", remedy)
     return KafkaError(f"Kafka at {address} reports {fault.name()}: {said}", "Look at the broker's log.")
+
+
+def _mismatch(fault: Fault) -> bool:
+    # librdkafka reports a peer that hangs up during the handshake as a transport fault with a guess.
+    return "security.protocol" in fault.str() or "SSL handshake" in fault.str()
 
 
 def _security(settings: Settings) -> tuple[str, str]:
@@ -229,7 +232,7 @@ def _security(settings: Settings) -> tuple[str, str]:
             f"Use one of {', '.join(_LOGIN_MODULES)}.",
         )
     if not settings.kafka_username or not settings.kafka_password:
-        raise SettingError(f"{protocol} without a user and password", "Set kafka_username and kafka_password.")
+        raise SettingError(f"{protocol} needs a user and password", "Set kafka_username and kafka_password.")
     return protocol, mechanism
 
 
@@ -264,14 +267,13 @@ def _partitions(settings: Settings, admin: AdminClient, topic: str) -> list[int]
     return [partition.id for partition in described.partitions]
 
 
-def _offsets(settings: Settings, topic: str, spec: OffsetSpec) -> dict[int, int]:
+def _offsets(settings: Settings, topic: str, spec: OffsetSpec, *, committed: bool = True) -> dict[int, int]:
     admin = _admin(settings)
     wanted = {TopicPartition(topic, p): spec for p in _partitions(settings, admin, topic)}
     if not wanted:
         return {}
-    found = admin.list_offsets(
-        wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_SECONDS
-    )
+    isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    found = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=_REQUEST_SECONDS)
     try:
         return {tp.partition: f.result(_REQUEST_SECONDS + 1).offset for tp, f in found.items()}
     except KafkaException as error:

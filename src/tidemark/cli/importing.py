@@ -1,0 +1,131 @@
+"""`tidemark import`: log files into Kafka."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from tidemark.cli import home_options, settings_of
+from tidemark.importing.follow import follow_files
+from tidemark.importing.importer import DEFAULT_SITE, FORMATS, Options, Report, import_files
+from tidemark.importing.sources import STDIN, expand
+
+_PLAIN_EVERY_SECONDS = 10.0
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--site", default=DEFAULT_SITE, show_default=True, help="Site that the lines belong to.")
+@click.option(
+    "--format", "log_format", type=click.Choice(FORMATS), help="Their format (default: told by line)."
+)
+@click.option(
+    "--follow", is_flag=True, help="Stay, and import what is written to the files, across rotation."
+)
+@click.option("--again", is_flag=True, help="Import files once more that were imported before.")
+@home_options
+@click.pass_context
+def import_command(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    site: str,
+    log_format: str | None,
+    follow: bool,
+    again: bool,
+    **overrides: Any,
+) -> None:
+    """Import log FILEs, each line once: paths, quoted globs, .gz, or - for standard input.
+
+    A file is known by its content: importing it twice, renamed or compressed adds nothing, and when it
+    has grown, the rest. Standard input cannot be known again; all of it is added each time. An
+    interrupted import goes on where it stopped when the same command is given again.
+    """
+    stop = _StopSignal()
+    started = time.monotonic()
+    settings = settings_of(ctx, **overrides)
+    bar = _Bar(0 if follow else _total(files))
+    options = Options(
+        settings,
+        site=site,
+        format=log_format or "",
+        again=again,
+        say=bar.say,
+        stopped=lambda: stop.received,
+        advance=bar.advance,
+    )
+    report = Report()
+    try:
+        if follow:
+            follow_files(files, options, report)
+        else:
+            import_files(files, options, report)
+    finally:
+        bar.close()
+        if report.files:
+            click.echo(_summary(report, time.monotonic() - started))
+    if report.stopped and not follow:
+        raise SystemExit(130)
+
+
+def _summary(report: Report, seconds: float) -> str:
+    files = f"{report.files} file{'' if report.files == 1 else 's'}"
+    text = (
+        f"{files}: {report.added:,} lines added, {report.known:,} already there, in {seconds:.1f} s"
+        f" ({report.added / seconds:,.0f} lines/s)"
+    )
+    return f"stopped; {text}. The same command goes on from here." if report.stopped else text
+
+
+def _total(files: tuple[str, ...]) -> int:
+    return sum(Path(path).stat().st_size for path in expand(files) if path != STDIN)
+
+
+class _StopSignal:
+    """Turns the first SIGINT or SIGTERM into a flag; the next one acts as usual."""
+
+    def __init__(self) -> None:
+        self.received = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._receive)
+
+    def _receive(self, number: int, _frame: object) -> None:
+        self.received = True
+        default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, default)
+
+
+class _Bar:
+    """Progress in bytes on stderr: a bar on a terminal, else a plain line now and then."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._next = time.monotonic() + _PLAIN_EVERY_SECONDS
+        shown = total > 0 and sys.stderr.isatty() and "NO_PROGRESS" not in os.environ
+        self._bar = tqdm(total=total, unit="B", unit_scale=True, leave=False) if shown else None
+
+    def advance(self, size: int) -> None:
+        self._done += size
+        if self._bar is not None:
+            self._bar.update(size)
+        elif self._total and time.monotonic() >= self._next:
+            self._next += _PLAIN_EVERY_SECONDS
+            click.echo(f"{min(1.0, self._done / self._total):.0%} of {self._total:,} bytes", err=True)
+
+    def say(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.write(text, file=sys.stderr)
+        else:
+            click.echo(text, err=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

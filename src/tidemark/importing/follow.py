@@ -1,0 +1,209 @@
+"""Follow files as they are written: growth, rotation by rename or by copy and truncate, new files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemark.errors import InputError
+from tidemark.importing.identity import read_head, recognise
+from tidemark.importing.importer import (
+    FileImport,
+    Options,
+    Report,
+    first_line_of,
+    open_progress,
+    start_file,
+)
+from tidemark.importing.lines import PREFIX_BYTES
+from tidemark.importing.pool import SenderPool
+from tidemark.importing.progress import Progress
+from tidemark.importing.sources import READ_BYTES, STDIN, TruncatedError, check, matching
+
+POLL_SECONDS = 0.2
+SCAN_SECONDS = 1.0
+GRACE_SECONDS = 5.0  # A writer may keep a renamed file open for a moment.
+_HEAD_BYTES = 4096
+_TURN_BYTES = 32 * READ_BYTES
+
+Key = tuple[int, int]
+
+
+def follow_files(patterns: Sequence[str], options: Options, report: Report) -> None:
+    """Import what `patterns` name and what is written to them until `options.stopped()`; fills `report`.
+
+    A file that does not exist yet is waited for. A last line waits for its line feed until its file is
+    rotated out. Raises InputError, KafkaError.
+    """
+    if options.again:
+        raise InputError("--again does not go with --follow", "Import the files once with --again first.")
+    for pattern in patterns:
+        if pattern == STDIN:
+            raise InputError(
+                "standard input cannot be followed", "Leave out --follow; a pipe is read as it comes."
+            )
+        if Path(pattern).exists():
+            check(pattern)
+    progress = open_progress(options.settings)
+    follower = _Follower(patterns, progress, options, report)
+    try:
+        follower.run()
+    finally:
+        report.stopped = True
+        follower.close()
+        progress.close()
+
+
+@dataclass
+class _Tail:
+    """One open file. `ids` are the entries it stands for; `orphaned` is when its path was last seen."""
+
+    work: FileImport
+    ids: set[str]
+    head: bytes
+    orphaned: float | None = None
+
+
+class _Follower:
+    def __init__(self, patterns: Sequence[str], progress: Progress, options: Options, report: Report) -> None:
+        self._patterns = patterns
+        self._progress = progress
+        self._options = options
+        self._report = report
+        self._tails: dict[Key, _Tail] = {}
+        self._settled: dict[Key, int] = {}
+        self._complained: set[str] = set()
+        self._senders = SenderPool(progress, options)
+
+    def run(self) -> None:
+        scanned = 0.0
+        while not self._options.stopped():
+            more = [self._pump(key, tail) for key, tail in list(self._tails.items())]
+            if time.monotonic() - scanned >= SCAN_SECONDS:
+                self._scan()
+                self._senders.close_idle()
+                scanned = time.monotonic()
+            if not any(more):
+                time.sleep(POLL_SECONDS)
+        self._commit()
+
+    def close(self) -> None:
+        for tail in self._tails.values():
+            tail.work.reader.close()
+        self._senders.close()
+
+    def _pump(self, key: Key, tail: _Tail) -> bool:
+        """Take what was written to one file; whether more may be waiting."""
+        work = tail.work
+        if work.reader.gzip:
+            return self._pump_gzip(key, tail)
+        size, position = work.reader.raw_size, work.splitter.offset + work.splitter.pending
+        if size < position or not work.reader.begins_with(tail.head):
+            # Truncated in place: what it now holds is another file.
+            self._drop(key)
+            return False
+        read = 0
+        while read < _TURN_BYTES and (more := work.read(READ_BYTES)):
+            read += more
+            if work.due:
+                self._report.added += work.commit()
+        if work.overdue:
+            self._report.added += work.commit()
+        if read:
+            if len(tail.head) < _HEAD_BYTES:
+                tail.head = work.splitter.prefix[:_HEAD_BYTES]
+            tail.orphaned = tail.orphaned and time.monotonic()
+        elif tail.orphaned and time.monotonic() - tail.orphaned > GRACE_SECONDS:
+            work.finish()
+            self._drop(key)
+        return read >= _TURN_BYTES
+
+    def _pump_gzip(self, key: Key, tail: _Tail) -> bool:
+        """A compressed file is read to its end, and again only when it has changed."""
+        size = tail.work.reader.raw_size
+        try:
+            while not self._options.stopped() and tail.work.read(READ_BYTES):
+                if tail.work.due:
+                    self._report.added += tail.work.commit()
+            if not self._options.stopped():
+                tail.work.finish()
+        except TruncatedError:
+            pass  # Still being written, most likely.
+        except InputError as error:
+            self._complain(tail.work.path, str(error))
+        self._settled[key] = size
+        self._drop(key)
+        return False
+
+    def _drop(self, key: Key) -> None:
+        tail = self._tails.pop(key)
+        self._report.added += tail.work.commit()
+        tail.work.reader.close()
+
+    def _commit(self) -> None:
+        for tail in self._tails.values():
+            self._report.added += tail.work.commit()
+
+    def _scan(self) -> None:
+        """See which files the patterns name now: open new ones, mark those that are gone."""
+        seen: set[Key] = set()
+        for pattern in self._patterns:
+            for path in matching(pattern):
+                try:
+                    status = Path(path).stat()
+                except OSError:
+                    continue
+                key = (status.st_dev, status.st_ino)
+                seen.add(key)
+                if key not in self._tails and status.st_size and self._settled.get(key) != status.st_size:
+                    self._try_open(path, key, status.st_size)
+        for key, tail in self._tails.items():
+            tail.orphaned = None if key in seen else tail.orphaned or time.monotonic()
+        self._settled = {key: size for key, size in self._settled.items() if key in seen}
+
+    def _try_open(self, path: str, key: Key, size: int) -> None:
+        try:
+            tail = self._open(path)
+        except TruncatedError:
+            self._settled[key] = size
+        except InputError as error:
+            self._complain(path, str(error))
+        else:
+            if tail is None:
+                return
+            # The path may have got another file since it was looked at.
+            if tail.work.reader.key in self._tails:
+                tail.work.reader.close()
+                return
+            self._tails[tail.work.reader.key] = tail
+            self._report.files += 1
+
+    def _open(self, path: str) -> _Tail | None:
+        """Open a file where its import stands; None when it has to wait or has nothing to add."""
+        head = read_head(path)
+        if b"\n" not in head and len(head) < PREFIX_BYTES:
+            return None  # Its first line is not complete, so it cannot be told from others.
+        # A copy of a file that is open here must see all that was taken from that one.
+        self._commit()
+        first_line = first_line_of(path)
+        self._senders.get(first_line)
+        self._progress.refresh()
+        match = recognise(path, self._progress.of_site(self._options.site))
+        if match.entry is not None:
+            if any(match.entry.id in tail.ids for tail in self._tails.values()):
+                return None  # A copy in the making, or the compressed one: its turn comes after the original.
+            if match.kind == "shorter":
+                return None
+        work = start_file(path, self._senders.send_for(first_line), self._progress, self._options)
+        if work is None:
+            return None
+        self._report.known += work.committed_lines
+        ids = {work.entry_id} | ({match.entry.id} if match.entry else set())
+        return _Tail(work, ids, work.splitter.prefix[:_HEAD_BYTES])
+
+    def _complain(self, path: str, text: str) -> None:
+        if path not in self._complained:
+            self._complained.add(path)
+            self._options.say(text)

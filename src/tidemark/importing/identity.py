@@ -1,0 +1,120 @@
+"""Which file is this? Told by content: a renamed, rotated, compressed or grown file is known again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from typing import Literal
+
+from tidemark.importing.lines import PREFIX_BYTES, TAIL_BYTES, LineSplitter
+from tidemark.importing.sources import Reader, TruncatedError, open_reader
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How far one file of one site has been imported; all counts are of decompressed content.
+
+    prefix_sha256 is over the first `prefix_length` = min(offset, 64 KiB) bytes, tail_sha256 over the
+    last min(offset, 4 KiB) before `offset`. `chunk` and `unended` are those of LineSplitter.
+    A stream has no identity: its prefix_length is 0.
+    """
+
+    id: str
+    site: str
+    path: str
+    offset: int
+    lines: int
+    prefix_length: int
+    prefix_sha256: str
+    tail_sha256: str
+    chunk: int
+    unended: bool
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_json(raw: bytes) -> Entry:
+        values = json.loads(raw)
+        return Entry(**{f.name: values[f.name] for f in fields(Entry)})
+
+
+@dataclass(frozen=True)
+class Match:
+    """`new`; `same`: `entry` says how much of it is imported; `shorter`: all of it is, as part of more."""
+
+    kind: Literal["new", "same", "shorter"]
+    entry: Entry | None = None
+
+
+def recognise(path: str, entries: Iterable[Entry]) -> Match:
+    """Find the file at `path` among `entries` (those of its site).
+
+    An entry matches when the file begins with its prefix and, before its offset, has its tail; the
+    longest prefix, then the greatest offset, wins. Raises InputError, TruncatedError on broken gzip.
+    """
+    head = read_head(path)
+    digests: dict[int, str] = {}
+    candidates = []
+    for entry in entries:
+        length = entry.prefix_length
+        if not 0 < length <= len(head):
+            continue
+        if length not in digests:
+            digests[length] = digest(head[:length])
+        if digests[length] == entry.prefix_sha256:
+            candidates.append(entry)
+    shorter: Entry | None = None
+    for entry in sorted(candidates, key=lambda e: (e.prefix_length, e.offset), reverse=True):
+        with open_reader(path) as reader:
+            tail = reader.skip(entry.offset, TAIL_BYTES)
+        if tail is None:
+            shorter = entry
+        elif digest(tail) == entry.tail_sha256:
+            return Match("same", entry)
+    return Match("shorter", shorter) if shorter else Match("new")
+
+
+def read_head(path: str) -> bytes:
+    """The first 64 KiB of content, or less when there is less."""
+    head = b""
+    with open_reader(path) as reader:
+        try:
+            while len(head) < PREFIX_BYTES and (data := reader.read(PREFIX_BYTES - len(head))):
+                head += data
+        except TruncatedError:
+            pass
+    return head
+
+
+def resume(reader: Reader, entry: Entry) -> LineSplitter:
+    """Bring a fresh reader and a splitter to where `entry` stands."""
+    splitter = LineSplitter()
+    prefix = read_head(reader.name)[: entry.prefix_length]
+    tail = reader.skip(entry.offset, TAIL_BYTES)
+    splitter.offset, splitter.lines = entry.offset, entry.lines
+    splitter.chunk, splitter.unended = entry.chunk, entry.unended
+    splitter.prefix, splitter.tail = prefix, tail or b""
+    return splitter
+
+
+def entry_of(splitter: LineSplitter, *, id: str, site: str, path: str, stream: bool = False) -> Entry:
+    """The entry for all that `splitter` has given out."""
+    return Entry(
+        id=id,
+        site=site,
+        path=path,
+        offset=splitter.offset,
+        lines=splitter.lines,
+        prefix_length=0 if stream else len(splitter.prefix),
+        prefix_sha256=digest(splitter.prefix),
+        tail_sha256=digest(splitter.tail),
+        chunk=splitter.chunk,
+        unended=splitter.unended,
+    )
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

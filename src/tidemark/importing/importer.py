@@ -1,0 +1,256 @@
+"""Import files: read, batch, send; each line of a file once, however often it is imported."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tidemark import kafka
+from tidemark.errors import InputError, SettingError
+from tidemark.importing.identity import Entry, entry_of, read_head, recognise, resume
+from tidemark.importing.lines import Block, LineSplitter
+from tidemark.importing.producer import PATIENCE_SECONDS, Batch, Headers, Sender
+from tidemark.importing.progress import Progress
+from tidemark.importing.sources import STDIN, Reader, expand, open_reader
+from tidemark.settings import Settings
+
+FORMATS = ("common", "combined", "vhost_combined")
+DEFAULT_SITE = "default"
+BATCH_LINES = 100_000
+BATCH_BYTES = 16 * 1024 * 1024
+BATCH_SECONDS = 0.25  # For streams and followed files, which may pause.
+
+
+@dataclass
+class Report:
+    """What an import did: files looked at, lines added, lines that were there before."""
+
+    files: int = 0
+    added: int = 0
+    known: int = 0
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all files of one call share. `say` takes notices; `stopped` is asked between blocks."""
+
+    settings: Settings
+    site: str = DEFAULT_SITE
+    format: str = ""
+    again: bool = False
+    say: Callable[[str], None] = print
+    stopped: Callable[[], bool] = lambda: False
+    advance: Callable[[int], None] = lambda _: None
+    patience: float = PATIENCE_SECONDS
+
+    def __post_init__(self) -> None:
+        if not self.site or len(self.site) > 200 or not self.site.isprintable():
+            raise SettingError(f"{self.site!r} is no site name", "Use up to 200 printable characters.")
+        if self.format and self.format not in FORMATS:
+            raise SettingError(f"unknown format {self.format!r}", f"Use one of {', '.join(FORMATS)}.")
+
+    @property
+    def headers(self) -> Headers:
+        """Record headers; what is the default is left out, it would be paid for in every record."""
+        headers: Headers = []
+        if self.site != DEFAULT_SITE:
+            headers.append(("site", self.site))
+        if self.format:
+            headers.append(("format", self.format))
+        return headers
+
+
+def import_files(patterns: Sequence[str], options: Options, report: Report | None = None) -> Report:
+    """Import what `patterns` name into the settings' topic, one file after the other; fills `report`.
+
+    All inputs are checked before the first line is sent. `options.advance` is told of input bytes
+    (compressed ones of a .gz) as they are done. Raises InputError, KafkaError, SettingError; lines
+    committed before that stay, and the same call later goes on after them.
+    """
+    paths = expand(patterns)
+    progress = open_progress(options.settings)
+    report = Report() if report is None else report
+    try:
+        for path in paths:
+            if options.stopped():
+                report.stopped = True
+                break
+            _import_file(path, progress, options, report)
+            report.files += 1
+    finally:
+        progress.close()
+    return report
+
+
+def open_progress(settings: Settings) -> Progress:
+    """Make sure that Kafka is there and has both topics; then read the progress. Raises KafkaError."""
+    kafka.require_reachable(settings)
+    kafka.ensure_topic(settings, settings.topic)
+    return Progress(settings)
+
+
+Send = Callable[[Batch, Entry], None]
+
+
+class FileImport:
+    """One file on its way into the topic: what was read of it, what is batched, what is committed."""
+
+    def __init__(
+        self, reader: Reader, splitter: LineSplitter, entry_id: str, send: Send, options: Options
+    ) -> None:
+        self.reader = reader
+        self.splitter = splitter
+        self.entry_id = entry_id
+        self.committed_lines = splitter.lines
+        self.path = reader.name
+        self._send = send
+        self._site = options.site
+        self._batch = Batch()
+        self._since = time.monotonic()
+
+    def read(self, size: int) -> int:
+        """Read up to `size` bytes into the batch; the number read, 0 at the end for now."""
+        data = self.reader.read(size)
+        self._add(self.splitter.feed(data))
+        return len(data)
+
+    def finish(self) -> None:
+        """Take the last line even without a line feed."""
+        self._add(self.splitter.finish())
+
+    @property
+    def due(self) -> bool:
+        """Whether the batch is big enough to be committed."""
+        return self._batch.records >= BATCH_LINES or self._batch.size >= BATCH_BYTES
+
+    @property
+    def overdue(self) -> bool:
+        return bool(self._batch.size) and time.monotonic() - self._since >= BATCH_SECONDS
+
+    def commit(self) -> int:
+        """Send what is batched; lines added."""
+        if not self._batch.size:
+            return 0
+        stream = not self.reader.regular
+        self._send(self._batch, self.entry(stream=stream))
+        added = self.splitter.lines - self.committed_lines
+        self.committed_lines = self.splitter.lines
+        self._batch = Batch()
+        return added
+
+    def entry(self, *, stream: bool = False) -> Entry:
+        return entry_of(self.splitter, id=self.entry_id, site=self._site, path=self.path, stream=stream)
+
+    def _add(self, block: Block) -> None:
+        if block.size:
+            if not self._batch.size:
+                self._since = time.monotonic()
+            self._batch.add(block)
+
+
+def open_sender(first_line: bytes, progress: Progress, options: Options) -> Sender:
+    """A sender for the file that starts with `first_line`: the same id whenever it is imported."""
+    return Sender(
+        options.settings,
+        progress,
+        transactional_id(options.settings.topic, options.site, first_line),
+        options.headers,
+        say=options.say,
+        stopped=options.stopped,
+        patience=options.patience,
+    )
+
+
+def transactional_id(topic: str, site: str, first_line: bytes) -> str:
+    name = hashlib.sha256(f"{site}\0".encode() + first_line).hexdigest()[:32]
+    return f"tidemark-import-{topic}-{name}"
+
+
+def first_line_of(path: str) -> bytes:
+    """The first line, or of a long one its first 64 KiB; empty for an empty file."""
+    return read_head(path).split(b"\n", 1)[0].removesuffix(b"\r")
+
+
+def start_file(path: str, send: Send, progress: Progress, options: Options) -> FileImport | None:
+    """Open a regular file where its import stands; None when a longer copy is already imported.
+
+    Call it when the file's sender is ready: only then is progress final for this file.
+    """
+    entries = progress.of_site(options.site)
+    match = recognise(path, [] if options.again else entries)
+    if match.kind == "shorter" and match.entry is not None:
+        return None
+    reader = open_reader(path)
+    if match.entry is None:
+        return FileImport(reader, LineSplitter(), uuid.uuid4().hex, send, options)
+    splitter = resume(reader, match.entry)
+    # Under another name it may be a copy that goes its own way: leave the first one's entry alone.
+    entry_id = match.entry.id if match.entry.path == path else uuid.uuid4().hex
+    return FileImport(reader, splitter, entry_id, send, options)
+
+
+def _import_file(path: str, progress: Progress, options: Options, report: Report) -> None:
+    stream = path == STDIN
+    if not stream:
+        with open_reader(path) as probe:
+            stream = not probe.regular
+    if stream:
+        _import_stream(path, progress, options, report)
+        return
+    first_line = first_line_of(path)
+    with open_reader(path) as probe:
+        size = probe.raw_size
+    if not size:
+        return
+    sender = open_sender(first_line, progress, options)
+    try:
+        work = start_file(path, sender.send, progress, options)
+        if work is None:
+            options.say(f"{path}: a longer copy was imported before, nothing added (--again adds it)")
+            options.advance(size)
+            return
+        report.known += work.committed_lines
+        with work.reader:
+            _drain(work, options, report)
+    finally:
+        sender.close()
+
+
+def _import_stream(path: str, progress: Progress, options: Options, report: Report) -> None:
+    sender = open_sender(uuid.uuid4().bytes, progress, options)
+    try:
+        with open_reader(path) as reader:
+            _drain(
+                FileImport(reader, LineSplitter(), f"stream-{uuid.uuid4().hex}", sender, options),
+                options,
+                report,
+            )
+    finally:
+        sender.close()
+
+
+def _drain(work: FileImport, options: Options, report: Report) -> None:
+    reader, position = work.reader, 0
+    try:
+        while not options.stopped():
+            if not reader.ready(BATCH_SECONDS):
+                report.added += work.commit()
+                continue
+            if not work.read(1024 * 1024):
+                work.finish()
+                break
+            options.advance(reader.raw_position - position)
+            position = reader.raw_position
+            if work.due or (not reader.regular and work.overdue):
+                report.added += work.commit()
+        else:
+            report.stopped = True
+    except InputError:
+        # What was read before the damage is good.
+        report.added += work.commit()
+        raise
+    report.added += work.commit()

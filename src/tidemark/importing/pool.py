@@ -1,0 +1,39 @@
+"""Senders for many files at once, closed while their files are quiet."""
+
+from __future__ import annotations
+
+import time
+
+from tidemark.importing.importer import Options, Send, open_sender
+from tidemark.importing.producer import Sender
+from tidemark.importing.progress import Progress
+
+IDLE_SECONDS = 60.0
+
+
+class SenderPool:
+    """One sender for each first line; files that begin alike share it, as they share its id."""
+
+    def __init__(self, progress: Progress, options: Options) -> None:
+        self._progress = progress
+        self._options = options
+        self._open: dict[bytes, tuple[Sender, float]] = {}
+
+    def get(self, first_line: bytes) -> Sender:
+        """The sender, opened when it is not; then all that earlier ones did is known to the progress."""
+        found = self._open.get(first_line)
+        sender = found[0] if found else open_sender(first_line, self._progress, self._options)
+        self._open[first_line] = sender, time.monotonic()
+        return sender
+
+    def send_for(self, first_line: bytes) -> Send:
+        return lambda batch, entry: self.get(first_line).send(batch, entry)
+
+    def close_idle(self, seconds: float = IDLE_SECONDS) -> None:
+        for first_line, (sender, used) in list(self._open.items()):
+            if time.monotonic() - used >= seconds:
+                del self._open[first_line]
+                sender.close()
+
+    def close(self) -> None:
+        self.close_idle(0.0)

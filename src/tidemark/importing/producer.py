@@ -1,0 +1,212 @@
+"""Lines and progress into Kafka in one transaction, each batch exactly once."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+from confluent_kafka import KafkaError as Fault
+from confluent_kafka import KafkaException, Producer
+
+from tidemark import kafka
+from tidemark.errors import KafkaError
+from tidemark.importing.identity import Entry
+from tidemark.importing.lines import Block
+from tidemark.importing.progress import Progress
+from tidemark.settings import Settings
+
+PATIENCE_SECONDS = 60.0
+_TRANSACTION_SECONDS = 30.0
+_SLICE_SECONDS = 2.0  # Blocking calls are cut so, for a signal to be noticed in between.
+_STOP_SECONDS = 5.0
+_FENCED = (Fault._FENCED, Fault.PRODUCER_FENCED, Fault.INVALID_PRODUCER_EPOCH)
+_REFUSED = (
+    Fault.TOPIC_AUTHORIZATION_FAILED,
+    Fault.CLUSTER_AUTHORIZATION_FAILED,
+    Fault.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Fault._AUTHENTICATION,
+    Fault.SASL_AUTHENTICATION_FAILED,
+    Fault.MSG_SIZE_TOO_LARGE,
+    Fault.TOPIC_EXCEPTION,
+)
+
+Headers = list[tuple[str, str | bytes | None]]
+
+
+@dataclass
+class Batch:
+    """What goes into one transaction."""
+
+    blocks: list[Block] = field(default_factory=list)
+    records: int = 0
+    size: int = 0
+
+    def add(self, block: Block) -> None:
+        self.blocks.append(block)
+        self.records += len(block.lines) + len(block.parts)
+        self.size += block.size
+
+
+class Sender:
+    """One transactional producer. Its id fences an earlier sender of the same id, dead or alive."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        progress: Progress,
+        transactional_id: str,
+        headers: Headers,
+        *,
+        say: Callable[[str], None],
+        stopped: Callable[[], bool],
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        """Returns once earlier transactions of this id are ended and `progress` knows them.
+
+        `say` is told of trouble that lasts; when `stopped` turns true, trouble is no longer waited out.
+        Raises KafkaError.
+        """
+        self._settings = settings
+        self._progress = progress
+        self._id = transactional_id
+        self._headers = headers
+        self._say = say
+        self._stopped = stopped
+        self._patience = patience
+        self._last_call = math.inf
+        self._partitions = sorted(kafka.end_offsets(settings, settings.topic))
+        if not self._partitions:
+            raise KafkaError(f"topic {settings.topic!r} does not exist", "Start the import again.")
+        self._turn: Iterator[int] = count(sum(transactional_id.encode()))
+        self._producer = self._connect(time.monotonic() + patience)
+
+    def send(self, batch: Batch, entry: Entry) -> None:
+        """Commit the batch and its entry, both or neither, waiting out trouble for up to a minute.
+
+        Raises KafkaError when it lasts longer or cannot pass; the batch is then not committed, or, when
+        Kafka was lost during the commit, the next start finds out.
+        """
+        known = self._progress.entries.get(entry.id)
+        if known is not None and known.offset > entry.offset - batch.size:
+            raise _overtaken(entry)
+        deadline, told = time.monotonic() + self._patience, False
+        while True:
+            began = time.monotonic()
+            try:
+                self._transaction(batch, entry, deadline)
+                return
+            except KafkaException as error:
+                fault = error.args[0]
+                expired = time.monotonic() - began > _TRANSACTION_SECONDS
+                if fault.code() in _FENCED and not expired:
+                    raise _overtaken(entry) from error
+                if fault.code() in _REFUSED:
+                    raise kafka.kafka_error(self._settings, fault) from error
+                if not told:
+                    told = True
+                    address = kafka.servers(self._settings)
+                    self._say(f"Kafka at {address} does not answer ({fault.name()}); trying again")
+                # A new producer of the same id ends whatever the old one left behind, and progress then
+                # tells whether that was committed: the one way out of every doubtful state.
+                self._producer = self._connect(deadline)
+                known = self._progress.entries.get(entry.id)
+                if known is not None and known.offset >= entry.offset:
+                    return
+
+    def close(self) -> None:
+        """Let go of the producer, ending a transaction that failed, so that readers need not wait for it."""
+        with contextlib.suppress(KafkaException):
+            self._producer.abort_transaction(_SLICE_SECONDS)
+        self._producer.purge()
+        self._producer.flush(1)
+
+    def _connect(self, deadline: float) -> Producer:
+        producer = Producer(
+            {
+                **kafka.client_config(self._settings),
+                "transactional.id": self._id,
+                "transaction.timeout.ms": int(_TRANSACTION_SECONDS * 1000),
+                "message.timeout.ms": int(_TRANSACTION_SECONDS * 1000) - 1000,
+                "socket.timeout.ms": 10_000,
+                "compression.type": "lz4",
+                "linger.ms": 20,
+                "batch.size": 1_000_000,
+                "batch.num.messages": 100_000,
+                "message.max.bytes": kafka.MAX_RECORD_BYTES,
+                "queue.buffering.max.messages": 500_000,
+                "queue.buffering.max.kbytes": 64 * 1024,
+            }
+        )
+        self._patiently(lambda: producer.init_transactions(_SLICE_SECONDS), deadline)
+        self._progress.refresh()
+        return producer
+
+    def _transaction(self, batch: Batch, entry: Entry, deadline: float) -> None:
+        producer, topic = self._producer, self._settings.topic
+        headers, produce = self._headers or None, producer.produce
+        producer.begin_transaction()
+        for block in batch.blocks:
+            partition = self._partitions[next(self._turn) % len(self._partitions)]
+            for line in block.lines:
+                try:
+                    # Positional arguments: this is the hot path of an import.
+                    produce(topic, line, None, partition, None, None, 0, headers)
+                except BufferError:
+                    self._produce(topic, line, None, partition, self._headers, deadline)
+            for data, chunk in block.parts:
+                self._produce(topic, data, None, partition, [*self._headers, ("chunk", chunk)], deadline)
+            producer.poll(0)
+        self._produce(self._progress.topic, entry.to_json(), entry.id, 0, [], deadline)
+        self._patiently(lambda: producer.commit_transaction(_SLICE_SECONDS), deadline)
+
+    def _produce(
+        self, topic: str, value: bytes, key: str | None, partition: int, headers: Headers, deadline: float
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, headers=headers or None)
+                return
+            except BufferError:
+                self._make_room(deadline)
+
+    def _make_room(self, deadline: float) -> None:
+        self._producer.poll(0.05)
+        if self._over(deadline):
+            raise self._gave_up()
+
+    def _patiently(self, call: Callable[[], None], deadline: float) -> None:
+        """Repeat a call that says it may be repeated, until it is through or patience is over."""
+        while True:
+            try:
+                return call()
+            except KafkaException as error:
+                fault = error.args[0]
+                if fault.code() in _REFUSED:
+                    raise kafka.kafka_error(self._settings, fault) from error
+                if not fault.retriable():
+                    raise
+                if self._over(deadline):
+                    raise self._gave_up() from error
+
+    def _over(self, deadline: float) -> bool:
+        """Whether patience is at its end, which comes soon once the user wants to stop."""
+        if self._stopped():
+            self._last_call = min(self._last_call, time.monotonic() + _STOP_SECONDS)
+        return time.monotonic() > min(deadline, self._last_call)
+
+    def _gave_up(self) -> KafkaError:
+        return KafkaError(
+            f"Kafka at {kafka.servers(self._settings)} stopped answering during the import",
+            "Bring it back and run the same command again: it goes on where it stopped, exactly.",
+        )
+
+
+def _overtaken(entry: Entry) -> KafkaError:
+    return KafkaError(
+        f"another import of {entry.path} is running",
+        "It goes on where this one stopped; let it finish.",
+    )

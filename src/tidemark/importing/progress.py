@@ -1,0 +1,93 @@
+"""How far each file is imported, kept in Kafka beside the lines themselves."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import KafkaError as Fault
+
+from tidemark import kafka
+from tidemark.errors import KafkaError
+from tidemark.importing.identity import Entry
+from tidemark.settings import Settings
+
+_PATIENCE_SECONDS = 60.0
+
+
+def progress_topic(topic: str) -> str:
+    return f"{topic}-imports"
+
+
+class Progress:
+    """The committed entries of one topic's imports, by entry id."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Create the progress topic when missing, and read it. Raises KafkaError."""
+        self._settings = settings
+        self.topic = progress_topic(settings.topic)
+        kafka.ensure_topic(settings, self.topic, partitions=1, config={"cleanup.policy": "compact"})
+        self.entries: dict[str, Entry] = {}
+        self._consumer = Consumer(
+            {
+                **kafka.client_config(settings),
+                "group.id": "tidemark-import",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 20,
+            }
+        )
+        self._consumer.assign([TopicPartition(self.topic, 0, 0)])
+        self._reached = 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read on until every entry written before this call is known.
+
+        An open transaction of another import hides what follows it, so this waits for its end; the
+        broker ends that of a dead one after half a minute. Raises KafkaError.
+        """
+        end = kafka.end_offsets(self._settings, self.topic, committed=False).get(0, 0)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while self._reached < end:
+            message = self._consumer.poll(0.5)
+            if time.monotonic() > deadline:
+                raise KafkaError(
+                    f"topic {self.topic!r} cannot be read to its end",
+                    "Another import may hang: stop it, and start again.",
+                )
+            if message is None:
+                continue
+            fault = message.error()
+            if fault is not None:
+                if fault.code() == Fault._PARTITION_EOF:
+                    self._reached = max(self._reached, message.offset() or 0)
+                elif not fault.retriable() and fault.code() not in (
+                    Fault._TRANSPORT,
+                    Fault._ALL_BROKERS_DOWN,
+                ):
+                    raise kafka.kafka_error(self._settings, fault)
+                continue
+            self._reached = max(self._reached, (message.offset() or 0) + 1)
+            self._take(message.key(), message.value())
+
+    def of_site(self, site: str) -> list[Entry]:
+        return [entry for entry in self.entries.values() if entry.site == site]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _take(self, key: bytes | str | None, value: bytes | str | None) -> None:
+        name = key.decode() if isinstance(key, bytes) else str(key)
+        if value is None:
+            self.entries.pop(name, None)
+            return
+        try:
+            raw = value if isinstance(value, bytes) else value.encode()
+            self.entries[name] = Entry.from_json(raw)
+        except (ValueError, KeyError, TypeError) as error:
+            raise KafkaError(
+                f"topic {self.topic!r} holds an entry that this version cannot read: {name}",
+                "Import with the version that wrote it, or a newer one.",
+            ) from error
