@@ -1,0 +1,1 @@
+"""Bronze: raw lines, kept for ever."""

@@ -1,0 +1,1 @@
+"""Gold: answers, one row per key."""

@@ -1,0 +1,1 @@
+"""Silver: parsed, judged, enriched and sessionized."""

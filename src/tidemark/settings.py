@@ -102,6 +102,11 @@ class Settings:
     def uses_embedded_broker(self) -> bool:
         return not self.bootstrap_servers
 
+    @property
+    def is_local(self) -> bool:
+        """Whether Spark runs inside this machine's own process."""
+        return not self.master or self.master.startswith("local")
+
     def public(self) -> dict[str, Any]:
         """Every setting by name with secrets masked, for logs and the Pipeline page."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -142,7 +147,7 @@ _BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingError(f"cannot read {path}: {error}", "Correct or remove the file.") from error

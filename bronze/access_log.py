@@ -1,0 +1,52 @@
+"""bronze.access_log: every line as it came, for ever."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.table import Column, Table
+
+TABLE = Table(
+    name="bronze.access_log",
+    about="One row per Kafka record, byte for byte. The truth: every other table can be rebuilt from it.",
+    kind="append",
+    key=("topic", "partition", "offset"),
+    time="kafka_timestamp",
+    reads="topic access-log",
+    columns=(
+        Column("topic", "string", "Kafka topic."),
+        Column("partition", "int", "Kafka partition."),
+        Column("offset", "long", "Offset in the partition."),
+        Column("site", "string", "Site the line belongs to: header `site`, else `default`."),
+        Column("format", "string", "Log format named by the sender: header `format`; NULL to detect."),
+        Column("id", "string", "Delivery id of a sender that may repeat itself: header `id`."),
+        Column("chunk", "string", "Place of this piece of an overlong line: header `chunk`."),
+        Column("value", "binary", "The raw line without its line end."),
+        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
+        Column("ingested_at", "timestamp", "When Tidemark read it."),
+    ),
+)
+
+
+def access_log(records: DataFrame) -> DataFrame:
+    """Kafka records (with headers) to rows of the table; `ingested_at` is the batch's clock."""
+    return records.select(
+        "topic",
+        "partition",
+        "offset",
+        F.coalesce(_header("site"), F.lit("default")).alias("site"),
+        _header("format").alias("format"),
+        _header("id").alias("id"),
+        _header("chunk").alias("chunk"),
+        # A record without a value is an empty line, not a missing one.
+        F.coalesce("value", F.lit(b"")).alias("value"),
+        F.col("timestamp").alias("kafka_timestamp"),
+        F.current_timestamp().alias("ingested_at"),
+    )
+
+
+def _header(name: str) -> SparkColumn:
+    found = F.filter("headers", lambda header: header["key"] == name)
+    return F.when(F.size("headers") > 0, F.get(found, F.lit(0))["value"].cast("string"))

@@ -1,0 +1,53 @@
+"""gold.pages: pageviews and visitors of each page per hour."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.sketches import mergeable, unique_count, unique_sketch
+from tidemark.table import Column, Table
+from tidemark.windows import tumbling_start, window_end
+
+WINDOW_SECONDS = 3600
+KEY = ("site", "window_start", "path")
+
+TABLE = Table(
+    name="gold.pages",
+    about="One row per site, hour of event time and page. Entries and exits are in silver.sessions.",
+    kind="upsert",
+    key=KEY,
+    time="window_start",
+    reads="silver.requests",
+    combine=mergeable(KEY, ["pageviews"], {"visitors": "visitors_sketch"}),
+    columns=(
+        Column("site", "string", "Site."),
+        Column("window_start", "timestamp", "Start of the hour."),
+        Column("window_end", "timestamp", "Its exclusive end."),
+        Column("path", "string", "Path of the page, without the query."),
+        Column("pageviews", "long", "Pageviews of the page, see silver.requests."),
+        Column("visitors", "long", "Distinct visitors that viewed it."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+    ),
+)
+
+
+def pages(requests: DataFrame) -> DataFrame:
+    """Rows of silver.requests to partial rows of the table, which add up."""
+    return (
+        requests.where("pageview")
+        .groupBy("site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"), "path")
+        .agg(
+            F.count("*").alias("pageviews"),
+            unique_sketch(F.col("visitor_id")).alias("visitors_sketch"),
+        )
+        .withColumns(
+            {
+                "window_end": window_end(F.col("window_start"), WINDOW_SECONDS),
+                "visitors": unique_count(F.col("visitors_sketch")),
+                "updated_at": F.current_timestamp(),
+            }
+        )
+        .select(*TABLE.column_names)
+    )

@@ -1,0 +1,36 @@
+"""silver.rejected: the quarantine. Every line that was not accepted, with the reasons and its bytes."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.table import Column, Table
+
+TABLE = Table(
+    name="silver.rejected",
+    about="One row per rejected line, with the rules that it breaks and its bytes intact.",
+    kind="append",
+    key=("topic", "partition", "offset"),
+    time="kafka_timestamp",
+    reads="bronze.access_log",
+    columns=(
+        Column("topic", "string", "Kafka topic."),
+        Column("partition", "int", "Kafka partition."),
+        Column("offset", "long", "Offset in the partition."),
+        Column("site", "string", "Site the line belongs to."),
+        Column("value", "binary", "The raw line, byte for byte."),
+        Column("reasons", "strings", "Names of the rules of silver.requests that the line breaks."),
+        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
+        Column("rejected_at", "timestamp", "When Tidemark turned it away."),
+    ),
+)
+
+
+def rejected(judged_lines: DataFrame) -> DataFrame:
+    """The rejected ones of the judged lines of silver.requests."""
+    return (
+        judged_lines.where(F.size("reasons") > 0)
+        .withColumn("rejected_at", F.col("ingested_at"))
+        .select(*TABLE.column_names)
+    )

@@ -1,0 +1,48 @@
+"""silver.sessions: what each visitor did in one go."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from tidemark.quality.rules import Rule
+from tidemark.sessions import sessionize
+from tidemark.table import Column, Table
+
+TABLE = Table(
+    name="silver.sessions",
+    about="One row per session: a visitor's pageviews on a site with gaps shorter than the session gap.",
+    kind="upsert",
+    key=("session_id",),
+    time="start_time",
+    reads="silver.requests",
+    rules=(
+        Rule("ends_after_start", "end_time >= start_time", "end_time", "A session does not end before it starts."),
+        Rule("has_pageviews", "pageviews >= 1", "pageviews", "A session has at least one pageview."),
+        Rule("bounce_is_single", "bounced = (pageviews = 1)", "bounced", "A bounce is a session of one pageview."),
+    ),
+    columns=(
+        Column("session_id", "string", "Hash of site, visitor and start: the same however the lines arrived."),
+        Column("site", "string", "Site."),
+        Column("visitor_id", "string", "Visitor, see silver.requests."),
+        Column("country", "string", "Country of the visitor."),
+        Column("start_time", "timestamp", "First pageview."),
+        Column("end_time", "timestamp", "Last pageview."),
+        Column("duration_seconds", "long", "Seconds between them."),
+        Column("pageviews", "long", "Number of pageviews."),
+        Column("entry_page", "string", "Path of the first pageview; the smallest of several in the same second."),
+        Column("exit_page", "string", "Path of the last pageview; the largest of several in the same second."),
+        Column("bounced", "boolean", "Whether there was one pageview only."),
+        Column("closed", "boolean", "Whether the site's newest event is more than the session gap past the end."),
+        Column("browser", "string", "Browser family."),
+        Column("os", "string", "Operating system family."),
+        Column("device", "string", "desktop, mobile, tablet or other."),
+        Column("channel", "string", "Channel of the first pageview."),
+        Column("referrer_host", "string", "Referring host of the first pageview."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)  # fmt: skip
+
+
+def sessions(requests: DataFrame, gap_seconds: int) -> DataFrame:
+    """Rows of silver.requests to their sessions, as intervals to be merged with those in the table."""
+    return sessionize(requests.where("pageview"), gap_seconds)

@@ -1,0 +1,37 @@
+"""`tidemark run` and `tidemark status`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from tidemark.cli import home_options, settings_of
+
+
+@click.command("run")
+@home_options
+@click.option("--once", is_flag=True, help="Work off all that is in Kafka into every table, then exit.")
+@click.option("--master", help="Spark master (default: this machine, one thread per core).")
+@click.pass_context
+def run_command(ctx: click.Context, once: bool, **options: Any) -> None:
+    """Run the pipeline: from Kafka through bronze, silver and gold, until stopped."""
+    from tidemark.pipeline import run_pipeline
+
+    settings = settings_of(ctx, **options)
+    click.echo(f"tidemark: pipeline on {settings.home}", err=True)
+    run_pipeline(settings, once=once)
+    click.echo("tidemark: all caught up" if once else "tidemark: stopped", err=True)
+
+
+@click.command("status")
+@home_options
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable, for monitoring.")
+@click.pass_context
+def status_command(ctx: click.Context, as_json: bool, **options: Any) -> None:
+    """Show what runs, how far behind it is and how fast it goes."""
+    from tidemark.flow.status import describe, lines
+
+    state = describe(settings_of(ctx, **options))
+    click.echo(json.dumps(state, indent=2) if as_json else "\n".join(lines(state)))

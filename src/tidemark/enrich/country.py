@@ -1,0 +1,73 @@
+"""Country of an address: from the data inside the `iptocc` package, or from a user's MMDB file."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+import iptocc
+import maxminddb
+
+from tidemark.errors import InputError
+
+UNKNOWN = "ZZ"
+
+# addresses -> ISO 3166-1 alpha-2 codes, `ZZ` where unknown
+Lookup = Callable[[Sequence[str]], list[str]]
+
+
+@lru_cache(maxsize=4)
+def lookup(database: str) -> Lookup:
+    """The look-up for an MMDB file, or the built-in one where `database` is empty.
+
+    Raises InputError for a missing or corrupt file.
+    """
+    return _from_file(database) if database else _built_in
+
+
+def data_version(database: str) -> str:
+    """What the countries of a row were decided with, for `silver.requests.rules_version`."""
+    if not database:
+        return f"iptocc {version('iptocc')}"
+    with _open(database) as reader:
+        return f"{reader.metadata().database_type} {reader.metadata().build_epoch}"
+
+
+def is_address(text: str) -> bool:
+    """Whether `text` is an IPv4 or IPv6 address in its usual notation."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _built_in(addresses: Sequence[str]) -> list[str]:
+    return [code or UNKNOWN for code in iptocc.country_code(list(addresses))] if addresses else []
+
+
+def _from_file(database: str) -> Lookup:
+    reader = _open(database)
+
+    def country(address: str) -> str:
+        record = reader.get(address) if is_address(address) else None
+        if not isinstance(record, dict):
+            return UNKNOWN
+        place = record.get("country") or record.get("registered_country") or {}
+        code = place.get("iso_code") if isinstance(place, dict) else record.get("country_code")
+        return str(code or UNKNOWN)
+
+    return lambda addresses: [country(address) for address in addresses]
+
+
+def _open(database: str) -> maxminddb.Reader:
+    remedy = "Set geo_database to a readable MMDB file with countries, or unset it for the built-in data."
+    if not Path(database).is_file():
+        raise InputError(f"geo database {database} does not exist", remedy)
+    try:
+        return maxminddb.open_database(database, maxminddb.MODE_MEMORY)
+    except (OSError, ValueError, maxminddb.InvalidDatabaseError) as error:
+        raise InputError(f"geo database {database} cannot be read: {error}", remedy) from error

@@ -1,0 +1,123 @@
+"""Counting each batch: what came, what became of it, how late it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.quality.tables import ACCOUNTS, LATENESS_BOUNDS, SITES
+from tidemark.store.base import Commit, Store
+from tidemark.table import Change
+
+_COUNTS = ("accepted", "rejected", "late")
+
+
+@dataclass(frozen=True)
+class Account:
+    """The counts of one batch, per site and in all."""
+
+    sites: list[dict[str, Any]]
+    duplicate: int = 0
+
+    def total(self, name: str) -> int:
+        return sum(site[name] for site in self.sites)
+
+    @property
+    def received(self) -> int:
+        return self.total("accepted") + self.total("rejected") + self.duplicate
+
+    def newest(self, name: str) -> datetime | None:
+        return max((site[name] for site in self.sites if site[name] is not None), default=None)
+
+
+class Ledger:
+    """Keeps quality.accounts and quality.sites for one flow.
+
+    Remembers each site's newest event time between batches; read from the table at the start.
+    """
+
+    def __init__(self, store: Store, flow: str, late_seconds: int) -> None:
+        self._store = store
+        self._flow = flow
+        self._late_seconds = late_seconds
+        self._sites = {row["site"]: row for row in store.read(SITES).to_pylist()}
+
+    @property
+    def newest(self) -> dict[str, datetime]:
+        """Newest event time of each site, as of the last committed batch."""
+        return {
+            site: row["newest_event_time"] for site, row in self._sites.items() if row["newest_event_time"]
+        }
+
+    def count(self, judged: DataFrame) -> Account:
+        """Counts judged lines (`site`, `event_time`, `kafka_timestamp`, `reasons`) with one Spark job."""
+        accepted = F.size("reasons") == 0
+        behind = _seconds_behind(self.newest)
+        counted = judged.withColumn("_behind", F.when(accepted, behind)).groupBy("site").agg(
+            F.count_if(accepted).alias("accepted"),
+            F.count_if(~accepted).alias("rejected"),
+            F.count_if(F.col("_behind") > self._late_seconds).alias("late"),
+            F.array(*_histogram(F.col("_behind"))).alias("lateness"),
+            F.min(F.when(accepted, F.col("event_time"))).alias("first_event_time"),
+            F.max(F.when(accepted, F.col("event_time"))).alias("newest_event_time"),
+            F.max("kafka_timestamp").alias("newest_kafka_timestamp"),
+        )  # fmt: skip
+        return Account(counted.toArrow().to_pylist())
+
+    def commit(self, account: Account, started_at: datetime, commit: Commit) -> None:
+        """Writes the batch's row, then the sites': `quality.accounts` first, because a batch whose row
+        is there must not be counted again against sites that already know it."""
+        if self._store.committed(ACCOUNTS, commit.writer) < commit.number:
+            row = {
+                "flow": self._flow,
+                "batch_id": commit.number,
+                "received": account.received,
+                **{name: account.total(name) for name in _COUNTS},
+                "duplicate": account.duplicate,
+                "started_at": started_at,
+                "committed_at": datetime.now(UTC),
+            }
+            self._store.append_arrow(ACCOUNTS, pa.Table.from_pylist([row], ACCOUNTS.arrow_schema), commit)
+        if self._store.committed(SITES, commit.writer) < commit.number:
+            rows = [self._grown(site) for site in account.sites]
+            self._store.upsert(SITES, Change(pa.Table.from_pylist(rows, SITES.arrow_schema)), commit)
+            self._sites.update({row["site"]: row for row in rows})
+
+    def _grown(self, site: dict[str, Any]) -> dict[str, Any]:
+        before = self._sites.get(site["site"])
+        row = {**site, "updated_at": datetime.now(UTC)}
+        if before is None:
+            return row
+        for name in _COUNTS:
+            row[name] += before[name]
+        row["lateness"] = [a + b for a, b in zip(site["lateness"], before["lateness"], strict=True)]
+        row["first_event_time"] = _pick(min, site["first_event_time"], before["first_event_time"])
+        for name in ("newest_event_time", "newest_kafka_timestamp"):
+            row[name] = _pick(max, site[name], before[name])
+        return row
+
+
+def _seconds_behind(newest: Mapping[str, datetime]) -> Column:
+    """How far a line lags its site's newest line of earlier batches, in seconds, at least 0."""
+    if not newest:
+        return F.lit(0.0)
+    known = F.create_map(*(F.lit(part) for item in newest.items() for part in item))
+    lag = (F.unix_micros(known[F.col("site")]) - F.unix_micros("event_time")) / 1_000_000
+    return F.greatest(F.coalesce(lag, F.lit(0.0)), F.lit(0.0))
+
+
+def _histogram(seconds: Column) -> list[Column]:
+    bounds = (-1.0, *map(float, LATENESS_BOUNDS), float("inf"))
+    pairs = zip(bounds[:-1], bounds[1:], strict=True)
+    return [F.count_if((seconds > low) & (seconds <= high)) for low, high in pairs]
+
+
+def _pick(choose: Any, a: datetime | None, b: datetime | None) -> datetime | None:
+    present = [value for value in (a, b) if value is not None]
+    return choose(present) if present else None

@@ -1,0 +1,20 @@
+"""Named points at which a test can have the process killed, to prove that nothing depends on luck.
+
+`TIDEMARK_CRASH_AT=<point>[@n]` makes the process send itself SIGKILL the n-th time (default first) that
+it passes the point. Unset, as in production, a point costs one comparison.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+
+_WANTED, _, _NTH = os.environ.get("TIDEMARK_CRASH_AT", "").partition("@")
+_passes = itertools.count(1)
+
+
+def crash_point(name: str) -> None:
+    """Dies here if the environment asks for it."""
+    if _WANTED and name == _WANTED and next(_passes) == int(_NTH or 1):
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,61 @@
+"""What a failed query means for the user: one sentence, and what to do."""
+
+from __future__ import annotations
+
+from tidemark import kafka
+from tidemark.errors import KafkaError, PlatformError, TableError, TidemarkError
+from tidemark.settings import Settings
+
+# Text in the chain of causes -> (class, problem, remedy); the first that fits counts.
+_KNOWN: tuple[tuple[str, type[TidemarkError], str, str], ...] = (
+    (
+        "No space left on device", PlatformError, "the disk is full",
+        "Free space and start again: nothing is lost, the batch is run again.",
+    ),
+    (
+        "failOnDataLoss", KafkaError, "Kafka no longer has lines that were not read yet",
+        "Restore the topic, or accept the loss with TIDEMARK_ALLOW_DATA_LOSS=true.",
+    ),
+    (
+        "KAFKA_DATA_LOSS", KafkaError, "Kafka no longer has lines that were not read yet",
+        "Restore the topic, or accept the loss with TIDEMARK_ALLOW_DATA_LOSS=true.",
+    ),
+    (
+        "UnknownTopicOrPartition", KafkaError, "the topic does not exist any more",
+        "Create it again with all its data, or start a new home.",
+    ),
+    (
+        "TimeoutException", KafkaError, "Kafka did not answer in time",
+        "Check that it runs (`tidemark broker status`), then start again: nothing is lost.",
+    ),
+    (
+        "SaslAuthenticationException", KafkaError, "Kafka refused the credentials",
+        "Correct TIDEMARK_KAFKA_USERNAME and TIDEMARK_KAFKA_PASSWORD.",
+    ),
+    (
+        "MALFORMED_LOG_FILE", TableError, "the checkpoint is damaged",
+        "Restore a savepoint, or see docs/operations.md, 'A damaged checkpoint'.",
+    ),
+    (
+        "Incomplete log file", TableError, "the checkpoint is damaged",
+        "Restore a savepoint, or see docs/operations.md, 'A damaged checkpoint'.",
+    ),
+)  # fmt: skip
+
+
+def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkError:
+    """The error to show for a query that failed. The full trace goes to the log file."""
+    text = str(failure)
+    (settings.logs / f"{flow}-failure.log").write_text(text, encoding="utf-8")
+    for mark, kind, problem, remedy in _KNOWN:
+        if mark in text:
+            return kind(f"flow {flow} stopped: {problem}", remedy)
+    try:
+        kafka.require_reachable(settings, timeout=3)
+    except KafkaError as error:
+        return error
+    first = next((line for line in text.splitlines() if line.strip()), type(failure).__name__)
+    return TableError(
+        f"flow {flow} stopped: {first[:300]}",
+        f"The full trace is in {settings.logs / f'{flow}-failure.log'}; nothing is lost, start again.",
+    )

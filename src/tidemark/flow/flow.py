@@ -1,0 +1,121 @@
+"""A flow: one streaming query whose every micro-batch commits several tables, exactly once.
+
+Spark's checkpoint decides which input belongs to which batch; a batch that was interrupted is run again
+with the same input. Each table's commit carries the batch number, so what is already there is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from tidemark.flow import gate
+from tidemark.flow.accounting import Ledger
+from tidemark.flow.crash import crash_point
+from tidemark.flow.progress import Progress, account_facts
+from tidemark.flow.sinks import Sink, Upsert
+from tidemark.lakehouse import Lakehouse
+from tidemark.settings import Settings
+from tidemark.store.base import Commit, Store
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The sinks of one batch, the urgent one first: its rows are computed before any other work
+    starts. `facts` is what the flow reports of the batch, see `Progress.batch_done`."""
+
+    sinks: Sequence[Sink]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a flow reads, makes of it and writes.
+
+    `version` changes when a checkpoint of the old query no longer fits. `prepare` is computed once
+    per batch and cached; every sink takes its rows from there. `plan` says what to do with a prepared
+    batch. `lag` tells, from the checkpoint, how many rows wait. `counts`: the prepared batches are
+    judged lines, to be accounted for.
+    """
+
+    name: str
+    version: int
+    source: Callable[[SparkSession], DataFrame]
+    prepare: Callable[[DataFrame], DataFrame]
+    plan: Callable[[DataFrame], Plan]
+    lag: Callable[[Path], int | None]
+    counts: bool = False
+    interval_seconds: float = 0.0
+
+
+class Runner:
+    """Runs one flow's batches against a store."""
+
+    def __init__(
+        self, flow: Flow, settings: Settings, lakehouse: Lakehouse, store: Store, progress: Progress
+    ) -> None:
+        self.flow = flow
+        self._settings = settings
+        self._lakehouse = lakehouse
+        self._store = store
+        self._progress = progress
+        self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.counts else None
+        self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
+
+    def start(self, spark: SparkSession, *, once: bool) -> StreamingQuery:
+        """Starts the query; with `once` it works off what is there and ends."""
+        trigger = (
+            {"availableNow": True} if once else {"processingTime": f"{self.flow.interval_seconds:g} seconds"}
+        )
+        return (
+            self.flow.source(spark)
+            .writeStream.queryName(self.flow.name)
+            .option("checkpointLocation", self._lakehouse.checkpoint(self.flow.name, self.flow.version))
+            .foreachBatch(self._batch)
+            .trigger(**trigger)  # type: ignore[arg-type]
+            .start()
+        )
+
+    def _batch(self, records: DataFrame, number: int) -> None:
+        query = records.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        commit = Commit(f"{self.flow.name}/{query}", number)
+        started = datetime.now(UTC)
+        with gate.batch(self._settings):
+            prepared = self.flow.prepare(records).persist()
+            try:
+                facts = self._write(prepared, commit, started)
+            finally:
+                prepared.unpersist()
+            crash_point(f"{self.flow.name}:before-checkpoint")
+        self._progress.batch_done(self.flow.name, number, started, facts)
+
+    def _write(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
+        plan = self.flow.plan(prepared)
+        urgent, *rest = plan.sinks
+        work: list[Callable[[], None]] = []
+        if isinstance(urgent, Upsert) and self._store.committed(urgent.table, commit.writer) < commit.number:
+            rows = urgent.rows(prepared).toArrow()  # fills the cache for all others
+            work.append(lambda: urgent.commit(self._store, rows, commit))
+        else:
+            urgent.write(self._store, prepared, commit)
+        for sink in rest:
+            work.append(lambda sink=sink: sink.write(self._store, prepared, commit))  # type: ignore[misc]
+        futures = [self._threads.submit(self._committed, act) for act in work]
+        account = self._ledger.count(prepared) if self._ledger else None
+        for future in futures:
+            future.result()
+        if self._ledger and account:
+            self._ledger.commit(account, started, commit)
+            return account_facts(account)
+        return plan.facts
+
+    def _committed(self, act: Callable[[], None]) -> None:
+        act()
+        crash_point(f"{self.flow.name}:between-tables")

@@ -1,0 +1,68 @@
+"""The batch gate: upkeep, savepoints and rebuilds happen between batches, never within one.
+
+Advisory file locks of the home (released by the kernel when a process dies, however it dies):
+every batch holds the gate shared; whoever needs the tables at rest holds it alone. A turnstile in front keeps
+a stream of batches from starving the latter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidemark.errors import HomeBusyError, PlatformError
+from tidemark.settings import Settings
+
+
+@contextmanager
+def batch(settings: Settings) -> Iterator[None]:
+    """Held by a flow while it commits one micro-batch."""
+    with _locked(settings, "turnstile", fcntl.LOCK_SH):
+        gate = _open(settings, "gate")
+        fcntl.flock(gate, fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        gate.close()
+
+
+@contextmanager
+def at_rest(settings: Settings) -> Iterator[None]:
+    """Held while the tables must not change: waits for running batches, keeps new ones out."""
+    with _locked(settings, "turnstile", fcntl.LOCK_EX), _locked(settings, "gate", fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def only_pipeline(settings: Settings) -> Iterator[None]:
+    """Held by the pipeline as long as it lives. Raises HomeBusyError if another one has it."""
+    with _open(settings, "pipeline") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HomeBusyError(
+                f"another pipeline is running on {settings.home}",
+                "Stop it first, or give this one another home with --home.",
+            ) from None
+        yield
+
+
+@contextmanager
+def _locked(settings: Settings, name: str, how: int) -> Iterator[None]:
+    with _open(settings, name) as file:
+        fcntl.flock(file, how)
+        yield
+
+
+def _open(settings: Settings, name: str):  # type: ignore[no-untyped-def]
+    path = Path(settings.run_directory) / f"{name}.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a")
+    except OSError as error:
+        raise PlatformError(
+            f"cannot write to the home {settings.home}: {error.strerror}",
+            "Make it writable, or choose another with --home or TIDEMARK_HOME.",
+        ) from error

@@ -1,0 +1,52 @@
+"""How many rows wait behind a flow, read from its checkpoint and its source without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tidemark import kafka
+from tidemark.errors import TidemarkError
+from tidemark.settings import Settings
+
+
+def topic_lag(settings: Settings, checkpoint: Path) -> int | None:
+    """Offsets of the topic that are not in a committed batch yet; None where it cannot be told."""
+    try:
+        ends = kafka.end_offsets(settings, settings.topic)
+        done = _committed_offset(checkpoint).get(settings.topic, {})
+        return sum(max(end - done.get(str(partition), 0), 0) for partition, end in ends.items())
+    except (OSError, ValueError, TidemarkError):
+        return None
+
+
+def table_lag(log: Path, checkpoint: Path) -> int | None:
+    """Rows in the versions of a path table, whose `_delta_log` is `log`, that are not in a batch yet."""
+    try:
+        offset = _committed_offset(checkpoint)
+        version = int(offset.get("reservoirVersion", 0))
+        rows = 0
+        while (commit := log / f"{version:020}.json").exists():
+            rows += sum(_records(line) for line in commit.read_text(encoding="utf-8").splitlines())
+            version += 1
+        return rows
+    except (OSError, ValueError):
+        return None
+
+
+def _committed_offset(checkpoint: Path) -> dict[str, Any]:
+    """The source's end offset after the last committed batch, as Spark's checkpoint has it; {} before it."""
+    batches = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
+    if not batches:
+        return {}
+    lines = (checkpoint / "offsets" / str(max(batches))).read_text(encoding="utf-8").splitlines()
+    offset: dict[str, Any] = json.loads(lines[2])
+    return offset
+
+
+def _records(action: str) -> int:
+    add = json.loads(action).get("add")
+    if not add or not add.get("dataChange") or not add.get("stats"):
+        return 0
+    return int(json.loads(add["stats"]).get("numRecords", 0))

@@ -1,0 +1,132 @@
+"""How the flows are doing: the live record of the home, and the history in quality.progress."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.flow.accounting import Account
+from tidemark.local.process import write_record
+from tidemark.quality.tables import PROGRESS
+from tidemark.settings import Settings
+from tidemark.store.base import Store
+
+_RECORD_SECONDS = 1.0
+_HISTORY_SECONDS = 5.0
+_RATE_SECONDS = 10.0
+
+
+class Progress:
+    """Collects what the flows' batches report; a thread of its own writes it down."""
+
+    def __init__(
+        self, settings: Settings, store: Store, lag: Mapping[str, Callable[[], int | None]]
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._lag = lag
+        self._lock = threading.Lock()
+        self._flows: dict[str, dict[str, Any]] = {name: _idle() for name in lag}
+        self._recent: dict[str, list[tuple[float, int]]] = {name: [] for name in lag}
+        self._history: list[dict[str, Any]] = []
+        self._state = "starting"
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+
+    def start(self) -> None:
+        self._write_record()
+        self._thread.start()
+
+    def running(self) -> None:
+        """Says that every query has started: the supervisor waits for this."""
+        self._state = "running"
+        self._write_record()
+
+    def stop(self) -> None:
+        self._done.set()
+        self._thread.join(timeout=10)
+        self._state = "stopped"
+        self._write_history()
+        self._write_record()
+
+    def batch_done(self, flow: str, batch_id: int, started: datetime, facts: Mapping[str, Any]) -> None:
+        """Takes what a batch did: `rows`, and where known `newest_kafka_timestamp`, `newest_event_time`."""
+        now = datetime.now(UTC)
+        seconds = max((now - started).total_seconds(), 1e-6)
+        arrived = facts.get("newest_kafka_timestamp")
+        row = {
+            "flow": flow,
+            "batch_id": batch_id,
+            "recorded_at": now,
+            "rows": facts["rows"],
+            "duration_ms": round(seconds * 1000),
+            "rows_per_second": facts["rows"] / seconds,
+            "freshness_seconds": (now - arrived).total_seconds() if arrived else None,
+            "newest_event_time": facts.get("newest_event_time"),
+        }
+        with self._lock:
+            self._flows[flow] |= row | {"newest_kafka_timestamp": arrived}
+            self._recent[flow].append((time.monotonic(), facts["rows"]))
+            self._history.append(row)
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while not self._done.wait(_RECORD_SECONDS):
+            self._write_record()
+            if time.monotonic() - last >= _HISTORY_SECONDS:
+                self._write_history()
+                last = time.monotonic()
+
+    def _write_record(self) -> None:
+        flows = {name: self._summary(name) for name in self._flows}
+        write_record(
+            self._settings.run_directory / "pipeline.json", pid=os.getpid(), state=self._state, flows=flows
+        )
+
+    def _summary(self, name: str) -> dict[str, Any]:
+        lag = self._lag[name]()
+        horizon = time.monotonic() - _RATE_SECONDS
+        with self._lock:
+            self._recent[name] = [entry for entry in self._recent[name] if entry[0] >= horizon]
+            rows = sum(count for _, count in self._recent[name])
+            flow = self._flows[name]
+            flow["lag"] = lag
+            summary = {**flow, "rows_per_second": rows / _RATE_SECONDS}
+        arrived = summary["newest_kafka_timestamp"]
+        if lag and arrived:  # with lines waiting, the newest counted one grows older
+            summary["freshness_seconds"] = (datetime.now(UTC) - arrived).total_seconds()
+        return {key: _plain(value) for key, value in summary.items() if key != "flow"}
+
+    def _write_history(self) -> None:
+        with self._lock:
+            rows, self._history = self._history, []
+            lags = {name: flow["lag"] for name, flow in self._flows.items()}
+        if rows:
+            rows = [{**row, "lag": lags[row["flow"]]} for row in rows]
+            self._store.append_arrow(PROGRESS, pa.Table.from_pylist(rows, PROGRESS.arrow_schema))
+
+
+def _idle() -> dict[str, Any]:
+    return {
+        "batch_id": None, "rows": 0, "duration_ms": None, "rows_per_second": 0.0, "freshness_seconds": None,
+        "lag": None, "newest_event_time": None, "newest_kafka_timestamp": None,
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def account_facts(account: Account) -> dict[str, Any]:
+    """What a counted batch reports."""
+    return {
+        "rows": account.received,
+        "newest_kafka_timestamp": account.newest("newest_kafka_timestamp"),
+        "newest_event_time": account.newest("newest_event_time"),
+    }

@@ -1,0 +1,121 @@
+"""The pipeline process: starts the flows, watches them, ends them cleanly."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from tidemark.flow import gate
+from tidemark.flow.failures import explain
+from tidemark.flow.flow import Flow, Runner
+from tidemark.flow.progress import Progress
+from tidemark.lakehouse import Lakehouse
+from tidemark.settings import Settings
+from tidemark.store.base import Store
+from tidemark.table import Table
+
+_POLL_SECONDS = 0.2
+Side = Callable[[threading.Event], None]
+
+
+def run(
+    spark: SparkSession,
+    settings: Settings,
+    lakehouse: Lakehouse,
+    store: Store,
+    tables: Sequence[Table],
+    flows: Sequence[Flow],
+    *,
+    once: bool,
+    beside: Sequence[Side] = (),
+) -> None:
+    """Runs the flows until the process is told to stop; with `once`, until they have caught up.
+
+    With `once` the flows run one after the other, because each reads what the one before wrote.
+    `beside` are functions that run in threads of their own until their event is set (upkeep, quality).
+    Raises TidemarkError as soon as a flow fails.
+    """
+    for table in tables:
+        store.ensure(table)
+    lags = {flow.name: partial(flow.lag, _checkpoint(lakehouse, flow)) for flow in flows}
+    progress = Progress(settings, store, lags)
+    runners = [Runner(flow, settings, lakehouse, store, progress) for flow in flows]
+    progress.start()
+    try:
+        with _stop_signals() as stopping:
+            if once:
+                for runner in runners:
+                    _finish([runner.start(spark, once=True)], settings, stopping)
+            else:
+                queries = [runner.start(spark, once=False) for runner in runners]
+                progress.running()
+                threads = [threading.Thread(target=side, args=(stopping,), daemon=True) for side in beside]
+                for thread in threads:
+                    thread.start()
+                _finish(queries, settings, stopping)
+    finally:
+        progress.stop()
+
+
+def _finish(queries: list[StreamingQuery], settings: Settings, stopping: threading.Event) -> None:
+    """Waits for the end of the queries, or for the signal to end them between two batches."""
+    while any(query.isActive for query in queries) and not stopping.is_set():
+        for query in queries:
+            _raise_failure(query, settings)
+        time.sleep(_POLL_SECONDS)
+    stopped = stopping.is_set()
+    if stopped:
+        _stop_between_batches(queries, settings)
+    for query in queries:
+        if not stopped:
+            _raise_failure(query, settings)
+
+
+def _stop_between_batches(queries: list[StreamingQuery], settings: Settings) -> None:
+    def stop() -> None:
+        with gate.at_rest(settings):
+            for query in queries:
+                query.stop()
+
+    # A batch that hangs must not keep the process alive: interrupted, it is simply run again.
+    waiting = threading.Thread(target=stop, daemon=True)
+    waiting.start()
+    waiting.join(timeout=5)
+    for query in queries:
+        if query.isActive:
+            query.stop()
+
+
+def _raise_failure(query: StreamingQuery, settings: Settings) -> None:
+    failure = query.exception()
+    if failure is not None:
+        raise explain(query.name, failure, settings)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopping
+    finally:
+        stopping.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _checkpoint(lakehouse: Lakehouse, flow: Flow) -> Path:
+    return Path(lakehouse.checkpoint(flow.name, flow.version))

@@ -1,0 +1,78 @@
+"""What a flow does with a prepared batch: each sink commits one table, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from tidemark.store.base import Commit, Store, Where
+from tidemark.table import Change, Table
+
+
+@dataclass(frozen=True)
+class Append:
+    """Adds the rows that `rows` makes of the prepared batch."""
+
+    table: Table
+    rows: Callable[[DataFrame], DataFrame]
+
+    def write(self, store: Store, batch: DataFrame, commit: Commit) -> None:
+        if store.committed(self.table, commit.writer) < commit.number:
+            store.append(self.table, self.rows(batch), commit)
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """Aggregates the batch to a few rows with Spark, combines them with the rows that they touch.
+
+    `touched` says which rows of the table those are; `combine` makes the change of both.
+    """
+
+    table: Table
+    rows: Callable[[DataFrame], DataFrame]
+    combine: Callable[[pa.Table, pa.Table], Change]
+    touched: Callable[[Table, pa.Table], Where]
+
+    def write(self, store: Store, batch: DataFrame, commit: Commit) -> None:
+        if store.committed(self.table, commit.writer) < commit.number:
+            self.commit(store, self.rows(batch).toArrow(), commit)
+
+    def commit(self, store: Store, incoming: pa.Table, commit: Commit) -> None:
+        if incoming.num_rows == 0 and not self.touched(self.table, incoming):
+            store.upsert(self.table, Change(self.table.arrow_schema.empty_table()), commit)
+            return
+        existing = store.read(self.table, self.touched(self.table, incoming))
+        store.upsert(self.table, self.combine(existing, incoming), commit)
+
+
+Sink = Append | Upsert
+
+
+def same_windows(table: Table, incoming: pa.Table) -> Where:
+    """The rows of a windowed table in the incoming rows' range of time."""
+    if incoming.num_rows == 0:
+        return ()
+    bounds = pc.min_max(incoming[table.time]).as_py()
+    return [[(table.time, ">=", bounds["min"]), (table.time, "<=", bounds["max"])]]
+
+
+def sessions_near(incoming: pa.Table, gap_seconds: int, newest: dict[str, datetime]) -> Where:
+    """The sessions that incoming intervals may join, and the open ones that their site has left behind."""
+    gap = timedelta(seconds=gap_seconds)
+    groups: list[list[tuple[str, str, object]]] = [
+        [("closed", "=", False), ("site", "=", site), ("end_time", "<", time - gap)]
+        for site, time in newest.items()
+    ]
+    if incoming.num_rows:
+        first = pc.min(incoming["start_time"]).as_py() - gap
+        last = pc.max(incoming["end_time"]).as_py() + gap
+        visitors = pc.unique(incoming["visitor_id"]).to_pylist()
+        groups.append(
+            [("end_time", ">=", first), ("start_time", "<=", last), ("visitor_id", "in", visitors)]
+        )
+    return groups  # type: ignore[return-value]

@@ -1,0 +1,70 @@
+"""What `tidemark status` says: the parts that run, and how each flow is doing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemark import kafka
+from tidemark.errors import TidemarkError
+from tidemark.local.process import live_record, read_record
+from tidemark.settings import Settings
+
+PARTS = ("broker", "pipeline", "traffic", "dashboard")
+FLOWS = ("requests", "activity")
+
+
+def describe(settings: Settings) -> dict[str, Any]:
+    """State of a home: addresses, processes, and per flow `lag` (rows), `rows_per_second` and
+    `freshness_seconds`; values that cannot be known are None."""
+    records = {part: live_record(settings.run_directory / f"{part}.json") for part in PARTS}
+    pipeline = read_record(settings.run_directory / "pipeline.json")
+    dashboard = records["dashboard"] or {}
+    return {
+        "home": str(settings.home),
+        "bootstrap_servers": _servers(settings),
+        "topic": settings.topic,
+        "dashboard_url": dashboard.get("url")
+        or f"http://{settings.dashboard_address}:{settings.dashboard_port}",
+        "parts": {part: _part(record) for part, record in records.items()},
+        "flows": _flows(pipeline, records["pipeline"] is not None),
+    }
+
+
+def lines(state: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    shown = [f"home       {state['home']}", f"kafka      {state['bootstrap_servers']}, topic {state['topic']}"]
+    for part, facts in state["parts"].items():
+        what = f"{facts['state']} (pid {facts['pid']})" if facts["pid"] else "not running"
+        where = f" at {state['dashboard_url']}" if part == "dashboard" and facts["pid"] else ""
+        shown.append(f"{part:<10} {what}{where}")
+    for name, flow in state["flows"].items():
+        shown.append(
+            f"flow {name}: {_number(flow['rows_per_second'], ' rows/s')}, lag {_number(flow['lag'], ' rows')}, "
+            f"freshness {_number(flow['freshness_seconds'], ' s')}, newest event {flow['newest_event_time'] or '-'}"
+        )
+    return shown
+
+
+def _part(record: dict[str, Any] | None) -> dict[str, Any]:
+    if record is None:
+        return {"state": "stopped", "pid": None}
+    return {"state": record.get("state", "running"), "pid": record["pid"]}
+
+
+def _flows(pipeline: dict[str, Any], running: bool) -> dict[str, Any]:
+    known: dict[str, Any] = pipeline.get("flows", {})
+    flows = {name: known.get(name) or dict.fromkeys(("lag", "freshness_seconds", "newest_event_time")) for name in FLOWS}
+    for flow in flows.values():
+        flow["rows_per_second"] = flow.get("rows_per_second", 0.0) if running else 0.0
+    return flows
+
+
+def _servers(settings: Settings) -> str | None:
+    try:
+        return kafka.servers(settings)
+    except TidemarkError:
+        return settings.bootstrap_servers or None
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "unknown" if value is None else f"{value:,.1f}".removesuffix(".0") + unit

@@ -1,0 +1,172 @@
+"""The composition root: wires the layers' tables into flows. The only module that imports the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze import access_log
+from gold import pages, traffic, visitors_by_country
+from silver import rejected, requests, sessions
+from tidemark import kafka, lakehouse
+from tidemark.enrich.columns import Knowledge
+from tidemark.enrich.visitor import visitor_key
+from tidemark.flow import gate
+from tidemark.flow.flow import Flow, Plan
+from tidemark.flow.lag import table_lag, topic_lag
+from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
+from tidemark.flow.run import run
+from tidemark.lakehouse import Lakehouse
+from tidemark.quality.tables import SITES
+from tidemark.quality.tables import TABLES as QUALITY_TABLES
+from tidemark.session import spark_session
+from tidemark.sessions import merge
+from tidemark.settings import Settings
+from tidemark.store.base import Store
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.table import Table
+
+LAYER_TABLES: tuple[Table, ...] = (
+    access_log.TABLE,
+    requests.TABLE,
+    rejected.TABLE,
+    sessions.TABLE,
+    visitors_by_country.TABLE,
+    traffic.TABLE,
+    pages.TABLE,
+)
+TABLES: tuple[Table, ...] = (*LAYER_TABLES, *QUALITY_TABLES)
+
+# What the activity flow needs of silver.requests.
+_ACTIVITY_COLUMNS = (
+    "site", "event_time", "visitor_id", "country", "path", "status", "bytes", "bot", "pageview",
+    "browser", "os", "device", "channel", "referrer_host", "ingested_at",
+)  # fmt: skip
+
+
+def flows(settings: Settings, house: Lakehouse, store: Store) -> tuple[Flow, ...]:
+    """Every flow of the pipeline, in the order in which data passes through them."""
+    return requests_flow(settings), activity_flow(settings, house, store)
+
+
+def requests_flow(settings: Settings) -> Flow:
+    """Kafka to bronze.access_log, silver.requests, silver.rejected and gold.visitors_by_country."""
+    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
+    sinks: tuple[Sink, ...] = (
+        _windowed(visitors_by_country.TABLE, lambda judged: visitors_by_country.visitors_by_country(_accepted(judged))),
+        Append(access_log.TABLE, lambda judged: judged.select(*access_log.TABLE.column_names)),
+        Append(requests.TABLE, requests.requests),
+        Append(rejected.TABLE, rejected.rejected),
+    )  # fmt: skip
+    return Flow(
+        name="requests",
+        version=1,
+        source=partial(_kafka_source, settings),
+        prepare=lambda records: requests.judged(access_log.access_log(records), knowledge),
+        plan=lambda judged: Plan(sinks),
+        lag=partial(topic_lag, settings),
+        counts=True,
+    )
+
+
+def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
+    """silver.requests to silver.sessions, gold.traffic and gold.pages."""
+
+    def plan(accepted: DataFrame) -> Plan:
+        clocks = _site_clocks(accepted)
+        newest = {row["site"]: row["newest_event_time"] for row in clocks}
+        for row in store.read(SITES, columns=["site", "newest_event_time"]).to_pylist():
+            if row["newest_event_time"]:
+                known = newest.get(row["site"], row["newest_event_time"])
+                newest[row["site"]] = max(known, row["newest_event_time"])
+        sinks: tuple[Sink, ...] = (
+            _windowed(traffic.TABLE, traffic.traffic),
+            _windowed(pages.TABLE, pages.pages),
+            _sessions_sink(settings.session_gap_seconds, newest),
+        )
+        facts = {
+            "rows": sum(row["rows"] for row in clocks),
+            "newest_event_time": max((row["newest_event_time"] for row in clocks), default=None),
+            "newest_kafka_timestamp": max((row["newest_ingested_at"] for row in clocks), default=None),
+        }
+        return Plan(sinks, facts)
+
+    return Flow(
+        name="activity",
+        version=1,
+        source=partial(_table_source, house, requests.TABLE),
+        prepare=lambda accepted: accepted.select(*_ACTIVITY_COLUMNS),
+        plan=plan,
+        lag=partial(table_lag, Path(house.path(requests.TABLE)) / "_delta_log"),
+        interval_seconds=settings.derive_interval_seconds,
+    )
+
+
+def _windowed(table: Table, rows: Callable[[DataFrame], DataFrame]) -> Upsert:
+    assert table.combine is not None
+    return Upsert(table, rows, table.combine, same_windows)
+
+
+def _sessions_sink(gap_seconds: int, newest: dict[str, datetime]) -> Upsert:
+    def combine(existing: pa.Table, incoming: pa.Table):  # type: ignore[no-untyped-def]
+        return merge(existing, incoming, gap_seconds=gap_seconds, newest=newest, now=datetime.now(UTC))
+
+    return Upsert(
+        sessions.TABLE,
+        lambda accepted: sessions.sessions(accepted, gap_seconds),
+        combine,
+        lambda _, incoming: sessions_near(incoming, gap_seconds, newest),
+    )
+
+
+def _accepted(judged: DataFrame) -> DataFrame:
+    return judged.where(F.size("reasons") == 0)
+
+
+def _site_clocks(accepted: DataFrame) -> list[dict[str, datetime]]:
+    clocks = accepted.groupBy("site").agg(
+        F.count("*").alias("rows"),
+        F.max("event_time").alias("newest_event_time"),
+        F.max("ingested_at").alias("newest_ingested_at"),
+    )
+    rows: list[dict[str, datetime]] = clocks.toArrow().to_pylist()
+    return rows
+
+
+def _kafka_source(settings: Settings, spark: SparkSession) -> DataFrame:
+    return (
+        spark.readStream.format("kafka")
+        .options(**kafka.spark_options(settings))
+        .option("subscribe", settings.topic)
+        .option("startingOffsets", "earliest")
+        .option("includeHeaders", "true")
+        .option("failOnDataLoss", str(not settings.allow_data_loss).lower())
+        .option("maxOffsetsPerTrigger", settings.batch_lines or 200_000)
+        .load()
+    )
+
+
+def _table_source(house: Lakehouse, table: Table, spark: SparkSession) -> DataFrame:
+    reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
+    reader = reader.option("maxBytesPerTrigger", "64m").option("maxFilesPerTrigger", "200")
+    return reader.table(house.sql_name(table)) if house.in_catalog else reader.load(house.path(table))
+
+
+def run_pipeline(settings: Settings, *, once: bool) -> None:
+    """The `run` command: all flows over the settings' Kafka and lakehouse, until stopped.
+
+    Raises TidemarkError: an unreachable Kafka, a busy home, a table or checkpoint that does not fit.
+    """
+    with gate.only_pipeline(settings):
+        kafka.require_reachable(settings)
+        kafka.ensure_topic(settings, settings.topic)
+        house = lakehouse.of(settings)
+        spark = spark_session(settings)
+        store = DeltaRsStore(house)
+        run(spark, settings, house, store, TABLES, flows(settings, house, store), once=once)

@@ -1,0 +1,46 @@
+"""The rule catalogue: conditions on a table's rows, written once as data.
+
+The same rule becomes a reason that sends a row to quarantine inside the stream, and a Great
+Expectations expectation over the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+Severity = Literal["critical", "warning", "info"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`holds` is a SQL condition that every good row fulfils; a row for which it is not true breaks the rule.
+
+    `on` names the column that the rule is about. A rule with `quarantine` turns a row away inside
+    the stream. `in_table` says whether `holds` can also be checked on the table's own rows.
+    """
+
+    name: str
+    holds: str
+    on: str
+    about: str
+    severity: Severity = "critical"
+    quarantine: bool = False
+    in_table: bool = True
+
+
+def reasons(rules: Sequence[Rule]) -> Column:
+    """Names of the quarantine rules that a row breaks, in the catalogue's order; empty for a good row.
+
+    A condition that is NULL is one that does not hold.
+    """
+    broken = [
+        F.when(~F.coalesce(F.expr(rule.holds), F.lit(False)), F.lit(rule.name))
+        for rule in rules
+        if rule.quarantine
+    ]
+    return F.array_compact(F.array(*broken))

@@ -1,0 +1,101 @@
+"""The Spark session: settings that fit a laptop, a cluster, or a runtime that brings its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from tidemark.local.jars import spark_jars
+from tidemark.local.java import require_java
+from tidemark.settings import Settings
+
+# A micro-batch of a few thousand rows is over in less time than Spark's defaults for big tables cost.
+_STREAMING = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state"
+    ".RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "20000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # More groups than this would make sketches fall back to sorting.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
+    "spark.databricks.delta.stalenessLimit": "0",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.scheduler.mode": "FAIR",
+    "spark.cleaner.periodicGC.interval": "5min",
+}
+
+
+def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
+    """The session for these settings; on a runtime that has one already, that one.
+
+    Raises PlatformError for missing Java or JVM packages that cannot be had.
+    """
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        return SparkSession.builder.getOrCreate()
+    os.environ["JAVA_HOME"] = str(require_java().parent.parent)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    jars = spark_jars(settings)
+    builder = SparkSession.builder.appName(name).master(settings.master or "local[*]")
+    options = {
+        **_STREAMING,
+        **(_LOCAL if settings.is_local else {}),
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions or _partitions()),
+        "spark.jars": ",".join(map(str, jars)),
+        # The driver needs the classes before it can ship the jars to executors.
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": "-XX:+UseG1GC -Duser.timezone=UTC"
+        f" -Dlog4j.configurationFile={_log4j(settings)}",
+    }
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _partitions() -> int:
+    return max(2, min(4, os.cpu_count() or 2))
+
+
+def _log4j(settings: Settings) -> str:
+    """Spark's log goes to a file of the home, warnings and worse only."""
+    settings.logs.mkdir(parents=True, exist_ok=True)
+    path = settings.run_directory / "log4j2.properties"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "status = error\n"
+        "appender.file.type = RollingFile\n"
+        "appender.file.name = file\n"
+        f"appender.file.fileName = {settings.logs / 'spark.log'}\n"
+        f"appender.file.filePattern = {settings.logs / 'spark.%i.log'}\n"
+        "appender.file.layout.type = PatternLayout\n"
+        "appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSX}{UTC} %p %c{1}: %m%n%ex\n"
+        "appender.file.policies.type = Policies\n"
+        "appender.file.policies.size.type = SizeBasedTriggeringPolicy\n"
+        "appender.file.policies.size.size = 10MB\n"
+        "appender.file.strategy.type = DefaultRolloverStrategy\n"
+        "appender.file.strategy.max = 5\n"
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.file.ref = file\n"
+    )
+    return path.as_uri()

@@ -1,0 +1,182 @@
+"""Path tables on one machine, through delta-rs: a commit of a few rows takes tens of milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from pyspark.sql import DataFrame
+
+from tidemark.errors import TableError
+from tidemark.lakehouse import Lakehouse
+from tidemark.store.base import Commit, Where
+from tidemark.table import Change, Table
+
+# A revised row costs the rewriting of its file: small files keep a live upsert at tens of milliseconds.
+UPSERT_FILE_BYTES = 1 << 20
+_WRITER = WriterProperties(compression="ZSTD", compression_level=1)
+_ATTEMPTS = 5
+_DELETE = "_delete"
+
+
+class DeltaRsStore:
+    """The tables of a home. Keeps one handle per table; use one store per process."""
+
+    def __init__(self, lakehouse: Lakehouse) -> None:
+        self._lakehouse = lakehouse
+        self._open: dict[str, DeltaTable] = {}
+
+    def ensure(self, table: Table) -> None:
+        path = self._lakehouse.path(table)
+        try:
+            if not DeltaTable.is_deltatable(path):
+                Path(path).mkdir(parents=True, exist_ok=True)
+                DeltaTable.create(
+                    path, table.arrow_schema, mode="ignore", description=table.about,
+                    configuration=_configuration(table),
+                )  # fmt: skip
+            self._add_columns(table)
+        except (DeltaError, OSError) as error:
+            raise TableError(
+                f"table {table.name} at {path} cannot be opened: {_first_line(error)}",
+                "See docs/operations.md, 'A damaged table'.",
+            ) from error
+
+    def committed(self, table: Table, writer: str) -> int:
+        version = self._table(table).transaction_version(writer)
+        return -1 if version is None else version
+
+    def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
+        dataset = self._table(table).to_pyarrow_dataset()
+        wanted = list(columns or table.column_names)
+        expression = pq.filters_to_expression([list(group) for group in where]) if where else None
+        return dataset.to_table(columns=wanted, filter=expression).cast(
+            pa.schema([table.arrow_schema.field(name) for name in wanted])
+        )
+
+    def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
+        (
+            rows.write.format("delta")
+            .mode("append")
+            .option("txnAppId", commit.writer)
+            .option("txnVersion", commit.number)
+            .save(self._lakehouse.path(table))
+        )
+
+    def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
+        def write(target: DeltaTable) -> None:
+            if commit is None or self._is_new(target, commit):
+                write_deltalake(
+                    target, rows.select(table.column_names).cast(table.arrow_schema), mode="append",
+                    writer_properties=_WRITER, commit_properties=_properties(commit),
+                )  # fmt: skip
+
+        self._retry(table, write)
+
+    def upsert(self, table: Table, change: Change, commit: Commit) -> None:
+        source = _source(table, change)
+        low, high = pc.min_max(source[table.time]).values() if source.num_rows else (None, None)
+
+        def merge(target: DeltaTable) -> None:
+            if not self._is_new(target, commit):
+                return
+            if source.num_rows == 0:  # nothing to change, but the number must advance with the batch
+                write_deltalake(
+                    target, table.arrow_schema.empty_table(), mode="append",
+                    commit_properties=_properties(commit),
+                )  # fmt: skip
+                return
+            same_key = " AND ".join(f"t.{name} = s.{name}" for name in table.key)
+            # Bounds as literals let whole files be skipped without being read.
+            bounds = f"t.{table.time} >= {_literal(low)} AND t.{table.time} <= {_literal(high)}"
+            values = {name: f"s.{name}" for name in table.column_names}
+            (
+                target.merge(
+                    source, f"{same_key} AND {bounds}", source_alias="s", target_alias="t",
+                    writer_properties=_WRITER, commit_properties=_properties(commit),
+                )
+                .when_matched_delete(f"s.{_DELETE}")
+                .when_matched_update(values)
+                .when_not_matched_insert(values, f"NOT s.{_DELETE}")
+                .execute()
+            )  # fmt: skip
+
+        self._retry(table, merge)
+
+    def _table(self, table: Table) -> DeltaTable:
+        """The table at its newest version."""
+        path = self._lakehouse.path(table)
+        try:
+            if path not in self._open:
+                self._open[path] = DeltaTable(path)
+            else:
+                self._open[path].update_incremental()
+            return self._open[path]
+        except (TableNotFoundError, DeltaError, OSError) as error:
+            self._open.pop(path, None)
+            raise TableError(
+                f"table {table.name} at {path} cannot be read: {_first_line(error)}",
+                "See docs/operations.md, 'A damaged table'.",
+            ) from error
+
+    @staticmethod
+    def _is_new(target: DeltaTable, commit: Commit) -> bool:
+        done = target.transaction_version(commit.writer)
+        return done is None or done < commit.number
+
+    def _retry(self, table: Table, act: Callable[[DeltaTable], None]) -> None:
+        """Upkeep in another process may commit in between; then the newest version is tried again."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return act(self._table(table))
+            except CommitFailedError as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise TableError(
+                        f"table {table.name}: commit failed {_ATTEMPTS} times: {_first_line(error)}",
+                        "Is another pipeline writing to the same tables?",
+                    ) from error
+
+    def _add_columns(self, table: Table) -> None:
+        target = self._table(table)
+        there = {field.name for field in target.schema().fields}
+        wanted = Schema.from_arrow(table.arrow_schema).fields
+        lacking = [field for field in wanted if field.name not in there]
+        if lacking:
+            target.alter.add_columns(lacking)
+
+
+def _configuration(table: Table) -> dict[str, str | None]:
+    common: dict[str, str | None] = {"delta.checkpointInterval": "100"}
+    if table.kind == "upsert":
+        return {**common, "delta.targetFileSize": str(UPSERT_FILE_BYTES)}
+    return {**common, "delta.appendOnly": "false"}
+
+
+def _properties(commit: Commit | None) -> CommitProperties:
+    return CommitProperties(
+        app_transactions=[Transaction(commit.writer, commit.number)] if commit else None
+    )
+
+
+def _source(table: Table, change: Change) -> pa.Table:
+    """Rows to write and keys to delete as one frame, told apart by a flag column."""
+    rows = change.rows.select(table.column_names).cast(table.arrow_schema)
+    rows = rows.append_column(_DELETE, pa.array([False] * rows.num_rows, pa.bool_()))
+    if change.deleted is None or change.deleted.num_rows == 0:
+        return rows
+    gone = change.deleted.select([*dict.fromkeys([*table.key, table.time])])
+    gone = gone.append_column(_DELETE, pa.array([True] * gone.num_rows, pa.bool_()))
+    return pa.concat_tables([rows, gone], promote_options="default")
+
+
+def _literal(value: pa.Scalar) -> str:
+    return f"TIMESTAMP '{value.as_py():%Y-%m-%d %H:%M:%S.%f}Z'"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
