@@ -80,8 +80,8 @@ def check_port(settings: Settings) -> None:
     """Raises PlatformError if the dashboard's port is taken."""
     if settings.dashboard_port and not port_is_free(settings.dashboard_port, settings.dashboard_address):
         raise PlatformError(
-            f"port {settings.dashboard_port} of {settings.dashboard_address}, which the dashboard is to listen"
-            " on, is taken",
+            f"port {settings.dashboard_port} of {settings.dashboard_address}, which the dashboard is to"
+            " listen on, is taken",
             "Set TIDEMARK_DASHBOARD_PORT (dashboard_port) to another port, or to 0 for any free one.",
         )
 

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import PlatformError
+from tidemark.local import process
+from tidemark.settings import Settings
+
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("up", flush=True)
+time.sleep(99)
+"""
+
+
+def test_a_record_lives_as_long_as_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "part.json"
+    sleeper = subprocess.Popen(["sleep", "60"])
+    process.write_record(path, sleeper.pid, port=7)
+    record = process.live_record(path)
+    assert record is not None
+    assert (record["pid"], record["port"]) == (sleeper.pid, 7)
+
+    sleeper.kill()
+    # Not yet waited for: a zombie does not run.
+    assert process.wait_until(lambda: process.live_record(path) is None, timeout=5)
+    sleeper.wait()
+    assert process.live_record(path) is None
+    assert process.read_record(path)["port"] == 7
+
+
+def test_a_pid_that_was_given_to_another_process_is_not_ours(tmp_path: Path) -> None:
+    path = tmp_path / "part.json"
+    process.write_record(path, os.getpid())
+    assert process.live_record(path)
+    path.write_text(path.read_text().replace('"pid_mark": "', '"pid_mark": "1'), encoding="utf-8")
+    assert process.live_record(path) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"pid": "x"}', "\x00"])
+def test_a_damaged_record_counts_as_none(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "part.json"
+    path.write_text(text, encoding="utf-8")
+    assert process.live_record(path) is None
+
+
+def test_processes_of_one_pid_differ_by_their_start() -> None:
+    with subprocess.Popen(["sleep", "60"]) as first, subprocess.Popen(["sleep", "60"]) as second:
+        try:
+            assert process.process_mark(first.pid) == process.process_mark(first.pid)
+            assert process.process_mark(first.pid) is not None
+        finally:
+            first.kill()
+            second.kill()
+    assert process.process_mark(first.pid) is None
+
+
+def test_terminate_kills_what_does_not_end_by_itself(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    stubborn = process.spawn([sys.executable, "-c", STUBBORN], log)
+    assert process.wait_until(lambda: log.read_bytes() == b"up\n", timeout=10)
+    assert process.terminate(stubborn.pid, timeout=0.5) is False
+    stubborn.wait()
+
+    polite = process.spawn(["sleep", "60"], log)
+    assert process.terminate(polite.pid, timeout=5) is True
+    polite.wait()
+
+
+def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(PlatformError, match=r"cannot write the home .*Give another directory with --home"):
+        process.prepare_home(Settings(home=tmp_path / "file" / "home"))
+
+
+def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with process.locked(path) as first, process.locked(path, wait=False) as second:
+        assert (first, second) == (True, False)
+    with process.locked(path, wait=False) as third:
+        assert third
