@@ -91,21 +91,18 @@ def generate_command(
         **options,
     )
     expected = Truth()
-
-    def counted(made: Iterator[Block]) -> Iterator[Block]:
-        for block in made:
-            yield block
-            expected.extend(traffic.site, block.outcomes)
-
     made = blocks(traffic, truth=truth is not None)
-    if truth is not None:
-        made = counted(made)
     total = None if traffic.seconds is None else round(traffic.rate * traffic.seconds)
     with _stopping() as stop, _reporting(total) as report:
+
+        def taken(block: Block, behind: float) -> None:
+            expected.extend(traffic.site, block.outcomes)
+            report.add(len(block.lines), behind)
+
         if output is not None:
-            write_file(made, output, stop, report)
+            write_file(made, output, stop, taken)
         else:
-            send(paced(made, traffic.start, speed, stop), settings, traffic.site, stop, report)
+            send(paced(made, traffic.start, speed, stop), settings, traffic.site, stop, taken)
     if truth is not None:
         expected.write(truth)
 
@@ -147,7 +144,7 @@ class _Report:
         self._lines = self._told_lines = 0
         self._told = self._began = time.monotonic()
 
-    def __call__(self, lines: int, behind: float = 0.0) -> None:
+    def add(self, lines: int, behind: float) -> None:
         self._lines += lines
         if self._bar is not None:
             self._bar.update(lines)

@@ -60,10 +60,8 @@ class Sample:
         return int(log(1.0 - self._random.random()) / log(1.0 - self._fraction))
 
 
-def paced(
-    blocks: Iterator[Block], begin: float, speed: float, stop: Event
-) -> Iterator[tuple[list[bytes], float]]:
-    """Slices of the blocks as they fall due, with the seconds that each is behind its schedule.
+def paced(blocks: Iterator[Block], begin: float, speed: float, stop: Event) -> Iterator[tuple[Block, float]]:
+    """Parts of the blocks as they fall due, with the seconds that each is behind its schedule.
 
     The schedule is fixed (an open loop): the event time `begin` is now, and `speed` event seconds pass in a
     second. What could not be taken in time is handed out at once, late, and nothing is left out.
@@ -71,17 +69,17 @@ def paced(
     """
     started = time.monotonic()
     for block in blocks:
-        lines, sent = block.lines, 0
-        each = block.span / max(1, len(lines))
-        while sent < len(lines):
+        total, sent = len(block.lines), 0
+        each = block.span / max(1, total)
+        while sent < total:
             ahead = (time.monotonic() - started) * speed - (block.begin - begin)
-            ready = min(len(lines), int(ahead / each) + 1) if ahead >= 0 else 0
+            ready = min(total, int(ahead / each) + 1) if ahead >= 0 else 0
             if ready > sent:
-                yield lines[sent:ready], max(0.0, (ahead - each * sent) / speed)
+                yield block.part(sent, ready), max(0.0, (ahead - each * sent) / speed)
                 sent = ready
             if stop.is_set():
                 return
-            if sent < len(lines):
+            if sent < total:
                 stop.wait(max(_TICK, (each * sent - ahead) / speed))
         if stop.is_set():
             return

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 _FLUSH_SECONDS = 30.0
 
-Progress = Callable[[int], None]
-"""Told after each block how many lines it had."""
+Taken = Callable[[Block, float], None]
+"""Told of each block once its lines are out, and how many seconds they were behind schedule."""
 
 
-def write_file(
-    blocks: Iterable[Block], path: Path, stop: Event, progress: Progress = lambda lines: None
-) -> None:
+def _ignore(_block: Block, _behind: float) -> None:
+    pass
+
+
+def write_file(blocks: Iterable[Block], path: Path, stop: Event, taken: Taken = _ignore) -> None:
     """Write all lines to `path`, compressed if it ends in .gz; `-` is standard output.
 
     Ends early when `stop` is set. The same lines give the same file. Raises InputError.
@@ -36,7 +38,7 @@ def write_file(
         with _opened(path) as file:
             for block in blocks:
                 file.write(b"\n".join(block.lines) + b"\n")
-                progress(len(block.lines))
+                taken(block, 0.0)
                 if stop.is_set():
                     return
     except BrokenPipeError:
@@ -63,16 +65,16 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
 
 
 def send(
-    slices: Iterable[tuple[list[bytes], float]],
+    parts: Iterable[tuple[Block, float]],
     settings: Settings,
     site: str,
     stop: Event,
-    progress: Callable[[int, float], None] = lambda lines, behind: None,
+    taken: Taken = _ignore,
 ) -> int:
     """Send paced lines to the topic, each as one record with the header `site`; returns how many.
 
-    The producer is idempotent: a retry writes no line twice. `progress` hears of each slice its size
-    and how many seconds it is behind. Returns when all are acknowledged. Raises KafkaError.
+    The producer is idempotent: a retry writes no line twice. Returns when all are acknowledged.
+    Raises KafkaError.
     """
     from confluent_kafka import Producer
 
@@ -94,13 +96,11 @@ def send(
     )
     headers: list[tuple[str, str | bytes | None]] = [("site", site.encode())]
     sent = 0
-    for lines, behind in slices:
-        for line in lines:
-            if not _produce(producer, settings.topic, line, headers, stop):
-                break
-            sent += 1
+    for block, behind in parts:
+        done = _produce(producer, settings.topic, block.lines, headers, stop)
+        sent += done
         producer.poll(0)
-        progress(len(lines), behind)
+        taken(block if done == len(block.lines) else block.part(0, done), behind)
         if failures:
             raise kafka.kafka_error(settings, failures[0])
     left = producer.flush(_FLUSH_SECONDS)
@@ -111,13 +111,15 @@ def send(
     return sent
 
 
-def _produce(producer: Producer, topic: str, line: bytes, headers: list[Any], stop: Event) -> bool:
-    """Hand over one line, waiting while the queue is full; False if told to stop meanwhile."""
-    while True:
-        try:
-            producer.produce(topic, line, headers=headers)
-            return True
-        except BufferError:
-            if stop.is_set():
-                return False
-            producer.poll(0.1)
+def _produce(producer: Producer, topic: str, lines: list[bytes], headers: list[Any], stop: Event) -> int:
+    """Hand over lines, waiting while the queue is full; how many, fewer if told to stop meanwhile."""
+    for number, line in enumerate(lines):
+        while True:
+            try:
+                producer.produce(topic, line, headers=headers)
+                break
+            except BufferError:
+                if stop.is_set():
+                    return number
+                producer.poll(0.1)
+    return len(lines)

@@ -25,7 +25,7 @@ class Traffic:
     """What to make. The same values give the same bytes, as long as iptocc's data stay the same.
 
     `start` is the epoch second of the first line, `seconds` how much event time to cover (None: no
-    end), `rate` the lines of one event second. `late` is the share of lines that arrive up to `late_by` seconds after
+    end), `rate` the lines of one event second. `late` is the share that arrives up to `late_by` seconds after
     their time, `malformed` the share that no reader can accept. `visitors` bounds the distinct people.
     Raises SettingError for values that cannot be met.
     """
@@ -44,7 +44,7 @@ class Traffic:
 
     def __post_init__(self) -> None:
         for name, least in (("rate", 1e-3), ("visitors", 1), ("late_by", 1)):
-            if getattr(self, name) < least:
+            if not getattr(self, name) >= least:  # NaN, too
                 raise SettingError(f"{name} is {getattr(self, name):g}", f"Use {least:g} or more.")
         if self.seconds is not None and self.seconds < 1:
             raise SettingError(f"seconds is {self.seconds}", "Use 1 or more, or leave it out for no end.")
@@ -73,6 +73,13 @@ class Block:
     span: float
     lines: list[bytes]
     outcomes: list[Outcome]
+
+    def part(self, first: int, end: int) -> Block:
+        """The lines from `first` until before `end`."""
+        each = self.span / max(1, len(self.lines))
+        return Block(
+            self.begin + each * first, each * (end - first), self.lines[first:end], self.outcomes[first:end]
+        )
 
 
 class Line(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TypeVar
 import iptocc
 
 from tidemark.traffic import agents
-from tidemark.traffic.countries import COUNTRIES, activity
+from tidemark.traffic.countries import COUNTRIES, Country, activity
 
 UNKNOWN = "ZZ"
 ABSENT_AGENT_IS_BOT = True
@@ -64,9 +64,9 @@ class Population:
         found4 = _by_country(_ipv4(random, min(max(2 * count, 100_000), 2_000_000)))
         found6 = _by_country(_ipv6(random, min(max(count // 2, 40_000), 200_000)))
         found4[UNKNOWN] = [f"{random.choice(_PRIVATE)}{_host(random)}" for _ in range(1000)]
-        total = sum(country.share for country in COUNTRIES)
-        self._countries = [c for c in COUNTRIES if found4[c.code]]
-        self._sizes = [max(1, round(count * c.share / total)) for c in self._countries]
+        sizes = [(c, n) for c, n in _sizes(count, [c for c in COUNTRIES if found4[c.code]]) if n]
+        self._countries = [country for country, _ in sizes]
+        self._sizes = [size for _, size in sizes]
         # Only what can be used is kept; the sample is mostly of the few countries that hold most addresses.
         self._ipv4 = [found4[c.code][:n] for c, n in zip(self._countries, self._sizes, strict=True)]
         self._ipv6 = [found6[c.code][:n] for c, n in zip(self._countries, self._sizes, strict=True)]
@@ -98,13 +98,14 @@ class Population:
         return bot if self._agents_logged else Visitor(bot.ip, "", bot.country)
 
     def _make(self, place: int, number: int) -> Visitor:
-        addresses = self._ipv6[place] if number % _IPV6_IN == 3 else self._ipv4[place]
-        addresses = addresses or self._ipv4[place]
+        ipv4, ipv6 = self._ipv4[place], self._ipv6[place]
+        turn, rest = divmod(number, _IPV6_IN)
+        address = ipv6[turn] if rest == 3 and turn < len(ipv6) else ipv4[number % len(ipv4)]
         # A fixed mix of the number: the same person always has the same browser, without a table of them.
         mixed = (number * 0x9E3779B1 + place * 0x85EBCA6B) & 0xFFFFFFFF
         agent = self._agents[(mixed ^ mixed >> 15) % 8192] if self._agents_logged else ""
         user = _USERS[number % len(_USERS)] if number % _USER_IN == 7 else "-"
-        return Visitor(addresses[number % len(addresses)], agent, self._countries[place].code, user)
+        return Visitor(address, agent, self._countries[place].code, user)
 
 
 def weighted_table(weighted: Iterable[tuple[T, float]], size: int) -> list[T]:
@@ -112,6 +113,16 @@ def weighted_table(weighted: Iterable[tuple[T, float]], size: int) -> list[T]:
     values, weights = zip(*weighted, strict=True)
     edges = list(accumulate(weights))
     return [values[bisect(edges, (i + 0.5) / size * edges[-1])] for i in range(size)]
+
+
+def _sizes(count: int, countries: Sequence[Country]) -> Iterable[tuple[Country, int]]:
+    """People of each country by its share, `count` in all; with few people, small countries have none."""
+    total, shares, given = sum(c.share for c in countries), 0.0, 0
+    for country in countries:
+        shares += country.share
+        size = round(count * shares / total) - given
+        given += size
+        yield country, size
 
 
 def _bots(
