@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tidemark import kafka
 from tidemark.errors import InputError, SettingError
@@ -100,7 +101,14 @@ class FileImport:
     """One file on its way into the topic: what was read of it, what is batched, what is committed."""
 
     def __init__(
-        self, reader: Reader, splitter: LineSplitter, entry_id: str, send: Send, options: Options
+        self,
+        reader: Reader,
+        splitter: LineSplitter,
+        entry_id: str,
+        send: Send,
+        options: Options,
+        *,
+        stream: bool = False,
     ) -> None:
         self.reader = reader
         self.splitter = splitter
@@ -109,6 +117,7 @@ class FileImport:
         self.path = reader.name
         self._send = send
         self._site = options.site
+        self._stream = stream
         self._batch = Batch()
         self._since = time.monotonic()
 
@@ -135,15 +144,14 @@ class FileImport:
         """Send what is batched; lines added."""
         if not self._batch.size:
             return 0
-        stream = not self.reader.regular
-        self._send(self._batch, self.entry(stream=stream))
+        entry = entry_of(
+            self.splitter, id=self.entry_id, site=self._site, path=self.path, stream=self._stream
+        )
+        self._send(self._batch, entry)
         added = self.splitter.lines - self.committed_lines
         self.committed_lines = self.splitter.lines
         self._batch = Batch()
         return added
-
-    def entry(self, *, stream: bool = False) -> Entry:
-        return entry_of(self.splitter, id=self.entry_id, site=self._site, path=self.path, stream=stream)
 
     def _add(self, block: Block) -> None:
         if block.size:
@@ -194,18 +202,13 @@ def start_file(path: str, send: Send, progress: Progress, options: Options) -> F
 
 
 def _import_file(path: str, progress: Progress, options: Options, report: Report) -> None:
-    stream = path == STDIN
-    if not stream:
-        with open_reader(path) as probe:
-            stream = not probe.regular
-    if stream:
+    if path == STDIN or not Path(path).is_file():
         _import_stream(path, progress, options, report)
         return
-    first_line = first_line_of(path)
-    with open_reader(path) as probe:
-        size = probe.raw_size
+    size = Path(path).stat().st_size
     if not size:
         return
+    first_line = first_line_of(path)
     sender = open_sender(first_line, progress, options)
     try:
         work = start_file(path, sender.send, progress, options)
@@ -221,14 +224,13 @@ def _import_file(path: str, progress: Progress, options: Options, report: Report
 
 
 def _import_stream(path: str, progress: Progress, options: Options, report: Report) -> None:
+    """A stream cannot be read again; its entry serves only to know what a doubtful commit did."""
     sender = open_sender(uuid.uuid4().bytes, progress, options)
     try:
         with open_reader(path) as reader:
-            _drain(
-                FileImport(reader, LineSplitter(), f"stream-{uuid.uuid4().hex}", sender, options),
-                options,
-                report,
-            )
+            work = FileImport(reader, LineSplitter(), uuid.uuid4().hex, sender.send, options, stream=True)
+            _drain(work, options, report)
+            sender.forget(work.entry_id)
     finally:
         sender.close()
 

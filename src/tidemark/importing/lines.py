@@ -65,9 +65,7 @@ class LineSplitter:
         elif self.chunk or len(text) > self._limit:
             *lines, rest = text.split(b"\n")
             for line in lines:
-                self._long(line, block) if self.chunk or len(line) > self._limit else block.lines.append(
-                    _strip(line)
-                )
+                self._whole(line, block)
             self.lines += len(lines)
         else:
             lines = text.split(b"\n")
@@ -90,18 +88,19 @@ class LineSplitter:
         if self.unended:
             self._consume(text, block)
         else:
-            if self.chunk or len(text) > self._limit:
-                self._long(text, block)
-            else:
-                block.lines.append(_strip(text))
+            self._whole(text, block)
             self.lines += 1
             self.unended = True
             self._consume(text, block)
         self._carry = b""
         return block
 
-    def _long(self, line: bytes, block: Block) -> None:
+    def _whole(self, line: bytes, block: Block) -> None:
+        """Give out a line, or the rest of one, that ends here and may be too long."""
         line = _strip(line)
+        if not self.chunk and len(line) <= self._limit:
+            block.lines.append(line)
+            return
         while len(line) > self._limit:
             self._part(line[: self._limit], block, last=False)
             line = line[self._limit :]

@@ -117,6 +117,13 @@ class Sender:
                 if known is not None and known.offset >= entry.offset:
                     return
 
+    def forget(self, entry_id: str) -> None:
+        """Remove an entry that is of no use any more. That it may fail to does no harm."""
+        with contextlib.suppress(KafkaException):
+            self._producer.begin_transaction()
+            self._producer.produce(self._progress.topic, None, entry_id, 0)
+            self._producer.commit_transaction(_STOP_SECONDS)
+
     def close(self) -> None:
         """Let go of the producer, ending a transaction that failed, so that readers need not wait for it."""
         with contextlib.suppress(KafkaException):

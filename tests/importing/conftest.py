@@ -1,0 +1,106 @@
+"""A topic of its own for every test, and what a read-committed reader finds in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from tidemark import kafka
+from tidemark.importing.importer import Options
+from tidemark.settings import Settings
+
+Record = tuple[bytes, dict[str, bytes]]
+
+
+@pytest.fixture
+def settings(broker: Settings) -> Settings:
+    return dataclasses.replace(broker, topic=f"log-{uuid.uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def options(settings: Settings) -> Options:
+    return Options(settings, say=lambda text: None)
+
+
+@pytest.fixture
+def records(settings: Settings) -> Callable[[], list[Record]]:
+    """All committed records of the test's topic: value and headers."""
+
+    def read() -> list[Record]:
+        ends = kafka.end_offsets(settings, settings.topic)
+        consumer = Consumer(
+            {
+                **kafka.client_config(settings),
+                "group.id": "test",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
+        consumer.assign([TopicPartition(settings.topic, partition, 0) for partition in ends])
+        found: list[Record] = []
+        open_partitions = set(ends)
+        while open_partitions:
+            message = consumer.poll(10)
+            assert message is not None, "the topic cannot be read to its end"
+            if message.error():
+                if message.offset() >= ends[message.partition()]:
+                    open_partitions.discard(message.partition())
+                continue
+            found.append((message.value() or b"", dict(message.headers() or [])))
+        consumer.close()
+        return found
+
+    return read
+
+
+@pytest.fixture
+def lines(records: Callable[[], list[Record]]) -> Callable[[], list[bytes]]:
+    """The values of all committed records, sorted: partitions have no order among them."""
+    return lambda: sorted(value for value, _ in records())
+
+
+@pytest.fixture
+def tidemark(settings: Settings) -> Callable[..., subprocess.Popen[bytes]]:
+    """Starts `tidemark import` with arguments, as a process of its own."""
+
+    def start(*arguments: str | Path, **more: object) -> subprocess.Popen[bytes]:
+        command = [str(Path(sys.executable).with_name("tidemark")), "import", *map(str, arguments)]
+        environment = os.environ | {
+            "TIDEMARK_HOME": str(settings.home),
+            "TIDEMARK_BOOTSTRAP_SERVERS": settings.bootstrap_servers,
+            "TIDEMARK_TOPIC": settings.topic,
+        }
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment, **more}
+        return subprocess.Popen(command, **pipes)  # type: ignore[call-overload,no-any-return]
+
+    return start
+
+
+@pytest.fixture
+def numbered() -> Callable[..., list[bytes]]:
+    """`numbered(count, start=0)`: that many distinct lines."""
+    return lambda count, start=0: [
+        b'192.0.2.7 - - [21/Nov/2026:10:00:00 +0000] "GET /page/%d HTTP/1.1" 200 512' % n
+        for n in range(start, start + count)
+    ]
+
+
+@pytest.fixture
+def write() -> Callable[..., Path]:
+    """`write(path, lines, mode="wb")`: the lines, each with its line feed, to a file."""
+
+    def to_file(path: Path, lines: list[bytes], mode: str = "wb") -> Path:
+        with path.open(mode) as file:
+            file.write(b"".join(line + b"\n" for line in lines))
+        return path
+
+    return to_file

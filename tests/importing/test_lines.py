@@ -1,0 +1,100 @@
+"""Splitting bytes into lines, against bytes.split as the judge."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.importing.lines import Block, LineSplitter
+
+CONTENT = st.lists(
+    st.sampled_from([b"\n", b"\r\n", b"\r", b"a", b"bc", b"\0", b"\xff\xfe", b"defghijk"])
+).map(b"".join)
+
+
+def pieces(content: bytes, cuts: list[int]) -> list[bytes]:
+    at = sorted({cut % (len(content) + 1) for cut in cuts} | {0, len(content)})
+    return [content[a:b] for a, b in itertools.pairwise(at)]
+
+
+def expected(content: bytes) -> list[bytes]:
+    lines = content.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    return [line.removesuffix(b"\r") for line in lines]
+
+
+def split(parts: list[bytes], splitter: LineSplitter) -> list[Block]:
+    return [*(splitter.feed(part) for part in parts), splitter.finish()]
+
+
+@given(CONTENT, st.lists(st.integers(0, 1000)))
+def test_any_cut_gives_the_lines_of_split(content: bytes, cuts: list[int]) -> None:
+    splitter = LineSplitter()
+    blocks = split(pieces(content, cuts), splitter)
+
+    assert [line for block in blocks for line in block.lines] == expected(content)
+    assert sum(block.size for block in blocks) == splitter.offset == len(content)
+    assert splitter.lines == len(expected(content))
+    assert splitter.prefix == content[: 64 * 1024]
+    assert splitter.tail == content[-4096:]
+
+
+@given(CONTENT, st.lists(st.integers(0, 1000)), st.integers(2, 9))
+def test_long_lines_come_in_parts_that_join_again(content: bytes, cuts: list[int], limit: int) -> None:
+    splitter = LineSplitter(limit)
+    blocks = split(pieces(content, cuts), splitter)
+
+    joined, unfinished = [], b""
+    for data, chunk in [part for block in blocks for part in block.parts]:
+        number, of = chunk.split("/")
+        assert len(data) <= limit
+        unfinished += data
+        if of != "*":
+            assert number == of
+            joined.append(unfinished)
+            unfinished = b""
+    assert unfinished == b""
+    assert joined == [line for line in expected(content) if len(line) > limit]
+    assert [line for b in blocks for line in b.lines] == [
+        line for line in expected(content) if len(line) <= limit
+    ]
+
+
+@given(CONTENT, st.lists(st.integers(0, 1000)), st.lists(st.integers(0, 1000)), st.integers(2, 9))
+def test_the_cut_makes_no_difference_to_parts(
+    content: bytes, one: list[int], other: list[int], limit: int
+) -> None:
+    def parts(cuts: list[int]) -> list[tuple[bytes, str]]:
+        return [part for block in split(pieces(content, cuts), LineSplitter(limit)) for part in block.parts]
+
+    assert parts(one) == parts(other)
+
+
+@given(CONTENT, st.integers(0, 1000), st.lists(st.integers(0, 1000)), st.integers(2, 9))
+def test_resuming_at_any_offset_gives_the_same_records(
+    content: bytes, at: int, cuts: list[int], limit: int
+) -> None:
+    first = LineSplitter(limit)
+    before = first.feed(content[: at % (len(content) + 1)])
+
+    second = LineSplitter(limit)
+    second.offset, second.lines, second.chunk = first.offset, first.lines, first.chunk
+    after = split(pieces(content[first.offset :], cuts), second)
+
+    whole = split([content], LineSplitter(limit))
+    for kind in ("lines", "parts"):
+        assert getattr(before, kind) + [r for b in after for r in getattr(b, kind)] == [
+            r for b in whole for r in getattr(b, kind)
+        ]
+
+
+def test_a_last_line_that_gets_its_line_feed_later_is_not_followed_by_an_empty_one() -> None:
+    for ending in ([b"\n"], [b"\r\n"], [b"\r", b"\n"]):
+        splitter = LineSplitter()
+        assert split([b"one\ntwo"], splitter)[1].lines == [b"two"]
+        blocks = split([*ending, b"three\n"], splitter)
+        assert [line for block in blocks for line in block.lines] == [b"three"]
+        assert splitter.lines == 3
