@@ -114,6 +114,9 @@ def _properties(data: Path, port: int, controller_port: int) -> str:
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
         "group.initial.rebalance.delay.ms": 0,
+        # A broker that was killed may register again only when its session has run out: 9 s by default.
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
         "num.recovery.threads.per.data.dir": 2,
     }
