@@ -24,6 +24,8 @@ from tidemark.table import Change
 # What a session takes over from its visitor (constant) or from its entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
 OF_ENTRY = ("channel", "referrer_host")
+# NULLs first, as in Spark's minimum of a struct, so that both choose the same entry.
+_ENTRY_ORDER = ("site", "visitor_id", "start_time", "entry_page", *OF_ENTRY)
 
 
 def sessionize(pageviews: DataFrame, gap_seconds: int) -> DataFrame:
@@ -86,7 +88,8 @@ def merge(
         "site", "visitor_id", "start_time", "end_time", "pageviews", "entry_page", "exit_page",
         *OF_VISITOR, *OF_ENTRY,
     ]  # fmt: skip
-    intervals = pa.concat_tables([existing.select(columns), incoming.select(columns)])
+    own = existing.select(columns)
+    intervals = pa.concat_tables([own, incoming.select(columns).cast(own.schema)])
     if intervals.num_rows == 0:
         return Change(existing)
     merged = _join_intervals(intervals, gap_seconds * 1_000_000)
@@ -98,8 +101,7 @@ def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:
     """One row per session: a sweep over all intervals of a visitor in order of their start."""
     order = pc.sort_indices(
         intervals,
-        sort_keys=[(name, "ascending") for name in ("site", "visitor_id", "start_time", "entry_page", *OF_ENTRY)],
-        null_placement="at_start",  # as in Spark's min of a struct, so that both choose the same entry
+        sort_keys=[(name, "ascending", "at_start") for name in _ENTRY_ORDER],
     )
     ordered = intervals.take(order)
     start, end = _micros(ordered["start_time"]), _micros(ordered["end_time"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 from tidemark import kafka
 from tidemark.errors import KafkaError, PlatformError, TableError, TidemarkError
 from tidemark.settings import Settings
@@ -45,7 +47,9 @@ _KNOWN: tuple[tuple[str, type[TidemarkError], str, str], ...] = (
 
 def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkError:
     """The error to show for a query that failed. The full trace goes to the log file."""
-    text = str(failure)
+    if isinstance(failure, TidemarkError):
+        return failure
+    text = "".join(traceback.format_exception(failure))
     (settings.logs / f"{flow}-failure.log").write_text(text, encoding="utf-8")
     for mark, kind, problem, remedy in _KNOWN:
         if mark in text:
@@ -54,8 +58,8 @@ def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkEr
         kafka.require_reachable(settings, timeout=3)
     except KafkaError as error:
         return error
-    first = next((line for line in text.splitlines() if line.strip()), type(failure).__name__)
+    first = next((line for line in str(failure).splitlines() if line.strip()), "")
     return TableError(
-        f"flow {flow} stopped: {first[:300]}",
+        f"flow {flow} stopped: {type(failure).__name__}: {first[:300]}",
         f"The full trace is in {settings.logs / f'{flow}-failure.log'}; nothing is lost, start again.",
     )

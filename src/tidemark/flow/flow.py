@@ -67,6 +67,7 @@ class Runner:
         self._store = store
         self._progress = progress
         self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.counts else None
+        self.failure: Exception | None = None
         self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
 
     def start(self, spark: SparkSession, *, once: bool) -> StreamingQuery:
@@ -84,6 +85,14 @@ class Runner:
         )
 
     def _batch(self, records: DataFrame, number: int) -> None:
+        try:
+            self._run_batch(records, number)
+        except Exception as error:
+            # Through Spark it would come back as text only.
+            self.failure = error
+            raise
+
+    def _run_batch(self, records: DataFrame, number: int) -> None:
         query = records.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         commit = Commit(f"{self.flow.name}/{query}", number)
         started = datetime.now(UTC)

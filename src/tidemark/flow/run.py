@@ -54,33 +54,35 @@ def run(
         with _stop_signals() as stopping:
             if once:
                 for runner in runners:
-                    _finish([runner.start(spark, once=True)], settings, stopping)
+                    _finish([runner], [runner.start(spark, once=True)], settings, stopping)
             else:
                 queries = [runner.start(spark, once=False) for runner in runners]
                 progress.running()
                 threads = [threading.Thread(target=side, args=(stopping,), daemon=True) for side in beside]
                 for thread in threads:
                     thread.start()
-                _finish(queries, settings, stopping)
+                _finish(runners, queries, settings, stopping)
     finally:
         progress.stop()
 
 
-def _finish(queries: list[StreamingQuery], settings: Settings, stopping: threading.Event) -> None:
+def _finish(
+    runners: Sequence[Runner],
+    queries: Sequence[StreamingQuery],
+    settings: Settings,
+    stopping: threading.Event,
+) -> None:
     """Waits for the end of the queries, or for the signal to end them between two batches."""
     while any(query.isActive for query in queries) and not stopping.is_set():
-        for query in queries:
-            _raise_failure(query, settings)
+        _raise_failure(runners, queries, settings)
         time.sleep(_POLL_SECONDS)
-    stopped = stopping.is_set()
-    if stopped:
+    if stopping.is_set():
         _stop_between_batches(queries, settings)
-    for query in queries:
-        if not stopped:
-            _raise_failure(query, settings)
+    else:
+        _raise_failure(runners, queries, settings)
 
 
-def _stop_between_batches(queries: list[StreamingQuery], settings: Settings) -> None:
+def _stop_between_batches(queries: Sequence[StreamingQuery], settings: Settings) -> None:
     def stop() -> None:
         with gate.at_rest(settings):
             for query in queries:
@@ -95,10 +97,13 @@ def _stop_between_batches(queries: list[StreamingQuery], settings: Settings) -> 
             query.stop()
 
 
-def _raise_failure(query: StreamingQuery, settings: Settings) -> None:
-    failure = query.exception()
-    if failure is not None:
-        raise explain(query.name, failure, settings)
+def _raise_failure(
+    runners: Sequence[Runner], queries: Sequence[StreamingQuery], settings: Settings
+) -> None:
+    for runner, query in zip(runners, queries, strict=True):
+        failure = query.exception()
+        if failure is not None:
+            raise explain(runner.flow.name, runner.failure or failure, settings)
 
 
 @contextmanager

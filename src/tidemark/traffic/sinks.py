@@ -64,6 +64,14 @@ def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
             yield file
 
 
+def prepare(settings: Settings) -> None:
+    """Return once Kafka answers and the topic is there. Raises KafkaError."""
+    from tidemark import kafka
+
+    kafka.require_reachable(settings)
+    kafka.ensure_topic(settings, settings.topic)
+
+
 def send(
     parts: Iterable[tuple[Block, float]],
     settings: Settings,
@@ -71,7 +79,7 @@ def send(
     stop: Event,
     taken: Taken = _ignore,
 ) -> int:
-    """Send paced lines to the topic, each as one record with the header `site`; returns how many.
+    """Send paced lines to the prepared topic, each as one record with the header `site`; returns how many.
 
     The producer is idempotent: a retry writes no line twice. Returns when all are acknowledged.
     Raises KafkaError.
@@ -80,8 +88,6 @@ def send(
 
     from tidemark import kafka
 
-    kafka.require_reachable(settings)
-    kafka.ensure_topic(settings, settings.topic)
     failures: list[Any] = []
     producer = Producer(
         {
