@@ -172,11 +172,11 @@ def test_entry_pages_follow_a_zipf_law() -> None:
 def test_the_traffic_has_what_real_logs_have() -> None:
     text = b"\n".join(line.value for line in generate(replace(TRAFFIC, rate=3000)))
     for pattern in (
-        rb'"GET /search\?q=', rb'"POST /login HTTP/1.1" 302', rb'"POST /login HTTP/1.1" 401', rb'" 301 ',
-        rb'" 404 ', rb'" 50[023] ', rb"utm_source=\w+&utm_medium=\w+&utm_campaign=", rb'"https://www\.google\.com/"',
-        rb'"https://t\.co/', rb'"https://www\.example\.com/products', rb" - Mary Ann Smith \[",
-        rb'\\"Redmi\\"',        rb'"\\x16\\x03', rb'"-" 408 - "-" "-"', rb'/static/css/site', rb"Googlebot", rb"GET /robots\.txt",
-        rb"^[0-9a-f]+:[0-9a-f:]+ - ",
+        rb'"GET /search\?q=', rb'"POST /login HTTP/1.1" 302', rb'"POST /login HTTP/1.1" 401',
+        rb'" 301 ', rb'" 404 ', rb'" 50[023] ', rb"utm_source=\w+&utm_medium=\w+&utm_campaign=",
+        rb'"https://www\.google\.com/"', rb'"https://t\.co/', rb'"https://www\.example\.com/products',
+        rb" - Mary Ann Smith \[", rb'\\"Redmi\\"', rb'"\\x16\\x03', rb'"-" 408 - "-" "-"',
+        rb"/static/css/site", rb"Googlebot", rb"GET /robots\.txt", rb"^[0-9a-f]+:[0-9a-f:]+ - ",
     ):  # fmt: skip
         assert re.search(pattern, text, re.MULTILINE), pattern
 

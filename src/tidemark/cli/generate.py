@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -77,7 +78,7 @@ def generate_command(
     Lines go to Kafka as they fall due, or with --output to a file at full speed.
     """
     from tidemark.traffic.schedule import paced
-    from tidemark.traffic.sinks import send, write_file
+    from tidemark.traffic.sinks import prepare, send, write_file
     from tidemark.traffic.stream import Block, Traffic, blocks
     from tidemark.traffic.truth import Truth
 
@@ -90,6 +91,13 @@ def generate_command(
         format=log_format,
         **options,
     )
+    delay = 0.0
+    if output is None:
+        prepare(settings)
+        if start_time is None:
+            # The next second, so that lines carry the time at which they are sent.
+            traffic = replace(traffic, start=int(time.time()) + 1)
+            delay = traffic.start - time.time()
     expected = Truth()
     made = blocks(traffic, truth=truth is not None)
     total = None if traffic.seconds is None else round(traffic.rate * traffic.seconds)
@@ -102,7 +110,7 @@ def generate_command(
         if output is not None:
             write_file(made, output, stop, taken)
         else:
-            send(paced(made, traffic.start, speed, stop), settings, traffic.site, stop, taken)
+            send(paced(made, traffic.start, speed, stop, delay), settings, traffic.site, stop, taken)
     if truth is not None:
         expected.write(truth)
 

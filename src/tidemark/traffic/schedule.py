@@ -60,14 +60,16 @@ class Sample:
         return int(log(1.0 - self._random.random()) / log(1.0 - self._fraction))
 
 
-def paced(blocks: Iterator[Block], begin: float, speed: float, stop: Event) -> Iterator[tuple[Block, float]]:
+def paced(
+    blocks: Iterator[Block], begin: float, speed: float, stop: Event, delay: float = 0.0
+) -> Iterator[tuple[Block, float]]:
     """Parts of the blocks as they fall due, with the seconds that each is behind its schedule.
 
-    The schedule is fixed (an open loop): the event time `begin` is now, and `speed` event seconds pass in a
-    second. What could not be taken in time is handed out at once, late, and nothing is left out.
-    Ends when `stop` is set.
+    The schedule is fixed (an open loop): event time `begin` is `delay` seconds after the first part is
+    asked for, and `speed` event seconds pass in a second. What could not be taken in time is handed out at
+    once, late, and nothing is left out. Ends when `stop` is set.
     """
-    started = time.monotonic()
+    started = time.monotonic() + delay
     for block in blocks:
         total, sent = len(block.lines), 0
         each = block.span / max(1, total)

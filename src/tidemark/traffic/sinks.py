@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tidemark.errors import InputError, KafkaError
 from tidemark.settings import Settings
-from tidemark.traffic.stream import Block
+from tidemark.traffic.stream import DEFAULT_SITE, Block
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -79,10 +79,10 @@ def send(
     stop: Event,
     taken: Taken = _ignore,
 ) -> int:
-    """Send paced lines to the prepared topic, each as one record with the header `site`; returns how many.
+    """Send paced lines to the prepared topic, one record a line; returns how many.
 
-    The producer is idempotent: a retry writes no line twice. Returns when all are acknowledged.
-    Raises KafkaError.
+    Records of another site than the default have the header `site`. The producer is idempotent: a retry
+    writes no line twice. Returns when all are acknowledged. Raises KafkaError.
     """
     from confluent_kafka import Producer
 
@@ -100,7 +100,7 @@ def send(
             "on_delivery": lambda error, _message: failures.append(error),
         }
     )
-    headers: list[tuple[str, str | bytes | None]] = [("site", site.encode())]
+    headers = [] if site == DEFAULT_SITE else [("site", site.encode())]
     sent = 0
     for block, behind in parts:
         done = _produce(producer, settings.topic, block.lines, headers, stop)

@@ -17,6 +17,7 @@ from tidemark.traffic.schedule import Sample, counts
 from tidemark.traffic.site import build_site
 from tidemark.traffic.visitors import Population
 
+DEFAULT_SITE = "default"
 _BLOCK_LINES = 10_000
 
 
@@ -34,7 +35,7 @@ class Traffic:
     rate: float = 200.0
     seconds: int | None = None
     seed: int = 0
-    site: str = "default"
+    site: str = DEFAULT_SITE
     format: str = "combined"
     visitors: int = 100_000
     late: float = 0.0
