@@ -1,0 +1,163 @@
+"""The charts, drawn in one way. Text in them is data for the canvas, never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+HEIGHT = 260
+# About what a legend below a chart takes; added to a chart without one so that neighbours align.
+LEGEND = 24
+OTHER = "Other"
+
+
+def draw(chart: alt.TopLevelMixin, key: str) -> None:
+    """Puts a chart on the page under a stable key, so that a refresh updates it in place."""
+    st.altair_chart(chart, width="stretch", key=f"chart-{key}")
+
+
+def filled(
+    frame: pd.DataFrame,
+    start: datetime,
+    end: datetime,
+    seconds: int,
+    values: Sequence[str],
+    time: str = "bin",
+) -> pd.DataFrame:
+    """One row for every time bin in [start, end]: bins without rows count 0."""
+    step = pd.Timedelta(seconds=seconds)
+    first = pd.Timestamp(start).floor(step)
+    bins = pd.date_range(first, max(pd.Timestamp(end), first), freq=step, name=time)
+    summed = frame.groupby(time)[list(values)].sum() if len(frame) else pd.DataFrame(columns=list(values))
+    return summed.reindex(bins, fill_value=0).reset_index()
+
+
+def longer(frame: pd.DataFrame, names: dict[str, str], time: str = "bin") -> pd.DataFrame:
+    """Columns to rows: `time`, `series` (the name given for the column) and `value`."""
+    long = frame[[time, *names]].rename(columns=names).melt(time, var_name="series", value_name="value")
+    long["value"] = pd.to_numeric(long["value"])
+    return long
+
+
+def over_time(
+    frame: pd.DataFrame,
+    *,
+    zone: str,
+    unit: str,
+    series: Sequence[str],
+    kind: str = "line",
+    colors: Sequence[str] | None = None,
+    height: int = HEIGHT,
+    number: str = ",.0f",
+    bin_seconds: int = 60,
+    time: str = "bin",
+) -> alt.Chart:
+    """Values over wall-clock time (`time`, `series`, `value`); kind: line, area or bar (stacked)."""
+    data = frame.assign(when=frame[time].dt.strftime("%Y-%m-%d %H:%M"))
+    order = {name: i for i, name in enumerate(series)}
+    data["order"] = data["series"].map(order)
+    data[time] = data[time].dt.tz_localize("UTC")
+    scale = alt.Scale(domain=list(series), **({"range": list(colors)} if colors else {}))
+    legend = alt.Legend(title=None, orient="top", columns=4, symbolLimit=12, labelLimit=110, offset=6)
+    x = alt.X(f"{time}:T", title=f"Time ({zone})", scale=alt.Scale(type="utc"), axis=_time_axis())
+    color = alt.Color("series:N", scale=scale, legend=legend if len(series) > 1 else None)
+    tooltip = [
+        alt.Tooltip("when:N", title="Time"),
+        alt.Tooltip("series:N", title="What"),
+        alt.Tooltip("value:Q", title=unit, format=number),
+    ]
+    y = alt.Y("value:Q", title=unit, stack=None, axis=_value_axis())
+    if kind == "bar":
+        # Stacked here, because Vega does not stack bars that have both of their ends on the time axis.
+        data = data[data["value"] > 0].sort_values([time, "order"])
+        data["until"] = data[time] + pd.Timedelta(seconds=bin_seconds)
+        data["top"] = data.groupby(time)["value"].cumsum()
+        data["bottom"] = data["top"] - data["value"]
+        bars = alt.Chart(data).mark_rect(stroke=None).encode(
+            x=x, x2="until:T", y=alt.Y("bottom:Q", title=unit, axis=_value_axis()), y2="top:Q",
+            color=color, tooltip=tooltip,
+        )  # fmt: skip
+        return bars.properties(height=height)
+    base = alt.Chart(data).encode(x=x, y=y, color=color, tooltip=tooltip)
+    if kind == "area":
+        return base.mark_area(opacity=0.8, interpolate="monotone").properties(height=height)
+    lines = base.mark_line(strokeWidth=2, interpolate="monotone")
+    points = base.mark_point(size=120, opacity=0, fillOpacity=0)
+    return (lines + points).properties(height=height)
+
+
+def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_per_row: int = 26) -> alt.Chart:
+    """Horizontal bars, the largest on top, each with its number."""
+    data = frame[[label, value]].rename(columns={label: "label", value: "value"})
+    base = alt.Chart(data).encode(
+        y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=150, ticks=False, domain=False)),
+        x=alt.X("value:Q", title=unit, axis=_value_axis(4)),
+        tooltip=[alt.Tooltip("label:N", title=" "), alt.Tooltip("value:Q", title=unit, format=",.0f")],
+    )
+    return base.mark_bar(cornerRadiusEnd=3).properties(height=max(len(data), 2) * height_per_row + 50)
+
+
+def columns(frame: pd.DataFrame, label: str, value: str, x_title: str, unit: str) -> alt.Chart:
+    """Upright bars in the given order, as for a histogram with named ranges."""
+    data = frame[[label, value]].rename(columns={label: "label", value: "value"})
+    return (
+        alt.Chart(data)
+        .mark_bar(cornerRadiusEnd=3)
+        .encode(
+            x=alt.X(
+                "label:N",
+                title=x_title,
+                sort=None,
+                axis=alt.Axis(labelAngle=0, ticks=False, labelOverlap=True),
+            ),
+            y=alt.Y("value:Q", title=unit, axis=_value_axis()),
+            tooltip=[
+                alt.Tooltip("label:N", title=x_title),
+                alt.Tooltip("value:Q", title=unit, format=",.0f"),
+            ],
+        )
+        .properties(height=HEIGHT)
+    )
+
+
+def top_series(frame: pd.DataFrame, series: str, value: str, most: int) -> tuple[pd.DataFrame, list[str]]:
+    """Keeps the `most` largest series and sums the rest as "Other"; with the names, largest first."""
+    order = frame.groupby(series)[value].sum().sort_values(ascending=False, kind="stable")
+    names = list(order.index[:most])
+    kept = frame.assign(series=frame[series].where(frame[series].isin(names), OTHER))
+    if len(order) > most:
+        names.append(OTHER)
+    return kept, names
+
+
+def _value_axis(ticks: int = 5) -> alt.Axis:
+    return alt.Axis(format="~s", tickCount=ticks, tickMinStep=1, domain=False, ticks=False)
+
+
+def _time_axis() -> alt.Axis:
+    # At most a label every 90 pixels, or a phone shows them on top of each other.
+    midnight = "utchours(datum.value) == 0 && utcminutes(datum.value) == 0"
+    label = f"{midnight} ? utcFormat(datum.value, '%b %-d') : utcFormat(datum.value, '%H:%M')"
+    ticks = alt.ExprRef("width / 90")
+    return alt.Axis(grid=False, labelExpr=label, labelOverlap="greedy", labelSeparation=12, tickCount=ticks)
+
+
+def colors(dark: bool) -> dict[str, Any]:
+    """Colours with a meaning, readable on the theme's background."""
+    if dark:
+        return {"good": "#34d399", "warn": "#fbbf24", "bad": "#f87171", "info": "#60a5fa", "quiet": "#94a3b8"}
+    return {"good": "#0f9d76", "warn": "#d98a04", "bad": "#d64545", "info": "#2f6fde", "quiet": "#8492a6"}
+
+
+def is_dark() -> bool:
+    """Whether the reader of the page has the dark theme on."""
+    return getattr(st.context.theme, "type", None) == "dark"
+
+
+def themed() -> dict[str, Any]:
+    return colors(is_dark())

@@ -1,0 +1,182 @@
+"""Live: what is happening now. Times are the wall clock's, so every figure falls when traffic stops."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pandas as pd
+import streamlit as st
+
+from .. import charts, clock, country, data, worldmap
+from ..filters import Filters
+from ..grid import grid, time_column
+from ..panel import LIVE, Look, nothing, panel
+from ..query import Where, total
+from ..reader import MissingTableError, Reader
+from ..text import clipped, duration, shown
+from ..visitors import distinct
+
+MINUTES = 5
+SUMS = ("requests", "pageviews", "visitors")
+WINDOW = 300
+TOP = 7
+REJECTED_SHOWN = 50
+LINE_SHOWN = 300
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    now_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        windows_panel(reader, filters)
+    with right:
+        map_panel(reader, filters)
+    rejected_panel(reader, filters)
+
+
+def rate(minutes: pd.DataFrame, now: datetime) -> float:
+    """Requests per second of the last full minute; of the current one while it is the first."""
+    minute = clock.floor(now, 60)
+    requests = dict(zip(minutes["window_start"], minutes["requests"], strict=True))
+    last = requests.get(pd.Timestamp(minute - timedelta(minutes=1)), 0)
+    if last:
+        return float(last) / 60
+    return float(requests.get(pd.Timestamp(minute), 0)) / max((now - minute).total_seconds(), 1.0)
+
+
+@panel("Right now", "gold/traffic", every=LIVE)
+def now_panel(look: Look) -> None:
+    minute = clock.floor(look.now, 60)
+    half_hour = minute - timedelta(minutes=29)
+    recent = data.rows(
+        look.reader,
+        "gold/traffic",
+        {"window_start": "window_start"} | {c: total(c) for c in SUMS},
+        (*look.filters.sites(), Where("window_start", ">=", half_hour), Where("window_start", "<=", minute)),
+        group_by=["window_start"],
+    )
+    since = minute - timedelta(minutes=MINUTES - 1)
+    window = (*look.filters.sites(), Where("window_start", ">=", since), Where("window_start", "<=", minute))
+    visitors = int(distinct(look.reader, "gold/traffic", window)["visitors"].iloc[0])
+    series = charts.filled(recent, half_hour, minute, 60, SUMS, time="window_start")
+    last = series[series["window_start"] >= pd.Timestamp(since)]
+    event = data.extent(look.reader, look.filters.site).newest
+    behind = None if event is None else max((look.now - event).total_seconds(), 0.0)
+
+    cells = st.columns(4)
+    cells[0].metric(
+        "Visitors, last 5 minutes",
+        f"{visitors:,}",
+        border=True,
+        chart_data=list(series["visitors"].iloc[:-1]),
+        chart_type="area",
+        help="Distinct, without bots. The curve is the last half hour, per minute.",
+    )
+    per_second = [n / 60 for n in series["requests"].iloc[:-1]]
+    cells[1].metric(
+        "Requests per second",
+        f"{rate(recent, look.now):,.1f}",
+        border=True,
+        chart_data=per_second,
+        chart_type="area",
+        help="Over the last full minute; the curve is the last half hour.",
+    )
+    cells[2].metric(
+        "Pageviews, last 5 minutes",
+        f"{int(last['pageviews'].sum()):,}",
+        border=True,
+        chart_data=list(series["pageviews"].iloc[:-1]),
+        chart_type="area",
+        help="The curve is the last half hour, per minute.",
+    )
+    cells[3].metric(
+        "Newest line",
+        "–" if behind is None else f"{duration(round(behind))} ago",
+        border=True,
+        height="stretch",
+        help="Event time of the newest accepted line against the clock.",
+    )
+
+
+@panel("Visitors by country, 5-minute windows of the last hour", "gold/visitors_by_country", every=LIVE)
+def windows_panel(look: Look) -> None:
+    first = clock.floor(look.now, WINDOW) - timedelta(minutes=55)
+    found = data.rows(
+        look.reader,
+        "gold/visitors_by_country",
+        {"bin": "window_start", "country": "country", "visitors": total("visitors")},
+        (*look.filters.sites(), Where("window_start", ">=", first), Where("window_start", "<=", look.now)),
+        group_by=["bin", "country"],
+    )
+    if found.empty:
+        return nothing("No visitors in the last hour.")
+    found["country"] = [country.name(c) for c in found["country"]]
+    kept, names = charts.top_series(found, "country", "visitors", TOP)
+    summed = kept.groupby(["bin", "series"], as_index=False)["visitors"].sum()
+    summed = summed.rename(columns={"visitors": "value"})
+    summed["bin"] = look.wall(summed["bin"])
+    chart = charts.over_time(
+        summed,
+        zone=look.filters.zone,
+        unit="Visitors",
+        series=names,
+        kind="bar",
+        bin_seconds=WINDOW,
+        height=340,
+    )
+    charts.draw(chart, look.key)
+    return None
+
+
+@panel("Where the last hour's visitors are", "gold/visitors_by_country", every=LIVE)
+def map_panel(look: Look) -> None:
+    first = clock.floor(look.now, WINDOW) - timedelta(minutes=55)
+    where = (*look.filters.sites(), Where("window_start", ">=", first), Where("window_start", "<=", look.now))
+    found = distinct(look.reader, "gold/visitors_by_country", where, by=["country"])
+    found = found.rename(columns={"visitors": "value"})
+    charts.draw(worldmap.chart(found, "Visitors", dark=charts.is_dark()), look.key)
+
+
+@panel(
+    "Latest rejected lines",
+    "silver/rejected",
+    every=LIVE,
+    help="Lines that broke a rule. They are kept byte for byte; bytes that are no text show as escapes.",
+)
+def rejected_panel(look: Look) -> None:
+    try:
+        latest = data.rows(
+            look.reader,
+            "silver/rejected",
+            ["rejected_at", "site", "reasons", "value"],
+            look.filters.sites(),
+            order_by=["-rejected_at"],
+            limit=REJECTED_SHOWN,
+        )
+    except MissingTableError:
+        latest = pd.DataFrame()
+    if latest.empty:
+        return nothing("No line was rejected.")
+    grid(rejected_table(latest, look), "rejected-latest", rejected_columns(look), rows=6)
+    return None
+
+
+def rejected_table(rows: pd.DataFrame, look: Look) -> pd.DataFrame:
+    """Rejected rows as shown: reasons joined, the raw line as text."""
+    return pd.DataFrame(
+        {
+            "rejected_at": look.wall(rows["rejected_at"]),
+            "site": [shown(s) for s in rows["site"]],
+            "reasons": [", ".join(r) if r is not None else "" for r in rows["reasons"]],
+            "line": [clipped(shown(v), LINE_SHOWN) for v in rows["value"]],
+        }
+    )
+
+
+def rejected_columns(look: Look) -> dict[str, object]:
+    return {
+        "rejected_at": time_column("Rejected", look.filters.zone),
+        "site": st.column_config.TextColumn("Site", width="small"),
+        "reasons": st.column_config.TextColumn("Reasons"),
+        "line": st.column_config.TextColumn("Line", width="large"),
+    }

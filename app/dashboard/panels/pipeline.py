@@ -1,0 +1,201 @@
+"""Pipeline: is each flow keeping up? Figures only; no setting, address or secret is shown."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from .. import charts, clock, data
+from ..filters import Filters
+from ..grid import grid, time_column
+from ..panel import LIVE, Look, nothing, panel
+from ..query import Where, greatest, time_bin, total
+from ..reader import Reader
+from ..text import duration, number, plain, shown
+
+PROGRESS = "quality/progress"
+ACCOUNTS = "quality/accounts"
+# A flow that has not committed for this long while lines wait is stuck.
+STALE_SECONDS = 60
+MEASURES = (
+    ("rows_per_second", "Rows per second", "Rows per second", ",.0f"),
+    ("freshness_seconds", "Freshness: age of the newest line when committed", "Seconds", ",.2f"),
+    ("lag", "Lag: lines waiting", "Lines", ",.0f"),
+    ("duration_ms", "Batch duration", "Milliseconds", ",.0f"),
+)
+BATCHES = 50
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    flows_panel(reader, filters)
+    left, right = st.columns(2)
+    for i, (column, *_) in enumerate(MEASURES):
+        with (left, right)[i % 2]:
+            HISTORY[column](reader, filters)
+    with left:
+        state_panel(reader, filters)
+    with right:
+        counts_panel(reader, filters)
+    batches_panel(reader, filters)
+
+
+def last_batches(look: Look) -> pd.DataFrame:
+    """The newest progress row of each flow."""
+    newest = data.rows(
+        look.reader, PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"]
+    )
+    rows = []
+    for flow, at in newest.sort_values("flow", ascending=False).itertuples(index=False):
+        where = (Where("flow", "=", flow), Where("recorded_at", ">=", at.to_pydatetime()))
+        rows.append(data.rows(look.reader, PROGRESS, COLUMNS, where, order_by=["-batch_id"], limit=1))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=COLUMNS)
+
+
+COLUMNS = [
+    "flow", "batch_id", "recorded_at", "rows", "duration_ms", "rows_per_second", "freshness_seconds", "lag",
+    "state_rows", "watermark", "newest_event_time",
+]  # fmt: skip
+
+
+@panel("Flows, at their last batch", PROGRESS, ACCOUNTS, every=LIVE)
+def flows_panel(look: Look) -> None:
+    found = last_batches(look)
+    if found.empty:
+        return nothing("No batch has been recorded yet.")
+    sums = _sums(look)
+    for row in found.itertuples(index=False):
+        silent = (look.now - row.recorded_at).total_seconds()
+        stuck = silent > STALE_SECONDS and (row.lag or 0) > 0
+        state = f"last batch {duration(round(max(silent, 0)))} ago"
+        icon = ":material/error:" if stuck else ":material/check_circle:"
+        color = "red" if stuck else "green"
+        st.markdown(f":{color}[{icon}] **{plain(row.flow)}** · batch {row.batch_id:,} · {state}")
+        cells = st.columns(6)
+        cells[0].metric("Rows per second", number(row.rows_per_second), border=True)
+        cells[1].metric("Freshness", _seconds(row.freshness_seconds), border=True)
+        cells[2].metric("Lag", number(row.lag), border=True, help="Lines that wait to be read.")
+        cells[3].metric("Batch took", _seconds(row.duration_ms / 1000), border=True)
+        cells[4].metric("Rows in batch", number(row.rows), border=True)
+        cells[5].metric("State rows", number(row.state_rows), border=True)
+        notes = []
+        if not pd.isna(row.watermark):
+            notes.append(
+                f"watermark {clock.stamp(row.watermark, look.filters.zone, look.now)} {look.filters.zone}"
+            )
+        if not pd.isna(row.newest_event_time):
+            stamp = clock.stamp(row.newest_event_time, look.filters.zone, look.now)
+            notes.append(f"newest event {stamp} {look.filters.zone}")
+        if row.flow in sums:
+            late, rejected = sums[row.flow]
+            notes.append(f"{late:,} late and {rejected:,} rejected so far")
+        if notes:
+            st.caption(plain("; ".join(notes)))
+    return None
+
+
+def _sums(look: Look) -> dict[str, tuple[int, int]]:
+    if look.reader.version(ACCOUNTS) is None:
+        return {}
+    columns = {"flow": "flow", "late": total("late"), "rejected": total("rejected")}
+    found = data.rows(look.reader, ACCOUNTS, columns, group_by=["flow"])
+    return {flow: (int(late), int(rejected)) for flow, late, rejected in found.itertuples(index=False)}
+
+
+def _seconds(value: float | None) -> str:
+    if value is None or pd.isna(value):
+        return "–"
+    return f"{value * 1000:,.0f} ms" if value < 1 else f"{value:,.1f} s" if value < 60 else duration(value)
+
+
+def history(look: Look, column: str) -> pd.DataFrame:
+    """The worst value (the best for rates) of a measure per flow and time bin: `bin`, `series`, `value`."""
+    span = look.span()
+    # A batch is recorded when it ran, so a range of old event times says nothing here: look at all.
+    columns = {"bin": time_bin("recorded_at", span.bin_seconds), "series": "flow", "value": greatest(column)}
+    return data.rows(
+        look.reader,
+        PROGRESS,
+        columns,
+        span.where("recorded_at"),
+        group_by=["bin", "series"],
+        order_by=["bin"],
+    ).dropna(subset=["value"])
+
+
+def _history_panel(column: str, title: str, unit: str, form: str):
+    def body(look: Look) -> None:
+        found = history(look, column)
+        if found.empty:
+            return nothing()
+        found["bin"] = look.wall(found["bin"])
+        found["series"] = [shown(s) for s in found["series"]]
+        series = sorted(set(found["series"]), reverse=True)
+        chart = charts.over_time(
+            found, zone=look.filters.zone, unit=unit, series=series, number=form, height=230
+        )
+        charts.draw(chart, look.key)
+        return None
+
+    body.__name__ = body.__qualname__ = f"{column}_panel"
+    return panel(title, PROGRESS, help="The greatest value in each time bin.")(body)
+
+
+HISTORY = {column: _history_panel(column, title, unit, form) for column, title, unit, form in MEASURES}
+state_panel = _history_panel("state_rows", "State rows", "Rows", ",.0f")
+
+
+@panel("Late and rejected lines", ACCOUNTS)
+def counts_panel(look: Look) -> None:
+    span = look.span()
+    columns = {
+        "bin": time_bin("committed_at", span.bin_seconds),
+        "late": total("late"),
+        "rejected": total("rejected"),
+    }
+    found = data.rows(look.reader, ACCOUNTS, columns, span.where("committed_at"), group_by=["bin"])
+    if found.empty:
+        return nothing()
+    names = {"late": "Late", "rejected": "Rejected"}
+    end = look.now if span.end is None else min(span.end, look.now)
+    full = charts.filled(found, span.start or found["bin"].min(), end, span.bin_seconds, list(names))
+    long = charts.longer(full, names)
+    long["bin"] = look.wall(long["bin"])
+    tone = charts.themed()
+    chart = charts.over_time(
+        long,
+        zone=look.filters.zone,
+        unit="Lines",
+        series=list(names.values()),
+        kind="bar",
+        height=230,
+        colors=[tone["warn"], tone["bad"]],
+        bin_seconds=span.bin_seconds,
+    )
+    charts.draw(chart, look.key)
+    return None
+
+
+@panel("Latest batches", PROGRESS)
+def batches_panel(look: Look) -> None:
+    found = data.rows(look.reader, PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES)
+    if found.empty:
+        return nothing()
+    for column in ("recorded_at", "watermark", "newest_event_time"):
+        found[column] = look.wall(found[column])
+    zone = look.filters.zone
+    number_column = st.column_config.NumberColumn
+    settings = {
+        "flow": st.column_config.TextColumn("Flow"),
+        "batch_id": number_column("Batch", format="localized"),
+        "recorded_at": time_column("Recorded", zone),
+        "rows": number_column("Rows", format="localized"),
+        "duration_ms": number_column("Took (ms)", format="localized"),
+        "rows_per_second": number_column("Rows/s", format="%.0f"),
+        "freshness_seconds": number_column("Freshness (s)", format="%.2f"),
+        "lag": number_column("Lag", format="localized"),
+        "state_rows": number_column("State rows", format="localized"),
+        "watermark": time_column("Watermark", zone),
+        "newest_event_time": time_column("Newest event", zone),
+    }
+    grid(found, "batches", settings)
+    return None

@@ -1,0 +1,246 @@
+"""Quality: what the expectations found, what was rejected and why, and whether the books balance."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from .. import charts, data
+from ..filters import Filters
+from ..grid import count_column, grid, time_column
+from ..panel import Look, nothing, panel
+from ..query import Expression, Where, count, greatest, time_bin, total
+from ..reader import Reader
+from ..text import clipped, number, plain, shown
+from .live import rejected_columns, rejected_table
+
+RESULTS = "quality/results"
+ACCOUNTS = "quality/accounts"
+REJECTED = "silver/rejected"
+SITES = "quality/sites"
+COUNTS = {"accepted": "Accepted", "rejected": "Rejected", "duplicate": "Duplicate", "late": "Late"}
+LATENESS = ("≤ 1 s", "1–10 s", "10–60 s", "1–5 min", "5–30 min", "0.5–3 h", "3–24 h", "> 1 d")
+REJECTED_READ = 5000
+REJECTED_SHOWN = 500
+RUNS_SHOWN = 2000
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    balance_panel(reader, filters)
+    expectations_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        history_panel(reader, filters)
+    with right:
+        flow_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        reasons_panel(reader, filters)
+    with right:
+        lateness_panel(reader, filters)
+    browser_panel(reader, filters)
+
+
+@panel("Every line accounted for", ACCOUNTS, help="received = accepted + rejected + duplicate, for all time.")
+def balance_panel(look: Look) -> None:
+    columns = {c: total(c) for c in ("received", *COUNTS)}
+    sums = data.rows(look.reader, ACCOUNTS, columns, (Where("flow", "=", "requests"),)).iloc[0].astype(int)
+    cells = st.columns(5)
+    for cell, name in zip(cells, ("received", *COUNTS), strict=True):
+        help = (
+            "Accepted, but more than 5 minutes behind their site's newest line." if name == "late" else None
+        )
+        cell.metric(name.capitalize(), number(sums[name]), border=True, help=help)
+    counted = sums["accepted"] + sums["rejected"] + sums["duplicate"]
+    identity = (
+        f"{sums['received']:,} received = {sums['accepted']:,} accepted + {sums['rejected']:,} rejected "
+        f"+ {sums['duplicate']:,} duplicate"
+    )
+    if counted == sums["received"]:
+        st.success(plain(identity), icon=":material/check_circle:")
+    else:
+        difference = f"The books do not balance by {sums['received'] - counted:,}: {identity}"
+        st.error(plain(difference), icon=":material/error:")
+
+
+@panel("Expectations, latest run", RESULTS)
+def expectations_panel(look: Look) -> None:
+    newest = data.rows(
+        look.reader, RESULTS, {"table": "table", "run_time": greatest("run_time")}, group_by=["table"]
+    )
+    if newest.empty:
+        return nothing("No expectation has run yet.")
+    columns = [
+        "run_time", "table", "expectation", "column", "severity", "success", "observed_value",
+        "unexpected_count", "details",
+    ]  # fmt: skip
+    since = Where("run_time", ">=", newest["run_time"].min().to_pydatetime())
+    found = data.rows(look.reader, RESULTS, columns, (since,), order_by=["-run_time"], limit=RUNS_SHOWN)
+    found = found.merge(newest, on=["table", "run_time"]).drop_duplicates(["table", "expectation", "column"])
+    failed = found[~found["success"]]
+    critical = failed[failed["severity"] == "critical"]
+    if failed.empty:
+        st.success(f"All {len(found)} expectations hold.", icon=":material/check_circle:")
+    elif critical.empty:
+        st.warning(
+            f"{len(failed)} of {len(found)} expectations failed, none critical.", icon=":material/warning:"
+        )
+    else:
+        st.error(f"{len(critical)} critical of {len(failed)} failed expectations.", icon=":material/error:")
+    found = found.sort_values(["success", "severity", "table", "expectation"], kind="stable")
+    table = pd.DataFrame(
+        {
+            "result": ["✓ holds" if ok else "✗ failed" for ok in found["success"]],
+            "severity": found["severity"],
+            "table": found["table"],
+            "expectation": [shown(e) for e in found["expectation"]],
+            "column": [shown(c) for c in found["column"]],
+            "observed": [clipped(shown(v), 120) for v in found["observed_value"]],
+            "unexpected": found["unexpected_count"],
+            "details": [clipped(shown(v), 200) for v in found["details"]],
+            "run_time": look.wall(found["run_time"]),
+        }
+    )
+    text = st.column_config.TextColumn
+    settings = {
+        "result": text("Result", width="small"),
+        "severity": text("Severity", width="small"),
+        "table": text("Table"),
+        "expectation": text("Expectation", width="medium"),
+        "column": text("Column"),
+        "observed": text("Observed"),
+        "unexpected": count_column("Unexpected"),
+        "details": text("Details", width="medium"),
+        "run_time": time_column("Run", look.filters.zone),
+    }
+    grid(table, "expectations", settings, rows=12)
+    return None
+
+
+@panel("Expectations over time", RESULTS)
+def history_panel(look: Look) -> None:
+    span = look.span()
+    columns = {"bin": time_bin("run_time", span.bin_seconds), "success": "success", "n": count()}
+    found = data.rows(look.reader, RESULTS, columns, span.where("run_time"), group_by=["bin", "success"])
+    if found.empty:
+        return nothing()
+    names = {"holds": "Holds", "failed": "Failed"}
+    wide = pd.DataFrame(
+        {
+            "bin": found["bin"],
+            "holds": found["n"].where(found["success"], 0),
+            "failed": found["n"].mask(found["success"], 0),
+        }
+    )
+    _stack(look, wide, names, "Results", [charts.themed()["good"], charts.themed()["bad"]])
+    return None
+
+
+@panel("Lines over time", ACCOUNTS, help="By when they were processed. Late lines are accepted lines too.")
+def flow_panel(look: Look) -> None:
+    span = look.span()
+    columns: dict[str, str | Expression] = {"bin": time_bin("committed_at", span.bin_seconds)}
+    columns |= {c: total(c) for c in COUNTS}
+    where = (Where("flow", "=", "requests"), *span.where("committed_at"))
+    found = data.rows(look.reader, ACCOUNTS, columns, where, group_by=["bin"])
+    if found.empty:
+        return nothing()
+    found["accepted"] = found["accepted"] - found["late"]
+    names = {"accepted": "On time", "late": "Late", "rejected": "Rejected", "duplicate": "Duplicate"}
+    tone = charts.themed()
+    _stack(look, found, names, "Lines", [tone["good"], tone["warn"], tone["bad"], tone["quiet"]])
+    return None
+
+
+def _stack(look: Look, found: pd.DataFrame, names: dict[str, str], unit: str, colors: list[str]) -> None:
+    span = look.span()
+    # These rows carry processing times, which go on to now whatever the event times are.
+    first = span.start or found["bin"].min()
+    end = look.now if span.end is None else min(span.end, look.now)
+    full = charts.filled(found, first, end, span.bin_seconds, list(names))
+    long = charts.longer(full, names)
+    long["bin"] = look.wall(long["bin"])
+    chart = charts.over_time(
+        long,
+        zone=look.filters.zone,
+        unit=unit,
+        series=list(names.values()),
+        kind="bar",
+        colors=colors,
+        bin_seconds=span.bin_seconds,
+    )
+    charts.draw(chart, look.key)
+
+
+def newest_rejected(look: Look) -> pd.DataFrame:
+    """The newest rejected lines of the range by time of rejection, at most REJECTED_READ."""
+    span = look.span()
+    return data.rows(
+        look.reader,
+        REJECTED,
+        ["rejected_at", "site", "reasons", "value"],
+        look.filters.where("rejected_at", span),
+        order_by=["-rejected_at"],
+        limit=REJECTED_READ,
+    )
+
+
+@panel("Rejected by reason", REJECTED, help=f"Of the newest {REJECTED_READ:,} rejected lines in the range.")
+def reasons_panel(look: Look) -> None:
+    found = newest_rejected(look)
+    if found.empty:
+        return nothing("No line was rejected in this range.")
+    reasons = (
+        found["reasons"].explode().dropna().value_counts().rename_axis("reason").reset_index(name="lines")
+    )
+    reasons["reason"] = [clipped(shown(r), 60) for r in reasons["reason"]]
+    charts.draw(charts.ranking(reasons.head(12), "reason", "lines", "Lines"), look.key)
+    return None
+
+
+@panel(
+    "How late lines arrive",
+    SITES,
+    help="How far an accepted line lay behind its site's newest line, for all time.",
+)
+def lateness_panel(look: Look) -> None:
+    found = data.rows(look.reader, SITES, ["site", "lateness"], look.filters.sites())
+    found = found[[v is not None for v in found["lateness"]]]
+    if found.empty:
+        return nothing()
+    rows = [
+        {"site": shown(site), "behind": LATENESS[i], "lines": int(n)}
+        for site, counts in zip(found["site"], found["lateness"], strict=True)
+        for i, n in enumerate(list(counts)[: len(LATENESS)])
+    ]
+    table = pd.DataFrame(rows)
+    summed = table.groupby("behind", sort=False, as_index=False)["lines"].sum()
+    charts.draw(charts.columns(summed, "behind", "lines", "Behind the site's newest line", "Lines"), look.key)
+    if len(found) > 1:
+        with st.expander("By site"):
+            grid(
+                table.pivot(index="site", columns="behind", values="lines")[list(LATENESS)].reset_index(),
+                "lateness",
+            )
+    return None
+
+
+@panel("Rejected lines", REJECTED)
+def browser_panel(look: Look) -> None:
+    found = newest_rejected(look)
+    if found.empty:
+        return nothing("No line was rejected in this range.")
+    reasons = sorted({r for row in found["reasons"] if row is not None for r in row})
+    cells = st.columns([1, 2])
+    reason = cells[0].selectbox("Reason", ["Any", *reasons], key="rejected-reason")
+    text = cells[1].text_input("Line contains", key="rejected-text", placeholder="part of the raw line")
+    if reason not in (None, "Any"):
+        found = found[[row is not None and reason in row for row in found["reasons"]]]
+    if text:
+        found = found[[text in shown(v) for v in found["value"]]]
+    found = found.head(REJECTED_SHOWN)
+    if found.empty:
+        return nothing("No rejected line fits.")
+    full = rejected_table(found, look).assign(line=[shown(v) for v in found["value"]])
+    grid(rejected_table(found, look), "rejected", rejected_columns(look), rows=12, download=full)
+    return None

@@ -1,0 +1,101 @@
+"""What the pages know of storage: a reader of tables with a local and a warehouse backend."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from .query import Expression, Query, Where, query
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Version:
+    """State of a table: its Delta version and when that was committed (UTC)."""
+
+    number: int
+    committed_at: datetime
+
+
+class ReadError(Exception):
+    """A table exists but cannot be read; the text is one line fit for the page."""
+
+
+class MissingTableError(ReadError):
+    """The table does not exist yet."""
+
+
+class Reader(Protocol):
+    """Reads tables named `<layer>/<table>`. All timestamps that come out are UTC, microseconds."""
+
+    label: str
+
+    def version(self, table: str) -> Version | None:
+        """The newest version, None when the table does not exist. Raises ReadError when it is unreadable."""
+        ...
+
+    def arrow(self, q: Query) -> pa.Table:
+        """The rows of a query. Raises MissingTableError or ReadError."""
+        ...
+
+
+def read(
+    reader: Reader,
+    table: str,
+    columns: Sequence[str] | Mapping[str, str | Expression],
+    where: Sequence[Where] = (),
+    *,
+    group_by: Sequence[str] = (),
+    order_by: Sequence[str] = (),
+    limit: int | None = None,
+) -> pd.DataFrame:
+    """Rows of a table as a frame: filtered, aggregated, ordered and cut by the engine, not here."""
+    q = query(table, columns, where, group_by=group_by, order_by=order_by, limit=limit)
+    return frame(reader.arrow(q))
+
+
+def frame(table: pa.Table) -> pd.DataFrame:
+    """Arrow to pandas: timestamps aware in UTC, text as Python strings."""
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in table.schema])
+    return table.cast(schema, safe=False).to_pandas()
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type that pandas gets for an engine's type: views and large types are only storage."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_decimal(kind):
+        return pa.float64()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    return kind
+
+
+def open_reader(environment: Mapping[str, str] | None = None) -> Reader:
+    """The reader that the environment asks for.
+
+    A warehouse when TIDEMARK_CATALOG is set, otherwise the tables of TIDEMARK_HOME (default ./.tidemark).
+    """
+    environment = os.environ if environment is None else environment
+    if environment.get("TIDEMARK_CATALOG"):
+        from .reader_warehouse import open_warehouse
+
+        return open_warehouse(environment)
+    from .reader_delta import DeltaReader
+
+    return DeltaReader(Path(environment.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute())

@@ -1,0 +1,101 @@
+"""Reads the Delta tables of a home with `deltalake`; its DataFusion engine prunes, filters and aggregates."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .query import DataFusion, Query, render
+from .reader import MissingTableError, ReadError, Version
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+
+class DeltaReader:
+    """Tables at `<home>/tables/<layer>/<table>`. Keeps one handle a table and moves it forward.
+
+    Safe to share between threads: a query runs on the handle's snapshot under that table's lock.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.label = str(home)
+        self._handles: dict[str, DeltaTable] = {}
+        self._versions: dict[str, Version] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def version(self, table: str) -> Version | None:
+        with self._table_lock(table):
+            try:
+                handle = self._latest(table)
+            except MissingTableError:
+                return None
+            known = self._versions.get(table)
+            number = handle.version()
+            if known is None or known.number != number:
+                known = Version(number, _committed_at(handle))
+                self._versions[table] = known
+            return known
+
+    def arrow(self, q: Query) -> pa.Table:
+        import pyarrow as pa
+        from deltalake import QueryBuilder
+
+        with self._table_lock(q.table):
+            handle = self._latest(q.table)
+            try:
+                rows = QueryBuilder().register("source", handle).execute(render(q, "source", DataFusion()))
+                return pa.table(rows.read_all())
+            except Exception as error:
+                self._handles.pop(q.table, None)
+                raise ReadError(f"{q.table} cannot be read: {_first_line(error)}") from error
+
+    def _latest(self, table: str) -> DeltaTable:
+        """The table's handle at its newest version. Reopened when the table was replaced or broke."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        path = self.home / "tables" / table
+        if not (path / "_delta_log").is_dir():
+            self._handles.pop(table, None)
+            raise MissingTableError(f"{table} does not exist yet")
+        try:
+            handle = self._handles.get(table)
+            if handle is not None and not _log_entry(path, handle.version()):
+                handle = None
+            if handle is None:
+                handle = self._handles[table] = DeltaTable(str(path))
+                self._versions.pop(table, None)
+            else:
+                handle.update_incremental()
+            return handle
+        except TableNotFoundError as error:
+            self._handles.pop(table, None)
+            raise MissingTableError(f"{table} does not exist yet") from error
+        except Exception as error:
+            self._handles.pop(table, None)
+            raise ReadError(f"{table} cannot be read: {_first_line(error)}") from error
+
+    def _table_lock(self, table: str) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(table, threading.Lock())
+
+
+def _log_entry(path: Path, version: int) -> bool:
+    """Whether the log still has what the handle was built on; not so after the table was made anew."""
+    log = path / "_delta_log"
+    return (log / f"{version:020d}.json").exists() or any(log.glob(f"{version:020d}.checkpoint*"))
+
+
+def _committed_at(handle: DeltaTable) -> datetime:
+    entry = handle.history(1)[0]
+    return datetime.fromtimestamp(entry["timestamp"] / 1000, tz=UTC)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__

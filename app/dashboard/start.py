@@ -1,0 +1,38 @@
+"""What a page shows before there is any data."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from .reader import Reader, ReadError
+
+# Any of these with rows means that there is something to look at.
+TABLES = ("gold/visitors_by_country", "gold/traffic", "silver/rejected", "quality/progress")
+
+
+def has_data(reader: Reader) -> bool:
+    """Whether any table exists. An unreadable one counts: its panel says what is wrong."""
+    for table in TABLES:
+        try:
+            if reader.version(table) is not None:
+                return True
+        except ReadError:
+            return True
+    return False
+
+
+@st.fragment(run_every=2.0)
+def empty_state(reader: Reader) -> None:
+    """Says how to get data in, and turns into the dashboard by itself once there is some."""
+    if has_data(reader):
+        st.rerun(scope="app")
+    with st.container(border=True, key="empty-state"):
+        st.subheader("No data yet", anchor=False)
+        st.text(f"There are no tables in {reader.label} so far. Any of these makes some:")
+        st.text("Run the pipeline. It reads every line that is in Kafka and keeps following it:")
+        st.code("tidemark run", language=None)
+        st.text("Import a log file of your own (common, combined or vhost_combined, .gz too):")
+        st.code("tidemark import access.log", language=None)
+        st.text("Or watch generated traffic first; this starts all it needs:")
+        st.code("make demo", language=None)
+        st.caption("This page looks again every 2 seconds.")

@@ -1,0 +1,92 @@
+"""Text from log lines, made safe: lines are written by strangers."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pandas as pd
+
+# A spreadsheet runs a cell that starts with one of these as a formula (OWASP, "CSV injection").
+_FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]()<>#+-.!|~$:&"})
+
+
+def shown(value: Any) -> str:
+    """Raw bytes of a line as text; bytes that are no UTF-8 and control characters show as escapes."""
+    if value is None:
+        return ""
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes | bytearray) else str(value)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def clipped(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}… ({len(text):,} characters)"
+
+
+def plain(text: str) -> str:
+    """Text that Streamlit's Markdown shows as it is; needed for labels and captions, not for tables."""
+    return " ".join(shown(text).split()).translate(_MARKDOWN)
+
+
+def neutral(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: such text gets a leading apostrophe."""
+    if isinstance(value, bytes | bytearray):
+        value = shown(value)
+    if isinstance(value, str) and value.startswith(_FORMULA_START):
+        return "'" + value
+    return value
+
+
+def csv(frame: pd.DataFrame) -> bytes:
+    """The frame as UTF-8 CSV with every text cell and heading neutralised; lists are joined by spaces."""
+    clean = frame.copy()
+    for position, column in enumerate(frame.columns):
+        if pd.api.types.is_object_dtype(frame.dtypes.iloc[position]) or isinstance(
+            frame.dtypes.iloc[position], pd.StringDtype
+        ):
+            clean[column] = [neutral(_joined(v)) for v in frame[column]]
+    clean.columns = pd.Index([neutral(str(c)) for c in clean.columns])
+    buffer = io.StringIO()
+    clean.to_csv(buffer, index=False, date_format="%Y-%m-%dT%H:%M:%S")
+    return buffer.getvalue().encode("utf-8")
+
+
+def _joined(value: Any) -> Any:
+    if isinstance(value, str | bytes | bytearray) or not hasattr(value, "__iter__"):
+        return value
+    return " ".join(str(v) for v in value)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
+    if seconds is None or pd.isna(seconds):
+        return "–"
+    if seconds < 10:
+        return f"{max(seconds, 0):.1f} s" if seconds % 1 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    for large, small, size in (("d", "h", 86400), ("h", "min", 3600), ("min", "s", 60)):
+        if whole >= size:
+            rest = (whole % size) // {"d": 3600, "h": 60, "min": 1}[large]
+            return f"{whole // size} {large}" + (f" {rest} {small}" if rest else "")
+    return f"{whole} s"
+
+
+def number(value: float | None) -> str:
+    """A count with thousands separators, or – where there is none."""
+    return "–" if value is None or pd.isna(value) else f"{value:,.0f}"
+
+
+def share(part: float, whole: float) -> str:
+    return "–" if not whole else f"{part / whole:.1%}"
+
+
+def size(value: float | None) -> str:
+    """Bytes in decimal units."""
+    if value is None or pd.isna(value):
+        return "–"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(value) < 1000 or unit == "TB":
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1000
+    return ""

@@ -1,0 +1,171 @@
+"""A site with traffic of a realistic shape, for tests in the browser and for looking at."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.app import tables
+from tests.app.tables import Request
+
+COUNTRIES = ["US"] * 5 + ["DE", "IN"] * 3 + ["GB", "FR", "BR", "JP", "CN"] * 2
+for codes in (
+    "CA AU NL ES IT PL SE MX KR ZA NG EG TR ID AR CO CL VN PH UA RO PT CH AT BE NO FI DK",
+    "CZ GR IE NZ SG ZZ",
+):
+    COUNTRIES += codes.split()
+PATHS = [
+    "/",
+    "/pricing",
+    "/docs",
+    "/docs/start",
+    "/blog",
+    "/blog/streaming",
+    "/about",
+    "/signup",
+    "/docs/api",
+]
+PATHS += [
+    f"/blog/{year}/{slug}"
+    for year in (2024, 2025, 2026)
+    for slug in ("exactly-once", "sketches", "late-data")
+]
+ATTACKS = ("<img src=x onerror=alert(1)>", "**bold** [link](javascript:alert(1))", "=HYPERLINK(1)")
+
+
+def build(
+    home: Path, now: datetime, *, days: float = 2.0, people: int = 4000, seed: int = 7
+) -> list[Request]:
+    """Writes every table for the days before `now`; returns the requests behind the gold tables."""
+    pick = random.Random(seed)
+    requests: list[Request] = []
+    sessions: list[dict[str, Any]] = []
+    for number in range(people):
+        back = days * 86_400 * (pick.random() ** (1.0 if number % 4 else 3.0))
+        start = (now - timedelta(seconds=back)).replace(microsecond=0)
+        if pick.random() > 0.55 + 0.45 * math.sin((start.hour - 8) / 24 * 2 * math.pi):
+            continue
+        site = "shop.example.com" if pick.random() < 0.3 else "www.example.com"
+        requests += _visit(pick, number, site, start, now, sessions)
+    for i, path in enumerate(ATTACKS):
+        at = now - timedelta(minutes=3 + i)
+        requests += [Request(at, f"attacker{j}", "ZZ", path, "www.example.com") for j in range(40)]
+        sessions.append(tables.session(10**6 + i, at, [path], browser=ATTACKS[0], site="www.example.com"))
+    tables.write_gold(home, requests)
+    tables.write(home, "silver/sessions", sessions)
+    _quality(home, now, days, requests, pick)
+    return requests
+
+
+def _visit(
+    pick: random.Random,
+    number: int,
+    site: str,
+    start: datetime,
+    now: datetime,
+    sessions: list[dict[str, Any]],
+) -> list[Request]:
+    visitor, country = f"visitor{number}", pick.choice(COUNTRIES)
+    if pick.random() < 0.12:
+        times = [start + timedelta(seconds=2 * i) for i in range(pick.randint(3, 30))]
+        return [Request(t, visitor, country, pick.choice(PATHS), site, bot=True) for t in times if t <= now]
+    length = 1 if pick.random() < 0.42 else 2 + int(pick.expovariate(0.35))
+    times, at = [], start
+    for _ in range(length):
+        times.append(at)
+        at += timedelta(seconds=round(pick.expovariate(1 / 45)) + 1)
+    times = [t for t in times if t <= now]
+    pages = [PATHS[min(int(pick.expovariate(0.3)), len(PATHS) - 1)] for _ in times]
+    out = []
+    for time, page in zip(times, pages, strict=True):
+        out.append(Request(time, visitor, country, page, site, bytes=pick.randint(2_000, 90_000)))
+        out += [Request(time, visitor, country, "/app.css", site, asset=True, bytes=9_000)] * pick.randint(
+            0, 3
+        )
+        if pick.random() < 0.06:
+            out.append(
+                Request(time, visitor, country, "/old", site, status=pick.choice([301, 404, 404, 404, 500]))
+            )
+    seconds = int((times[-1] - times[0]).total_seconds())
+    browser, system, device = pick.choice(
+        [("Chrome", "Windows", "Desktop"), ("Chrome", "Android", "Phone"), ("Mobile Safari", "iOS", "Phone"),
+         ("Firefox", "Linux", "Desktop"), ("Edge", "Windows", "Desktop"), ("Safari", "Mac OS X", "Desktop"),
+         ("Chrome", "Mac OS X", "Desktop"), ("Samsung Internet", "Android", "Tablet")]
+    )  # fmt: skip
+    channel, referrer = pick.choice(
+        [("direct", None), ("direct", None), ("search", "www.google.com"), ("search", "duckduckgo.com"),
+         ("social", "news.ycombinator.com"), ("referral", "blog.partner.example"), ("campaign", "mail.example.com")]
+    )  # fmt: skip
+    sessions.append(
+        tables.session(
+            number, times[0], pages, seconds, site=site, country=country, browser=browser, os=system, device=device,
+            channel=channel, referrer_host=referrer, closed=(now - times[-1]).total_seconds() > 1800,
+        )
+    )  # fmt: skip
+    return out
+
+
+def _quality(home: Path, now: datetime, days: float, requests: list[Request], pick: random.Random) -> None:
+    bad = [
+        (
+            b'203.0.113.9 - - [31/Feb/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 12 "-" "curl"',
+            ["impossible_date"],
+        ),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\xff\xfe\x00garbage", ["not_utf8", "malformed_line"]),
+        (b"", ["empty_line"]),
+        (
+            b'999.1.1.1 - - [20/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 -5 "-" "x"',
+            ["bad_address", "bad_size"],
+        ),
+        (b'<script>alert(1)</script> **bold** "GET /', ["malformed_line"]),
+    ]
+    rows = []
+    for i in range(400):
+        at = now - timedelta(seconds=days * 86_400 * pick.random() ** 2)
+        value, reasons = pick.choice(bad)
+        rows.append(
+            tables.rejected(i, at, value, *reasons, site=pick.choice(["www.example.com", "shop.example.com"]))
+        )
+    tables.write(home, "silver/rejected", rows)
+    batches = 600
+    accounts, progress = [], []
+    for i in range(batches):
+        at = now - timedelta(seconds=days * 86_400 * (1 - (i + 1) / batches))
+        load = 1000 * (1.2 + math.sin(i / 30)) + pick.random() * 200
+        accounts.append(
+            tables.account(i, at, round(load), pick.randint(0, 9), pick.randint(0, 3), pick.randint(0, 40))
+        )
+        for flow, factor in (("requests", 1.0), ("activity", 0.97)):
+            progress.append(
+                tables.progress(
+                    flow, i, at, rows=round(load * factor), duration_ms=round(350 + 200 * pick.random()),
+                    rows_per_second=load * factor * 2.2, freshness_seconds=0.5 + pick.random() * 0.6,
+                    lag=round(max(0.0, pick.gauss(40, 60))), state_rows=2000 + i if flow == "activity" else 0,
+                    watermark=at - timedelta(seconds=2) if flow == "activity" else None,
+                )
+            )  # fmt: skip
+    tables.write(home, "quality/accounts", accounts)
+    tables.write(home, "quality/progress", progress)
+    results = []
+    for i in range(48):
+        at = now - timedelta(seconds=60 + days * 86_400 * (1 - (i + 1) / 48))
+        for table in ("silver.requests", "gold.visitors_by_country", "quality.accounts"):
+            for rule, column, severity in (
+                ("expect_column_values_to_not_be_null", "site", "critical"),
+                ("expect_column_values_to_be_between", "requests", "critical"),
+                ("expect_column_values_to_be_in_set", "country", "warning"),
+                ("freshness_below", "updated_at", "warning"),
+            ):
+                ok = not (rule == "freshness_below" and i % 9 == 2)
+                if i == 47 and rule == "expect_column_values_to_be_in_set" and table.startswith("gold"):
+                    ok = False
+                results.append(tables.result(at, table, rule, ok, column=column, severity=severity))
+    tables.write(home, "quality/results", results)
+    sites = tables._sites(requests)
+    for row in sites:
+        n = row["accepted"]
+        row["lateness"] = [int(n * s) for s in (0.8, 0.09, 0.05, 0.03, 0.02, 0.006, 0.003, 0.001)]
+    tables.write(home, "quality/sites", sites)

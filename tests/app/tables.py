@@ -1,0 +1,225 @@
+"""Makes the tables that the dashboard reads, as real Delta tables, from a list of requests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import datasketches
+import pyarrow as pa
+from deltalake import write_deltalake
+
+TIME = pa.timestamp("us", "UTC")
+LONG = pa.int64()
+TEXT = pa.string()
+BOUNDS = (1, 10, 60, 300, 1800, 10_800, 86_400)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One accepted request, with only what the gold tables need of it."""
+
+    time: datetime
+    visitor: str
+    country: str = "DE"
+    path: str = "/"
+    site: str = "default"
+    status: int = 200
+    bytes: int = 1000
+    bot: bool = False
+    asset: bool = False
+
+    @property
+    def pageview(self) -> bool:
+        return not self.bot and not self.asset and self.status < 400
+
+
+def _schema(**fields: pa.DataType) -> pa.Schema:
+    return pa.schema(list(fields.items()))
+
+
+SCHEMAS = {
+    "gold/visitors_by_country": _schema(
+        site=TEXT, window_start=TIME, window_end=TIME, country=TEXT, visitors=LONG, pageviews=LONG,
+        requests=LONG, bot_requests=LONG, updated_at=TIME, visitors_sketch=pa.binary(),
+    ),
+    "gold/traffic": _schema(
+        site=TEXT, window_start=TIME, window_end=TIME, requests=LONG, pageviews=LONG, visitors=LONG,
+        bot_requests=LONG, bytes=LONG, status_2xx=LONG, status_3xx=LONG, status_4xx=LONG, status_5xx=LONG,
+        updated_at=TIME, visitors_sketch=pa.binary(),
+    ),
+    "gold/pages": _schema(
+        site=TEXT, window_start=TIME, window_end=TIME, path=TEXT, pageviews=LONG, visitors=LONG,
+        updated_at=TIME, visitors_sketch=pa.binary(),
+    ),
+    "silver/sessions": _schema(
+        session_id=TEXT, site=TEXT, visitor_id=TEXT, country=TEXT, start_time=TIME, end_time=TIME,
+        duration_seconds=LONG, pageviews=LONG, entry_page=TEXT, exit_page=TEXT, bounced=pa.bool_(),
+        closed=pa.bool_(), browser=TEXT, os=TEXT, device=TEXT, channel=TEXT, referrer_host=TEXT,
+        updated_at=TIME,
+    ),
+    "silver/rejected": _schema(
+        topic=TEXT, partition=pa.int32(), offset=LONG, site=TEXT, value=pa.binary(),
+        reasons=pa.list_(TEXT), kafka_timestamp=TIME, rejected_at=TIME,
+    ),
+    "quality/accounts": _schema(
+        flow=TEXT, batch_id=LONG, received=LONG, accepted=LONG, rejected=LONG, duplicate=LONG, late=LONG,
+        started_at=TIME, committed_at=TIME,
+    ),
+    "quality/sites": _schema(
+        site=TEXT, first_event_time=TIME, newest_event_time=TIME, newest_kafka_timestamp=TIME,
+        accepted=LONG, rejected=LONG, late=LONG, lateness=pa.list_(LONG), updated_at=TIME,
+    ),
+    "quality/progress": _schema(
+        flow=TEXT, batch_id=LONG, recorded_at=TIME, rows=LONG, duration_ms=LONG,
+        rows_per_second=pa.float64(), freshness_seconds=pa.float64(), lag=LONG, state_rows=LONG,
+        watermark=TIME, newest_event_time=TIME,
+    ),
+    "quality/results": _schema(
+        run_id=TEXT, run_time=TIME, table=TEXT, expectation=TEXT, column=TEXT, severity=TEXT,
+        success=pa.bool_(), observed_value=TEXT, unexpected_count=LONG, details=TEXT,
+    ),
+}  # fmt: skip
+
+
+def write(home: Path, table: str, rows: Iterable[dict[str, Any]], mode: str = "overwrite") -> None:
+    """Writes rows (missing columns null) as a Delta table of the home, or appends them to it."""
+    schema = SCHEMAS[table]
+    filled = [{name: row.get(name) for name in schema.names} for row in rows]
+    path = home / "tables" / table
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_deltalake(str(path), pa.Table.from_pylist(filled, schema), mode=mode)
+
+
+def sketch(visitors: Iterable[str]) -> bytes:
+    """Distinct visitors as the pipeline keeps them."""
+    update = datasketches.update_theta_sketch(20)
+    for visitor in visitors:
+        update.update(visitor)
+    return bytes(update.compact().serialize())
+
+
+def floor(moment: datetime, seconds: int) -> datetime:
+    return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
+
+
+def write_gold(home: Path, requests: Sequence[Request]) -> None:
+    """The three gold tables and quality/sites that these requests make."""
+    write(home, "gold/visitors_by_country", _windows(requests, 300, "country", lambda r: r.country))
+    write(home, "gold/traffic", _windows(requests, 60, None, lambda r: None))
+    views = [r for r in requests if r.pageview]
+    write(home, "gold/pages", _windows(views, 3600, "path", lambda r: r.path))
+    write(home, "quality/sites", _sites(requests))
+
+
+def _windows(
+    requests: Sequence[Request], seconds: int, column: str | None, key: Callable[[Request], Any]
+) -> list[dict[str, Any]]:
+    groups: dict[tuple[Any, ...], list[Request]] = defaultdict(list)
+    for r in requests:
+        groups[(r.site, floor(r.time, seconds), key(r))].append(r)
+    rows = []
+    for (site, start, name), members in groups.items():
+        people = {r.visitor for r in members if not r.bot}
+        row = {
+            "site": site,
+            "window_start": start,
+            "window_end": start + timedelta(seconds=seconds),
+            "visitors": len(people),
+            "pageviews": sum(r.pageview for r in members),
+            "requests": len(members),
+            "bot_requests": sum(r.bot for r in members),
+            "bytes": sum(r.bytes for r in members),
+            "updated_at": max(r.time for r in members),
+            "visitors_sketch": sketch(people),
+        }
+        row |= {f"status_{c}xx": sum(r.status // 100 == c for r in members) for c in (2, 3, 4, 5)}
+        rows.append(row | ({column: name} if column else {}))
+    return rows
+
+
+def _sites(requests: Sequence[Request]) -> list[dict[str, Any]]:
+    rows = []
+    for site in sorted({r.site for r in requests}):
+        times = [r.time for r in requests if r.site == site]
+        rows.append(
+            {
+                "site": site,
+                "first_event_time": min(times),
+                "newest_event_time": max(times),
+                "newest_kafka_timestamp": max(times),
+                "accepted": len(times),
+                "rejected": 0,
+                "late": 0,
+                "lateness": [len(times), 0, 0, 0, 0, 0, 0, 0],
+                "updated_at": max(times),
+            }
+        )
+    return rows
+
+
+def session(
+    number: int, start: datetime, pages: Sequence[str], seconds: int = 0, **more: Any
+) -> dict[str, Any]:
+    """A row of silver/sessions whose pageviews were the given pages."""
+    return {
+        "session_id": f"s{number}",
+        "site": "default",
+        "visitor_id": f"v{number}",
+        "country": "DE",
+        "start_time": start,
+        "end_time": start + timedelta(seconds=seconds),
+        "duration_seconds": seconds,
+        "pageviews": len(pages),
+        "entry_page": pages[0],
+        "exit_page": pages[-1],
+        "bounced": len(pages) == 1,
+        "closed": True,
+        "browser": "Firefox",
+        "os": "Linux",
+        "device": "Desktop",
+        "channel": "direct",
+        "referrer_host": None,
+        "updated_at": start,
+    } | more
+
+
+def rejected(offset: int, at: datetime, value: bytes, *reasons: str, site: str = "default") -> dict[str, Any]:
+    """A row of silver/rejected."""
+    return {
+        "topic": "access-log", "partition": 0, "offset": offset, "site": site, "value": value,
+        "reasons": list(reasons), "kafka_timestamp": at, "rejected_at": at,
+    }  # fmt: skip
+
+
+def account(
+    batch: int, at: datetime, accepted: int, rejected: int = 0, duplicate: int = 0, late: int = 0
+) -> dict[str, Any]:
+    """A row of quality/accounts that balances."""
+    return {
+        "flow": "requests", "batch_id": batch, "received": accepted + rejected + duplicate,
+        "accepted": accepted, "rejected": rejected, "duplicate": duplicate, "late": late,
+        "started_at": at, "committed_at": at,
+    }  # fmt: skip
+
+
+def progress(flow: str, batch: int, at: datetime, **more: Any) -> dict[str, Any]:
+    """A row of quality/progress."""
+    return {
+        "flow": flow, "batch_id": batch, "recorded_at": at, "rows": 1000, "duration_ms": 500,
+        "rows_per_second": 2000.0, "freshness_seconds": 0.8, "lag": 0, "state_rows": 10,
+        "watermark": None, "newest_event_time": at,
+    } | more  # fmt: skip
+
+
+def result(at: datetime, table: str, expectation: str, success: bool = True, **more: Any) -> dict[str, Any]:
+    """A row of quality/results."""
+    return {
+        "run_id": at.isoformat(), "run_time": at, "table": table, "expectation": expectation,
+        "column": "country", "severity": "warning", "success": success, "observed_value": "0",
+        "unexpected_count": 0 if success else 3, "details": "",
+    } | more  # fmt: skip
