@@ -85,9 +85,7 @@ def test_all_lines_arrive_once_and_unchanged(broker: Settings) -> None:
 
 def test_live_traffic_keeps_its_rate_and_its_truth_until_stopped(broker: Settings, tmp_path: Path) -> None:
     truth = tmp_path / "truth.json"
-    call, environment = command(
-        broker, "generated-live", "--rate", "200", "--truth", truth, "--malformed", "0.05"
-    )
+    call, environment = command(broker, "generated-live", "--rate", "200", "--truth", truth)
     with subprocess.Popen(call, env=environment, stderr=subprocess.PIPE) as running:
         deadline = time.monotonic() + 60
         while sum(kafka.end_offsets(broker, "generated-live").values()) < 600 and time.monotonic() < deadline:
