@@ -103,7 +103,7 @@ def servers(settings: Settings) -> str:
     return bootstrap_servers(settings)
 
 
-def require_reachable(settings: Settings, timeout: float = 8.0) -> None:
+def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
     """Return once the cluster answers; otherwise raise KafkaError after at most about `timeout` s.
 
     Wrong credentials and a wrong or untrusted TLS set-up are told apart and raised at once.

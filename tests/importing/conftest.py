@@ -31,10 +31,10 @@ def options(settings: Settings) -> Options:
 
 
 @pytest.fixture
-def records(settings: Settings) -> Callable[[], list[Record]]:
-    """All committed records of the test's topic: value and headers."""
+def read() -> Callable[[Settings], list[Record]]:
+    """All committed records of a settings' topic: value and headers."""
 
-    def read() -> list[Record]:
+    def read_topic(settings: Settings) -> list[Record]:
         ends = kafka.end_offsets(settings, settings.topic)
         consumer = Consumer(
             {
@@ -59,7 +59,13 @@ def records(settings: Settings) -> Callable[[], list[Record]]:
         consumer.close()
         return found
 
-    return read
+    return read_topic
+
+
+@pytest.fixture
+def records(settings: Settings, read: Callable[[Settings], list[Record]]) -> Callable[[], list[Record]]:
+    """All committed records of the test's topic."""
+    return lambda: read(settings)
 
 
 @pytest.fixture

@@ -260,7 +260,7 @@ def test_an_import_that_another_has_taken_over_stops(
             open_sender(content[0], progress, options).close()
             progress.close()
 
-    with pytest.raises(KafkaError, match="another import of .* is running"):
+    with pytest.raises(KafkaError, match=r"another import of .* is running"):
         import_files([path], dataclasses.replace(options, advance=take_over))
     import_files([path], options)
     assert lines() == sorted(content)

@@ -100,7 +100,7 @@ class Sender:
                 self._transaction(batch, entry, deadline)
                 return
             except KafkaException as error:
-                fault = error.args[0]
+                fault = self._cause(error.args[0])
                 expired = time.monotonic() - began > _TRANSACTION_SECONDS
                 if fault.code() in _FENCED and not expired:
                     raise _overtaken(entry) from error
@@ -128,8 +128,9 @@ class Sender:
         """Let go of the producer, ending a transaction that failed, so that readers need not wait for it."""
         with contextlib.suppress(KafkaException):
             self._producer.abort_transaction(_SLICE_SECONDS)
-        self._producer.purge()
-        self._producer.flush(1)
+        with contextlib.suppress(KafkaException):
+            self._producer.purge()
+            self._producer.flush(1)
 
     def _connect(self, deadline: float) -> Producer:
         producer = Producer(
@@ -179,6 +180,16 @@ class Sender:
                 return
             except BufferError:
                 self._make_room(deadline)
+
+    def _cause(self, fault: Fault) -> Fault:
+        """`produce` says only that the producer is broken; ending the transaction says why."""
+        if fault.code() in (Fault._FATAL, Fault._STATE):
+            try:
+                self._producer.abort_transaction(_SLICE_SECONDS)
+            except KafkaException as error:
+                cause: Fault = error.args[0]
+                return cause
+        return fault
 
     def _make_room(self, deadline: float) -> None:
         self._producer.poll(0.05)

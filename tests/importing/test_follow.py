@@ -1,0 +1,168 @@
+"""Followed files: growth, rotation both ways, files that come later. Each line once."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import InputError
+from tidemark.importing.follow import GRACE_SECONDS, follow_files
+from tidemark.importing.importer import Options, Report, import_files
+
+Lines = Callable[[], list[bytes]]
+Numbered = Callable[..., list[bytes]]
+Write = Callable[..., Path]
+Following = Callable[..., AbstractContextManager[Report]]
+
+
+@pytest.fixture
+def following(options: Options) -> Following:
+    """`with following(pattern, ...)`: follow while the block runs; errors are raised at its end."""
+
+    @contextmanager
+    def follow(*patterns: str | Path) -> Iterator[Report]:
+        stop, report, failed = threading.Event(), Report(), []
+
+        def run() -> None:
+            try:
+                follow_files(
+                    [str(p) for p in patterns], dataclasses.replace(options, stopped=stop.is_set), report
+                )
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield report
+        finally:
+            stop.set()
+            thread.join(30)
+        assert not thread.is_alive()
+        if failed:
+            raise failed[0]
+
+    return follow
+
+
+def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come in time"
+        time.sleep(0.05)
+
+
+def test_growth_a_late_file_and_an_unended_line(
+    following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.log", numbered(10))
+    with following(tmp_path / "*.log", tmp_path / "later") as report:
+        until(lambda: report.added == 10)
+        write(path, numbered(5, start=10), "ab")
+        write(tmp_path / "later", numbered(3, start=100))
+        write(tmp_path / "b.log", numbered(4, start=200))
+        until(lambda: report.added == 22)
+        with path.open("ab") as file:
+            file.write(b"not yet")
+            file.flush()
+            time.sleep(1)
+            assert report.added == 22
+            file.write(b" complete\n")
+        until(lambda: report.added == 23)
+    expected = numbered(15) + numbered(3, 100) + numbered(4, 200) + [b"not yet complete"]
+    assert lines() == sorted(expected)
+
+
+def test_rotation_by_rename(
+    following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    path, content = tmp_path / "access.log", numbered(400)
+    with following(path) as report:
+        for start in range(0, 400, 100):
+            with path.open("ab") as old:
+                old.write(b"".join(line + b"\n" for line in content[start : start + 40]))
+                old.flush()
+                until(lambda start=start: report.added == start + 40)
+                path.rename(tmp_path / f"access.log.{start}")
+                write(path, content[start + 40 : start + 70])
+                # The server has not reopened its log yet.
+                old.write(b"".join(line + b"\n" for line in content[start + 70 : start + 100]))
+            until(lambda start=start: report.added == start + 100)
+            path.rename(tmp_path / f"access.log.{start}.b")
+    assert lines() == sorted(content)
+
+
+def test_rotation_by_copy_and_truncate_with_the_copies_in_the_glob(
+    following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    path, content = tmp_path / "access.log", numbered(6000)
+    with following(tmp_path / "access.log*") as report, path.open("ab") as log:
+        for start in range(0, 6000, 2000):
+            for half in range(start, start + 2000, 1000):
+                log.write(b"".join(line + b"\n" for line in content[half : half + 1000]))
+                log.flush()
+                time.sleep(0.3)
+            shutil.copy(path, tmp_path / f"access.log.{start}")
+            time.sleep(1.2)
+            log.truncate(0)
+        until(lambda: report.added == 6000)
+        # Each copy is looked at again once its original is gone.
+        time.sleep(2.5)
+    assert lines() == sorted(content)
+
+
+def test_a_rotated_file_is_compressed_in_the_glob(
+    following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "access.log", numbered(3000))
+    with following(tmp_path / "access.log*") as report:
+        until(lambda: report.added == 3000)
+        rotated = path.rename(tmp_path / "access.log.1")
+        write(path, numbered(20, start=3000))
+        packed = gzip.compress(rotated.read_bytes())
+        target = tmp_path / "access.log.1.gz"
+        target.write_bytes(packed[: len(packed) // 3])
+        time.sleep(1.5)
+        target.write_bytes(packed)
+        rotated.unlink()
+        until(lambda: report.added == 3020)
+        time.sleep(GRACE_SECONDS + 3)
+    assert lines() == sorted(numbered(3020))
+
+
+def test_last_line_of_a_file_that_is_removed(following: Following, lines: Lines, tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    path.write_bytes(b"one\ntwo without end")
+    with following(path) as report:
+        until(lambda: report.added == 1)
+        path.unlink()
+        until(lambda: report.added == 2)
+    assert lines() == [b"one", b"two without end"]
+
+
+def test_following_again_goes_on_where_it_stopped(
+    following: Following, options: Options, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "access.log", numbered(50))
+    with following(path) as report:
+        until(lambda: report.added == 50)
+    write(path, numbered(50, start=50), "ab")
+    with following(path) as report:
+        until(lambda: report.added == 50)
+    assert import_files([str(path)], options).added == 0
+    assert lines() == sorted(numbered(100))
+
+
+def test_what_cannot_be_followed(following: Following, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="standard input"), following("-"):
+        pass
+    with pytest.raises(InputError, match="directory"), following(tmp_path):
+        pass

@@ -1,0 +1,143 @@
+"""Exactly once when the importer, or the broker under it, dies at any moment."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidemark import kafka
+from tidemark.errors import KafkaError
+from tidemark.importing.importer import Options, import_files
+from tidemark.local import broker as embedded
+from tidemark.settings import Settings
+
+Lines = Callable[[], list[bytes]]
+Numbered = Callable[..., list[bytes]]
+Write = Callable[..., Path]
+Read = Callable[[Settings], list[tuple[bytes, dict[str, bytes]]]]
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_again_and_again(
+    tidemark: Start,
+    settings: Settings,
+    lines: Lines,
+    numbered: Numbered,
+    write: Write,
+    tmp_path: Path,
+    seed: int,
+) -> None:
+    random_source = random.Random(seed)
+    content = numbered(1_200_000)
+    one = write(tmp_path / "one.log", content[:800_000])
+    two = write(tmp_path / "two.log", content[800_000:])
+    seen = []
+    for _ in range(6):
+        process = tidemark(one, two)
+        time.sleep(random_source.uniform(0.3, 1.6))
+        process.kill()
+        process.communicate()
+        seen.append(sum(kafka.end_offsets(settings, settings.topic).values()))
+
+    last = tidemark(one, two)
+    out, err = last.communicate(timeout=120)
+
+    assert last.returncode == 0, err
+    assert b"2 files" in out
+    assert lines() == sorted(content)
+    # The kills must have struck in the middle for this to mean anything.
+    assert any(0 < end < len(content) for end in seen), seen
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_by_a_signal_it_says_how_far_it_got_and_goes_on_from_there(
+    tidemark: Start,
+    settings: Settings,
+    lines: Lines,
+    numbered: Numbered,
+    write: Write,
+    tmp_path: Path,
+    number: int,
+) -> None:
+    content = numbered(1_000_000)
+    path = write(tmp_path / "access.log", content)
+    process = tidemark(path)
+    while not any(kafka.end_offsets(settings, settings.topic).values()):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert out.startswith(b"stopped; ") and b"Traceback" not in err
+
+    again = tidemark(path)
+    again.communicate(timeout=60)
+    assert again.returncode == 0
+    assert lines() == sorted(content)
+
+
+def test_broker_killed_during_an_import(
+    home: Settings, read: Read, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    started = embedded.start(home)
+    settings = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
+    content = numbered(700_000)
+    path = write(tmp_path / "access.log", content)
+    said: list[str] = []
+    killed = threading.Event()
+    revived: list[threading.Thread] = []
+
+    def kill_once(_: int) -> None:
+        if not killed.is_set() and any(kafka.end_offsets(settings, settings.topic).values()):
+            killed.set()
+            running = embedded.status(home)
+            assert running is not None
+            os.kill(running.pid, signal.SIGKILL)
+            revived.append(threading.Timer(3, embedded.start, [home]))
+            revived[0].start()
+
+    try:
+        report = import_files([str(path)], Options(settings, say=said.append, advance=kill_once))
+        assert killed.is_set() and said
+        assert report.added == len(content)
+        assert import_files([str(path)], Options(settings)).added == 0
+        assert sorted(value for value, _ in read(settings)) == sorted(content)
+    finally:
+        for thread in revived:
+            thread.join()
+        embedded.stop(home)
+
+
+def test_broker_that_stays_down_is_one_error_and_the_next_import_goes_on(
+    home: Settings, read: Read, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    started = embedded.start(home)
+    settings = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
+    content = numbered(400_000)
+    path = write(tmp_path / "access.log", content)
+
+    def kill_broker(_: int) -> None:
+        running = embedded.status(home)
+        if running and any(kafka.end_offsets(settings, settings.topic).values()):
+            os.kill(running.pid, signal.SIGKILL)
+            while embedded.status(home):
+                time.sleep(0.05)
+
+    try:
+        with pytest.raises(KafkaError, match="stopped answering"):
+            import_files([str(path)], Options(settings, say=lambda _: None, advance=kill_broker, patience=4))
+        embedded.start(home)
+        import_files([str(path)], Options(settings))
+        assert sorted(value for value, _ in read(settings)) == sorted(content)
+    finally:
+        embedded.stop(home)

@@ -1,0 +1,87 @@
+"""Client settings for confluent-kafka and Spark, without a broker."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+
+import pytest
+
+from tidemark import kafka
+from tidemark.errors import KafkaError, SettingError
+from tidemark.settings import Settings
+
+SECRET = 'planted"secret\\word'
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Settings:
+    authority = tmp_path / "ca.pem"
+    authority.write_text(PEM)
+    return Settings(
+        bootstrap_servers="127.0.0.1:1",
+        kafka_security_protocol="SASL_SSL",
+        kafka_sasl_mechanism="SCRAM-SHA-512",
+        kafka_username="log reader",
+        kafka_password=SECRET,
+        kafka_ca_file=str(authority),
+    )
+
+
+def test_plain_settings() -> None:
+    settings = Settings(bootstrap_servers="kafka:9092")
+    assert kafka.client_config(settings)["bootstrap.servers"] == "kafka:9092"
+    options = kafka.spark_options(settings)
+    assert options["kafka.bootstrap.servers"] == "kafka:9092"
+    assert options["kafka.isolation.level"] == "read_committed"
+    assert not [name for name in options if "sasl" in name or "ssl" in name]
+
+
+def test_secured_settings(secured: Settings) -> None:
+    config = kafka.client_config(secured)
+    assert config["security.protocol"] == "SASL_SSL"
+    assert config["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert (config["sasl.username"], config["sasl.password"]) == ("log reader", SECRET)
+    assert config["ssl.ca.location"] == secured.kafka_ca_file
+
+    options = kafka.spark_options(secured)
+    assert options["kafka.security.protocol"] == "SASL_SSL"
+    assert options["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
+    assert options["kafka.sasl.jaas.config"] == (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="log reader" password="planted\\"secret\\\\word";'
+    )
+    assert options["kafka.ssl.truststore.type"] == "PEM"
+    assert options["kafka.ssl.truststore.certificates"] == PEM
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"kafka_security_protocol": "TLS"}, "kafka_security_protocol"),
+        ({"kafka_sasl_mechanism": "GSSAPI"}, "kafka_sasl_mechanism"),
+        ({"kafka_password": ""}, "kafka_password"),
+        ({"kafka_ca_file": "/nowhere/ca.pem"}, "kafka_ca_file"),
+        ({"kafka_ca_file": "/dev/null"}, "kafka_ca_file"),
+    ],
+)
+def test_settings_that_cannot_work(secured: Settings, change: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingError, match=named) as raised:
+        kafka.client_config(dataclasses.replace(secured, **change))
+    assert SECRET not in str(raised.value)
+
+
+def test_the_password_shows_in_no_error_and_no_log(
+    secured: Settings, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = dataclasses.replace(secured, kafka_security_protocol="SASL_PLAINTEXT")
+    logging.getLogger("tidemark.kafka").setLevel(logging.DEBUG)
+    logging.getLogger("tidemark.kafka").addHandler(caplog.handler)
+    with pytest.raises(KafkaError) as raised:
+        kafka.require_reachable(settings, timeout=1)
+    logging.getLogger("tidemark.kafka").removeHandler(caplog.handler)
+    everything = str(raised.value) + repr(raised.value) + caplog.text + "".join(capfd.readouterr())
+    assert "planted" not in everything
+    assert "127.0.0.1:1" in everything

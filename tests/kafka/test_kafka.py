@@ -1,0 +1,90 @@
+"""Topics, offsets and errors, against a real broker."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import uuid
+
+import pytest
+from confluent_kafka import Producer
+
+from tidemark import kafka
+from tidemark.errors import KafkaError
+from tidemark.settings import Settings
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"kafka-{uuid.uuid4().hex[:12]}"
+
+
+def test_a_topic_is_created_once_and_then_left_as_it_is(broker: Settings, topic: str) -> None:
+    assert kafka.end_offsets(broker, topic) == {}
+    kafka.ensure_topic(broker, topic, partitions=3, config={"retention.ms": "3600000"})
+    kafka.ensure_topic(broker, topic, partitions=5)
+
+    assert kafka.end_offsets(broker, topic) == kafka.beginning_offsets(broker, topic) == {0: 0, 1: 0, 2: 0}
+    config = kafka.topic_config(broker, topic)
+    assert config["retention.ms"] == "3600000"
+    assert config["max.message.bytes"] == str(16 * 1024 * 1024)
+
+
+def test_a_topic_keeps_its_records_for_ever_by_default(broker: Settings, topic: str) -> None:
+    kafka.ensure_topic(broker, topic)
+    assert kafka.topic_config(broker, topic)["retention.ms"] == "-1"
+    assert len(kafka.end_offsets(broker, topic)) == broker.topic_partitions
+
+
+def test_end_offsets_stop_at_an_open_transaction(broker: Settings, topic: str) -> None:
+    kafka.ensure_topic(broker, topic, partitions=1)
+    producer = Producer({**kafka.client_config(broker), "transactional.id": topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, b"one")
+    producer.flush()
+
+    assert kafka.end_offsets(broker, topic) == {0: 0}
+    assert kafka.end_offsets(broker, topic, committed=False) == {0: 1}
+    producer.commit_transaction()
+    assert kafka.end_offsets(broker, topic) == {0: 2}  # The line and the commit marker.
+
+
+def test_impossible_topics(broker: Settings, topic: str) -> None:
+    with pytest.raises(KafkaError, match="topic_replication"):
+        kafka.ensure_topic(dataclasses.replace(broker, topic_replication=3), topic)
+    with pytest.raises(KafkaError, match="valid topic name"):
+        kafka.ensure_topic(broker, "no/such name")
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        (Settings(bootstrap_servers="127.0.0.1:1"), "--bootstrap-servers"),
+        (Settings(broker_port=1), "tidemark broker start"),
+    ],
+)
+def test_no_broker_is_one_clear_error(settings: Settings, remedy: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(KafkaError, match=r"127\.0\.0\.1:1 cannot be reached") as raised:
+        kafka.require_reachable(settings)
+    assert remedy in str(raised.value)
+    assert time.monotonic() - started < 10
+
+
+def test_a_protocol_that_the_broker_does_not_speak(broker: Settings) -> None:
+    with pytest.raises(KafkaError, match="kafka_security_protocol"):
+        kafka.require_reachable(dataclasses.replace(broker, kafka_security_protocol="SSL"), timeout=4)
+
+
+def test_credentials_that_the_broker_does_not_take(broker: Settings) -> None:
+    settings = dataclasses.replace(
+        broker,
+        kafka_security_protocol="SASL_PLAINTEXT",
+        kafka_sasl_mechanism="PLAIN",
+        kafka_username="someone",
+        kafka_password="planted-secret",
+    )
+    with pytest.raises(KafkaError, match="credentials of user someone") as raised:
+        kafka.require_reachable(settings, timeout=4)
+    assert "planted" not in str(raised.value)
