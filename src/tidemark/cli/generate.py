@@ -76,6 +76,7 @@ def generate_command(
     """Make realistic web traffic: people and bots of many countries who walk through a site.
 
     Lines go to Kafka as they fall due, or with --output to a file at full speed.
+    Started again with the same seed, the same people come again, at the new times.
     """
     from tidemark.traffic.schedule import paced
     from tidemark.traffic.sinks import prepare, send, write_file
