@@ -114,13 +114,23 @@ def test_parts_start_in_order_and_stop_in_theirs(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_all_within_ten_seconds(number: signal.Signals, directory: Path) -> None:
-    supervisor = Supervisor(directory, ["polite", "stubborn"])
-    supervisor.wait_for_start("polite", "stubborn")
+def test_a_signal_stops_all(number: signal.Signals, directory: Path) -> None:
+    supervisor = Supervisor(directory, ["one", "two"])
+    supervisor.wait_for_start("one", "two")
     family = supervisor.family()
     assert len(family) == 6
 
     supervisor.process.send_signal(number)
+    assert supervisor.process.wait(timeout=10) == 0
+    assert not [p for p in family if process_mark(p.pid)]
+    assert supervisor.events()[-2:] == ["stop two", "stop one"]
+
+
+def test_parts_that_do_not_stop_by_themselves_are_killed_within_ten_seconds(directory: Path) -> None:
+    supervisor = Supervisor(directory, ["polite", "stubborn", "stubborn2"])
+    supervisor.wait_for_start("polite", "stubborn", "stubborn2")
+    family = supervisor.family()
+    supervisor.process.terminate()
     began = time.monotonic()
     assert supervisor.process.wait(timeout=10) == 0
     assert time.monotonic() - began < 10
@@ -139,7 +149,7 @@ def test_a_part_that_dies_is_started_again_without_what_it_had_started(directory
     supervisor.process.terminate()
     out, _ = supervisor.process.communicate(timeout=10)
     assert supervisor.process.returncode == 0
-    assert "one ended with status 137" in out
+    assert "one was killed by signal 9" in out
     assert "restarting" in out
     assert supervisor.events().count("start one") == 2
     assert supervisor.events().count("start two") == 1

@@ -87,7 +87,7 @@ def _pipeline(settings: Settings) -> Part:
         ready=lambda: state() == "running",
         detail=lambda: f"tables in {settings.tables}",
         stop_order=2,
-        stop_seconds=4.5,
+        stop_seconds=5.0,
     )
 
 

@@ -21,6 +21,8 @@ TICK_SECONDS = 0.2
 # A part is given up after this many deaths within a minute, or in a row without once being ready.
 MOST_DEATHS = 5
 MOST_FAILED_STARTS = 3
+# All parts together get this long to stop by themselves.
+STOP_SECONDS = 9.5
 LOG_BYTES = 10 * 1024 * 1024
 
 
@@ -29,8 +31,8 @@ class Part:
     """One process to supervise.
 
     `ready` is asked until it is true; the next part starts then. `detail` is shown while it runs. Parts stop
-    in ascending `stop_order`, each within `stop_seconds`. One that `may_finish` is not restarted after exit
-    status 0.
+    in ascending `stop_order`; `stop_seconds` are kept for it when those before it take long. One that
+    `may_finish` is not restarted after exit status 0.
     """
 
     name: str
@@ -84,9 +86,7 @@ def supervise(parts: Sequence[Part], out: TextIO, seconds: float | None = None) 
                 _show(all_parts, lines)
                 stopping.wait(TICK_SECONDS)
         finally:
-            for one in sorted(all_parts, key=lambda p: p.part.stop_order):
-                _stop(one)
-                _show(all_parts, lines)
+            _stop_all(all_parts, lines)
     return 0
 
 
@@ -128,8 +128,13 @@ def _after_death(one: _Supervised, status: int, lines: StatusLines) -> bool:
     now = time.monotonic()
     one.failed_starts += one.state == "starting"
     one.deaths.append(now)
-    said = _last_words(one)
-    lines.say(f"{one.part.name} ended with status {status}" + (f": {said}" if said else ""))
+    # The guard reports a death by signal as a shell does; its own shows as a negative status.
+    killed_by = status - 128 if status > 128 else -status
+    if killed_by > 0:
+        lines.say(f"{one.part.name} was killed by signal {killed_by}")
+    else:
+        said = _last_words(one)
+        lines.say(f"{one.part.name} ended with status {status}" + (f": {said}" if said else ""))
     too_often = len(one.deaths) == MOST_DEATHS and now - one.deaths[0] < 60
     if too_often or one.failed_starts >= MOST_FAILED_STARTS:
         one.state = "failed"
@@ -151,13 +156,25 @@ def _last_words(one: _Supervised) -> str:
     return ""
 
 
-def _stop(one: _Supervised) -> None:
+def _stop_all(all_parts: Sequence[_Supervised], lines: StatusLines) -> None:
+    deadline = time.monotonic() + STOP_SECONDS
+    remaining = deque(sorted(all_parts, key=lambda p: p.part.stop_order))
+    while remaining:
+        one = remaining.popleft()
+        kept = sum(later.part.stop_seconds for later in remaining if later.process)
+        _stop(one, timeout=max(deadline - time.monotonic() - kept, one.part.stop_seconds))
+        # The terminal may be gone by now; the other parts must be stopped all the same.
+        with contextlib.suppress(OSError):
+            _show(all_parts, lines)
+
+
+def _stop(one: _Supervised, timeout: float) -> None:
     process, one.process = one.process, None
     if process is None:
         return
     # To the guard alone, which tells the part: a JVM that the part started is the part's to stop.
     process.terminate()
-    wait_until(lambda: process.poll() is not None, one.part.stop_seconds)
+    wait_until(lambda: process.poll() is not None, timeout)
     kill_group(process.pid)
     process.wait()
     if process.stdin:
