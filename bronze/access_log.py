@@ -31,7 +31,7 @@ TABLE = Table(
 
 
 def access_log(records: DataFrame) -> DataFrame:
-    """Kafka records (with headers) to rows of the table; `ingested_at` is the batch's clock."""
+    """Kafka records (with headers) to rows of the table, all but `ingested_at`, which reading adds."""
     return records.select(
         "topic",
         "partition",
@@ -43,7 +43,6 @@ def access_log(records: DataFrame) -> DataFrame:
         # A record without a value is an empty line, not a missing one.
         F.coalesce("value", F.lit(b"")).alias("value"),
         F.col("timestamp").alias("kafka_timestamp"),
-        F.current_timestamp().alias("ingested_at"),
     )
 
 

@@ -34,7 +34,7 @@ TABLE = Table(
 
 
 def pages(requests: DataFrame) -> DataFrame:
-    """Rows of silver.requests to partial rows of the table, which add up."""
+    """Rows of silver.requests to partial rows of the table, which add up; `updated_at` comes with the merge."""
     return (
         requests.where("pageview")
         .groupBy("site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"), "path")
@@ -46,8 +46,6 @@ def pages(requests: DataFrame) -> DataFrame:
             {
                 "window_end": window_end(F.col("window_start"), WINDOW_SECONDS),
                 "visitors": unique_count(F.col("visitors_sketch")),
-                "updated_at": F.current_timestamp(),
             }
         )
-        .select(*TABLE.column_names)
     )

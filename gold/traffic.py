@@ -39,7 +39,7 @@ TABLE = Table(
 
 
 def traffic(requests: DataFrame) -> DataFrame:
-    """Rows of silver.requests to partial rows of the table, which add up."""
+    """Rows of silver.requests to partial rows of the table, which add up; `updated_at` comes with the merge."""
     status_class = F.floor(F.col("status") / 100)
     return (
         requests.groupBy("site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"))
@@ -55,8 +55,6 @@ def traffic(requests: DataFrame) -> DataFrame:
             {
                 "window_end": window_end(F.col("window_start"), WINDOW_SECONDS),
                 "visitors": unique_count(F.col("visitors_sketch")),
-                "updated_at": F.current_timestamp(),
             }
         )
-        .select(*TABLE.column_names)
     )

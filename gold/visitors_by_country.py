@@ -36,7 +36,7 @@ TABLE = Table(
 
 
 def visitors_by_country(requests: DataFrame) -> DataFrame:
-    """Rows of silver.requests to partial rows of the table, which add up."""
+    """Rows of silver.requests to partial rows of the table, which add up; `updated_at` comes with the merge."""
     return (
         requests.groupBy(
             "site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"), "country"
@@ -51,8 +51,6 @@ def visitors_by_country(requests: DataFrame) -> DataFrame:
             {
                 "window_end": window_end(F.col("window_start"), WINDOW_SECONDS),
                 "visitors": unique_count(F.col("visitors_sketch")),
-                "updated_at": F.current_timestamp(),
             }
         )
-        .select(*TABLE.column_names)
     )

@@ -28,9 +28,5 @@ TABLE = Table(
 
 
 def rejected(judged_lines: DataFrame) -> DataFrame:
-    """The rejected ones of the judged lines of silver.requests."""
-    return (
-        judged_lines.where(F.size("reasons") > 0)
-        .withColumn("rejected_at", F.col("ingested_at"))
-        .select(*TABLE.column_names)
-    )
+    """Adds what this table has beyond the judged lines of silver.requests: `rejected_at`."""
+    return judged_lines.withColumn("rejected_at", F.col("ingested_at"))

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from tidemark.enrich.columns import Knowledge, enrich
 from tidemark.formats import FORMATS, parse
-from tidemark.quality.rules import Rule, reasons
+from tidemark.quality.rules import Rule, accepted, reasons
 from tidemark.table import Column, Table
 
 # Files that belong to a page rather than being one.
@@ -110,18 +110,15 @@ TABLE = Table(
 
 
 def judged(lines: DataFrame, knowledge: Knowledge) -> DataFrame:
-    """Rows of bronze.access_log with every column of this table and `reasons`, empty for a good line."""
+    """Rows of bronze.access_log with every column of this table, `reasons` (empty for a good line)
+    and `accepted`."""
     enriched = enrich(parse(lines), knowledge)
     return (
         enriched.withColumn("asset", is_asset())
         .withColumn("pageview", is_pageview())
+        .withColumn("accepted", accepted(RULES))
         .withColumn("reasons", reasons(RULES))
     )
-
-
-def requests(judged_lines: DataFrame) -> DataFrame:
-    """The accepted ones of `judged` lines, as rows of the table."""
-    return judged_lines.where(F.size("reasons") == 0).select(*TABLE.column_names)
 
 
 def is_asset() -> SparkColumn:

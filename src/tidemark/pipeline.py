@@ -59,16 +59,21 @@ def requests_flow(settings: Settings) -> Flow:
     """Kafka to bronze.access_log, silver.requests, silver.rejected and gold.visitors_by_country."""
     knowledge = Knowledge(visitor_key(settings), settings.geo_database)
     sinks: tuple[Sink, ...] = (
-        _windowed(visitors_by_country.TABLE, lambda judged: visitors_by_country.visitors_by_country(_accepted(judged))),
-        Append(access_log.TABLE, lambda judged: judged.select(*access_log.TABLE.column_names)),
-        Append(requests.TABLE, requests.requests),
-        Append(rejected.TABLE, rejected.rejected),
-    )  # fmt: skip
+        _windowed(
+            visitors_by_country.TABLE,
+            lambda judged: visitors_by_country.visitors_by_country(judged.where("accepted")),
+        ),
+        Append(access_log.TABLE),
+        Append(requests.TABLE, where="accepted"),
+        Append(rejected.TABLE, where="accepted", wanted=False),
+    )
     return Flow(
         name="requests",
         version=1,
         source=partial(_kafka_source, settings),
-        prepare=lambda records: requests.judged(access_log.access_log(records), knowledge),
+        prepare=lambda records: rejected.rejected(
+            requests.judged(access_log.access_log(records), knowledge)
+        ),
         plan=lambda judged: Plan(sinks),
         lag=partial(topic_lag, settings),
         counts=True,
@@ -123,10 +128,6 @@ def _sessions_sink(gap_seconds: int, newest: dict[str, datetime]) -> Upsert:
         combine,
         lambda _, incoming: sessions_near(incoming, gap_seconds, newest),
     )
-
-
-def _accepted(judged: DataFrame) -> DataFrame:
-    return judged.where(F.size("reasons") == 0)
 
 
 def _site_clocks(accepted: DataFrame) -> list[dict[str, datetime]]:

@@ -8,6 +8,7 @@ Dasgupta, Lang, Rhodes, Thaler: "A Framework for Estimating Stream Expression Ca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -50,10 +51,12 @@ def mergeable(key: Sequence[str], sums: Sequence[str], uniques: dict[str, str]) 
     """How rows of a table whose values add up are combined with those already there.
 
     `sums` are added; `uniques` maps a count column to its sketch column, which are united. Of any
-    other column the incoming value wins.
+    other column the incoming value wins; `updated_at` is added.
     """
 
     def combine(existing: pa.Table, incoming: pa.Table) -> Change:
+        now = pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC"))
+        incoming = incoming.append_column("updated_at", pa.repeat(now, incoming.num_rows))
         if existing.num_rows == 0:
             return Change(incoming)
         before = existing.select([*key, *sums, *uniques.values()])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,7 +21,7 @@ from tidemark.enrich.visitor import visitor_id
 
 _RESULT = (
     "country string, visitor_id string, browser string, os string, device string, bot boolean, "
-    "referrer_host string, channel string, address_ok boolean"
+    "referrer_host string, channel string, address_ok boolean, ingested_at timestamp"
 )
 _INPUTS = ("site", "client_ip", "user_agent", "referrer", "query", "host")
 
@@ -44,10 +44,14 @@ class Knowledge:
 
 def enrich(requests: DataFrame, knowledge: Knowledge) -> DataFrame:
     """Adds `country`, `visitor_id`, `browser`, `os`, `device`, `bot`, `referrer_host`, `channel`,
-    `address_ok` (whether `client_ip` is a valid address) and `rules_version`.
+    `address_ok` (whether `client_ip` is a valid address), `rules_version`, and `ingested_at`, the
+    time of the look-up.
 
     Takes `site`, `client_ip`, `user_agent`, `referrer`, `query` and `host`; keeps all columns.
-    Rows without a `client_ip` get NULLs.
+    Rows without a `client_ip` get NULLs, but for `ingested_at`.
+
+    The time comes from here because Spark writes its own `current_timestamp` into the generated code,
+    which would then be compiled anew for every micro-batch.
     """
     campaign: Column = F.when(F.contains(F.col("query"), F.lit("utm_")), F.col("query"))
     look_up = _udf(knowledge)
@@ -86,7 +90,6 @@ def describe(knowledge: Knowledge, *columns: pa.Array) -> pa.StructArray:
     sources = _Pairs.of(source, campaign, host)
     origins = [referrer.origin(*values) for values in sources.values]
 
-    present = pa.array([ip is not None for ip in client_ip.values]).take(client_ip.indices)
     arrays = [
         client_ip.spread([code if ok else None for code, ok in zip(codes, valid, strict=True)], pa.string()),
         visitors.spread(ids, pa.string()),
@@ -96,10 +99,11 @@ def describe(knowledge: Knowledge, *columns: pa.Array) -> pa.StructArray:
         agent.spread([a.bot for a in agents], pa.bool_()),
         sources.spread([o.host for o in origins], pa.string()),
         sources.spread([o.channel for o in origins], pa.string()),
-        client_ip.spread(valid, pa.bool_()),
+        client_ip.spread([ok if ip is not None else None for ok, ip in zip(valid, client_ip.values, strict=True)], pa.bool_()),
+        pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), len(columns[0])),
     ]
     names = [part.split()[0] for part in _RESULT.split(", ")]
-    return pa.StructArray.from_arrays(arrays, names=names, mask=pc.invert(present))
+    return pa.StructArray.from_arrays(arrays, names=names)
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ class Ledger:
         }
 
     def count(self, judged: DataFrame) -> Account:
-        """Counts judged lines (`site`, `event_time`, `kafka_timestamp`, `reasons`) with one Spark job."""
-        accepted = F.size("reasons") == 0
+        """Counts judged lines (`site`, `event_time`, `kafka_timestamp`, `accepted`) with one Spark job."""
+        accepted = F.col("accepted")
         behind = _seconds_behind(self.newest)
         counted = judged.withColumn("_behind", F.when(accepted, behind)).groupBy("site").agg(
             F.count_if(accepted).alias("accepted"),

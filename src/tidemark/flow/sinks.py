@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tidemark.store.base import Commit, Store, Where
 from tidemark.table import Change, Table
@@ -16,14 +17,24 @@ from tidemark.table import Change, Table
 
 @dataclass(frozen=True)
 class Append:
-    """Adds the rows that `rows` makes of the prepared batch."""
+    """Adds rows of the prepared batch, which has the table's columns: all, or those `where` a boolean
+    column is as said."""
 
     table: Table
-    rows: Callable[[DataFrame], DataFrame]
+    where: str = ""
+    wanted: bool = True
 
     def write(self, store: Store, batch: DataFrame, commit: Commit) -> None:
+        """By Spark, for batches of any size."""
         if store.committed(self.table, commit.writer) < commit.number:
-            store.append(self.table, self.rows(batch), commit)
+            rows = batch.where(F.col(self.where) == F.lit(self.wanted)) if self.where else batch
+            store.append(self.table, rows.select(*self.table.column_names), commit)
+
+    def write_arrow(self, store: Store, batch: pa.Table, commit: Commit) -> None:
+        """From the collected batch, for small ones: no Spark job and no commit of nothing."""
+        rows = batch.filter(pc.equal(batch[self.where], self.wanted)) if self.where else batch
+        if rows.num_rows and store.committed(self.table, commit.writer) < commit.number:
+            store.append_arrow(self.table, rows.select(self.table.column_names), commit)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tidemark.traffic import agents
 from tidemark.traffic.countries import COUNTRIES, Country, activity
 
 UNKNOWN = "ZZ"
-ABSENT_AGENT_IS_BOT = True
+ABSENT_AGENT_IS_BOT = False
 _USERS = ("alice", "bob", "Mary Ann Smith", "j.doe@example.org", "Jean Luc", "svc-deploy")
 _IPV6_IN = 8  # one visitor in so many has an IPv6 address
 _USER_IN = 61
