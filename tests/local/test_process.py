@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,17 @@ def test_processes_of_one_pid_differ_by_their_start() -> None:
             first.kill()
             second.kill()
     assert process.process_mark(first.pid) is None
+
+
+def test_without_proc_the_start_time_comes_from_ps() -> None:
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        try:
+            mark = process.mark_from_ps(sleeper.pid)
+            assert mark is not None
+            assert time.strptime(mark, "%a %b %d %H:%M:%S %Y").tm_year >= 2025
+        finally:
+            sleeper.kill()
+    assert process.mark_from_ps(sleeper.pid) is None
 
 
 def test_terminate_kills_what_does_not_end_by_itself(tmp_path: Path) -> None:

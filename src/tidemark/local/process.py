@@ -82,6 +82,11 @@ def process_mark(pid: int) -> str | None:
             return None
     except (ProcessLookupError, PermissionError):
         return None
+    return mark_from_ps(pid)
+
+
+def mark_from_ps(pid: int) -> str | None:
+    """`process_mark` where there is no /proc, as on macOS."""
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     command = ["ps", "-o", "state=,lstart=", "-p", str(pid)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -1,0 +1,77 @@
+"""The dashboard's process; what it shows is tested in tests/app."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import PlatformError
+from tidemark.local import dashboard
+from tidemark.local.process import wait_until
+from tidemark.settings import Settings
+
+
+def command(settings: Settings, port: int = 0) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tidemark", "dashboard", "--home", str(settings.home)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TIDEMARK_DASHBOARD_PORT": str(port)},
+    )
+
+
+def test_two_homes_serve_dashboards_on_free_ports_until_stopped(home: Settings, tmp_path: Path) -> None:
+    homes = [home, dataclasses.replace(home, home=tmp_path / "other")]
+    processes = [command(one) for one in homes]
+    try:
+        assert wait_until(lambda: all(dashboard.is_healthy(one) for one in homes), timeout=60, interval=0.2)
+        assert len({dashboard.url(one) for one in homes}) == 2
+    finally:
+        for process in processes:
+            process.terminate()
+            process.communicate(timeout=10)
+    assert [dashboard.url(one) for one in homes] == ["", ""]
+    assert not dashboard.is_healthy(home)
+
+
+def test_a_taken_port_is_one_line_that_names_it_and_its_setting(home: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = command(home, port)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert out.startswith(f"tidemark: port {port} of 127.0.0.1")
+    assert "TIDEMARK_DASHBOARD_PORT" in out
+    assert out.count("\n") == 1
+
+
+def test_an_installation_without_the_app_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "lib" / "tidemark" / "local" / "dashboard.py"
+    monkeypatch.setattr(dashboard, "__file__", str(module))
+    with pytest.raises(PlatformError, match=r"the dashboard's app is not at .*_app/main.py"):
+        dashboard.entry_file()
+
+    packaged = module.parents[1] / "_app" / "main.py"
+    packaged.parent.mkdir(parents=True)
+    packaged.touch()
+    assert dashboard.entry_file() == packaged
+
+
+@pytest.mark.parametrize(
+    "address, url",
+    [
+        ("127.0.0.1", "http://127.0.0.1:1"),
+        ("0.0.0.0", "http://127.0.0.1:1"),
+        ("::", "http://[::1]:1"),
+        ("fe80::7", "http://[fe80::7]:1"),
+    ],
+)
+def test_the_url_can_be_visited_from_here(address: str, url: str) -> None:
+    assert dashboard._url(address, 1) == url
