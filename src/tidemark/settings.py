@@ -21,7 +21,7 @@ ENVIRONMENT_PREFIX = "TIDEMARK_"
 
 
 def _setting(default: Any, help: str, *, secret: bool = False, least: float | None = None) -> Any:
-    return field(default=default, metadata={"help": help, "secret": secret, "least": least})
+    return field(default=default, repr=not secret, metadata={"help": help, "secret": secret, "least": least})
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,8 @@ def test_the_password_shows_in_no_error_and_no_log(
     with pytest.raises(KafkaError) as raised:
         kafka.require_reachable(settings, timeout=1)
     logging.getLogger("tidemark.kafka").removeHandler(caplog.handler)
-    everything = str(raised.value) + repr(raised.value) + caplog.text + "".join(capfd.readouterr())
+    everything = (
+        repr(settings) + str(raised.value) + repr(raised.value) + caplog.text + "".join(capfd.readouterr())
+    )
     assert "planted" not in everything
     assert "127.0.0.1:1" in everything

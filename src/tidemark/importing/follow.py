@@ -179,6 +179,9 @@ class _Follower:
                 return
             self._tails[tail.work.reader.key] = tail
             self._report.files += 1
+            # At once, so that a copy of it that was found by the same scan is known as one.
+            self._pump(tail.work.reader.key, tail)
+            self._report.added += tail.work.commit()
 
     def _open(self, path: str) -> _Tail | None:
         """Open a file where its import stands; None when it has to wait or has nothing to add."""

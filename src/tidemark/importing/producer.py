@@ -93,7 +93,7 @@ class Sender:
         known = self._progress.entries.get(entry.id)
         if known is not None and known.offset > entry.offset - batch.size:
             raise _overtaken(entry)
-        deadline, told = time.monotonic() + self._patience, False
+        deadline = time.monotonic() + self._patience
         while True:
             began = time.monotonic()
             try:
@@ -106,10 +106,6 @@ class Sender:
                     raise _overtaken(entry) from error
                 if fault.code() in _REFUSED:
                     raise kafka.kafka_error(self._settings, fault) from error
-                if not told:
-                    told = True
-                    address = kafka.servers(self._settings)
-                    self._say(f"Kafka at {address} does not answer ({fault.name()}); trying again")
                 # A new producer of the same id ends whatever the old one left behind, and progress then
                 # tells whether that was committed: the one way out of every doubtful state.
                 self._producer = self._connect(deadline)
@@ -198,9 +194,10 @@ class Sender:
 
     def _patiently(self, call: Callable[[], None], deadline: float) -> None:
         """Repeat a call that says it may be repeated, until it is through or patience is over."""
-        while True:
+        for attempt in count(1):
             try:
-                return call()
+                call()
+                return
             except KafkaException as error:
                 fault = error.args[0]
                 if fault.code() in _REFUSED:
@@ -209,6 +206,8 @@ class Sender:
                     raise
                 if self._over(deadline):
                     raise self._gave_up() from error
+                if attempt == 2:
+                    self._say(f"waiting for Kafka at {kafka.servers(self._settings)}")
 
     def _over(self, deadline: float) -> bool:
         """Whether patience is at its end, which comes soon once the user wants to stop."""
