@@ -25,7 +25,13 @@ PAGES = (
 ICON = Path(__file__).parent / "icon.png"
 STYLE = """<style>
 .block-container {padding: 3.8rem 1.4rem 2rem; max-width: 1500px;}
-@media (max-width: 640px) {.block-container {padding: 3.6rem 0.7rem 2rem;}}
+@media (max-width: 640px) {
+  [data-testid="stColumn"]:has(
+    > div > [data-testid="stElementContainer"]:only-child [data-testid="stMetric"]
+  ) {
+    min-width: calc(50% - 1rem); flex: 1 1 calc(50% - 1rem);
+  }
+  .block-container {padding: 3.6rem 0.7rem 2rem;}}
 </style>"""
 
 

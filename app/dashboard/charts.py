@@ -63,7 +63,14 @@ def over_time(
     data["order"] = data["series"].map(order)
     data[time] = data[time].dt.tz_localize("UTC")
     scale = alt.Scale(domain=list(series), **({"range": list(colors)} if colors else {}))
-    legend = alt.Legend(title=None, orient="top", columns=4, symbolLimit=12, labelLimit=110, offset=6)
+    legend = alt.Legend(
+        title=None,
+        orient="top",
+        columns=alt.ExprRef("max(1, floor(width / 125))"),
+        symbolLimit=12,
+        labelLimit=150,
+        offset=6,
+    )
     x = alt.X(f"{time}:T", title=f"Time ({zone})", scale=alt.Scale(type="utc"), axis=_time_axis())
     color = alt.Color("series:N", scale=scale, legend=legend if len(series) > 1 else None)
     tooltip = [
@@ -71,7 +78,7 @@ def over_time(
         alt.Tooltip("series:N", title="What"),
         alt.Tooltip("value:Q", title=unit, format=number),
     ]
-    y = alt.Y("value:Q", title=unit, stack=None, axis=_value_axis())
+    y = alt.Y("value:Q", title=unit, stack=None, axis=_value_axis(whole="f" not in number or ".0" in number))
     if kind == "bar":
         # Stacked here, because Vega does not stack bars that have both of their ends on the time axis.
         data = data[data["value"] > 0].sort_values([time, "order"])
@@ -135,8 +142,10 @@ def top_series(frame: pd.DataFrame, series: str, value: str, most: int) -> tuple
     return kept, names
 
 
-def _value_axis(ticks: int = 5) -> alt.Axis:
-    return alt.Axis(format="~s", tickCount=ticks, tickMinStep=1, domain=False, ticks=False)
+def _value_axis(ticks: int = 5, *, whole: bool = True) -> alt.Axis:
+    least = {"tickMinStep": 1} if whole else {}
+    label = "format(datum.value, '~s')"
+    return alt.Axis(labelExpr=label, tickCount=ticks, domain=False, ticks=False, **least)
 
 
 def _time_axis() -> alt.Axis:

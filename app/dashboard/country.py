@@ -8,8 +8,9 @@ UNKNOWN = "Unknown"
 # The ISO names in everyday form where the official one would not fit a chart.
 SHORT = {
     "BO": "Bolivia", "CD": "DR Congo", "FK": "Falkland Islands", "FM": "Micronesia", "GB": "United Kingdom",
-    "IR": "Iran", "KP": "North Korea", "KR": "South Korea", "LA": "Laos", "MD": "Moldova", "NL": "Netherlands",
-    "PS": "Palestine", "RU": "Russia", "SY": "Syria", "TW": "Taiwan", "TZ": "Tanzania", "US": "United States",
+    "IR": "Iran", "KP": "North Korea", "KR": "South Korea", "LA": "Laos", "MD": "Moldova",
+    "NL": "Netherlands", "PS": "Palestine", "RU": "Russia", "SY": "Syria", "TW": "Taiwan",
+    "TZ": "Tanzania", "US": "United States",
     "VE": "Venezuela", "VN": "Vietnam", "TR": "Türkiye", "CZ": "Czechia", "BN": "Brunei", "XK": "Kosovo",
 }  # fmt: skip
 

@@ -82,6 +82,7 @@ def choose(sites: Sequence[str], extents: dict[str, Extent], *, ranged: bool) ->
             key="range",
             bind="query-params",
             required=True,
+            wrap=True,
             disabled=not ranged,
             help=None if ranged else "This page always shows the last hour.",
         )

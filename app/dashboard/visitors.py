@@ -9,35 +9,32 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from .query import Where, count, greatest, query, time_bin
-from .reader import Reader, read
-
-if TYPE_CHECKING:
-    import datasketches
+from .reader import Reader, frame, read
+from .sketches import Distinct, ascending, unite
 
 DAY = 86_400
-# As the pipeline makes them: exact up to 2^20 distinct visitors.
-LG_ENTRIES = 20
-
-Sketches = dict[tuple[Any, ...], "datasketches.compact_theta_sketch"]
+# A group of rows: its site, its time bin in epoch seconds (0 without bins), and its values of `by`.
+Group = tuple[Any, ...]
+United = dict[Group, Distinct]
 
 
 @dataclass
-class SketchCache:
-    """United sketches by (reader, table, filters, day), each with the fingerprint of the rows behind it."""
+class UnionCache:
+    """United days, each with a fingerprint of the rows behind it; the least used go first."""
 
-    entries: OrderedDict[tuple[Any, ...], tuple[Any, Sketches]] = field(default_factory=OrderedDict)
+    limit: int = 400
+    entries: OrderedDict[Any, tuple[Any, Any]] = field(default_factory=OrderedDict)
     lock: Lock = field(default_factory=Lock)
-    limit: int = 600
 
-    def get(self, key: tuple[Any, ...], fingerprint: Any) -> Sketches | None:
+    def get(self, key: Any, fingerprint: Any) -> Any:
         with self.lock:
             found = self.entries.get(key)
             if found is None or found[0] != fingerprint:
@@ -45,16 +42,17 @@ class SketchCache:
             self.entries.move_to_end(key)
             return found[1]
 
-    def put(self, key: tuple[Any, ...], fingerprint: Any, sketches: Sketches) -> None:
+    def put(self, key: Any, fingerprint: Any, value: Any) -> None:
         with self.lock:
-            self.entries[key] = (fingerprint, sketches)
+            self.entries[key] = (fingerprint, value)
+            self.entries.move_to_end(key)
             while len(self.entries) > self.limit:
                 self.entries.popitem(last=False)
 
 
 @st.cache_resource(show_spinner=False)
-def _cache() -> SketchCache:
-    return SketchCache()
+def _shared() -> UnionCache:
+    return UnionCache()
 
 
 def distinct(
@@ -64,41 +62,51 @@ def distinct(
     *,
     by: Sequence[str] = (),
     bin_seconds: int | None = None,
-    cache: SketchCache | None = None,
+    cache: UnionCache | None = None,
 ) -> pd.DataFrame:
     """Distinct visitors of the rows that `where` keeps, in a column `visitors`.
 
     Grouped by the columns `by` and, with `bin_seconds`, by `bin`, the start of the time bin that a
     row's `window_start` falls into. Without grouping, one row.
     """
-    cache = _cache() if cache is None else cache
+    cache = _shared() if cache is None else cache
     days = read(
         reader,
         table,
         {"day": time_bin("window_start", DAY), "changed": greatest("updated_at"), "rows": count()},
         where,
         group_by=["day"],
+        order_by=["day"],
     )
-    width = None if bin_seconds is None else min(bin_seconds, DAY)
-    united: Sketches = {}
-    unions: dict[tuple[Any, ...], Any] = {}
-    stale: list[tuple[Any, tuple[Any, ...], Any]] = []
-    parts: list[Sketches] = []
-    for day, changed, number in days.itertuples(index=False):
-        key = (reader.label, table, tuple(where), tuple(by), width, day)
-        known = cache.get(key, (changed, number))
-        if known is None:
-            stale.append((day, key, (changed, number)))
-        else:
-            parts.append(known)
-    for key, fingerprint, sketches in _unite_days(reader, table, where, by, width, stale):
-        cache.put(key, fingerprint, sketches)
-        parts.append(sketches)
-    for part in parts:
-        for (site, moment, *group), sketch in part.items():
-            _add(unions, (site, _floor(moment, bin_seconds), *group), sketch)
-    united = {key: union.get_result() for key, union in unions.items()}
-    return _counts(united, by, bin_seconds is not None)
+    prints = {day: (changed, rows) for day, changed, rows in days.itertuples(index=False)}
+    base = (reader.label, table, tuple(by), bin_seconds)
+    keys = {day: (base, _cut(where, day), day) for day in prints}
+    parts = {day: cache.get(keys[day], prints[day]) for day in prints}
+    stale = [day for day in prints if parts[day] is None]
+    if stale:
+        for day, part in _unite_days(reader, table, where, by, bin_seconds, stale).items():
+            parts[day] = part
+            cache.put(keys[day], prints[day], part)
+
+    *earlier, newest = list(prints) or [None]
+    united: United = {}
+    if earlier:
+        # All days but the newest hardly change: they are merged once for all refreshes.
+        fingerprint = tuple(prints[day] for day in earlier)
+        key = (base, tuple(keys[day] for day in earlier))
+        united = cache.get(key, fingerprint) or {}
+        if not united:
+            united = _merged([parts[day] for day in earlier])
+            cache.put(key, fingerprint, united)
+    if newest is not None:
+        united = _merged([united, parts[newest]])
+    return _counts(united, by, binned=bin_seconds is not None)
+
+
+def _cut(where: Sequence[Where], day: pd.Timestamp) -> tuple[Where, ...]:
+    """The filters that matter within a day; a limit of the range matters only to the day it cuts."""
+    end = day + pd.Timedelta(seconds=DAY)
+    return tuple(w for w in where if w.column != "window_start" or day < pd.Timestamp(w.value) < end)
 
 
 def _unite_days(
@@ -106,74 +114,60 @@ def _unite_days(
     table: str,
     where: Sequence[Where],
     by: Sequence[str],
-    width: int | None,
-    days: Sequence[tuple[Any, tuple[Any, ...], Any]],
-) -> list[tuple[tuple[Any, ...], Any, Sketches]]:
-    """The united sketches of each given day; days that lie together are read in one query."""
-    if not days:
-        return []
-    import datasketches
-
-    columns: dict[str, Any] = {"site": "site", "day": time_bin("window_start", DAY)}
-    if width is not None:
-        columns["bin"] = time_bin("window_start", width)
-    columns |= {name: name for name in by} | {"sketch": "visitors_sketch"}
-    first, last = min(d[0] for d in days), max(d[0] for d in days) + pd.Timedelta(seconds=DAY)
-    limits = (Where("window_start", ">=", _time(first)), Where("window_start", "<", _time(last)))
+    bin_seconds: int | None,
+    days: Sequence[pd.Timestamp],
+) -> dict[pd.Timestamp, United]:
+    """The united sketches of each of these days, read in one query from the first to the last."""
+    columns: dict[str, Any] = {"site": "site", "start": "window_start"}
+    columns |= {f"by{i}": name for i, name in enumerate(by)} | {"sketch": "visitors_sketch"}
+    last = max(days) + pd.Timedelta(seconds=DAY)
+    limits = (
+        Where("window_start", ">=", min(days).to_pydatetime()),
+        Where("window_start", "<", last.to_pydatetime()),
+    )
     rows = reader.arrow(query(table, columns, (*where, *limits)))
-    wanted = {_epoch(day): {} for day, _, _ in days}
-    deserialize = datasketches.compact_theta_sketch.deserialize
-    lists = [_plain(rows.column(name)) for name in columns]
-    for site, day, *rest, sketch in zip(*lists, strict=True):
-        unions = wanted.get(day)
-        if unions is not None and sketch is not None:
-            moment, group = (rest[0], rest[1:]) if width is not None else (None, rest)
-            _add(unions, (site, moment, *group), deserialize(sketch))
-    return [
-        (key, fingerprint, {k: union.get_result() for k, union in wanted[_epoch(day)].items()})
-        for day, key, fingerprint in days
-    ]
-
-
-def _plain(column: Any) -> list[Any]:
-    """A column as Python values, times as whole epoch seconds: a fraction of the cost of datetimes."""
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.timestamp("s", column.type.tz), safe=False).cast(pa.int64()).to_pylist()
-    return column.to_pylist()
-
-
-def _add(unions: dict[tuple[Any, ...], Any], key: tuple[Any, ...], sketch: Any) -> None:
-    union = unions.get(key)
-    if union is None:
-        import datasketches
-
-        union = unions[key] = datasketches.theta_union(LG_ENTRIES)
-    union.update(sketch)
-
-
-def _counts(sketches: Sketches, by: Sequence[str], binned: bool) -> pd.DataFrame:
-    sums: dict[tuple[Any, ...], int] = {}
-    for (_, moment, *group), sketch in sketches.items():
-        key = (moment, *group) if binned else tuple(group)
-        sums[key] = sums.get(key, 0) + round(sketch.get_estimate())
-    if not by and not binned:
-        return pd.DataFrame({"visitors": [sum(sums.values())]})
-    names = (["bin"] if binned else []) + list(by)
-    found = pd.DataFrame([(*key, n) for key, n in sums.items()], columns=[*names, "visitors"])
-    if binned:
-        found["bin"] = pd.to_datetime(found["bin"], unit="s", utc=True)
+    names = frame(rows.drop_columns(["sketch"]))
+    seconds = names.pop("start").astype("datetime64[s, UTC]").astype("int64").to_numpy()
+    names.insert(1, "bin", 0 if bin_seconds is None else seconds // bin_seconds * bin_seconds)
+    names["day"] = seconds // DAY * DAY
+    groups = names.groupby(list(names.columns), sort=False, dropna=False)
+    codes = groups.ngroup().to_numpy(np.int64)
+    heads = names.drop_duplicates()
+    labels = dict(zip(codes[heads.index.to_numpy()], heads.itertuples(index=False, name=None), strict=True))
+    found: dict[pd.Timestamp, United] = {day: {} for day in days}
+    wanted = {int(day.timestamp()): day for day in days}
+    for code, union in unite(rows.column("sketch"), codes).items():
+        *group, day = labels[code]
+        if day in wanted:
+            found[wanted[day]][tuple(group)] = union
     return found
 
 
-def _floor(moment: int | None, seconds: int | None) -> int | None:
-    return moment if moment is None or seconds is None else moment // seconds * seconds
+def _merged(parts: Sequence[United]) -> United:
+    lists: dict[Group, list[Distinct]] = {}
+    for part in parts:
+        for group, union in part.items():
+            lists.setdefault(group, []).append(union)
+    return {group: _union(unions) for group, unions in lists.items()}
 
 
-def _epoch(moment: pd.Timestamp) -> int:
-    return int(moment.timestamp())
+def _union(unions: Sequence[Distinct]) -> Distinct:
+    if len(unions) <= 2:
+        return unions[0] if len(unions) == 1 else unions[0].with_more(unions[1])
+    theta = min(u.theta for u in unions)
+    every = Distinct(ascending(np.concatenate([u.hashes for u in unions])))
+    return every.with_more(Distinct(every.hashes[:0], theta))
 
 
-def _time(moment: pd.Timestamp) -> datetime:
-    return moment.to_pydatetime()
+def _counts(united: United, by: Sequence[str], *, binned: bool) -> pd.DataFrame:
+    sums: dict[Group, float] = {}
+    for (_, moment, *values), union in united.items():
+        group = (moment, *values) if binned else tuple(values)
+        sums[group] = sums.get(group, 0.0) + union.count()
+    if not by and not binned:
+        return pd.DataFrame({"visitors": [round(sum(sums.values()))]})
+    names = [*(["bin"] if binned else []), *by]
+    found = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
+    if binned:
+        found["bin"] = pd.to_datetime(found["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")
+    return found

@@ -97,11 +97,13 @@ def _visit(
     )  # fmt: skip
     channel, referrer = pick.choice(
         [("direct", None), ("direct", None), ("search", "www.google.com"), ("search", "duckduckgo.com"),
-         ("social", "news.ycombinator.com"), ("referral", "blog.partner.example"), ("campaign", "mail.example.com")]
+         ("social", "news.ycombinator.com"), ("referral", "blog.partner.example"),
+         ("campaign", "mail.example.com")]
     )  # fmt: skip
     sessions.append(
         tables.session(
-            number, times[0], pages, seconds, site=site, country=country, browser=browser, os=system, device=device,
+            number, times[0], pages, seconds, site=site, country=country, browser=browser, os=system,
+            device=device,
             channel=channel, referrer_host=referrer, closed=(now - times[-1]).total_seconds() > 1800,
         )
     )  # fmt: skip

@@ -106,7 +106,7 @@ def expectations_panel(look: Look) -> None:
         "result": text("Result", width="small"),
         "severity": text("Severity", width="small"),
         "table": text("Table"),
-        "expectation": text("Expectation", width="medium"),
+        "expectation": text("Expectation", width="large"),
         "column": text("Column"),
         "observed": text("Observed"),
         "unexpected": count_column("Unexpected"),

@@ -122,7 +122,7 @@ def _top_pages(look: Look, column: str, heading: str) -> None:
         {
             "page": [clipped(shown(p), PATH_SHOWN) for p in found["page"]],
             "sessions": found["sessions"],
-            "bounce_rate": found["bounced"] / found["sessions"],
+            "bounce_rate": (found["bounced"] / found["sessions"]).round(3),
         }
     )
     settings = {
