@@ -65,13 +65,14 @@ def _restore(field: Column) -> Column:
 def _columns_of_head(frame: DataFrame) -> DataFrame:
     """Splits what stands before the request, `[host ]address ident user [time] `, and after it."""
     parts = F.col("_parts")
-    head = parts[0]
+    head = F.get(parts, F.lit(0))
+    bracketed = F.substring_index(head, " [", -1)  # the last one, for a user name may hold brackets
     return frame.withColumns(
         {
             "_count": F.size(parts),
-            "_words": F.split(F.substring_index(head, " [", 1), " "),
-            "_time": F.substring_index(F.substring_index(head, "[", -1), "]", 1),
-            "_request": parts[1],
+            "_words": F.split(F.substring(head, F.lit(1), F.length(head) - F.length(bracketed) - 2), " "),
+            "_time": F.substring(bracketed, F.lit(1), F.length(bracketed) - 2),
+            "_request": F.get(parts, F.lit(1)),
             "_result": F.split(F.trim(F.get(parts, F.lit(2))), " "),
         }
     ).withColumn("_vhost", _has_host())
@@ -90,18 +91,20 @@ def _fields(frame: DataFrame) -> DataFrame:
     shape = F.when(F.col("format").isNull(), combined | (F.col("_count") == 3)).otherwise(
         F.when(F.col("format") == "common", F.col("_count") == 3).otherwise(combined)
     )
+    host, status, size = F.get(words, F.lit(0)), F.get(result, F.lit(0)), F.get(result, F.lit(1))
     well_formed = (
         shape
         & (F.size(words) >= skip + 3)
         & (F.size(result) == 2)
-        & parts[0].endswith("] ")
+        & F.get(parts, F.lit(0)).endswith("] ")
+        & F.get(parts, F.lit(2)).startswith(" ")
         & (~combined | ((F.get(parts, F.lit(4)) == " ") & (F.get(parts, F.lit(6)) == "")))
     )
     method, protocol = F.substring_index(request, " ", 1), F.substring_index(request, " ", -1)
     target = F.substring(
         request, F.length(method) + 2, F.length(request) - F.length(method) - F.length(protocol) - 2
     )
-    http = request.rlike(r"^[A-Z][A-Z_-]{1,31} \S.* HTTP/\d(\.\d)?$")
+    http = request.rlike(r"(?s)^[A-Z][A-Z_-]{1,31} \S.* HTTP/\d(\.\d)?\z")
     user = F.array_join(F.slice(words, skip + 3, F.greatest(F.size(words) - skip - 2, F.lit(0))), " ")
     return (
         frame.withColumn("well_formed", F.coalesce(well_formed, F.lit(False)))
@@ -109,9 +112,9 @@ def _fields(frame: DataFrame) -> DataFrame:
         .withColumn("_target", F.when(F.col("_http"), _restore(target)))
         .withColumns(
             {
-                "host": F.when(F.col("_vhost"), F.substring_index(words[0], ":", 1)),
+                "host": F.when(F.col("_vhost"), _restore(F.regexp_replace(host, r":\d*\z", ""))),
                 "client_ip": F.when(F.col("well_formed"), F.get(words, skip)),
-                "remote_user": _absent(F.when(F.col("well_formed"), user)),
+                "remote_user": _absent(F.when(F.col("well_formed"), _restore(user))),
                 "event_time": F.when(F.col("well_formed"), _event_time(F.col("_time"))),
                 "method": F.when(F.col("_http"), method),
                 "path": F.substring_index(F.col("_target"), "?", 1),
@@ -120,10 +123,11 @@ def _fields(frame: DataFrame) -> DataFrame:
                     F.substring(F.col("_target"), F.instr(F.col("_target"), "?") + 1, 1_000_000),
                 ),
                 "protocol": F.when(F.col("_http"), protocol),
-                "status": F.when(F.col("well_formed"), F.get(result, F.lit(0)).try_cast("int")),
+                # A cast alone would also take signs and tabs.
+                "status": F.when(F.col("well_formed") & status.rlike(r"^\d{3}\z"), status.try_cast("int")),
                 "bytes": F.when(
                     F.col("well_formed"),
-                    F.when(F.get(result, F.lit(1)) == "-", F.lit(0)).otherwise(F.get(result, F.lit(1)).try_cast("long")),
+                    F.when(size == "-", F.lit(0)).when(size.rlike(r"^\d+\z"), size.try_cast("long")),
                 ),
                 "referrer": _absent(F.when(combined, _restore(F.get(parts, F.lit(3))))),
                 "user_agent": _absent(F.when(combined, _restore(F.get(parts, F.lit(5))))),
@@ -139,16 +143,19 @@ def _absent(field: Column) -> Column:
 
 
 def _event_time(time: Column) -> Column:
-    """`17/May/2015:10:05:03 +0000` to a timestamp; NULL for an impossible date.
+    """`17/May/2015:10:05:03 +0000` to a timestamp; NULL for an impossible date, or one before 1970.
 
     Rewritten to ISO 8601 and cast, since the cast is several times as fast as a pattern.
     """
     month = F.lit(None).cast("string")
     for number, name in reversed(list(enumerate(_MONTHS, start=1))):
         month = F.when(F.substring(time, 4, 3) == name, F.lit(f"{number:02d}")).otherwise(month)
+    year = F.substring(time, 8, 4)
     iso = F.concat(
-        F.substring(time, 8, 4), F.lit("-"), month, F.lit("-"), F.substring(time, 1, 2), F.lit("T"),
+        year, F.lit("-"), month, F.lit("-"), F.substring(time, 1, 2), F.lit("T"),
         F.substring(time, 13, 8), F.substring(time, 22, 3), F.lit(":"), F.substring(time, 25, 2),
     )  # fmt: skip
-    shaped = F.length(time) == 26
-    return F.when(shaped & iso.rlike(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$"), iso.try_cast("timestamp"))
+    separators = F.concat(*(F.substring(time, position, 1) for position in (3, 7, 12, 21)))
+    shaped = (F.length(time) == 26) & (separators == "//: ") & (year >= "1970")
+    shaped &= iso.rlike(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d\z")
+    return F.when(shaped, iso.try_cast("timestamp"))

@@ -108,10 +108,10 @@ def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:
     visitor = _run_numbers(ordered, ("site", "visitor_id"))
 
     # The latest end so far within each visitor: adding a growing offset per visitor lets one running
-    # maximum serve them all.
-    base = start.min()
-    span = int(end.max() - base) + gap_us + 1
-    reach = np.maximum.accumulate(end - base + visitor * span) - visitor * span + base
+    # maximum serve them all. On ranks rather than times, whose offsets would overflow.
+    ends, rank = np.unique(end, return_inverse=True)
+    offset = visitor * len(ends)
+    reach = ends[np.maximum.accumulate(rank + offset) - offset]
     first = np.ones(len(start), dtype=bool)
     first[1:] = (visitor[1:] != visitor[:-1]) | (start[1:] - reach[:-1] >= gap_us)
     heads = np.flatnonzero(first)

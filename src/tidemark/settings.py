@@ -7,6 +7,7 @@ A setting is looked up in this order: command line, environment (`TIDEMARK_<NAME
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -162,10 +163,12 @@ def _parse(name: str, raw: Any, source: str) -> Any:
     try:
         if wanted is bool:
             value: Any = raw if isinstance(raw, bool) else _BOOLEANS[str(raw).strip().lower()]
-        elif wanted in (int, float) and isinstance(raw, bool):
+        elif isinstance(raw, (bool, list, dict)) or (wanted is int and isinstance(raw, float)):
             raise ValueError(raw)
         else:
             value = wanted(raw)
+            if wanted is float and not math.isfinite(value):
+                raise ValueError(raw)
     except (KeyError, TypeError, ValueError) as error:
         kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")
         raise SettingError(f"{source}: {name} must be {kind}, not {raw!r}", "Correct it.") from error

@@ -95,6 +95,12 @@ class Table:
         return [c.name for c in self.columns]
 
     @property
+    def properties(self) -> dict[str, str]:
+        """Delta table properties. Files are skipped by time only, so only times need statistics."""
+        times = ",".join(c.name for c in self.columns if c.type == "timestamp")
+        return {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": times}
+
+    @property
     def schema(self) -> StructType:
         return StructType(
             [StructField(c.name, _TYPES[c.type][0], True, {"comment": c.meaning}) for c in self.columns]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
@@ -14,6 +15,8 @@ import maxminddb
 from tidemark.errors import InputError
 
 UNKNOWN = "ZZ"
+_CODE = re.compile("[A-Z]{2}")
+_REMEDY = "Set geo_database to a readable MMDB file with countries, or unset it for the built-in data."
 
 # addresses -> ISO 3166-1 alpha-2 codes, `ZZ` where unknown
 Lookup = Callable[[Sequence[str]], list[str]]
@@ -53,21 +56,29 @@ def _from_file(database: str) -> Lookup:
     reader = _open(database)
 
     def country(address: str) -> str:
-        record = reader.get(address) if is_address(address) else None
+        try:
+            record = reader.get(address) if is_address(address) else None
+        except ValueError:  # an IPv6 address and a database that has IPv4 only
+            return UNKNOWN
+        except maxminddb.InvalidDatabaseError as error:
+            raise _unreadable(database, error) from error
         if not isinstance(record, dict):
             return UNKNOWN
         place = record.get("country") or record.get("registered_country") or {}
         code = place.get("iso_code") if isinstance(place, dict) else record.get("country_code")
-        return str(code or UNKNOWN)
+        return code if isinstance(code, str) and _CODE.fullmatch(code) else UNKNOWN
 
     return lambda addresses: [country(address) for address in addresses]
 
 
 def _open(database: str) -> maxminddb.Reader:
-    remedy = "Set geo_database to a readable MMDB file with countries, or unset it for the built-in data."
     if not Path(database).is_file():
-        raise InputError(f"geo database {database} does not exist", remedy)
+        raise InputError(f"geo database {database} does not exist", _REMEDY)
     try:
         return maxminddb.open_database(database, maxminddb.MODE_MEMORY)
-    except (OSError, ValueError, maxminddb.InvalidDatabaseError) as error:
-        raise InputError(f"geo database {database} cannot be read: {error}", remedy) from error
+    except (OSError, ValueError, LookupError, TypeError, maxminddb.InvalidDatabaseError) as error:
+        raise _unreadable(database, error) from error
+
+
+def _unreadable(database: str, error: Exception) -> InputError:
+    return InputError(f"geo database {database} cannot be read: {error}", _REMEDY)

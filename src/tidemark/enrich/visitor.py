@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
+from contextlib import suppress
 from hashlib import blake2b
+from pathlib import Path
 
 from tidemark.errors import PlatformError
 from tidemark.settings import Settings
@@ -30,18 +33,25 @@ def visitor_key(settings: Settings) -> bytes:
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            draft = path.with_suffix(f".{os.getpid()}")
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(secrets.token_bytes(32))
+            descriptor, draft = tempfile.mkstemp(prefix="visitor.key.", dir=settings.home)  # mode 0600
             try:
-                os.link(draft, path)
-            except FileExistsError:
-                pass  # another process was first: its key counts
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(secrets.token_bytes(32))
+                    file.flush()
+                    os.fsync(file.fileno())
+                with suppress(FileExistsError):  # another process was first: its key counts
+                    os.link(draft, path)
             finally:
-                draft.unlink()
-        return path.read_bytes()
+                Path(draft).unlink()
+        key = path.read_bytes()
     except OSError as error:
         raise PlatformError(
             f"cannot keep the visitor key at {path}: {error.strerror}",
             "Make the home writable, or set TIDEMARK_VISITOR_KEY.",
         ) from error
+    if not 16 <= len(key) <= 64:  # 64 bytes are BLAKE2b's most
+        raise PlatformError(
+            f"the visitor key at {path} is damaged: it has {len(key)} bytes, not 16 to 64",
+            "Restore it from a backup; without it, visitors seen before count as new ones.",
+        )
+    return key

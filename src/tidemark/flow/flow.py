@@ -44,9 +44,9 @@ class Plan:
 class Flow:
     """What a flow reads, makes of it and writes.
 
-    `version` changes when a checkpoint of the old query no longer fits. `prepare` is computed once
-    per batch and cached; every sink takes its rows from there. `plan` says what to do with a prepared
-    batch. `lag` tells, from the checkpoint, how many rows wait. `counts`: the prepared batches are
+    `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the
+    streaming query, so Spark analyses it once, not once per batch; each prepared batch is cached, and
+    every sink takes its rows from there. `plan` says what to do with a prepared batch. `lag` tells, from the checkpoint, how many rows wait. `counts`: the prepared batches are
     judged lines, to be accounted for.
     """
 
@@ -81,7 +81,7 @@ class Runner:
             {"availableNow": True} if once else {"processingTime": f"{self.flow.interval_seconds:g} seconds"}
         )
         return (
-            self.flow.source(spark)
+            self.flow.prepare(self.flow.source(spark))
             .writeStream.queryName(self.flow.name)
             .option("checkpointLocation", self._lakehouse.checkpoint(self.flow.name, self.flow.version))
             .foreachBatch(self._batch)
@@ -89,20 +89,20 @@ class Runner:
             .start()
         )
 
-    def _batch(self, records: DataFrame, number: int) -> None:
+    def _batch(self, prepared: DataFrame, number: int) -> None:
         try:
-            self._run_batch(records, number)
+            self._run_batch(prepared, number)
         except Exception as error:
             # Through Spark it would come back as text only.
             self.failure = error
             raise
 
-    def _run_batch(self, records: DataFrame, number: int) -> None:
-        query = records.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    def _run_batch(self, prepared: DataFrame, number: int) -> None:
+        query = prepared.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         commit = Commit(f"{self.flow.name}/{query}", number)
         started = datetime.now(UTC)
         with gate.batch(self._settings):
-            prepared = self.flow.prepare(records).persist()
+            prepared.persist()
             try:
                 facts = self._write(prepared, commit, started)
             finally:

@@ -17,7 +17,7 @@ def topic_lag(settings: Settings, checkpoint: Path) -> int | None:
         ends = kafka.end_offsets(settings, settings.topic)
         done = _committed_offset(checkpoint).get(settings.topic, {})
         return sum(max(end - done.get(str(partition), 0), 0) for partition, end in ends.items())
-    except (OSError, ValueError, TidemarkError):
+    except (OSError, ValueError, LookupError, TidemarkError):
         return None
 
 
@@ -31,7 +31,7 @@ def table_lag(log: Path, checkpoint: Path) -> int | None:
             rows += sum(_records(line) for line in commit.read_text(encoding="utf-8").splitlines())
             version += 1
         return rows
-    except (OSError, ValueError):
+    except (OSError, ValueError, LookupError):
         return None
 
 

@@ -151,10 +151,9 @@ class DeltaRsStore:
 
 
 def _configuration(table: Table) -> dict[str, str | None]:
-    common: dict[str, str | None] = {"delta.checkpointInterval": "100"}
     if table.kind == "upsert":
-        return {**common, "delta.targetFileSize": str(UPSERT_FILE_BYTES)}
-    return {**common, "delta.appendOnly": "false"}
+        return {**table.properties, "delta.targetFileSize": str(UPSERT_FILE_BYTES)}
+    return {**table.properties}
 
 
 def _properties(commit: Commit | None) -> CommitProperties:

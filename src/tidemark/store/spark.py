@@ -31,7 +31,8 @@ class SparkStore:
     def ensure(self, table: Table) -> None:
         name = self._lakehouse.sql_name(table)
         builder = DeltaTable.createIfNotExists(self._spark).comment(table.about).addColumns(table.schema)
-        builder = builder.property("delta.checkpointInterval", "100")
+        for key, value in table.properties.items():
+            builder = builder.property(key, value)
         try:
             if self._lakehouse.in_catalog:
                 builder.tableName(name).execute()
