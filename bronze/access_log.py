@@ -48,4 +48,6 @@ def access_log(records: DataFrame) -> DataFrame:
 
 def _header(name: str) -> SparkColumn:
     found = F.filter("headers", lambda header: header["key"] == name)
-    return F.when(F.size("headers") > 0, F.get(found, F.lit(0))["value"].cast("string"))
+    # Any producer can send any bytes, and a string that is not UTF-8 would stop the stream.
+    text = F.make_valid_utf8(F.get(found, F.lit(0))["value"].cast("string"))
+    return F.when(F.size("headers") > 0, text)

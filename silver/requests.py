@@ -16,6 +16,9 @@ ASSETS = (
     "css js mjs map png jpg jpeg gif svg ico webp avif bmp woff woff2 ttf otf eot mp4 webm mp3 wasm".split()
 )
 
+# Sums of the sizes of many lines must not overflow, whatever the lines say.
+MOST_RESPONSE_BYTES = 1 << 40
+
 RULES = (
     Rule("empty", "octet_length(value) > 0", "value", "The line has content.", quarantine=True, in_table=False),
     Rule(
@@ -44,7 +47,7 @@ RULES = (
     ),
     Rule(
         "invalid_time", "event_time IS NOT NULL OR NOT well_formed", "event_time",
-        "The time in the line exists.", quarantine=True, in_table=False,
+        "The time in the line exists, and is not before 1970.", quarantine=True, in_table=False,
     ),
     Rule(
         "future_time", "event_time IS NULL OR event_time <= kafka_timestamp + INTERVAL 1 DAY", "event_time",
@@ -55,8 +58,8 @@ RULES = (
         "The status code is one of HTTP's.", quarantine=True,
     ),
     Rule(
-        "invalid_size", "bytes >= 0 OR NOT well_formed", "bytes",
-        "The response size is a number and not negative.", quarantine=True,
+        "invalid_size", f"bytes BETWEEN 0 AND {MOST_RESPONSE_BYTES} OR NOT well_formed", "bytes",
+        "The response size is a number, not negative, and at most 1 TiB.", quarantine=True,
     ),
     Rule("time_known", "event_time IS NOT NULL", "event_time", "Every request has its event time."),
     Rule("visitor_known", "visitor_id IS NOT NULL", "visitor_id", "Every request has its visitor."),
