@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a home, and a real Kafka broker."""
+"""Fixtures for all tests: a home, a Spark session, and a real Kafka broker."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tidemark.local import broker as embedded
+from tidemark.session import spark_session
 from tidemark.settings import Settings
 
 
@@ -16,6 +18,15 @@ from tidemark.settings import Settings
 def home(tmp_path: Path) -> Settings:
     """Settings of a fresh home whose ports are any free ones."""
     return Settings(home=tmp_path / "home", broker_port=0, dashboard_port=0)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session that the pipeline itself would use, shared by all tests of one process."""
+    settings = Settings(home=tmp_path_factory.mktemp("spark"), driver_memory="1g", master="local[2]")
+    session = spark_session(settings)
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")
