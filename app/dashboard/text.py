@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from csv import QUOTE_NONNUMERIC
 from typing import Any
 
 import pandas as pd
@@ -48,7 +49,8 @@ def csv(frame: pd.DataFrame) -> bytes:
             clean[column] = [neutral(_joined(v)) for v in frame[column]]
     clean.columns = pd.Index([neutral(str(c)) for c in clean.columns])
     buffer = io.StringIO()
-    clean.to_csv(buffer, index=False, date_format="%Y-%m-%dT%H:%M:%S")
+    # Every text is quoted: pandas would leave a lone carriage return bare, which ends a row.
+    clean.to_csv(buffer, index=False, date_format="%Y-%m-%dT%H:%M:%S", quoting=QUOTE_NONNUMERIC)
     return buffer.getvalue().encode("utf-8")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from .query import Where, count, greatest, query, time_bin
+from .query import Where, count, greatest, query, time_bin, total
 from .reader import Reader, frame, read
 from .sketches import Distinct, ascending, unite
 
@@ -73,12 +73,17 @@ def distinct(
     days = read(
         reader,
         table,
-        {"day": time_bin("window_start", DAY), "changed": greatest("updated_at"), "rows": count()},
+        {
+            "day": time_bin("window_start", DAY),
+            "changed": greatest("updated_at"),
+            "rows": count(),
+            "visitors": total("visitors"),
+        },
         where,
         group_by=["day"],
         order_by=["day"],
     )
-    prints = {day: (changed, rows) for day, changed, rows in days.itertuples(index=False)}
+    prints = {day: tuple(rest) for day, *rest in days.itertuples(index=False)}
     base = (reader.label, table, tuple(by), bin_seconds)
     keys = {day: (base, _cut(where, day), day) for day in prints}
     parts = {day: cache.get(keys[day], prints[day]) for day in prints}

@@ -1,0 +1,271 @@
+"""The dashboard in a real browser, served by a real Streamlit over real tables."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from tests.app import scene, tables
+from tests.app.tables import Request
+
+MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+PAGES = {
+    "": "Visitors, last 5 minutes",
+    "countries": "All countries",
+    "sessions": "Median duration",
+    "pages": "Top pages",
+    "quality": "Every line accounted for",
+    "pipeline": "Rows per second",
+}
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+)  # fmt: skip
+
+pytestmark = [
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver"),
+    pytest.mark.timeout(300),
+]
+
+
+def wait(until: Callable[[], Any], seconds: float = 60) -> Any:
+    """The first true answer; the last one when there is none in time."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = until()
+        if answer or time.monotonic() > end:
+            return answer
+        time.sleep(0.25)
+
+
+def serve(home: Path) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", str(MAIN), "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1"]
+    environment = os.environ | {"TIDEMARK_HOME": str(home)}
+    with (home / "server.log").open("wb") as log:
+        server = subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log)
+    try:
+
+        def listens() -> bool:
+            with socket.socket() as client:
+                return client.connect_ex(("127.0.0.1", port)) == 0
+
+        assert wait(listens), (home / "server.log").read_text()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server over a home with two days of traffic, attack strings among it."""
+    home = tmp_path_factory.mktemp("home")
+    scene.build(home, datetime.now(UTC), people=1500)
+    yield from serve(home)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """An empty home and its server."""
+    for url in serve(tmp_path):
+        yield tmp_path, url
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    options = Options()
+    options.binary_location = str(CHROMIUM)
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.set_page_load_timeout(60)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(autouse=True)
+def _wide(browser: webdriver.Chrome) -> None:
+    resize(browser, 1280)
+
+
+def resize(browser: webdriver.Chrome, width: int) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def text(browser: webdriver.Chrome) -> str:
+    return str(browser.execute_script("return document.body.innerText"))
+
+
+def drawn(browser: webdriver.Chrome, words: str, seconds: float = 60) -> bool:
+    return bool(wait(lambda: words in text(browser), seconds))
+
+
+def metric(browser: webdriver.Chrome, label: str) -> str:
+    """The value under a label; empty while it is not there."""
+    return str(
+        browser.execute_script(
+            """for (const m of document.querySelectorAll('[data-testid="stMetric"]'))
+                 if (m.querySelector('[data-testid="stMetricLabel"]').innerText.includes(arguments[0]))
+                   return m.querySelector('[data-testid="stMetricValue"]').innerText.trim();
+               return ''""",
+            label,
+        )
+    )
+
+
+def press(browser: webdriver.Chrome, label: str) -> None:
+    def click() -> bool:
+        return bool(
+            browser.execute_script(
+                """for (const b of document.querySelectorAll('button'))
+                     if (b.innerText.trim() === arguments[0]) { b.click(); return true }
+                   return false""",
+                label,
+            )
+        )
+
+    assert wait(click), text(browser)
+
+
+def cells(browser: webdriver.Chrome) -> str:
+    """The text of all tables, which are drawn on canvas with a readable copy behind."""
+    return str(
+        browser.execute_script(
+            "return [...document.querySelectorAll('td')].map(c => c.textContent).join('\\n')"
+        )
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_page_shows_its_content(browser: webdriver.Chrome, site: str, page: str) -> None:
+    browser.get(f"{site}/{page}")
+
+    assert drawn(browser, PAGES[page]), text(browser)
+    assert drawn(browser, "As of"), text(browser)
+    assert wait(lambda: browser.find_elements(By.CSS_SELECTOR, "[data-testid='stVegaLiteChart'] canvas, "
+                                                               "[data-testid='stVegaLiteChart'] svg"))  # fmt: skip
+    for failure in ("could not be drawn", "cannot be read", "No data yet"):
+        assert failure not in text(browser)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_phone_needs_no_sideways_scrolling(browser: webdriver.Chrome, site: str, page: str) -> None:
+    resize(browser, 390)
+    browser.get(f"{site}/{page}")
+    assert drawn(browser, "As of")
+    time.sleep(2)
+
+    wide = browser.execute_script(
+        """const main = document.querySelector('[data-testid="stMain"]');
+           const limit = document.documentElement.clientWidth;
+           const over = [...main.querySelectorAll('[data-testid="stColumn"], [data-testid="stMetric"], '
+             + '[data-testid="stVegaLiteChart"], [data-testid="stDataFrame"], h1, h5, button')]
+             .filter(e => e.getBoundingClientRect().right > limit + 1 && !e.closest('canvas'))
+             .map(e => e.dataset.testid || e.innerText);
+           return [main.scrollWidth - main.clientWidth, document.documentElement.scrollWidth - limit, over]"""
+    )
+    assert wide == [0, 0, []]
+
+
+def test_attack_strings_show_as_text_and_do_nothing(browser: webdriver.Chrome, site: str) -> None:
+    browser.get(f"{site}/pages")
+    assert drawn(browser, "Top pages")
+
+    assert wait(lambda: all(a in cells(browser) for a in scene.ATTACKS)), cells(browser)
+    assert browser.execute_script("return document.querySelectorAll('img[src=\"x\"], strong em').length") == 0
+    browser.get(f"{site}/quality")
+    assert drawn(browser, "Rejected lines")
+    assert wait(lambda: "<script>alert(1)</script> **bold**" in cells(browser)), cells(browser)
+    with pytest.raises(Exception, match="no such alert"):
+        _ = browser.switch_to.alert.text
+
+
+def test_filters_change_the_address_and_the_figures(browser: webdriver.Chrome, site: str) -> None:
+    browser.get(f"{site}/countries")
+    assert drawn(browser, "All countries")
+    day = wait(lambda: metric(browser, "Visitors"))
+
+    press(browser, "all")
+    assert wait(lambda: "range=all" in browser.current_url), browser.current_url
+    assert wait(lambda: metric(browser, "Visitors") not in ("", day)), day
+    whole = metric(browser, "Visitors")
+
+    browser.get(f"{site}/countries?site=shop.example.com&range=all")
+    assert wait(lambda: metric(browser, "Visitors") not in ("", whole))
+    assert "shop.example.com" in browser.find_element(
+        By.CSS_SELECTOR, "[data-testid='stSelectbox']"
+    ).get_attribute("innerHTML")
+
+
+def test_filters_stay_when_the_page_changes(browser: webdriver.Chrome, site: str) -> None:
+    browser.get(f"{site}/countries?site=shop.example.com&range=7d")
+    assert drawn(browser, "All countries")
+
+    for page, words in (("Live", "Right now"), ("Sessions", "Median duration")):
+        link = wait(lambda page=page: browser.find_elements(By.LINK_TEXT, page))
+        browser.execute_script("arguments[0].click()", link[0])
+        assert drawn(browser, words)
+        assert wait(lambda: "range=7d" in browser.current_url), browser.current_url
+        assert "site=shop.example.com" in browser.current_url
+
+
+def test_an_empty_home_says_what_to_do_and_fills_by_itself(
+    browser: webdriver.Chrome, own: tuple[Path, str]
+) -> None:
+    home, url = own
+    browser.get(url)
+    assert drawn(browser, "No data yet")
+    for command in ("tidemark run", "tidemark import access.log", "make demo"):
+        assert command in text(browser)
+
+    tables.write_gold(home, [Request(datetime.now(UTC), f"v{i}") for i in range(3)])
+
+    assert wait(lambda: metric(browser, "Visitors, last 5 minutes") == "3"), text(browser)
+
+
+def test_new_rows_show_without_a_reload(browser: webdriver.Chrome, own: tuple[Path, str]) -> None:
+    home, url = own
+    requests = [Request(datetime.now(UTC), f"v{i}") for i in range(3)]
+    tables.write_gold(home, requests)
+    browser.get(url)
+    assert wait(lambda: metric(browser, "Visitors, last 5 minutes") == "3"), text(browser)
+    browser.execute_script("window.untouched = true")
+
+    tables.write_gold(home, requests + [Request(datetime.now(UTC), f"w{i}") for i in range(4)])
+
+    assert wait(lambda: metric(browser, "Visitors, last 5 minutes") == "7", 20), text(browser)
+    assert browser.execute_script("return window.untouched")
+
+
+def test_an_archive_is_pointed_out_with_a_way_to_it(browser: webdriver.Chrome, own: tuple[Path, str]) -> None:
+    home, url = own
+    old = datetime(2015, 5, 17, 10, tzinfo=UTC)
+    tables.write_gold(home, [Request(old + timedelta(minutes=i), f"v{i}") for i in range(9)])
+    browser.get(f"{url}/countries")
+    assert drawn(browser, "The newest line is from 2015-05-17 10:08:00")
+
+    press(browser, "Show all data")
+
+    assert wait(lambda: metric(browser, "Visitors") == "9"), text(browser)
+    assert "range=all" in browser.current_url

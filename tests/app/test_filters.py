@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.dashboard.data import Extent
+from app.dashboard.filters import Filters
+from app.dashboard.query import Where
+
+NOW = datetime(2026, 3, 10, 12, 7, 31, tzinfo=UTC)
+NOTHING = Extent()
+
+
+@pytest.mark.parametrize(
+    "preset, start, width",
+    [
+        ("15m", datetime(2026, 3, 10, 11, 52, tzinfo=UTC), 60),
+        ("1h", datetime(2026, 3, 10, 11, 7, tzinfo=UTC), 60),
+        ("24h", datetime(2026, 3, 9, 12, 0, tzinfo=UTC), 900),
+        ("7d", datetime(2026, 3, 3, 12, 0, tzinfo=UTC), 7200),
+        ("30d", datetime(2026, 2, 8, 12, 0, tzinfo=UTC), 21_600),
+    ],
+)
+def test_presets_slide_with_the_clock_and_start_on_a_bin(preset: str, start: datetime, width: int) -> None:
+    span = Filters(preset=preset).span(NOW, NOTHING)
+
+    assert (span.start, span.end, span.bin_seconds) == (start, None, width)
+    assert Filters(preset=preset).span(NOW + timedelta(days=1), NOTHING).start == start + timedelta(days=1)
+
+
+def test_the_finest_bin_of_a_table_bounds_the_bins() -> None:
+    assert Filters(preset="1h").span(NOW, NOTHING, finest=300).bin_seconds == 300
+
+
+def test_all_and_custom_choose_bins_by_their_length() -> None:
+    archive = Extent(NOW - timedelta(days=4 * 365), NOW - timedelta(days=3 * 365))
+    custom = Filters(preset="custom", start=NOW - timedelta(hours=2), end=NOW)
+
+    assert Filters(preset="all").span(NOW, archive).bin_seconds == 7 * 86_400
+    assert Filters(preset="all").span(NOW, archive).where("t") == ()
+    assert custom.span(NOW, NOTHING).bin_seconds == 60
+    assert custom.where("t", custom.span(NOW, NOTHING)) == (
+        Where("t", ">=", NOW - timedelta(hours=2)),
+        Where("t", "<", NOW),
+    )
+
+
+def test_a_site_is_a_filter_and_all_sites_are_none() -> None:
+    assert Filters("shop").sites() == (Where("site", "=", "shop"),)
+    assert Filters(None).sites() == ()
+
+
+def bar() -> None:
+    import streamlit as st
+
+    from app.dashboard import filters
+    from app.dashboard.data import Extent
+
+    chosen = filters.choose(["a", "b"], {"a": Extent(), "b": Extent()}, ranged=True)
+    st.text(f"{chosen.site} {chosen.preset} {chosen.zone} {chosen.start} {chosen.end}")
+
+
+def test_the_address_sets_the_filters() -> None:
+    at = AppTest.from_function(bar)
+    at.query_params.update({"site": "b", "range": "7d", "times": "UTC"})
+
+    assert at.run().text[0].value == "b 7d UTC None None"
+
+
+def test_a_custom_range_comes_from_the_address() -> None:
+    at = AppTest.from_function(bar)
+    at.query_params.update({"range": "custom", "from": "2026-03-01T10:00", "until": "2026-03-02T11:30"})
+
+    assert at.run().text[0].value == "None custom UTC 2026-03-01 10:00:00+00:00 2026-03-02 11:30:00+00:00"
+
+
+def test_nonsense_in_the_address_falls_back_to_the_defaults() -> None:
+    at = AppTest.from_function(bar)
+    at.query_params.update({"site": "<img src=x>", "range": "9y", "times": "x"})
+
+    assert at.run().text[0].value == "None 24h UTC None None"
+    assert not at.exception

@@ -1,0 +1,275 @@
+"""Each page's figures against figures worked out from the requests themselves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from tests.app import tables
+from tests.app.tables import Request
+
+ATTACK = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+def show(page: str, home: Path, site: str | None = None, preset: str = "24h") -> AppTest:
+    """Runs one page over a home as Streamlit does; fails when any panel failed."""
+
+    def script(page: str, home: str, site: str | None, preset: str) -> None:
+        import importlib
+        from pathlib import Path
+
+        from app.dashboard.filters import Filters
+        from app.dashboard.reader_delta import DeltaReader
+
+        module = importlib.import_module(f"app.dashboard.panels.{page}")
+        module.page(DeltaReader(Path(home)), Filters(site, preset))
+
+    arguments = {"page": page, "home": str(home), "site": site, "preset": preset}
+    at = AppTest.from_function(script, default_timeout=60, kwargs=arguments).run()
+    assert not at.exception
+    return at
+
+
+def metrics(at: AppTest) -> dict[str, str]:
+    return {m.label: m.value for m in at.metric}
+
+
+def table(at: AppTest, *columns: str) -> Any:
+    """The page's table that has these columns."""
+    fits = [d.value for d in at.dataframe if set(columns) <= set(d.value.columns)]
+    assert fits, [list(d.value.columns) for d in at.dataframe]
+    return fits[0][list(columns)]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def test_live_counts_the_last_five_minutes(tmp_path: Path) -> None:
+    at = now()
+    minute = tables.floor(at, 60)
+    requests = [Request(minute - timedelta(seconds=30), f"v{i % 4}") for i in range(120)]
+    requests += [Request(minute - timedelta(minutes=3), "v1"), Request(minute - timedelta(minutes=3), "v9")]
+    requests += [Request(minute - timedelta(minutes=3), "robot", bot=True)]
+    requests += [Request(minute - timedelta(minutes=20), f"early{i}") for i in range(50)]
+    tables.write_gold(tmp_path, requests)
+    tables.write(tmp_path, "silver/rejected", [tables.rejected(0, at, b"\xff<b>", "not_utf8")])
+
+    page = show("live", tmp_path)
+
+    found = metrics(page)
+    if tables.floor(now(), 60) == minute:
+        assert found["Visitors, last 5 minutes"] == "5"
+        assert found["Requests per second"] == "2.0"
+        assert found["Pageviews, last 5 minutes"] == "122"
+    assert table(page, "reasons", "line").values.tolist() == [["not_utf8", "\\xff<b>"]]
+    assert not page.error and not page.warning
+
+
+def test_live_falls_to_zero_when_traffic_stops(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, [Request(now() - timedelta(minutes=7), "v1")])
+
+    found = metrics(show("live", tmp_path))
+
+    assert (found["Visitors, last 5 minutes"], found["Requests per second"]) == ("0", "0.0")
+
+
+def test_countries_are_distinct_over_the_range(tmp_path: Path) -> None:
+    at = now()
+    requests = [Request(at - timedelta(hours=h), "same", "DE") for h in range(1, 10)]
+    requests += [Request(at - timedelta(hours=1), f"us{i}", "US") for i in range(3)]
+    requests += [Request(at - timedelta(days=3), f"old{i}", "FR") for i in range(5)]
+    requests += [Request(at - timedelta(hours=1), "crawler", "CN", bot=True)]
+    tables.write_gold(tmp_path, requests)
+
+    day, week = show("countries", tmp_path), show("countries", tmp_path, preset="7d")
+
+    assert table(day, "country", "visitors", "pageviews", "requests").values.tolist() == [
+        ["United States", 3, 3, 3],
+        ["Germany", 1, 9, 9],
+        ["China", 0, 0, 1],
+    ]
+    assert metrics(day) == {"Visitors": "4", "Countries": "2"}
+    assert metrics(week) == {"Visitors": "9", "Countries": "3"}
+
+
+def test_a_site_is_counted_alone_and_sites_are_added(tmp_path: Path) -> None:
+    at = now() - timedelta(hours=1)
+    tables.write_gold(
+        tmp_path, [Request(at, "v", site="a"), Request(at, "v", site="b"), Request(at, "w", site="b")]
+    )
+
+    assert metrics(show("countries", tmp_path))["Visitors"] == "3"
+    assert metrics(show("countries", tmp_path, site="b"))["Visitors"] == "2"
+
+
+def test_sessions(tmp_path: Path) -> None:
+    at = now() - timedelta(hours=1)
+    rows = [
+        tables.session(1, at, ["/"]),
+        tables.session(2, at, ["/", "/a"], 30),
+        tables.session(3, at, ["/a", "/", "/b"], 200, closed=False),
+        tables.session(4, at, [ATTACK, "/a"], 4000),
+        tables.session(5, at - timedelta(days=5), ["/old"]),
+    ]
+    tables.write(tmp_path, "silver/sessions", rows)
+
+    page = show("sessions", tmp_path)
+
+    assert metrics(page) == {
+        "Sessions": "4",
+        "Open now": "1",
+        "Median duration": "1 min 55 s",
+        "Bounce rate": "25.0%",
+        "Pages per session": "2.0",
+        "Pageviews": "8",
+    }
+    entries, exits = (d.value for d in page.dataframe if "bounce_rate" in d.value.columns)
+    assert entries[["page", "sessions"]].values.tolist() == [["/", 2], ["/a", 1], [ATTACK, 1]]
+    assert exits[["page", "sessions"]].values.tolist() == [["/a", 2], ["/", 1], ["/b", 1]]
+    assert len(table(page, "entry_page", "closed")) == 4
+
+
+def test_pages_and_traffic(tmp_path: Path) -> None:
+    at = now() - timedelta(hours=2)
+    requests = [Request(at, f"v{i % 3}", path="/a") for i in range(6)]
+    requests += [Request(at - timedelta(hours=3), "v0", path="/a"), Request(at, "v0", path=ATTACK)]
+    requests += [Request(at, "v5", path="/gone", status=404), Request(at, "v5", path="/x.css", asset=True)]
+    requests += [Request(at, "bot", path="/a", bot=True), Request(at, "v0", path="/e", status=500)]
+    tables.write_gold(tmp_path, requests)
+    at_sessions = [tables.session(i, at, ["/a"], browser=ATTACK if i == 0 else "Firefox") for i in range(3)]
+    tables.write(tmp_path, "silver/sessions", at_sessions)
+
+    page = show("pages", tmp_path)
+
+    assert metrics(page) == {
+        "Visitors": "4",
+        "Pageviews": "8",
+        "Requests": "12",
+        "By bots": "8.3%",
+        "4xx and 5xx": "16.7%",
+        "Sent": "12.0 kB",
+    }
+    assert table(page, "path", "pageviews", "visitors").values.tolist() == [["/a", 7, 3], [ATTACK, 1, 1]]
+    groups = [d.value[["group", "sessions"]].values.tolist() for d in page.dataframe if "group" in d.value]
+    assert [["Firefox", 2], [ATTACK, 1]] in groups
+    over_time = table(page, "requests", "pageviews", "status_4xx")
+    assert over_time.sum().tolist() == [12, 8, 1]
+
+
+def test_quality(tmp_path: Path) -> None:
+    at = now() - timedelta(minutes=5)
+    tables.write_gold(tmp_path, [Request(at, "v")])
+    tables.write(
+        tmp_path, "quality/accounts", [tables.account(0, at, 90, 5, 3, late=2), tables.account(1, at, 10)]
+    )
+    lines = [tables.rejected(i, at, b"=cmd|' /C calc'!A0", "malformed_line") for i in range(3)]
+    tables.write(tmp_path, "silver/rejected", lines)
+    results = [
+        tables.result(at - timedelta(hours=1), "silver.requests", "not_null", False, severity="critical"),
+        tables.result(at, "silver.requests", "not_null", severity="critical"),
+        tables.result(at, "silver.requests", "in_set", False),
+    ]
+    tables.write(tmp_path, "quality/results", results)
+
+    page = show("quality", tmp_path)
+
+    assert metrics(page) == {
+        "Received": "108",
+        "Accepted": "100",
+        "Rejected": "5",
+        "Duplicate": "3",
+        "Late": "2",
+    }
+    assert any("108 received" in s.value.replace("\\", "") for s in page.success)
+    assert "1 of 2 expectations failed, none critical" in page.warning[0].value
+    assert table(page, "result", "expectation").values.tolist() == [
+        ["✗ failed", "in_set"],
+        ["✓ holds", "not_null"],
+    ]
+    assert len(table(page, "rejected_at", "line")) == 3
+
+
+def test_books_that_do_not_balance_are_an_error(tmp_path: Path) -> None:
+    tables.write(tmp_path, "quality/accounts", [tables.account(0, now(), 90) | {"received": 95}])
+
+    assert "do not balance by 5" in show("quality", tmp_path).error[0].value
+
+
+def test_rejected_lines_can_be_searched(tmp_path: Path) -> None:
+    tables.write(
+        tmp_path,
+        "silver/rejected",
+        [tables.rejected(0, now(), b"one [x]", "bad_date"), tables.rejected(1, now(), b"two", "bad_size")],
+    )
+    page = show("quality", tmp_path)
+
+    page.text_input(key="rejected-text").set_value("[x]").run()
+    assert table(page, "line")["line"].tolist() == ["one [x]"]
+    page.text_input(key="rejected-text").set_value("")
+    page.selectbox(key="rejected-reason").set_value("bad_size").run()
+    assert table(page, "line")["line"].tolist() == ["two"]
+
+
+def test_pipeline(tmp_path: Path) -> None:
+    at = now()
+    rows = [
+        tables.progress("requests", 1, at - timedelta(seconds=9), lag=5000),
+        tables.progress("requests", 2, at - timedelta(seconds=3), lag=12, rows_per_second=4321.4),
+        tables.progress("activity", 1, at - timedelta(seconds=90), lag=7, state_rows=99, duration_ms=2500),
+    ]
+    tables.write(tmp_path, "quality/progress", rows)
+    tables.write(tmp_path, "quality/accounts", [tables.account(2, at, 10, 4, 0, 6)])
+
+    page = show("pipeline", tmp_path)
+
+    values = [m.value for m in page.metric]
+    assert values == [
+        "4,321",
+        "800 ms",
+        "12",
+        "500 ms",
+        "1,000",
+        "10",
+        "2,000",
+        "800 ms",
+        "7",
+        "2.5 s",
+        "1,000",
+        "99",
+    ]
+    heads = [m.value for m in page.markdown if "batch" in m.value and ":material" in m.value]
+    assert ":green[" in heads[0] and "requests" in heads[0]
+    assert ":red[" in heads[1] and "activity" in heads[1]
+    assert any("6 late and 4 rejected" in c.value for c in page.caption)
+    assert len(table(page, "flow", "batch_id")) == 3
+
+
+@pytest.mark.parametrize("page", ["live", "countries", "sessions", "pages", "quality", "pipeline"])
+def test_missing_tables_are_one_line_in_their_panels(tmp_path: Path, page: str) -> None:
+    at = show(page, tmp_path)
+
+    assert not at.error and not at.warning
+    assert any("No data yet" in c.value for c in at.caption)
+
+
+def test_a_corrupt_table_is_a_message_in_its_panels_only(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, [Request(now(), "v")])
+    log = tmp_path / "tables/gold/pages/_delta_log/00000000000000000000.json"
+    log.write_bytes(b"{broken")
+
+    page = show("pages", tmp_path)
+
+    assert len(page.warning) == 1 and "pages cannot be read" in page.warning[0].value.replace("\\", "")
+    assert metrics(page)["Requests"] == "1"

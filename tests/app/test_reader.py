@@ -1,0 +1,236 @@
+"""The contract of a reader, held by both backends.
+
+The warehouse backend runs against a real Spark SQL engine with Delta tables: the SQL, the named parameters,
+`DESCRIBE HISTORY` and the error conditions are those of Databricks SQL. The connection itself needs a
+workspace and is not covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.dashboard.query import (
+    Where,
+    bucket,
+    count,
+    count_true,
+    greatest,
+    least,
+    median,
+    time_bin,
+    total,
+)
+from app.dashboard.reader import MissingTableError, Reader, ReadError, read
+from app.dashboard.reader_delta import DeltaReader
+from app.dashboard.reader_warehouse import WarehouseReader
+from app.dashboard.visitors import UnionCache, distinct
+from tests.app import tables
+
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+Open = Callable[[Path], Reader]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    from tidemark.local.jars import spark_jars
+    from tidemark.settings import load
+
+    jars = spark_jars(load({"home": tmp_path_factory.mktemp("spark-home")}))
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.jars", ",".join(map(str, jars)))
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", 1)
+        .config("spark.databricks.delta.snapshotPartitions", 1)
+        .config("spark.ui.enabled", False)
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["delta", "warehouse"])
+def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Opens a home's tables with one of the backends."""
+    if request.param == "delta":
+        yield DeltaReader
+        return
+    session = request.getfixturevalue("spark")
+
+    def warehouse(home: Path) -> Reader:
+        session.sql("CREATE SCHEMA IF NOT EXISTS dash")
+        for table in tables.SCHEMAS:
+            if (home / "tables" / table).is_dir():
+                name, path = table.replace("/", "_"), home / "tables" / table
+                session.sql(f"CREATE TABLE dash.{name} USING delta LOCATION '{path}'")
+        return WarehouseReader("spark_catalog", "dash", lambda sql, p: session.sql(sql, args=p).toArrow())
+
+    yield warehouse
+    session.sql("DROP SCHEMA IF EXISTS dash CASCADE")
+
+
+def sessions(home: Path) -> None:
+    rows = [
+        tables.session(1, NOON, ["/"], 0, site="a"),
+        tables.session(2, NOON + timedelta(minutes=20), ["/", "/x"], 40, site="a", closed=False),
+        tables.session(
+            3, NOON + timedelta(minutes=70), ["/x", "/", "/y"], 100, site='it\'s \\ "b"', country="US"
+        ),
+    ]
+    tables.write(home, "silver/sessions", rows)
+
+
+def test_columns_filters_order_and_limit(tmp_path: Path, opened: Open) -> None:
+    sessions(tmp_path)
+    where = [Where("site", "=", "a"), Where("start_time", ">=", NOON + timedelta(minutes=1))]
+
+    found = read(opened(tmp_path), "silver/sessions", ["session_id", "start_time", "closed"], where)
+    last = read(opened(tmp_path), "silver/sessions", ["session_id"], order_by=["-start_time"], limit=2)
+
+    assert found.to_dict("records") == [
+        {"session_id": "s2", "start_time": NOON + timedelta(minutes=20), "closed": False}
+    ]
+    assert str(found["start_time"].dtype) == "datetime64[us, UTC]"
+    assert list(last["session_id"]) == ["s3", "s2"]
+
+
+def test_a_value_with_quotes_and_backslashes_is_only_a_value(tmp_path: Path, opened: Open) -> None:
+    sessions(tmp_path)
+    reader = opened(tmp_path)
+
+    found = read(reader, "silver/sessions", ["session_id"], [Where("site", "=", 'it\'s \\ "b"')])
+    inside = read(reader, "silver/sessions", ["session_id"], [Where("site", "in", ("a", 'it\'s \\ "b"'))])
+    attack = read(reader, "silver/sessions", ["session_id"], [Where("site", "=", "a' OR '1'='1")])
+    none = read(reader, "silver/sessions", ["session_id"], [Where("site", "in", ())])
+
+    assert list(found["session_id"]) == ["s3"]
+    assert (len(inside), len(attack), len(none)) == (3, 0, 0)
+
+
+def test_aggregates(tmp_path: Path, opened: Open) -> None:
+    sessions(tmp_path)
+    columns = {
+        "n": count(), "pages": total("pageviews"), "middle": median("duration_seconds"),
+        "bounced": count_true("bounced"), "first": least("start_time"), "last": greatest("start_time"),
+    }  # fmt: skip
+
+    found = read(opened(tmp_path), "silver/sessions", columns).iloc[0]
+    empty = read(opened(tmp_path), "silver/sessions", columns, [Where("site", "=", "none")]).iloc[0]
+
+    assert (found["n"], found["pages"], found["middle"], found["bounced"]) == (3, 6, 40, 1)
+    assert (found["first"], found["last"]) == (NOON, NOON + timedelta(minutes=70))
+    assert (empty["n"], empty["pages"], empty["bounced"]) == (0, 0, 0)
+
+
+def test_groups_time_bins_and_buckets(tmp_path: Path, opened: Open) -> None:
+    sessions(tmp_path)
+    reader = opened(tmp_path)
+
+    hours = read(
+        reader, "silver/sessions", {"bin": time_bin("start_time", 3600), "n": count()},
+        group_by=["bin"], order_by=["bin"],
+    )  # fmt: skip
+    lasting = read(
+        reader, "silver/sessions", {"bucket": bucket("duration_seconds", (1, 60)), "n": count()},
+        group_by=["bucket"], order_by=["-bucket"],
+    )  # fmt: skip
+
+    assert list(hours.itertuples(index=False, name=None)) == [(NOON, 2), (NOON + timedelta(hours=1), 1)]
+    assert list(lasting.itertuples(index=False, name=None)) == [(2, 1), (1, 1), (0, 1)]
+
+
+def test_bytes_and_lists_come_through(tmp_path: Path, opened: Open) -> None:
+    tables.write(tmp_path, "silver/rejected", [tables.rejected(0, NOON, b"\xff\x00", "bad", "worse")])
+
+    found = read(opened(tmp_path), "silver/rejected", ["value", "reasons"]).iloc[0]
+
+    assert bytes(found["value"]) == b"\xff\x00"
+    assert list(found["reasons"]) == ["bad", "worse"]
+
+
+def test_visitors_are_united(tmp_path: Path, opened: Open) -> None:
+    requests = [tables.Request(NOON + timedelta(hours=i), f"v{i % 7}") for i in range(40)]
+    tables.write_gold(tmp_path, requests)
+
+    assert distinct(opened(tmp_path), "gold/traffic", (), cache=UnionCache())["visitors"].item() == 7
+
+
+def test_versions_and_missing_tables(tmp_path: Path, opened: Open) -> None:
+    sessions(tmp_path)
+    sessions(tmp_path)
+    reader = opened(tmp_path)
+    version = reader.version("silver/sessions")
+
+    assert version is not None and version.number == 1
+    assert abs(version.committed_at - datetime.now(UTC)) < timedelta(minutes=5)
+    assert reader.version("gold/traffic") is None
+    with pytest.raises(MissingTableError, match="gold/traffic does not exist"):
+        read(reader, "gold/traffic", ["site"])
+
+
+def test_an_unknown_column_is_a_read_error_of_one_line(tmp_path: Path, opened: Open) -> None:
+    sessions(tmp_path)
+
+    with pytest.raises(ReadError, match="silver/sessions cannot be read") as caught:
+        read(opened(tmp_path), "silver/sessions", ["nothing"])
+    assert "\n" not in str(caught.value)
+
+
+def test_new_rows_are_seen_by_an_open_reader(tmp_path: Path) -> None:
+    sessions(tmp_path)
+    reader = DeltaReader(tmp_path)
+    assert len(read(reader, "silver/sessions", ["session_id"])) == 3
+
+    tables.write(tmp_path, "silver/sessions", [tables.session(4, NOON, ["/"])], mode="append")
+
+    assert len(read(reader, "silver/sessions", ["session_id"])) == 4
+    assert reader.version("silver/sessions").number == 1
+
+
+def test_a_table_that_was_made_anew_is_opened_again(tmp_path: Path) -> None:
+    sessions(tmp_path)
+    sessions(tmp_path)
+    reader = DeltaReader(tmp_path)
+    assert reader.version("silver/sessions").number == 1
+    (tmp_path / "tables").rename(tmp_path / "old")
+    assert reader.version("silver/sessions") is None
+
+    tables.write(tmp_path, "silver/sessions", [tables.session(9, NOON, ["/"])])
+
+    assert reader.version("silver/sessions").number == 0
+    assert list(read(reader, "silver/sessions", ["session_id"])["session_id"]) == ["s9"]
+
+
+def test_a_corrupt_table_is_a_read_error_and_works_again_once_repaired(tmp_path: Path) -> None:
+    sessions(tmp_path)
+    log = tmp_path / "tables/silver/sessions/_delta_log/00000000000000000000.json"
+    good = log.read_bytes()
+    log.write_bytes(b"{broken")
+    reader = DeltaReader(tmp_path)
+
+    with pytest.raises(ReadError, match="silver/sessions cannot be read"):
+        reader.version("silver/sessions")
+    log.write_bytes(good)
+    assert len(read(reader, "silver/sessions", ["session_id"])) == 3
+
+
+def test_spark_sketches_are_united(tmp_path: Path, spark: Any) -> None:
+    """The pipeline's sketches are Spark's, so what Spark writes must count as Spark counts it."""
+    from app.dashboard.sketches import unite
+
+    rows = spark.sql(
+        "SELECT theta_sketch_agg(cast(id % 900 AS STRING), 20) AS sketch FROM range(5000) GROUP BY id DIV 999"
+    ).toArrow()
+
+    assert unite(rows.column("sketch"), np.zeros(len(rows), np.int64))[0].count() == 900

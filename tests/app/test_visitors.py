@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import datasketches
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.dashboard.query import Where
+from app.dashboard.reader_delta import DeltaReader
+from app.dashboard.sketches import unite
+from app.dashboard.visitors import UnionCache, distinct
+from tests.app import tables
+from tests.app.tables import Request
+
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def crowd(seed: int, days: int = 4, number: int = 3000) -> list[Request]:
+    pick = random.Random(seed)
+    return [
+        Request(
+            NOON - timedelta(seconds=pick.randrange(days * 86_400)),
+            f"v{pick.randrange(400)}",
+            pick.choice(["DE", "US", "ZZ"]),
+            site=pick.choice(["a", "b"]),
+            bot=pick.random() < 0.1,
+        )
+        for _ in range(number)
+    ]
+
+
+def people(requests: list[Request], **wanted: object) -> int:
+    fits = [r for r in requests if not r.bot and all(getattr(r, k) == v for k, v in wanted.items())]
+    return len({(r.site, r.visitor) for r in fits})
+
+
+def test_visitors_of_a_range_are_distinct_over_windows_and_added_over_sites(tmp_path: Path) -> None:
+    requests = crowd(1)
+    tables.write_gold(tmp_path, requests)
+    reader, cache = DeltaReader(tmp_path), UnionCache()
+    start = NOON - timedelta(days=2, hours=3)
+    inside = [r for r in requests if r.time >= start]
+    where = (Where("window_start", ">=", start),)
+
+    found = distinct(reader, "gold/visitors_by_country", where, by=["country"], cache=cache)
+    total = distinct(reader, "gold/traffic", where, cache=cache)
+    of_a = distinct(reader, "gold/traffic", (*where, Where("site", "=", "a")), cache=cache)
+
+    assert dict(found.itertuples(index=False)) == {c: people(inside, country=c) for c in ("DE", "US", "ZZ")}
+    assert total["visitors"].item() == people(inside)
+    assert of_a["visitors"].item() == people(inside, site="a")
+
+
+@pytest.mark.parametrize("seconds", [900, 6 * 3600, 7 * 86_400])
+def test_visitors_of_time_bins_shorter_and_longer_than_a_day(tmp_path: Path, seconds: int) -> None:
+    requests = crowd(2, days=9)
+    tables.write_gold(tmp_path, requests)
+
+    found = distinct(DeltaReader(tmp_path), "gold/traffic", (), bin_seconds=seconds, cache=UnionCache())
+
+    wanted: dict[datetime, list[Request]] = {}
+    for request in requests:
+        wanted.setdefault(tables.floor(request.time, seconds), []).append(request)
+    assert {b.to_pydatetime(): n for b, n in found.itertuples(index=False)} == {
+        b: people(rs) for b, rs in wanted.items()
+    }
+
+
+def test_a_revised_day_is_united_again_and_the_others_are_kept(tmp_path: Path) -> None:
+    requests = crowd(3)
+    tables.write_gold(tmp_path, requests)
+    reader, cache = DeltaReader(tmp_path), UnionCache()
+    assert distinct(reader, "gold/traffic", (), cache=cache)["visitors"].item() == people(requests)
+    before = {key: value for key, (_, value) in cache.entries.items()}
+
+    late = Request(NOON - timedelta(days=2), "someone new", site="a")
+    tables.write_gold(tmp_path, [*requests, late])
+
+    assert distinct(reader, "gold/traffic", (), cache=cache)["visitors"].item() == people([*requests, late])
+    kept = [key for key, (_, value) in cache.entries.items() if before.get(key) is value]
+    assert len(kept) == len(before) - 2  # all but the revised day and the merged earlier days
+
+
+def test_no_rows_are_no_visitors(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, crowd(4, number=10))
+    where = (Where("site", "=", "nowhere"),)
+
+    assert distinct(DeltaReader(tmp_path), "gold/traffic", where, cache=UnionCache())["visitors"].item() == 0
+    by = distinct(DeltaReader(tmp_path), "gold/traffic", where, bin_seconds=60, cache=UnionCache())
+    assert by.empty
+
+
+def sketch(numbers: range, lg: int) -> datasketches.compact_theta_sketch:
+    update = datasketches.update_theta_sketch(lg)
+    for number in numbers:
+        update.update(number)
+    return update.compact()
+
+
+def test_full_sketches_give_the_estimate_of_the_library() -> None:
+    sketches = [sketch(range(i * 3000, i * 3000 + 9000), 10) for i in range(6)] + [sketch(range(5), 10)]
+    union = datasketches.theta_union(20)
+    for one in sketches:
+        union.update(one)
+
+    blobs = pa.chunked_array(
+        [[s.serialize() for s in sketches[:3]], [None], [s.serialize() for s in sketches[3:]]]
+    )
+    found = unite(blobs, np.zeros(8, np.int64))
+
+    assert found[0].count() == pytest.approx(union.get_result().get_estimate(), rel=1e-12)
