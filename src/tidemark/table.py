@@ -64,7 +64,8 @@ class Table:
 
     `name` is `<layer>.<table>`. `kind` says how it grows: `append` tables only gain rows, `upsert`
     tables have one row per `key` that later lines may revise. `time` is the column by which files
-    are skipped when a range is read; `reads` names the table's source.
+    are skipped when a range is read or merged: in an upsert table it never changes for a key; empty
+    where there is no such column. `reads` names the table's source.
     """
 
     name: str
@@ -78,7 +79,7 @@ class Table:
     combine: Combine | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        missing = {*self.key, self.time} - {c.name for c in self.columns}
+        missing = {*self.key, *([self.time] if self.time else [])} - {c.name for c in self.columns}
         if missing:
             raise TableError(f"table {self.name} lacks its own columns {sorted(missing)}")
 

@@ -32,7 +32,7 @@ SITES = Table(
     about="One row per site: how far its event time has come, what it sent, how late its lines are.",
     kind="upsert",
     key=("site",),
-    time="updated_at",
+    time="",
     reads="bronze.access_log",
     columns=(
         Column("site", "string", "Site."),

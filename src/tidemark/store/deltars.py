@@ -80,7 +80,6 @@ class DeltaRsStore:
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
         source = _source(table, change)
-        low, high = pc.min_max(source[table.time]).values() if source.num_rows else (None, None)
 
         def merge(target: DeltaTable) -> None:
             if not self._is_new(target, commit):
@@ -92,12 +91,10 @@ class DeltaRsStore:
                 )  # fmt: skip
                 return
             same_key = " AND ".join(f"t.{name} = s.{name}" for name in table.key)
-            # Bounds as literals let whole files be skipped without being read.
-            bounds = f"t.{table.time} >= {_literal(low)} AND t.{table.time} <= {_literal(high)}"
             values = {name: f"s.{name}" for name in table.column_names}
             (
                 target.merge(
-                    source, f"{same_key} AND {bounds}", source_alias="s", target_alias="t",
+                    source, same_key + _bounds(table, source), source_alias="s", target_alias="t",
                     writer_properties=_WRITER, commit_properties=_properties(commit),
                 )
                 .when_matched_delete(f"s.{_DELETE}")
@@ -143,8 +140,14 @@ class DeltaRsStore:
 
     def _add_columns(self, table: Table) -> None:
         target = self._table(table)
-        there = {field.name for field in target.schema().fields}
+        there = {field.name: field.type for field in target.schema().fields}
         wanted = Schema.from_arrow(table.arrow_schema).fields
+        for field in wanted:
+            if field.name in there and there[field.name] != field.type:
+                raise TableError(
+                    f"table {table.name} has column {field.name} as {there[field.name]}, not {field.type}",
+                    "It was made by another version: use that one, or rebuild the table.",
+                )
         lacking = [field for field in wanted if field.name not in there]
         if lacking:
             target.alter.add_columns(lacking)
@@ -157,9 +160,7 @@ def _configuration(table: Table) -> dict[str, str | None]:
 
 
 def _properties(commit: Commit | None) -> CommitProperties:
-    return CommitProperties(
-        app_transactions=[Transaction(commit.writer, commit.number)] if commit else None
-    )
+    return CommitProperties(app_transactions=[Transaction(commit.writer, commit.number)] if commit else None)
 
 
 def _source(table: Table, change: Change) -> pa.Table:
@@ -168,9 +169,17 @@ def _source(table: Table, change: Change) -> pa.Table:
     rows = rows.append_column(_DELETE, pa.array([False] * rows.num_rows, pa.bool_()))
     if change.deleted is None or change.deleted.num_rows == 0:
         return rows
-    gone = change.deleted.select([*dict.fromkeys([*table.key, table.time])])
+    gone = change.deleted.select([*dict.fromkeys([*table.key, *([table.time] if table.time else [])])])
     gone = gone.append_column(_DELETE, pa.array([True] * gone.num_rows, pa.bool_()))
     return pa.concat_tables([rows, gone], promote_options="default")
+
+
+def _bounds(table: Table, source: pa.Table) -> str:
+    """The range of time to merge in: as literals, it lets whole files be skipped without being read."""
+    if not table.time:
+        return ""
+    low, high = pc.min_max(source[table.time]).values()
+    return f" AND t.{table.time} >= {_literal(low)} AND t.{table.time} <= {_literal(high)}"
 
 
 def _literal(value: pa.Scalar) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.errors import TableError
@@ -18,48 +22,67 @@ from tidemark.store.base import Commit, Condition, Where
 from tidemark.table import Change, Table
 
 _DELETE = "_delete"
+_ATTEMPTS = 5
+# A writer's last commit is looked for among this many of a table's newest ones.
+_HISTORY = 1000
 
 
 class SparkStore:
-    """The tables of a lakehouse on any file system that Spark reaches, or of a catalog schema."""
+    """The tables of a lakehouse on any file system that Spark reaches, or of a catalog schema.
+
+    Delta skips a commit whose application transaction it already has, but no interface that works
+    everywhere tells that number. So each commit also says it in its user metadata, which the table's
+    history shows.
+    """
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse) -> None:
         self._spark = spark
         self._lakehouse = lakehouse
         self._sessions: dict[str, SparkSession] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
 
     def ensure(self, table: Table) -> None:
         name = self._lakehouse.sql_name(table)
-        builder = DeltaTable.createIfNotExists(self._spark).comment(table.about).addColumns(table.schema)
-        for key, value in table.properties.items():
-            builder = builder.property(key, value)
-        try:
+        builder = DeltaTable.createIfNotExists(self._spark).comment(table.about)
+        for column in table.schema:
+            builder = builder.addColumn(column.name, column.dataType, comment=column.metadata["comment"])
+        builder = builder.property("delta.checkpointInterval", "100")
+        with _explained(name):
             if self._lakehouse.in_catalog:
-                builder.tableName(name).execute()
+                builder = builder.tableName(name)
             else:
-                builder.location(self._lakehouse.path(table)).execute()
-            there = {field.name for field in self._spark.table(name).schema}
+                builder = builder.location(self._lakehouse.path(table))
+            if not self._exists(table):
+                builder.execute()
+            there = {field.name: field.dataType for field in self._spark.table(name).schema}
             for column in table.schema:
+                kind = column.dataType.simpleString()
                 if column.name not in there:
-                    kind = column.dataType.simpleString()
                     self._spark.sql(f"ALTER TABLE {name} ADD COLUMNS (`{column.name}` {kind})")
-        except AnalysisException as error:
-            raise TableError(
-                f"table {name} cannot be opened: {error.getCondition() or str(error).splitlines()[0]}",
-                "See docs/operations.md, 'A damaged table'.",
-            ) from error
+                elif there[column.name].simpleString() != kind:
+                    raise TableError(
+                        f"table {name} has column {column.name} as {there[column.name].simpleString()}, not {kind}",
+                        "It was made by another version: use that one, or rebuild the table.",
+                    )
 
     def committed(self, table: Table, writer: str) -> int:
-        """Unknown here: -1. Delta itself skips an append or a merge whose number it already has."""
-        return -1
+        key = (table.name, writer)
+        if key not in self._numbers:
+            with _explained(self._lakehouse.sql_name(table)):
+                history = self._delta(self._spark, table).history(_HISTORY).select("userMetadata")
+                said = [_commit_said(row["userMetadata"]) for row in history.collect()]
+            self._numbers[key] = max((c.number for c in said if c and c.writer == writer), default=-1)
+        return self._numbers[key]
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         wanted = list(columns or table.column_names)
-        frame = self._spark.table(self._lakehouse.sql_name(table))
-        if where:
-            groups = [reduce(Column.__and__, [_condition(c) for c in group]) for group in where]
-            frame = frame.where(reduce(Column.__or__, groups))
-        rows: pa.Table = frame.select(*wanted).toArrow()
+        name = self._lakehouse.sql_name(table)
+        with _explained(name):
+            frame = self._spark.table(name)
+            if where:
+                groups = [reduce(Column.__and__, [_condition(c) for c in group]) for group in where]
+                frame = frame.where(reduce(Column.__or__, groups))
+            rows: pa.Table = frame.select(*wanted).toArrow()
         return rows.cast(pa.schema([table.arrow_schema.field(name) for name in wanted]))
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
@@ -68,48 +91,95 @@ class SparkStore:
             .mode("append")
             .option("txnAppId", commit.writer)
             .option("txnVersion", commit.number)
+            .option("userMetadata", _saying(commit))
         )
-        if self._lakehouse.in_catalog:
-            writer.saveAsTable(self._lakehouse.sql_name(table))
-        else:
-            writer.save(self._lakehouse.path(table))
+        self._save(table, writer)
+        self._done(table, commit)
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
         frame = self._spark.createDataFrame(rows.select(table.column_names), table.schema)
         if commit is not None:
             self.append(table, frame, commit)
-        elif self._lakehouse.in_catalog:
-            frame.write.format("delta").mode("append").saveAsTable(self._lakehouse.sql_name(table))
         else:
-            frame.write.format("delta").mode("append").save(self._lakehouse.path(table))
+            self._save(table, frame.write.format("delta").mode("append"))
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
         spark = self._session_of(table)
         source = _source(spark, table, change)
-        same_key = " AND ".join(f"t.{name} = s.{name}" for name in table.key)
+        if source is None:  # nothing to change, but the number must advance with the batch
+            self.append_arrow(table, table.arrow_schema.empty_table(), commit)
+            return
+        # Bounds as literals let whole files be skipped without being read.
+        same_key = reduce(Column.__and__, [F.col(f"t.{n}") == F.col(f"s.{n}") for n in table.key])
         values: dict[str, str | Column] = {name: f"s.{name}" for name in table.column_names}
-        merge = (
-            self._delta(spark, table).alias("t").merge(source.alias("s"), same_key)
-            .whenMatchedDelete(f"s.{_DELETE}")
-            .whenMatchedUpdate(set=values)
-            .whenNotMatchedInsert(f"NOT s.{_DELETE}", values)
-        )  # fmt: skip
-        # MERGE takes its application transaction from the session only.
+        # MERGE takes its application transaction and its metadata from the session only.
         settings = {
             "spark.databricks.delta.write.txnAppId": commit.writer,
             "spark.databricks.delta.write.txnVersion": str(commit.number),
+            "spark.databricks.delta.commitInfo.userMetadata": _saying(commit),
         }
+
+        def merge() -> None:
+            (
+                self._delta(spark, table).alias("t").merge(source.alias("s"), same_key & _bounds(table, change))
+                .whenMatchedDelete(f"s.{_DELETE}")
+                .whenMatchedUpdate(set=values)
+                .whenNotMatchedInsert(f"NOT s.{_DELETE}", values)
+                .execute()
+            )  # fmt: skip
+
         for key, value in settings.items():
             spark.conf.set(key, value)
         try:
-            merge.execute()
+            self._retry(table, merge)
         finally:
             for key in settings:
                 spark.conf.unset(key)
+        self._done(table, commit)
+
+    def _exists(self, table: Table) -> bool:
+        if self._lakehouse.in_catalog:
+            return self._spark.catalog.tableExists(self._lakehouse.sql_name(table))
+        return DeltaTable.isDeltaTable(self._spark, self._lakehouse.path(table))
+
+    def _save(self, table: Table, writer: DataFrameWriter) -> None:
+        # Without a look, an append to a table that is missing would make a new one.
+        name = self._lakehouse.sql_name(table)
+        with _explained(name):
+            if not self._exists(table):
+                raise TableError(
+                    f"table {name} does not exist", "Start the pipeline once: it makes its tables."
+                )
+            if self._lakehouse.in_catalog:
+                self._retry(table, lambda: writer.saveAsTable(name))
+            else:
+                self._retry(table, lambda: writer.save(self._lakehouse.path(table)))
+
+    def _retry(self, table: Table, act: Callable[[], None]) -> None:
+        """Upkeep elsewhere may commit in between; then the newest version is tried again."""
+        name = self._lakehouse.sql_name(table)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                with _explained(name):
+                    act()
+                return
+            except DeltaConcurrentModificationException as error:
+                if attempt == _ATTEMPTS:
+                    raise TableError(
+                        f"table {name}: commit failed {_ATTEMPTS} times: {_first_line(error)}",
+                        "Is another pipeline writing to the same tables?",
+                    ) from error
+
+    def _done(self, table: Table, commit: Commit) -> None:
+        self._numbers[table.name, commit.writer] = max(
+            commit.number, self._numbers.get((table.name, commit.writer), -1)
+        )
 
     def _session_of(self, table: Table) -> SparkSession:
         """A session of the table's own: tables are merged side by side, and settings are per session."""
-        return self._sessions.setdefault(table.name, self._spark.newSession())
+        if table.name not in self._sessions:
+            self._sessions[table.name] = self._spark.newSession()
+        return self._sessions[table.name]
 
     def _delta(self, spark: SparkSession, table: Table) -> DeltaTable:
         if self._lakehouse.in_catalog:
@@ -117,13 +187,28 @@ class SparkStore:
         return DeltaTable.forPath(spark, self._lakehouse.path(table))
 
 
-def _source(spark: SparkSession, table: Table, change: Change) -> DataFrame:
-    rows = spark.createDataFrame(change.rows.select(table.column_names), table.schema)
-    rows = rows.withColumn(_DELETE, F.lit(False))
-    if change.deleted is None or change.deleted.num_rows == 0:
-        return rows
-    gone = spark.createDataFrame(change.deleted.select([*table.key]))
-    return rows.unionByName(gone.withColumn(_DELETE, F.lit(True)), allowMissingColumns=True)
+def _source(spark: SparkSession, table: Table, change: Change) -> DataFrame | None:
+    """Rows to write and keys to delete as one frame, told apart by a flag column; None for neither."""
+    frames = []
+    if change.rows.num_rows:
+        rows = spark.createDataFrame(change.rows.select(table.column_names), table.schema)
+        frames.append(rows.withColumn(_DELETE, F.lit(False)))
+    if change.deleted is not None and change.deleted.num_rows:
+        gone = spark.createDataFrame(change.deleted.select([*table.key]))
+        frames.append(gone.withColumn(_DELETE, F.lit(True)))
+    if len(frames) == 1 and not change.rows.num_rows:
+        empty = spark.createDataFrame([], table.schema).withColumn(_DELETE, F.lit(False))
+        frames.insert(0, empty)
+    if not frames:
+        return None
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+
+
+def _bounds(table: Table, change: Change) -> Column:
+    """The range of time to merge in: as literals, it lets whole files be skipped without being read."""
+    parts = [change.rows] if change.deleted is None else [change.rows, change.deleted]
+    times = [t for part in parts if table.time for t in part[table.time].to_pylist()]
+    return F.col(f"t.{table.time}").between(F.lit(min(times)), F.lit(max(times))) if times else F.lit(True)
 
 
 def _condition(condition: Condition) -> Column:
@@ -139,3 +224,31 @@ def _condition(condition: Condition) -> Column:
     }
     result: Column = comparisons[operator](value)
     return result
+
+
+def _saying(commit: Commit) -> str:
+    return json.dumps({"writer": commit.writer, "number": commit.number})
+
+
+def _commit_said(metadata: str | None) -> Commit | None:
+    try:
+        return Commit(**json.loads(metadata or ""))
+    except (ValueError, TypeError):  # another program's commit
+        return None
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Turns what Spark says of a table that is missing, damaged or refused into a TableError."""
+    try:
+        yield
+    except DeltaConcurrentModificationException:
+        raise
+    except (PySparkException, Py4JError) as error:
+        raise TableError(
+            f"table {name} cannot be used: {_first_line(error)}", "See docs/operations.md, 'A damaged table'."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,281 @@
+"""What every store must do; the same tests run on both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tidemark.errors import TableError
+from tidemark.lakehouse import Lakehouse
+from tidemark.store.base import Commit, Operator, Store
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.spark import SparkStore
+from tidemark.table import Change, Column, Table
+
+WINDOWS = Table(
+    name="gold.windows",
+    about="Pageviews by window.",
+    kind="upsert",
+    key=("site", "window_start"),
+    time="window_start",
+    reads="nothing",
+    columns=(
+        Column("site", "string", "Site."),
+        Column("window_start", "timestamp", "Start."),
+        Column("pageviews", "long", "Pageviews."),
+        Column("sketch", "binary", "Bytes."),
+        Column("tags", "strings", "Several values."),
+    ),
+)
+SITES = replace(
+    WINDOWS,
+    name="quality.clocks",
+    key=("site",),
+    time="",
+    columns=(Column("site", "string", "Site."), Column("updated_at", "timestamp", "Changes with the row.")),
+)
+
+MakeStore = Callable[[], Store]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Lakehouse:
+    return Lakehouse(checkpoint_root=str(tmp_path / "checkpoints"), root=str(tmp_path / "tables"))
+
+
+@pytest.fixture(params=["delta-rs", "spark"])
+def make_store(request: pytest.FixtureRequest, spark: SparkSession, house: Lakehouse) -> MakeStore:
+    """Makes stores of one kind over the same tables, as successive processes would."""
+    return (
+        (lambda: DeltaRsStore(house)) if request.param == "delta-rs" else (lambda: SparkStore(spark, house))
+    )
+
+
+@pytest.fixture
+def store(make_store: MakeStore) -> Store:
+    made = make_store()
+    made.ensure(WINDOWS)
+    return made
+
+
+def at(minute: int) -> datetime:
+    return datetime(2026, 11, 21, 10, minute, tzinfo=UTC)
+
+
+def rows(*values: tuple[str, int, int]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {
+                "site": site,
+                "window_start": at(minute),
+                "pageviews": pageviews,
+                "sketch": b"\0\xff",
+                "tags": ["a"],
+            }
+            for site, minute, pageviews in values
+        ],
+        WINDOWS.arrow_schema,
+    )
+
+
+def content(store: Store, *where: Any) -> list[tuple[str, int, int]]:
+    found = store.read(WINDOWS, where).to_pylist()
+    return sorted((row["site"], row["window_start"].minute, row["pageviews"]) for row in found)
+
+
+def test_a_new_table_is_empty_and_has_its_columns(store: Store) -> None:
+    assert store.read(WINDOWS).equals(WINDOWS.arrow_schema.empty_table())
+    assert store.committed(WINDOWS, "flow/1") == -1
+
+
+def test_ensure_keeps_what_is_there(store: Store) -> None:
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 0))
+    store.ensure(WINDOWS)
+    assert content(store) == [("a", 0, 1)]
+
+
+def test_ensure_adds_columns_that_a_newer_version_brings(store: Store, make_store: MakeStore) -> None:
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 0))
+    wider = replace(WINDOWS, columns=(*WINDOWS.columns, Column("visitors", "long", "New.")))
+    newer = make_store()
+    newer.ensure(wider)
+    newer.append_arrow(wider, rows(("b", 0, 2)).append_column("visitors", pa.array([7])), Commit("flow/1", 1))
+    found = newer.read(wider, columns=["site", "visitors"]).sort_by("site").to_pylist()
+    assert found == [{"site": "a", "visitors": None}, {"site": "b", "visitors": 7}]
+
+
+def test_ensure_refuses_a_table_whose_column_has_another_type(store: Store, make_store: MakeStore) -> None:
+    columns = tuple(replace(c, type="string") if c.name == "pageviews" else c for c in WINDOWS.columns)
+    with pytest.raises(TableError, match="pageviews"):
+        make_store().ensure(replace(WINDOWS, columns=columns))
+
+
+def test_rows_come_back_as_they_were(store: Store) -> None:
+    sent = pa.Table.from_pylist(
+        [
+            {
+                "site": "é\n\"'",
+                "window_start": datetime(2026, 1, 1, 0, 0, 0, 123456, tzinfo=UTC),
+                "pageviews": 2**62,
+                "sketch": bytes(range(256)),
+                "tags": ["x", None],
+            },
+            dict.fromkeys(WINDOWS.column_names),
+        ],
+        WINDOWS.arrow_schema,
+    )
+    store.append_arrow(WINDOWS, sent, Commit("flow/1", 0))
+    assert store.read(WINDOWS).sort_by("pageviews").to_pylist() == sent.to_pylist()
+
+
+def test_an_append_that_is_repeated_adds_nothing(store: Store, make_store: MakeStore) -> None:
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 0))
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 0))
+    make_store().append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 0))
+    store.append_arrow(WINDOWS, rows(("a", 1, 2)), Commit("flow/1", 1))
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 0))
+    assert content(store) == [("a", 0, 1), ("a", 1, 2)]
+
+
+def test_an_append_without_a_number_always_adds(store: Store) -> None:
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)))
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)))
+    assert content(store) == [("a", 0, 1), ("a", 0, 1)]
+
+
+def test_spark_rows_are_appended_once(store: Store, make_store: MakeStore, spark: SparkSession) -> None:
+    frame = spark.createDataFrame(rows(("a", 0, 1)), WINDOWS.schema)
+    store.append(WINDOWS, frame, Commit("flow/1", 0))
+    make_store().append(WINDOWS, frame, Commit("flow/1", 0))
+    assert content(store) == [("a", 0, 1)]
+    assert make_store().committed(WINDOWS, "flow/1") == 0
+
+
+def test_an_upsert_inserts_updates_and_deletes_in_one_commit(store: Store) -> None:
+    store.upsert(WINDOWS, Change(rows(("a", 0, 1), ("a", 1, 1), ("b", 0, 1))), Commit("flow/1", 0))
+    change = Change(rows(("a", 1, 5), ("c", 3, 9)), rows(("a", 0, 1)))
+    store.upsert(WINDOWS, change, Commit("flow/1", 1))
+    assert content(store) == [("a", 1, 5), ("b", 0, 1), ("c", 3, 9)]
+
+
+def test_an_upsert_may_only_delete(store: Store) -> None:
+    store.upsert(WINDOWS, Change(rows(("a", 0, 1), ("a", 1, 1))), Commit("flow/1", 0))
+    store.upsert(WINDOWS, Change(rows(), rows(("a", 0, 1), ("z", 0, 1))), Commit("flow/1", 1))
+    assert content(store) == [("a", 1, 1)]
+
+
+def test_an_upsert_that_is_repeated_changes_nothing(store: Store, make_store: MakeStore) -> None:
+    store.upsert(WINDOWS, Change(rows(("a", 0, 1))), Commit("flow/1", 0))
+    store.upsert(WINDOWS, Change(rows(("a", 0, 2))), Commit("flow/1", 1))
+    for again in (store, make_store()):
+        again.upsert(WINDOWS, Change(rows(("a", 0, 100))), Commit("flow/1", 1))
+        again.upsert(WINDOWS, Change(rows(("a", 0, 100))), Commit("flow/1", 0))
+    assert content(store) == [("a", 0, 2)]
+
+
+def test_a_row_is_found_by_its_key_where_no_column_of_time_is_fixed(store: Store) -> None:
+    store.ensure(SITES)
+    for number in range(3):
+        row = {"site": "a", "updated_at": at(number)}
+        store.upsert(SITES, Change(pa.Table.from_pylist([row], SITES.arrow_schema)), Commit("flow/1", number))
+    assert store.read(SITES).to_pylist() == [{"site": "a", "updated_at": at(2)}]
+
+
+def test_a_change_of_nothing_advances_the_number(store: Store, make_store: MakeStore) -> None:
+    store.upsert(WINDOWS, Change(rows()), Commit("flow/1", 0))
+    store.upsert(WINDOWS, Change(rows(), rows()), Commit("flow/1", 1))
+    assert make_store().committed(WINDOWS, "flow/1") == 1
+    assert content(store) == []
+
+
+def test_writers_count_apart(store: Store, make_store: MakeStore) -> None:
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 7))
+    store.upsert(WINDOWS, Change(rows(("b", 0, 1))), Commit("flow/2", 0))
+    assert content(store) == [("a", 0, 1), ("b", 0, 1)]
+    for same in (store, make_store()):
+        assert [same.committed(WINDOWS, f"flow/{n}") for n in (1, 2, 3)] == [7, 0, -1]
+
+
+@pytest.mark.parametrize(
+    "operator, value, expected",
+    [
+        ("=", at(2), [2]),
+        ("<", at(2), [0, 1]),
+        ("<=", at(2), [0, 1, 2]),
+        (">", at(2), [3]),
+        (">=", at(2), [2, 3]),
+        ("in", [at(0), at(3)], [0, 3]),
+    ],
+)
+def test_conditions(store: Store, operator: Operator, value: Any, expected: list[int]) -> None:
+    store.append_arrow(WINDOWS, rows(*(("a", minute, 1) for minute in range(4))))
+    assert [minute for _, minute, _ in content(store, [("window_start", operator, value)])] == expected
+
+
+def test_any_group_of_conditions_suffices_and_all_of_a_group_must_hold(store: Store) -> None:
+    store.append_arrow(WINDOWS, rows(("a", 0, 1), ("a", 1, 2), ("b", 0, 3), ("b", 1, 4)))
+    found = content(
+        store, [("site", "=", "a"), ("pageviews", ">", 1)], [("site", "=", "b"), ("pageviews", "<", 4)]
+    )
+    assert found == [("a", 1, 2), ("b", 0, 3)]
+
+
+def test_columns_come_in_the_order_asked_for(store: Store) -> None:
+    store.append_arrow(WINDOWS, rows(("a", 0, 1)))
+    found = store.read(WINDOWS, columns=["pageviews", "site"])
+    assert [list(row.items()) for row in found.to_pylist()] == [[("pageviews", 1), ("site", "a")]]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_each_store_goes_on_with_the_others_table(
+    backwards: bool, spark: SparkSession, house: Lakehouse
+) -> None:
+    first: Store = DeltaRsStore(house)
+    second: Store = SparkStore(spark, house)
+    if backwards:
+        first, second = second, first
+    first.ensure(WINDOWS)
+    first.upsert(WINDOWS, Change(rows(("a", 0, 1), ("a", 1, 1))), Commit("flow/1", 0))
+    second.ensure(WINDOWS)
+    second.upsert(WINDOWS, Change(rows(("a", 0, 100))), Commit("flow/1", 0))
+    assert content(second) == [("a", 0, 1), ("a", 1, 1)], "the commit was there already"
+    second.upsert(WINDOWS, Change(rows(("a", 0, 2)), rows(("a", 1, 1))), Commit("flow/1", 1))
+    first.upsert(WINDOWS, Change(rows(("a", 0, 100))), Commit("flow/1", 1))
+    first.append_arrow(WINDOWS, rows(("b", 0, 3)), Commit("flow/1", 2))
+    assert content(first) == content(second) == [("a", 0, 2), ("b", 0, 3)]
+
+
+def test_a_missing_table_is_a_clear_error(make_store: MakeStore, house: Lakehouse) -> None:
+    store = make_store()
+    change, commit = Change(rows(("a", 0, 1))), Commit("flow/1", 0)
+    for act in (
+        lambda: store.read(WINDOWS),
+        lambda: store.committed(WINDOWS, "flow/1"),
+        lambda: store.append_arrow(WINDOWS, change.rows, commit),
+        lambda: store.upsert(WINDOWS, change, commit),
+    ):
+        with pytest.raises(TableError, match=r"gold.windows|gold/windows") as caught:
+            act()
+        assert caught.value.remedy and "\n" not in str(caught.value)
+    assert not (Path(house.path(WINDOWS)) / "_delta_log").exists(), "nothing may be made by the way"
+
+
+@pytest.mark.parametrize("garbage", [b"", b"{", b"\xff\xfe", b'{"add": 1}\n'])
+def test_a_damaged_log_is_a_clear_error(make_store: MakeStore, house: Lakehouse, garbage: bytes) -> None:
+    maker = make_store()
+    maker.ensure(WINDOWS)
+    log = Path(house.path(WINDOWS)) / "_delta_log"
+    for entry in [path for path in log.rglob("*") if path.is_file()]:
+        entry.unlink()
+    (log / f"{0:020}.json").write_bytes(garbage)
+    for act in (lambda: make_store().ensure(WINDOWS), lambda: make_store().read(WINDOWS)):
+        with pytest.raises(TableError) as caught:
+            act()
+        assert "\n" not in str(caught.value)
