@@ -42,6 +42,9 @@ class Store(Protocol):
         Raises TableError where the table that is there does not fit.
         """
 
+    def version(self, table: Table) -> int:
+        """Version of the table's newest commit. Raises TableError if it cannot be read."""
+
     def committed(self, table: Table, writer: str) -> int:
         """Number of the last commit of `writer` in the table, -1 if none."""
 

@@ -47,6 +47,9 @@ class DeltaRsStore:
                 "See docs/operations.md, 'A damaged table'.",
             ) from error
 
+    def version(self, table: Table) -> int:
+        return int(self._table(table).version())
+
     def committed(self, table: Table, writer: str) -> int:
         version = self._table(table).transaction_version(writer)
         return -1 if version is None else version
@@ -54,10 +57,15 @@ class DeltaRsStore:
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         dataset = self._table(table).to_pyarrow_dataset()
         wanted = list(columns or table.column_names)
-        expression = pq.filters_to_expression([list(group) for group in where]) if where else None
-        return dataset.to_table(columns=wanted, filter=expression).cast(
-            pa.schema([table.arrow_schema.field(name) for name in wanted])
-        )
+        needed = dict.fromkeys([*wanted, *(name for group in where for name, _, _ in group)])
+        # Files are pruned by what is known of them, their times. Conditions on text have to wait: pyarrow
+        # cannot evaluate those on files of delta-rs, which declare it as string_view.
+        text = {field.name for field in table.arrow_schema if pa.types.is_string(field.type)}
+        early = [[c for c in group if c[0] not in text] for group in where]
+        rows = dataset.to_table(columns=list(needed), filter=_expression(early))
+        rows = rows.cast(pa.schema([table.arrow_schema.field(name) for name in needed]))
+        late = _expression(where)
+        return (rows if late is None else rows.filter(late)).select(wanted)
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         (
@@ -151,6 +159,13 @@ class DeltaRsStore:
         lacking = [field for field in wanted if field.name not in there]
         if lacking:
             target.alter.add_columns(lacking)
+
+
+def _expression(where: Where) -> pc.Expression | None:
+    """None where any of the groups lets every row pass."""
+    if not where or not all(where):
+        return None
+    return pq.filters_to_expression([list(group) for group in where])
 
 
 def _configuration(table: Table) -> dict[str, str | None]:

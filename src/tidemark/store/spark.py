@@ -65,6 +65,10 @@ class SparkStore:
                         "It was made by another version: use that one, or rebuild the table.",
                     )
 
+    def version(self, table: Table) -> int:
+        history = self._spark.sql(f"DESCRIBE HISTORY {self._lakehouse.sql_name(table)} LIMIT 1")
+        return int(history.collect()[0]["version"])
+
     def committed(self, table: Table, writer: str) -> int:
         key = (table.name, writer)
         if key not in self._numbers:

@@ -1,0 +1,128 @@
+"""Runs the real pipeline on a topic of its own and reads its tables back with a reader outside Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import os
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.pipeline.recount import Expected
+from tidemark import kafka, lakehouse, pipeline
+from tidemark.flow import gate
+from tidemark.flow.run import run
+from tidemark.settings import Settings
+from tidemark.store.deltars import DeltaRsStore
+
+SHARED_LOG = Path(__file__).resolve().parents[3] / "shared" / "data" / "apache_logs.log.gz"
+
+
+def fresh(broker: Settings, directory: Path, **changes: object) -> Settings:
+    """A new home with a new, empty topic on the shared broker."""
+    settings = dataclasses.replace(
+        broker, home=directory / "home", topic=f"log-{uuid.uuid4().hex[:8]}", **changes
+    )
+    kafka.ensure_topic(settings, settings.topic)
+    return settings
+
+
+def shared_lines() -> list[bytes]:
+    return gzip.decompress(SHARED_LOG.read_bytes()).splitlines()
+
+
+def produce(settings: Settings, lines: Iterable[tuple[str, bytes]]) -> None:
+    """Sends (site, line) pairs, spread over the partitions as a sticky producer would."""
+    producer = Producer({**kafka.client_config(settings), "linger.ms": 5})
+    for number, (site, line) in enumerate(lines):
+        headers = [("site", site.encode())] if site != "default" else None
+        producer.produce(settings.topic, line, headers=headers, partition=(number // 500) % settings.topic_partitions)
+        producer.poll(0)
+    assert producer.flush(30) == 0
+
+
+def run_here(spark: SparkSession, settings: Settings) -> None:
+    """`tidemark run --once` within this process, which spares the start of a JVM."""
+    house = lakehouse.of(settings)
+    store = DeltaRsStore(house)
+    with gate.only_pipeline(settings):
+        run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store), once=True)
+
+
+def run_process(settings: Settings, *, crash_at: str = "", once: bool = True) -> subprocess.Popen[str]:
+    """The real command in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tidemark", "run", *(["--once"] if once else [])],
+        env={**os.environ, **environment(settings), "TIDEMARK_CRASH_AT": crash_at},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    changed = {
+        field.name: getattr(settings, field.name)
+        for field in dataclasses.fields(settings)
+        if getattr(settings, field.name) != field.default
+    }
+    return {f"TIDEMARK_{name.upper()}": str(value) for name, value in changed.items()}
+
+
+def rows(settings: Settings, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
+    """Rows of a table as tuples, times as epoch seconds."""
+    path = settings.tables / table.replace(".", "/")
+    data = DeltaTable(str(path)).to_pyarrow_table(columns=list(columns))
+    plain = []
+    for name in columns:
+        column = data[name]
+        if str(column.type).startswith("timestamp"):
+            column = pc.divide(column.cast(pa.timestamp("us", "UTC")).cast("int64"), 1_000_000)
+        plain.append(column.to_pylist())
+    return list(zip(*plain, strict=True))
+
+
+def assert_equal(settings: Settings, expected: Expected) -> None:
+    """Compares every gold and silver table, and the accounts, with the recomputation."""
+    offsets = rows(settings, "bronze.access_log", ["partition", "offset"])
+    assert len(set(offsets)) == len(offsets) == expected.accepted + expected.rejected
+    accepted = rows(settings, "silver.requests", ["partition", "offset"])
+    assert len(set(accepted)) == len(accepted) == expected.accepted
+    rejected = rows(settings, "silver.rejected", ["partition", "offset"])
+    assert len(set(rejected)) == len(rejected) == expected.rejected
+    counts = ["visitors", "pageviews", "requests", "bot_requests"]
+    _same(settings, "gold.visitors_by_country", ["site", "window_start", "country", *counts], expected.windows)
+    classes = [f"status_{c}xx" for c in (2, 3, 4, 5)]
+    _same(settings, "gold.traffic", ["site", "window_start", *counts, "bytes", *classes], expected.traffic)
+    _same(settings, "gold.pages", ["site", "window_start", "path", "pageviews", "visitors"], expected.pages)
+    sessions = Counter(
+        rows(
+            settings,
+            "silver.sessions",
+            ["site", "country", "start_time", "end_time", "duration_seconds", "pageviews", "entry_page",
+             "exit_page", "bounced", "closed"],
+        )
+    )  # fmt: skip
+    assert {(*row, count) for row, count in sessions.items()} == expected.sessions
+    accounts = rows(settings, "quality.accounts", ["batch_id", "received", "accepted", "rejected", "duplicate"])
+    assert len({row[0] for row in accounts}) == len(accounts)
+    assert all(received == a + r + d for _, received, a, r, d in accounts)
+    assert sum(row[2] for row in accounts) == expected.accepted
+    assert sum(row[3] for row in accounts) == expected.rejected
+
+
+def _same(settings: Settings, table: str, columns: list[str], expected: set[tuple[object, ...]]) -> None:
+    found = rows(settings, table, columns)
+    assert len(found) == len(set(found)), f"{table} repeats rows"
+    assert set(found) == expected, f"{table} differs: {len(set(found) ^ expected)} rows"

@@ -1,0 +1,116 @@
+"""An independent recomputation of the tables with DuckDB, sharing no code with the project.
+
+What it takes from the same sources as the project is data: countries from `iptocc`, bots from
+`crawleruseragents`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import crawleruseragents
+import duckdb
+import iptocc
+import pyarrow as pa
+
+_LINE = (
+    r'^(\S+) \S+ (.+?) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
+    r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?$'
+)
+_ASSET = (
+    r"\.(css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|otf|eot|mp4|webm|mp3|wasm)$"
+)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The recomputed tables as sets of rows."""
+
+    accepted: int
+    rejected: int
+    windows: set[tuple[object, ...]]
+    traffic: set[tuple[object, ...]]
+    pages: set[tuple[object, ...]]
+    sessions: set[tuple[object, ...]]
+
+
+def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expected:
+    """Recomputes everything from (site, line) pairs."""
+    pairs = list(lines)
+    db = duckdb.connect()
+    db.execute("SET TimeZone = 'UTC'")
+    raw = pa.table(
+        {"site": [s for s, _ in pairs], "line": [v.decode("utf-8", "replace") for _, v in pairs]}
+    )
+    db.register("raw", raw)
+    db.execute(
+        """
+        CREATE TABLE parsed AS
+        SELECT site, g.ip, strptime(g.time, '%d/%b/%Y:%H:%M:%S %z') AS t, g.request, CAST(g.status AS INT) AS status,
+               CASE g.size WHEN '-' THEN 0 ELSE CAST(g.size AS BIGINT) END AS bytes, g.agent
+        FROM (SELECT site, regexp_extract(line, ?,
+                ['ip', 'login', 'time', 'request', 'status', 'size', 'referrer', 'agent']) AS g
+              FROM raw WHERE regexp_matches(line, ?))
+        """,
+        [_LINE, _LINE],
+    )
+    ips = [row[0] for row in db.execute("SELECT DISTINCT ip FROM parsed").fetchall()]
+    agents = [row[0] for row in db.execute("SELECT DISTINCT agent FROM parsed").fetchall()]
+    db.register("places", pa.table({"ip": ips, "country": [iptocc.country_code(ip) or "ZZ" for ip in ips]}))
+    db.register("robots", pa.table({"agent": agents, "bot": [crawleruseragents.is_crawler(a) for a in agents]}))
+    db.execute(
+        """
+        CREATE TABLE requests AS
+        SELECT *, method = 'GET' AND NOT bot AND NOT regexp_matches(lower(path), ?) AND status < 400 AS pageview
+        FROM (SELECT site, t, status, bytes, country, bot, ip || ' ' || agent AS visitor,
+                     split_part(request, ' ', 1) AS method, split_part(split_part(request, ' ', 2), '?', 1) AS path
+              FROM parsed JOIN places USING (ip) JOIN robots USING (agent))
+        """,
+        [_ASSET],
+    )
+    counts = "count(*) FILTER (pageview), count(*), count(*) FILTER (bot)"
+    visitors = "count(DISTINCT visitor) FILTER (NOT bot)"
+    accepted = db.execute("SELECT count(*) FROM requests").fetchone()[0]  # type: ignore[index]
+    return Expected(
+        accepted=accepted,
+        rejected=len(pairs) - accepted,
+        windows=_rows(db, f"SELECT site, {_window(300)}, country, {visitors}, {counts} FROM requests GROUP BY 1, 2, 3"),
+        traffic=_rows(
+            db,
+            f"""SELECT site, {_window(60)}, {visitors}, {counts}, sum(bytes)::BIGINT,
+            {", ".join(f"count(*) FILTER (status // 100 = {c})" for c in (2, 3, 4, 5))} FROM requests GROUP BY 1, 2""",
+        ),
+        pages=_rows(
+            db,
+            f"""SELECT site, {_window(3600)}, path, count(*), count(DISTINCT visitor)
+            FROM requests WHERE pageview GROUP BY 1, 2, 3""",
+        ),
+        sessions=_rows(db, _SESSIONS.format(gap=gap_seconds)),
+    )
+
+
+_SESSIONS = """
+WITH views AS (
+  SELECT site, visitor, country, path, epoch(t)::BIGINT AS s,
+         lag(epoch(t)::BIGINT) OVER (PARTITION BY site, visitor ORDER BY t) AS before
+  FROM requests WHERE pageview),
+numbered AS (
+  SELECT *, sum(CASE WHEN before IS NULL OR s - before >= {gap} THEN 1 ELSE 0 END)
+            OVER (PARTITION BY site, visitor ORDER BY s ROWS UNBOUNDED PRECEDING) AS n FROM views),
+found AS (
+  SELECT site, any_value(country) AS country, min(s) AS a, max(s) AS b, count(*) AS views,
+         min((s, path))[2] AS entry, max((s, path))[2] AS leave, visitor, n
+  FROM numbered GROUP BY site, visitor, n),
+clocks AS (SELECT site, max(epoch(t)::BIGINT) AS newest FROM requests GROUP BY site)
+SELECT site, country, a, b, b - a, views, entry, leave, views = 1, newest - b > {gap}, count(*)
+FROM found JOIN clocks USING (site) GROUP BY ALL
+"""
+
+
+def _window(seconds: int) -> str:
+    return f"(epoch(t)::BIGINT // {seconds}) * {seconds}"
+
+
+def _rows(db: duckdb.DuckDBPyConnection, query: str) -> set[tuple[object, ...]]:
+    return set(db.execute(query).fetchall())

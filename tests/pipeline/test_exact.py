@@ -1,0 +1,81 @@
+"""The tables equal an independent recomputation, however the lines arrive."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import (
+    SHARED_LOG,
+    assert_equal,
+    fresh,
+    produce,
+    run_here,
+    run_process,
+    shared_lines,
+)
+from tests.pipeline.recount import recount
+from tidemark.importing.importer import Options, import_files
+from tidemark.settings import Settings
+
+real_log = pytest.mark.skipif(not SHARED_LOG.exists(), reason="the real log file is not on this machine")
+
+
+@real_log
+def test_real_log_imported_in_one_go_and_twice(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    expected = recount(("default", line) for line in shared_lines())
+    assert (expected.accepted, expected.rejected) == (9_999, 1)
+    for added in (10_000, 0):
+        report = import_files([str(SHARED_LOG)], Options(settings))
+        assert report.added == added
+        run_here(spark, settings)
+        assert_equal(settings, expected)
+
+
+@real_log
+def test_real_log_in_ten_pieces_with_a_new_process_for_each(broker: Settings, tmp_path: Path) -> None:
+    settings = fresh(broker, tmp_path)
+    lines = shared_lines()
+    for start in range(0, 10_000, 1_000):
+        piece = tmp_path / f"piece-{start}.log"
+        piece.write_bytes(b"\n".join(lines[start : start + 1_000]) + b"\n")
+        import_files([str(piece)], Options(settings))
+        process = run_process(settings)
+        output, _ = process.communicate(timeout=180)
+        assert process.returncode == 0, output
+        if start in (0, 5_000):
+            assert_equal(settings, recount(("default", line) for line in lines[: start + 1_000]))
+    assert_equal(settings, recount(("default", line) for line in lines))
+
+
+@real_log
+def test_real_log_with_the_last_piece_first(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    settings = fresh(broker, tmp_path)
+    lines = shared_lines()
+    for start in (9_000, *range(0, 9_000, 3_000)):
+        size = 1_000 if start == 9_000 else 3_000
+        produce(settings, (("default", line) for line in lines[start : start + size]))
+        run_here(spark, settings)
+    assert_equal(settings, recount(("default", line) for line in lines))
+
+
+@real_log
+@pytest.mark.parametrize("seed", [1, 2])
+def test_real_log_shuffled_over_two_sites_in_random_batches(
+    broker: Settings, spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    settings = fresh(broker, tmp_path, batch_lines=1_700)
+    pairs = [(chance.choice(["default", "shop"]), line) for line in shared_lines()]
+    chance.shuffle(pairs)
+    cuts = sorted(chance.sample(range(1, 10_000), 2))
+    for start, end in zip([0, *cuts], [*cuts, 10_000], strict=True):
+        produce(settings, pairs[start:end])
+        run_here(spark, settings)
+    assert_equal(settings, recount(pairs))
