@@ -35,31 +35,37 @@ STYLE = """<style>
 </style>"""
 
 
-def draw(title: str, page: Callable[[Reader, filters.Filters], None], ranged: bool) -> None:
-    """One page: its heading, the filter bar, and its panels, or what to do when there is no data."""
-    st.title(title, anchor=False)
-    try:
-        reader = data.shared_reader()
-        if not start.has_data(reader):
-            start.empty_state(reader)
-            return
-        extents = data.extents(reader)
-        chosen = filters.choose(list(extents), extents, ranged=ranged)
-    except ReadError as error:
-        st.warning(plain(str(error)), icon=":material/error:")
-        chosen, extents = filters.choose([], {}, ranged=ranged), {}
-    filters.offer_jump(chosen, extents, ranged=ranged)
-    page(reader, chosen)
-
-
 def main() -> None:
+    """Draws the chosen page under its heading and the filter bar, or what to do when there is no data.
+
+    The bar is drawn here and not by the pages, so that its choices outlive a change of page.
+    """
     st.set_page_config("Tidemark", str(ICON), layout="wide")
     st.html(STYLE)
-    entries = []
-    for title, icon, path, page, ranged in PAGES:
-        run = functools.partial(draw, title, page, ranged)
-        entries.append(st.Page(run, title=title, icon=icon, url_path=path, default=path == "live"))
-    st.navigation(entries, position="top").run()
+    reader = data.shared_reader()
+    chosen = filters.Filters()
+
+    def run(page: Callable[[Reader, filters.Filters], None]) -> None:
+        page(reader, chosen)
+
+    entries = [
+        st.Page(functools.partial(run, page), title=title, icon=icon, url_path=path, default=path == "live")
+        for title, icon, path, page, _ in PAGES
+    ]
+    current = st.navigation(entries, position="top")
+    ranged = next(r for title, _, _, _, r in PAGES if title == current.title)
+    st.title(current.title, anchor=False)
+    if not start.has_data(reader):
+        start.empty_state(reader)
+        return
+    try:
+        extents = data.extents(reader)
+    except ReadError as error:
+        st.warning(plain(str(error)), icon=":material/error:")
+        extents = {}
+    chosen = filters.choose(list(extents), extents, ranged=ranged)
+    filters.offer_jump(chosen, extents, ranged=ranged)
+    current.run()
 
 
 main()
