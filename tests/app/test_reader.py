@@ -1,8 +1,9 @@
 """The contract of a reader, held by both backends.
 
-The warehouse backend runs against a real Spark SQL engine with Delta tables: the SQL, the named parameters
-and the error conditions are those of Databricks SQL. The connection itself needs a workspace and is not
-covered.
+The warehouse backend runs against a real Spark SQL engine over the same rows: the SQL, the named parameters
+and the error conditions are those of Databricks SQL. `DESCRIBE HISTORY`, which Spark itself lacks, is
+answered from the Delta log; the connection itself needs a workspace and is not covered. (Delta's own
+Spark parser cannot be used here: it loses named parameters on Spark 4.2.)
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from app.dashboard.query import (
     Where,
@@ -41,17 +45,10 @@ Open = Callable[[Path], Reader]
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
-    from tidemark.local.jars import spark_jars
-    from tidemark.settings import load
-
-    jars = spark_jars(load({"home": tmp_path_factory.mktemp("spark-home")}))
     session = (
         SparkSession.builder.master("local[1]")
-        .config("spark.jars", ",".join(map(str, jars)))
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", 1)
-        .config("spark.databricks.delta.snapshotPartitions", 1)
         .config("spark.ui.enabled", False)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()
@@ -66,23 +63,26 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
     if request.param == "delta":
         yield DeltaReader
         return
-    from delta.tables import DeltaTable
-
     session = request.getfixturevalue("spark")
 
     def warehouse(home: Path) -> Reader:
         session.sql("CREATE SCHEMA IF NOT EXISTS dash")
+        deltas = {}
         for table in tables.SCHEMAS:
             if (home / "tables" / table).is_dir():
-                name, path = table.replace("/", "_"), home / "tables" / table
-                session.sql(f"CREATE TABLE dash.{name} USING delta LOCATION '{path}'")
+                name, path = table.replace("/", "_"), home / "parquet" / table
+                deltas[name] = DeltaTable(str(home / "tables" / table))
+                path.mkdir(parents=True)
+                pq.write_table(deltas[name].to_pyarrow_table(), path / "rows.parquet")
+                session.sql(f"CREATE TABLE dash.{name} USING parquet LOCATION '{path}'")
 
-        def execute(sql: str, parameters: dict[str, Any]) -> Any:
-            # Delta's own parser, which knows DESCRIBE HISTORY, loses named parameters on Spark 4.2.
+        def execute(sql: str, parameters: dict[str, Any]) -> pa.Table:
             if (history := re.fullmatch(r"DESCRIBE HISTORY (\S+) LIMIT 1", sql)) is None:
                 return session.sql(sql, args=parameters).toArrow()
             session.table(history[1])
-            return DeltaTable.forName(session, history[1]).history(1).toArrow()
+            entry = deltas[history[1].split(".")[-1].strip("`")].history(1)[0]
+            at = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC)
+            return pa.table({"version": [entry["version"]], "timestamp": [at]})
 
         return WarehouseReader("spark_catalog", "dash", execute)
 
