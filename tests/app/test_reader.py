@@ -103,10 +103,11 @@ def sessions(home: Path) -> None:
 
 def test_columns_filters_order_and_limit(tmp_path: Path, opened: Open) -> None:
     sessions(tmp_path)
+    reader = opened(tmp_path)
     where = [Where("site", "=", "a"), Where("start_time", ">=", NOON + timedelta(minutes=1))]
 
-    found = read(opened(tmp_path), "silver/sessions", ["session_id", "start_time", "closed"], where)
-    last = read(opened(tmp_path), "silver/sessions", ["session_id"], order_by=["-start_time"], limit=2)
+    found = read(reader, "silver/sessions", ["session_id", "start_time", "closed"], where)
+    last = read(reader, "silver/sessions", ["session_id"], order_by=["-start_time"], limit=2)
 
     assert found.to_dict("records") == [
         {"session_id": "s2", "start_time": NOON + timedelta(minutes=20), "closed": False}
@@ -130,13 +131,14 @@ def test_a_value_with_quotes_and_backslashes_is_only_a_value(tmp_path: Path, ope
 
 def test_aggregates(tmp_path: Path, opened: Open) -> None:
     sessions(tmp_path)
+    reader = opened(tmp_path)
     columns = {
         "n": count(), "pages": total("pageviews"), "middle": median("duration_seconds"),
         "bounced": count_true("bounced"), "first": least("start_time"), "last": greatest("start_time"),
     }  # fmt: skip
 
-    found = read(opened(tmp_path), "silver/sessions", columns).iloc[0]
-    empty = read(opened(tmp_path), "silver/sessions", columns, [Where("site", "=", "none")]).iloc[0]
+    found = read(reader, "silver/sessions", columns).iloc[0]
+    empty = read(reader, "silver/sessions", columns, [Where("site", "=", "none")]).iloc[0]
 
     assert (found["n"], found["pages"], found["middle"], found["bounced"]) == (3, 6, 40, 1)
     assert (found["first"], found["last"]) == (NOON, NOON + timedelta(minutes=70))
