@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.quality.rules import Rule
 from tidemark.sketches import mergeable, unique_count, unique_sketch
 from tidemark.table import Column, Table
 from tidemark.windows import tumbling_start, window_end
@@ -19,6 +20,14 @@ TABLE = Table(
     key=KEY,
     time="window_start",
     reads="silver.requests",
+    rules=(
+        Rule(
+            "viewed",
+            "visitors >= 1 AND visitors <= pageviews",
+            "visitors",
+            "A page is there because somebody viewed it; nobody views it less than once.",
+        ),
+    ),
     combine=mergeable(KEY, ["pageviews"], {"visitors": "visitors_sketch"}),
     columns=(
         Column("site", "string", "Site."),
@@ -34,7 +43,7 @@ TABLE = Table(
 
 
 def pages(requests: DataFrame) -> DataFrame:
-    """Rows of silver.requests to partial rows of the table, which add up; `updated_at` comes with the merge."""
+    """Rows of silver.requests to partial rows of the table, which add up; merging adds `updated_at`."""
     return (
         requests.where("pageview")
         .groupBy("site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"), "path")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.quality.rules import Rule
 from tidemark.sketches import mergeable, unique_count, unique_sketch
 from tidemark.table import Column, Table
 from tidemark.windows import tumbling_start, window_end
@@ -21,6 +22,28 @@ TABLE = Table(
     key=KEY,
     time="window_start",
     reads="silver.requests",
+    volume="requests",
+    rules=(
+        Rule(
+            "aligned_window",
+            f"unix_seconds(window_start) % {WINDOW_SECONDS} = 0"
+            f" AND unix_seconds(window_end) - unix_seconds(window_start) = {WINDOW_SECONDS}",
+            "window_start",
+            "Windows are aligned to the epoch and equally long.",
+        ),
+        Rule(
+            "people_and_bots",
+            "pageviews + bot_requests <= requests AND visitors <= requests - bot_requests",
+            "requests",
+            "Bots make no pageviews, and every visitor makes a request.",
+        ),
+        Rule(
+            "status_classes",
+            "status_2xx + status_3xx + status_4xx + status_5xx <= requests",
+            "requests",
+            "Every response is in at most one status class.",
+        ),
+    ),
     combine=mergeable(KEY, SUMS, {"visitors": "visitors_sketch"}),
     columns=(
         Column("site", "string", "Site."),
@@ -31,7 +54,10 @@ TABLE = Table(
         Column("visitors", "long", "Distinct visitors that are not bots."),
         Column("bot_requests", "long", "Requests of known crawlers."),
         Column("bytes", "long", "Bytes of all responses."),
-        *(Column(f"status_{c}xx", "long", f"Responses with a status of {c}00 to {c}99.") for c in STATUS_CLASSES),
+        *(
+            Column(f"status_{c}xx", "long", f"Responses with a status of {c}00 to {c}99.")
+            for c in STATUS_CLASSES
+        ),
         Column("updated_at", "timestamp", "When the row last changed."),
         Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
     ),
@@ -39,7 +65,7 @@ TABLE = Table(
 
 
 def traffic(requests: DataFrame) -> DataFrame:
-    """Rows of silver.requests to partial rows of the table, which add up; `updated_at` comes with the merge."""
+    """Rows of silver.requests to partial rows of the table, which add up; merging adds `updated_at`."""
     status_class = F.floor(F.col("status") / 100)
     return (
         requests.groupBy("site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"))

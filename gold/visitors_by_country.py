@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.quality.rules import Rule
 from tidemark.sketches import mergeable, unique_count, unique_sketch
 from tidemark.table import Column, Table
 from tidemark.windows import tumbling_start, window_end
@@ -19,6 +20,28 @@ TABLE = Table(
     key=KEY,
     time="window_start",
     reads="silver.requests",
+    rules=(
+        Rule(
+            "aligned_window",
+            f"unix_seconds(window_start) % {WINDOW_SECONDS} = 0"
+            f" AND unix_seconds(window_end) - unix_seconds(window_start) = {WINDOW_SECONDS}",
+            "window_start",
+            "Windows are aligned to the epoch and equally long.",
+        ),
+        Rule(
+            "people_and_bots",
+            "pageviews + bot_requests <= requests AND visitors <= requests - bot_requests",
+            "requests",
+            "Bots make no pageviews, and every visitor makes a request.",
+        ),
+        Rule(
+            "something_counted",
+            "requests >= 1 AND visitors >= 0 AND pageviews >= 0 AND bot_requests >= 0",
+            "requests",
+            "A window is there because of a request; no count is negative.",
+        ),
+        Rule("country_code", "country RLIKE '^[A-Z]{2}$'", "country", "An ISO 3166-1 alpha-2 code, or ZZ."),
+    ),
     combine=mergeable(KEY, ["pageviews", "requests", "bot_requests"], {"visitors": "visitors_sketch"}),
     columns=(
         Column("site", "string", "Site."),
@@ -36,7 +59,7 @@ TABLE = Table(
 
 
 def visitors_by_country(requests: DataFrame) -> DataFrame:
-    """Rows of silver.requests to partial rows of the table, which add up; `updated_at` comes with the merge."""
+    """Rows of silver.requests to partial rows of the table, which add up; merging adds `updated_at`."""
     return (
         requests.groupBy(
             "site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"), "country"

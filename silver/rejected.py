@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.quality.rules import Rule
 from tidemark.table import Column, Table
 
 TABLE = Table(
@@ -14,6 +15,9 @@ TABLE = Table(
     key=("topic", "partition", "offset"),
     time="kafka_timestamp",
     reads="bronze.access_log",
+    rules=(Rule("has_reasons", "size(reasons) >= 1", "reasons", "A rejected line says why."),),
+    accounted="rejected",
+    quiet=True,
     columns=(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),

@@ -13,8 +13,9 @@ from tidemark.table import Column, Table
 
 # Files that belong to a page rather than being one.
 ASSETS = (
-    "css js mjs map png jpg jpeg gif svg ico webp avif bmp woff woff2 ttf otf eot mp4 webm mp3 wasm".split()
-)
+    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp",
+    "woff", "woff2", "ttf", "otf", "eot", "mp4", "webm", "mp3", "wasm",
+)  # fmt: skip
 
 # Sums of the sizes of many lines must not overflow, whatever the lines say.
 MOST_RESPONSE_BYTES = 1 << 40
@@ -55,11 +56,12 @@ RULES = (
     ),
     Rule(
         "invalid_status", "status BETWEEN 100 AND 599 OR NOT well_formed", "status",
-        "The status code is one of HTTP's.", quarantine=True,
+        "The status code is one of HTTP's.", quarantine=True, in_table="status BETWEEN 100 AND 599",
     ),
     Rule(
         "invalid_size", f"bytes BETWEEN 0 AND {MOST_RESPONSE_BYTES} OR NOT well_formed", "bytes",
         "The response size is a number, not negative, and at most 1 TiB.", quarantine=True,
+        in_table=f"bytes BETWEEN 0 AND {MOST_RESPONSE_BYTES}",
     ),
     Rule("time_known", "event_time IS NOT NULL", "event_time", "Every request has its event time."),
     Rule("visitor_known", "visitor_id IS NOT NULL", "visitor_id", "Every request has its visitor."),
@@ -79,6 +81,7 @@ TABLE = Table(
     time="event_time",
     reads="bronze.access_log",
     rules=RULES,
+    accounted="accepted",
     columns=(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),

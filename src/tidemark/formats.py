@@ -52,12 +52,16 @@ def _quoted_parts(lines: DataFrame) -> DataFrame:
 
 
 def _hide_escapes(line: Column) -> Column:
-    hidden = F.replace(F.replace(line, F.lit("\\\\"), F.lit(_HIDDEN_BACKSLASH)), F.lit('\\"'), F.lit(_HIDDEN_QUOTE))
+    hidden = F.replace(
+        F.replace(line, F.lit("\\\\"), F.lit(_HIDDEN_BACKSLASH)), F.lit('\\"'), F.lit(_HIDDEN_QUOTE)
+    )
     return F.when(F.contains(line, F.lit("\\")), hidden).otherwise(line)
 
 
 def _restore(field: Column) -> Column:
-    shown = F.replace(F.replace(field, F.lit(_HIDDEN_QUOTE), F.lit('"')), F.lit(_HIDDEN_BACKSLASH), F.lit("\\"))
+    shown = F.replace(
+        F.replace(field, F.lit(_HIDDEN_QUOTE), F.lit('"')), F.lit(_HIDDEN_BACKSLASH), F.lit("\\")
+    )
     escaped = F.contains(field, F.lit(_HIDDEN_QUOTE)) | F.contains(field, F.lit(_HIDDEN_BACKSLASH))
     return F.when(escaped, shown).otherwise(field)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,13 +18,15 @@ from silver import rejected, requests, sessions
 from tidemark import kafka, lakehouse
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
+from tidemark.errors import TableError
 from tidemark.flow import gate
 from tidemark.flow.flow import Flow, Plan
 from tidemark.flow.lag import table_lag, topic_lag
-from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.flow.run import run
+from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.lakehouse import Lakehouse
-from tidemark.quality.tables import SITES
+from tidemark.quality.runner import Runner, check_new, watch
+from tidemark.quality.tables import ACCOUNTS, SITES
 from tidemark.quality.tables import TABLES as QUALITY_TABLES
 from tidemark.session import spark_session
 from tidemark.sessions import merge
@@ -71,9 +74,7 @@ def requests_flow(settings: Settings) -> Flow:
         name="requests",
         version=1,
         source=partial(_kafka_source, settings),
-        prepare=lambda records: rejected.rejected(
-            requests.judged(access_log.access_log(records), knowledge)
-        ),
+        prepare=lambda records: rejected.rejected(requests.judged(access_log.access_log(records), knowledge)),
         plan=lambda judged: Plan(sinks),
         lag=partial(topic_lag, settings),
         counts=True,
@@ -130,13 +131,13 @@ def _sessions_sink(gap_seconds: int, newest: dict[str, datetime]) -> Upsert:
     )
 
 
-def _site_clocks(accepted: DataFrame) -> list[dict[str, datetime]]:
+def _site_clocks(accepted: DataFrame) -> list[dict[str, Any]]:
     clocks = accepted.groupBy("site").agg(
         F.count("*").alias("rows"),
         F.max("event_time").alias("newest_event_time"),
         F.max("ingested_at").alias("newest_ingested_at"),
     )
-    rows: list[dict[str, datetime]] = clocks.toArrow().to_pylist()
+    rows: list[dict[str, Any]] = clocks.toArrow().to_pylist()
     return rows
 
 
@@ -170,4 +171,31 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
         house = lakehouse.of(settings)
         spark = spark_session(settings)
         store = DeltaRsStore(house)
-        run(spark, settings, house, store, TABLES, flows(settings, house, store), once=once)
+        quality = watch(spark, settings, house, store, TABLES)
+        run(
+            spark, settings, house, store, TABLES, flows(settings, house, store),
+            once=once, beside=[quality],
+        )  # fmt: skip
+        if once and settings.quality_interval_seconds:
+            check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
+
+
+def check_quality(
+    settings: Settings, names: Sequence[str] = (), since: datetime | None = None
+) -> tuple[list[dict[str, Any]], Path]:
+    """The `quality` command: checks the named tables (default: all), their rows written after `since`.
+
+    Works beside a running pipeline. Gives the run's rows of quality.results and the Data Docs' first page.
+    Raises TableError without tables or for an unknown name.
+    """
+    unknown = sorted(set(names) - {table.name for table in TABLES})
+    if unknown:
+        known = ", ".join(table.name for table in TABLES)
+        raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
+    house = lakehouse.of(settings)
+    if not (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir():
+        raise TableError(f"no tables yet in {settings.home}", "Run `tidemark run` or `tidemark demo` first.")
+    store = DeltaRsStore(house)
+    chosen = [table for table in TABLES if not names or table.name in names]
+    runner = Runner(spark_session(settings), settings, house, store, chosen, for_docs=True)
+    return runner.run_all(since), runner.write_docs()

@@ -38,9 +38,7 @@ class Settings:
     topic: str = _setting("access-log", "Topic that raw log lines are written to and read from.")
     topic_partitions: int = _setting(2, "Partitions of the topic when Tidemark creates it.", least=1)
     topic_replication: int = _setting(1, "Replication factor of the topic on creation.", least=1)
-    kafka_security_protocol: str = _setting(
-        "PLAINTEXT", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."
-    )
+    kafka_security_protocol: str = _setting("PLAINTEXT", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")
     kafka_sasl_mechanism: str = _setting("", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
     kafka_username: str = _setting("", "SASL user name.")
     kafka_password: str = _setting("", "SASL password.", secret=True)
@@ -50,7 +48,9 @@ class Settings:
     )
 
     # Local platform
-    broker_port: int = _setting(19092, "Port of the embedded broker on 127.0.0.1; 0 picks a free one.", least=0)
+    broker_port: int = _setting(
+        19092, "Port of the embedded broker on 127.0.0.1; 0 picks a free one.", least=0
+    )
     dashboard_port: int = _setting(8501, "Port of the dashboard; 0 picks a free one.", least=0)
     dashboard_address: str = _setting("127.0.0.1", "Address the dashboard listens on.")
     jvm_cache: str = _setting("", "Where JVM dependencies are kept. Empty: the user's cache directory.")
@@ -78,6 +78,9 @@ class Settings:
 
     # Quality and upkeep
     quality_interval_seconds: float = _setting(60.0, "How often the expectations run; 0: never.", least=0)
+    freshness_limit_seconds: float = _setting(
+        900.0, "A table without new rows for this long gets a quality warning; 0: never.", least=0
+    )
     maintain_interval_seconds: float = _setting(
         3600.0, "How often tables are compacted and cleaned; 0: never.", least=0
     )
@@ -156,9 +159,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _parse(name: str, raw: Any, source: str) -> Any:
     if name not in _FIELDS:
-        raise SettingError(
-            f"unknown setting {name!r} in {source}", "docs/operations.md lists the settings."
-        )
+        raise SettingError(f"unknown setting {name!r} in {source}", "docs/operations.md lists the settings.")
     wanted = _TYPES[name]
     try:
         if wanted is bool:

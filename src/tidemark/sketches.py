@@ -44,7 +44,7 @@ def unite(sketches: Sequence[bytes]) -> bytes:
 
 def count(sketch: bytes) -> int:
     """Distinct values in a sketch."""
-    return round(compact_theta_sketch.deserialize(sketch).get_estimate())
+    return int(compact_theta_sketch.deserialize(sketch).get_estimate() + 0.5)
 
 
 def mergeable(key: Sequence[str], sums: Sequence[str], uniques: dict[str, str]) -> Combine:
@@ -77,6 +77,4 @@ def mergeable(key: Sequence[str], sums: Sequence[str], uniques: dict[str, str]) 
 
 
 def _unite_pairs(new: pa.ChunkedArray, old: pa.ChunkedArray) -> list[bytes]:
-    return [
-        n if o is None else unite([o, n]) for n, o in zip(new.to_pylist(), old.to_pylist(), strict=True)
-    ]
+    return [n if o is None else unite([o, n]) for n, o in zip(new.to_pylist(), old.to_pylist(), strict=True)]

@@ -54,6 +54,9 @@ class Change:
     deleted: pa.Table | None = None
 
 
+# Columns that say when Tidemark wrote a row, whatever event time it has.
+_CLOCKS = ("updated_at", "ingested_at", "rejected_at", "committed_at", "recorded_at", "run_time")
+
 # (rows in the table that the batch may touch, the batch's own rows) -> change
 Combine = Callable[[pa.Table, pa.Table], Change]
 
@@ -66,6 +69,10 @@ class Table:
     tables have one row per `key` that later lines may revise. `time` is the column by which files
     are skipped when a range is read or merged: in an upsert table it never changes for a key; empty
     where there is no such column. `reads` names the table's source.
+
+    What data quality knows beyond `rules`: `accounted` is the sum over quality.accounts that the table's
+    row count equals, `volume` the column whose sum over an hour is compared with the days before, and a
+    `quiet` table may well get no new rows for long.
     """
 
     name: str
@@ -76,6 +83,9 @@ class Table:
     time: str
     reads: str
     rules: tuple[Rule, ...] = ()
+    accounted: str = ""
+    volume: str = ""
+    quiet: bool = False
     combine: Combine | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,6 +100,11 @@ class Table:
     @property
     def short_name(self) -> str:
         return self.name.split(".")[1]
+
+    @property
+    def clock(self) -> str:
+        """The column that says when Tidemark wrote the row."""
+        return next(name for name in _CLOCKS if name in self.column_names)
 
     @property
     def column_names(self) -> list[str]:

@@ -46,7 +46,9 @@ def produce(settings: Settings, lines: Iterable[tuple[str, bytes]]) -> None:
     producer = Producer({**kafka.client_config(settings), "linger.ms": 5})
     for number, (site, line) in enumerate(lines):
         headers = [("site", site.encode())] if site != "default" else None
-        producer.produce(settings.topic, line, headers=headers, partition=(number // 500) % settings.topic_partitions)
+        producer.produce(
+            settings.topic, line, headers=headers, partition=(number // 500) % settings.topic_partitions
+        )
         producer.poll(0)
     assert producer.flush(30) == 0
 
@@ -102,7 +104,9 @@ def assert_equal(settings: Settings, expected: Expected) -> None:
     rejected = rows(settings, "silver.rejected", ["partition", "offset"])
     assert len(set(rejected)) == len(rejected) == expected.rejected
     counts = ["visitors", "pageviews", "requests", "bot_requests"]
-    _same(settings, "gold.visitors_by_country", ["site", "window_start", "country", *counts], expected.windows)
+    _same(
+        settings, "gold.visitors_by_country", ["site", "window_start", "country", *counts], expected.windows
+    )
     classes = [f"status_{c}xx" for c in (2, 3, 4, 5)]
     _same(settings, "gold.traffic", ["site", "window_start", *counts, "bytes", *classes], expected.traffic)
     _same(settings, "gold.pages", ["site", "window_start", "path", "pageviews", "visitors"], expected.pages)
@@ -115,7 +119,9 @@ def assert_equal(settings: Settings, expected: Expected) -> None:
         )
     )  # fmt: skip
     assert {(*row, count) for row, count in sessions.items()} == expected.sessions
-    accounts = rows(settings, "quality.accounts", ["batch_id", "received", "accepted", "rejected", "duplicate"])
+    accounts = rows(
+        settings, "quality.accounts", ["batch_id", "received", "accepted", "rejected", "duplicate"]
+    )
     assert len({row[0] for row in accounts}) == len(accounts)
     assert all(received == a + r + d for _, received, a, r, d in accounts)
     assert sum(row[2] for row in accounts) == expected.accepted

@@ -18,9 +18,7 @@ _LINE = (
     r'^(\S+) \S+ (.+?) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?$'
 )
-_ASSET = (
-    r"\.(css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|otf|eot|mp4|webm|mp3|wasm)$"
-)
+_ASSET = r"\.(css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|otf|eot|mp4|webm|mp3|wasm)$"
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,7 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
     pairs = list(lines)
     db = duckdb.connect()
     db.execute("SET TimeZone = 'UTC'")
-    raw = pa.table(
-        {"site": [s for s, _ in pairs], "line": [v.decode("utf-8", "replace") for _, v in pairs]}
-    )
+    raw = pa.table({"site": [s for s, _ in pairs], "line": [v.decode("utf-8", "replace") for _, v in pairs]})
     db.register("raw", raw)
     db.execute(
         """
@@ -58,7 +54,9 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
     ips = [row[0] for row in db.execute("SELECT DISTINCT ip FROM parsed").fetchall()]
     agents = [row[0] for row in db.execute("SELECT DISTINCT agent FROM parsed").fetchall()]
     db.register("places", pa.table({"ip": ips, "country": [iptocc.country_code(ip) or "ZZ" for ip in ips]}))
-    db.register("robots", pa.table({"agent": agents, "bot": [crawleruseragents.is_crawler(a) for a in agents]}))
+    db.register(
+        "robots", pa.table({"agent": agents, "bot": [crawleruseragents.is_crawler(a) for a in agents]})
+    )
     db.execute(
         """
         CREATE TABLE requests AS
@@ -75,7 +73,9 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
     return Expected(
         accepted=accepted,
         rejected=len(pairs) - accepted,
-        windows=_rows(db, f"SELECT site, {_window(300)}, country, {visitors}, {counts} FROM requests GROUP BY 1, 2, 3"),
+        windows=_rows(
+            db, f"SELECT site, {_window(300)}, country, {visitors}, {counts} FROM requests GROUP BY 1, 2, 3"
+        ),
         traffic=_rows(
             db,
             f"""SELECT site, {_window(60)}, {visitors}, {counts}, sum(bytes)::BIGINT,

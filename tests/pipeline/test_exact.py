@@ -25,9 +25,7 @@ real_log = pytest.mark.skipif(not SHARED_LOG.exists(), reason="the real log file
 
 
 @real_log
-def test_real_log_imported_in_one_go_and_twice(
-    broker: Settings, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_real_log_imported_in_one_go_and_twice(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
     settings = fresh(broker, tmp_path)
     expected = recount(("default", line) for line in shared_lines())
     assert (expected.accepted, expected.rejected) == (9_999, 1)

@@ -22,7 +22,7 @@ COMMANDS = {
     "status": "tidemark.cli.pipeline",
     "import": "tidemark.cli.importing",
     "generate": "tidemark.cli.generate",
-    "quality": "tidemark.cli.tables",
+    "quality": "tidemark.cli.quality",
     "rebuild": "tidemark.cli.tables",
     "savepoint": "tidemark.cli.tables",
     "maintain": "tidemark.cli.tables",
@@ -49,7 +49,7 @@ class LazyGroup(click.Group):
 @click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker.")
 @click.version_option(__version__)
 @click.pass_context
-def tidemark(ctx: click.Context, **overrides: Any) -> None:
+def tidemark(ctx: click.Context, /, **overrides: Any) -> None:
     """Web-server logs in; live, exact, replayable analytics out."""
     ctx.obj = overrides
 

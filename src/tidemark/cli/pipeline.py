@@ -15,7 +15,7 @@ from tidemark.cli import home_options, settings_of
 @click.option("--once", is_flag=True, help="Work off all that is in Kafka into every table, then exit.")
 @click.option("--master", help="Spark master (default: this machine, one thread per core).")
 @click.pass_context
-def run_command(ctx: click.Context, once: bool, **options: Any) -> None:
+def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
     """Run the pipeline: from Kafka through bronze, silver and gold, until stopped."""
     from tidemark.pipeline import run_pipeline
 
@@ -29,7 +29,7 @@ def run_command(ctx: click.Context, once: bool, **options: Any) -> None:
 @home_options
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable, for monitoring.")
 @click.pass_context
-def status_command(ctx: click.Context, as_json: bool, **options: Any) -> None:
+def status_command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     """Show what runs, how far behind it is and how fast it goes."""
     from tidemark.flow.status import describe, lines
 

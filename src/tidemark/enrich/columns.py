@@ -66,9 +66,14 @@ def enrich(requests: DataFrame, knowledge: Knowledge) -> DataFrame:
 
 
 def _udf(knowledge: Knowledge) -> Callable[..., Column]:
-    @F.arrow_udf(returnType=_RESULT)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+    @F.arrow_udf(returnType=_RESULT)  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
     def look_up(
-        site: pa.Array, client_ip: pa.Array, agent: pa.Array, source: pa.Array, campaign: pa.Array, host: pa.Array
+        site: pa.Array,
+        client_ip: pa.Array,
+        agent: pa.Array,
+        source: pa.Array,
+        campaign: pa.Array,
+        host: pa.Array,
     ) -> pa.Array:
         return describe(knowledge, site, client_ip, agent, source, campaign, host)
 
@@ -99,7 +104,10 @@ def describe(knowledge: Knowledge, *columns: pa.Array) -> pa.StructArray:
         agent.spread([a.bot for a in agents], pa.bool_()),
         sources.spread([o.host for o in origins], pa.string()),
         sources.spread([o.channel for o in origins], pa.string()),
-        client_ip.spread([ok if ip is not None else None for ok, ip in zip(valid, client_ip.values, strict=True)], pa.bool_()),
+        client_ip.spread(
+            [ok if ip is not None else None for ok, ip in zip(valid, client_ip.values, strict=True)],
+            pa.bool_(),
+        ),
         pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), len(columns[0])),
     ]
     names = [part.split()[0] for part in _RESULT.split(", ")]
@@ -127,7 +135,7 @@ class _Pairs(_Coded):
     """Distinct combinations of several coded columns."""
 
     @staticmethod
-    def of(*columns: _Coded) -> _Pairs:  # type: ignore[override]
+    def of(*columns: _Coded) -> _Pairs:
         code = np.zeros(len(columns[0].indices), dtype=np.int64)
         for column in columns:
             code = code * len(column.values) + column.indices

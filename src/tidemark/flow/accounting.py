@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.flow.crash import crash_point
 from tidemark.quality.tables import ACCOUNTS, LATENESS_BOUNDS, SITES
 from tidemark.store.base import Commit, Store
 from tidemark.table import Change
@@ -84,6 +86,7 @@ class Ledger:
                 "committed_at": datetime.now(UTC),
             }
             self._store.append_arrow(ACCOUNTS, pa.Table.from_pylist([row], ACCOUNTS.arrow_schema), commit)
+        crash_point("ledger:between-tables")
         if self._store.committed(SITES, commit.writer) < commit.number:
             rows = [self._grown(site) for site in account.sites]
             self._store.upsert(SITES, Change(pa.Table.from_pylist(rows, SITES.arrow_schema)), commit)
@@ -114,8 +117,7 @@ def _seconds_behind(newest: Mapping[str, datetime]) -> Column:
 
 def _histogram(seconds: Column) -> list[Column]:
     bounds = (-1.0, *map(float, LATENESS_BOUNDS), float("inf"))
-    pairs = zip(bounds[:-1], bounds[1:], strict=True)
-    return [F.count_if((seconds > low) & (seconds <= high)) for low, high in pairs]
+    return [F.count_if((seconds > low) & (seconds <= high)) for low, high in pairwise(bounds)]
 
 
 def _pick(choose: Any, a: datetime | None, b: datetime | None) -> datetime | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.flow import gate
 from tidemark.flow.accounting import Ledger
@@ -46,8 +46,9 @@ class Flow:
 
     `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the
     streaming query, so Spark analyses it once, not once per batch; each prepared batch is cached, and
-    every sink takes its rows from there. `plan` says what to do with a prepared batch. `lag` tells, from the checkpoint, how many rows wait. `counts`: the prepared batches are
-    judged lines, to be accounted for.
+    every sink takes its rows from there. `plan` says what to do with a prepared batch. `lag` tells,
+    from the checkpoint, how many rows wait. `counts`: the prepared batches are judged lines, to be
+    accounted for.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Runner:
             .writeStream.queryName(self.flow.name)
             .option("checkpointLocation", self._lakehouse.checkpoint(self.flow.name, self.flow.version))
             .foreachBatch(self._batch)
-            .trigger(**trigger)  # type: ignore[arg-type]
+            .trigger(**trigger)
             .start()
         )
 
@@ -125,6 +126,7 @@ class Runner:
         futures += [self._submit(partial(s.write, self._store, prepared, commit)) for s in rest]
         for future in futures:
             future.result()
+        crash_point(f"{self.flow.name}:before-ledger")
         if self._ledger and account:
             self._ledger.commit(account, started, commit)
         return facts

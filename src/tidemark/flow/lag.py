@@ -15,7 +15,7 @@ def topic_lag(settings: Settings, checkpoint: Path) -> int | None:
     """Offsets of the topic that are not in a committed batch yet; None where it cannot be told."""
     try:
         ends = kafka.end_offsets(settings, settings.topic)
-        done = _committed_offset(checkpoint).get(settings.topic, {})
+        done: dict[str, int] = _committed_offset(checkpoint).get(settings.topic, {})
         return sum(max(end - done.get(str(partition), 0), 0) for partition, end in ends.items())
     except (OSError, ValueError, LookupError, TidemarkError):
         return None

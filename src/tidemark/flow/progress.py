@@ -25,9 +25,7 @@ _RATE_SECONDS = 10.0
 class Progress:
     """Collects what the flows' batches report; a thread of its own writes it down."""
 
-    def __init__(
-        self, settings: Settings, store: Store, lag: Mapping[str, Callable[[], int | None]]
-    ) -> None:
+    def __init__(self, settings: Settings, store: Store, lag: Mapping[str, Callable[[], int | None]]) -> None:
         self._settings = settings
         self._store = store
         self._lag = lag

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.flow import gate
 from tidemark.flow.failures import explain
@@ -24,6 +25,7 @@ from tidemark.store.base import Store
 from tidemark.table import Table
 
 _POLL_SECONDS = 0.2
+_PATIENCE_SECONDS = 3.0
 Side = Callable[[threading.Event], None]
 
 
@@ -73,9 +75,8 @@ def _finish(
     stopping: threading.Event,
 ) -> None:
     """Waits for the end of the queries, or for the signal to end them between two batches."""
-    while any(query.isActive for query in queries) and not stopping.is_set():
+    while not stopping.wait(_POLL_SECONDS) and any(query.isActive for query in queries):
         _raise_failure(runners, queries, settings)
-        time.sleep(_POLL_SECONDS)
     if stopping.is_set():
         _stop_between_batches(queries, settings)
     else:
@@ -83,23 +84,27 @@ def _finish(
 
 
 def _stop_between_batches(queries: Sequence[StreamingQuery], settings: Settings) -> None:
+    """Waits for the batches under way; one that takes too long is interrupted, and run again next time."""
+
     def stop() -> None:
         with gate.at_rest(settings):
-            for query in queries:
-                query.stop()
+            _stop(queries)
 
-    # A batch that hangs must not keep the process alive: interrupted, it is simply run again.
     waiting = threading.Thread(target=stop, daemon=True)
     waiting.start()
-    waiting.join(timeout=5)
-    for query in queries:
-        if query.isActive:
-            query.stop()
+    waiting.join(timeout=_PATIENCE_SECONDS)
+    _stop(queries)
 
 
-def _raise_failure(
-    runners: Sequence[Runner], queries: Sequence[StreamingQuery], settings: Settings
-) -> None:
+def _stop(queries: Sequence[StreamingQuery]) -> None:
+    # A signal to the whole process group ends the JVM before us: then there is nothing left to stop.
+    with contextlib.suppress(Py4JError, ConnectionError):
+        for query in queries:
+            if query.isActive:
+                query.stop()
+
+
+def _raise_failure(runners: Sequence[Runner], queries: Sequence[StreamingQuery], settings: Settings) -> None:
     for runner, query in zip(runners, queries, strict=True):
         failure = query.exception()
         if failure is not None:

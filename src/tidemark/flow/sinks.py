@@ -83,7 +83,5 @@ def sessions_near(incoming: pa.Table, gap_seconds: int, newest: dict[str, dateti
         first = pc.min(incoming["start_time"]).as_py() - gap
         last = pc.max(incoming["end_time"]).as_py() + gap
         visitors = pc.unique(incoming["visitor_id"]).to_pylist()
-        groups.append(
-            [("end_time", ">=", first), ("start_time", "<=", last), ("visitor_id", "in", visitors)]
-        )
+        groups.append([("end_time", ">=", first), ("start_time", "<=", last), ("visitor_id", "in", visitors)])
     return groups  # type: ignore[return-value]

@@ -32,7 +32,10 @@ def describe(settings: Settings) -> dict[str, Any]:
 
 def lines(state: dict[str, Any]) -> list[str]:
     """The same for people."""
-    shown = [f"home       {state['home']}", f"kafka      {state['bootstrap_servers']}, topic {state['topic']}"]
+    shown = [
+        f"home       {state['home']}",
+        f"kafka      {state['bootstrap_servers']}, topic {state['topic']}",
+    ]
     for part, facts in state["parts"].items():
         what = f"{facts['state']} (pid {facts['pid']})" if facts["pid"] else "not running"
         where = f" at {state['dashboard_url']}" if part == "dashboard" and facts["pid"] else ""
@@ -53,7 +56,10 @@ def _part(record: dict[str, Any] | None) -> dict[str, Any]:
 
 def _flows(pipeline: dict[str, Any], running: bool) -> dict[str, Any]:
     known: dict[str, Any] = pipeline.get("flows", {})
-    flows = {name: known.get(name) or dict.fromkeys(("lag", "freshness_seconds", "newest_event_time")) for name in FLOWS}
+    flows = {
+        name: known.get(name) or dict.fromkeys(("lag", "freshness_seconds", "newest_event_time"))
+        for name in FLOWS
+    }
     for flow in flows.values():
         flow["rows_per_second"] = flow.get("rows_per_second", 0.0) if running else 0.0
     return flows

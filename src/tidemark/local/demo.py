@@ -92,7 +92,7 @@ def _pipeline(settings: Settings) -> Part:
 
 
 def _traffic(settings: Settings, rate: float | None) -> Part:
-    pace = [] if rate is None else ["--rate", f"{rate:g}"]
+    pace = ["--late", "0.05", "--malformed", "0.01", *([] if rate is None else ["--rate", f"{rate:g}"])]
     return Part(
         name="traffic",
         command=_tidemark(settings, "generate", *pace),

@@ -138,7 +138,8 @@ class DeltaRsStore:
         """Upkeep in another process may commit in between; then the newest version is tried again."""
         for attempt in range(_ATTEMPTS):
             try:
-                return act(self._table(table))
+                act(self._table(table))
+                return
             except CommitFailedError as error:
                 if attempt == _ATTEMPTS - 1:
                     raise TableError(

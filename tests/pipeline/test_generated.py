@@ -1,0 +1,50 @@
+"""Generated traffic, late and malformed lines included, gives exactly the tables that its truth demands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import fresh, produce, rows, run_here
+from tidemark.settings import Settings
+from tidemark.traffic.stream import Traffic, blocks
+from tidemark.traffic.truth import Truth
+
+START = 1_780_000_200  # a Thursday in May 2026
+
+
+def test_traffic_with_a_tenth_late_and_a_hundredth_malformed(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path, batch_lines=7_000)
+    truth = Truth()
+    for site, seed in (("default", 7), ("shop", 8)):
+        traffic = Traffic(start=START, rate=8, seconds=3_000, seed=seed, site=site, visitors=900,
+                          late=0.1, late_by=1_800, malformed=0.01)  # fmt: skip
+        for block in blocks(traffic, truth=True):
+            produce(settings, ((site, line) for line in block.lines))
+            truth.extend(site, block.outcomes)
+    run_here(spark, settings)
+
+    counts = ["visitors", "pageviews", "requests", "bot_requests"]
+    found = rows(settings, "gold.visitors_by_country", ["site", "window_start", "country", *counts])
+    expected = [
+        (w.site, w.window_start, w.country, w.visitors, w.pageviews, w.requests, w.bot_requests)
+        for w in truth.windows()
+    ]
+    assert sorted(found) == sorted(expected)
+
+    columns = ["site", "country", "start_time", "end_time", "pageviews", "entry_page", "exit_page"]
+    sessions = rows(settings, "silver.sessions", columns)
+    assert Counter(sessions) == Counter(
+        (s.site, s.country, s.start, s.end, s.pageviews, s.entry, s.exit) for s in truth.sessions()
+    )
+
+    reasons = Counter(
+        reason for (names,) in rows(settings, "silver.rejected", ["reasons"]) for reason in names
+    )
+    assert reasons == truth.rejected
+    assert len(rows(settings, "silver.requests", ["offset"])) == truth.accepted
+    assert truth.rejected.total() > 200
