@@ -22,7 +22,8 @@ class Rule:
     """`holds` is a SQL condition that every good row fulfils; a row for which it is not true breaks the rule.
 
     `on` names the column that the rule is about. A rule with `quarantine` turns a row away inside
-    the stream. `in_table` says whether `holds` can also be checked on the table's own rows.
+    the stream. `in_table` says whether `holds` can also be checked on the table's own rows; text is the
+    condition to check there instead, where `holds` speaks of columns that the table does not keep.
     """
 
     name: str
@@ -31,7 +32,14 @@ class Rule:
     about: str
     severity: Severity = "critical"
     quarantine: bool = False
-    in_table: bool = True
+    in_table: bool | str = True
+
+    @property
+    def holds_in_table(self) -> str | None:
+        """The condition on the table's own rows; None where there is none."""
+        if isinstance(self.in_table, str):
+            return self.in_table
+        return self.holds if self.in_table else None
 
 
 def accepted(rules: Sequence[Rule]) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemark.quality.rules import Rule
 from tidemark.table import Column, Table
 
 # Upper bounds, in seconds, of the lateness histogram; a last bucket holds the rest.
@@ -14,6 +15,12 @@ ACCOUNTS = Table(
     key=("flow", "batch_id"),
     time="committed_at",
     reads="the flow's batches",
+    rules=(
+        Rule(
+            "balanced", "received = accepted + rejected + duplicate", "received",
+            "Every line received was accepted, rejected or a duplicate.",
+        ),
+    ),
     columns=(
         Column("flow", "string", "Flow."),
         Column("batch_id", "long", "Micro-batch of the flow's checkpoint."),
