@@ -40,9 +40,12 @@ def tables_page(tables: Sequence[Table]) -> str:
     return _page(
         "the tables' contracts (`bronze/`, `silver/`, `gold/`, `src/tidemark/quality/tables.py`)",
         "# Tables",
-        "Delta tables at `<home>/tables/<layer>/<table>`. Timestamps are UTC, in microseconds. An *append* table only gains"
-        " rows; an *upsert* table has one row per key, which later lines may revise.",
-        _grid(("table", "one row is", "kind"), [(f"[{t.name}](#{anchor(t.name)})", t.about, t.kind) for t in tables]),
+        "Delta tables at `<home>/tables/<layer>/<table>`. Timestamps are UTC, in microseconds. An *append* table"
+        " only gains rows; an *upsert* table has one row per key, which later lines may revise.",
+        _grid(
+            ("table", "what it holds", "kind"),
+            [(f"[{t.name}](#{anchor(t.name)})", t.about, t.kind) for t in tables],
+        ),
         *(part for table in tables for part in _table(table)),
     )
 
@@ -54,12 +57,16 @@ def _table(table: Table) -> Iterator[str]:
     if table.time:
         facts.append(("files are skipped by", f"`{table.time}`"))
     if table.accounted:
-        facts.append(("number of rows", f"`{table.accounted}`, summed over [quality.accounts](#qualityaccounts)"))
-    yield _grid(("", ""), facts)
+        facts.append(
+            ("number of rows", f"`{table.accounted}`, summed over [quality.accounts](#qualityaccounts)")
+        )
+    yield "\n".join(f"- {name}: {value}" for name, value in facts)
     yield _grid(("column", "type", "meaning"), [(f"`{c.name}`", c.type, c.meaning) for c in table.columns])
     if table.rules:
         yield "What must hold, besides one row per key:"
-        yield _grid(("rule", "severity", "what it says", "a line that breaks it"), [_rule(r) for r in table.rules])
+        yield _grid(
+            ("rule", "severity", "what it says", "a row that breaks it"), [_rule(r) for r in table.rules]
+        )
 
 
 def _rule(rule: Rule) -> tuple[str, ...]:
@@ -72,10 +79,10 @@ def settings_page() -> str:
     return _page(
         "`src/tidemark/settings.py`",
         "# Settings",
-        "A setting is looked up on the command line (where a command has it as an option), then in the environment, then in"
-        " `<home>/tidemark.toml`, and has its default otherwise. An unknown name in the file is an error. The file of a home"
-        " may look like this:",
-        '```toml\nbroker_port = 19192\ndashboard_port = 8601\nsession_gap_seconds = 1200\n```',
+        "A setting is looked up on the command line (where a command has it as an option), then in the environment,"
+        " then in `<home>/tidemark.toml`, and has its default otherwise. An unknown name in the file is an error."
+        " The file of a home may look like this:",
+        "```toml\nbroker_port = 19192\ndashboard_port = 8601\nsession_gap_seconds = 1200\n```",
         "A secret is masked wherever settings are shown; give it in the environment or in the file, with mode 0600.",
         _grid(("setting", "environment variable", "type", "default", "meaning"), list(_settings())),
     )
@@ -87,7 +94,8 @@ def _settings() -> Iterator[tuple[str, ...]]:
         kind = {str: "text", bool: "true or false", int: "whole number", float: "number", Path: "directory"}
         least = field.metadata["least"]
         shown = kind[types[field.name]] + (f", at least {least:g}" if least else "")
-        default = {"": "empty", True: "`true`", False: "`false`"}.get(field.default, f"`{field.default}`")
+        default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+        default = f"`{default}`" if default else "empty"
         secret = " **Secret.**" if field.metadata["secret"] else ""
         variable = f"`{ENVIRONMENT_PREFIX}{field.name.upper()}`"
         yield f"`{field.name}`", variable, shown, default, field.metadata["help"] + secret
@@ -101,12 +109,15 @@ def commands_page() -> str:
     return _page(
         "the commands' own help (`src/tidemark/cli/`)",
         "# Commands",
-        "`tidemark COMMAND --help` says the same. The exit status is 0 if all went well, 1 after an error, 2 for a wrong option or"
-        " setting, 3 if a critical expectation failed, 130 if it was interrupted. An error is one line that says what is wrong"
-        " and what to do.",
+        "`tidemark COMMAND --help` says the same. The exit status is 0 if all went well, 1 after an error, 2 for a"
+        " wrong option or setting, 3 if a critical expectation failed, 130 if it was interrupted. An error is one"
+        " line that says what is wrong and what to do.",
         _grid(
             ("command", "what it does"),
-            [(f"[{c.command_path}](#{anchor(c.command_path)})", c.command.get_short_help_str(100)) for c in listed],
+            [
+                (f"[{c.command_path}](#{anchor(c.command_path)})", c.command.get_short_help_str(100))
+                for c in listed
+            ],
         ),
         "Options that every command has:",
         _options(ctx, [p for p in tidemark.params if p.name in _SHARED]),
@@ -134,7 +145,7 @@ def _command(ctx: click.Context) -> Iterator[str]:
     yield f"## {ctx.command_path}"
     yield f"    {ctx.command_path} {' '.join(ctx.command.collect_usage_pieces(ctx))}"
     yield re.sub(r"[ \t]*\n[ \t]*(?!\n)", "\n", (ctx.command.help or "").strip())
-    own = [p for p in ctx.command.get_params(ctx) if p.name not in (*_SHARED, "help")]
+    own = [p for p in ctx.command.params if p.name not in _SHARED]
     if any(isinstance(p, click.Option) for p in own):
         yield _options(ctx, own)
 
