@@ -1,0 +1,247 @@
+"""Sessions against a plain recount, whatever the order in which the pageviews come."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from silver.sessions import TABLE
+from tidemark.sessions import merge, session_id, sessionize
+
+GAP = 1800
+START = datetime(2026, 11, 21, tzinfo=UTC)
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+class View(NamedTuple):
+    """A pageview, in seconds after START."""
+
+    second: int
+    path: str = "/"
+    visitor: str = "v"
+    site: str = "s"
+    channel: str | None = "direct"
+    host: str | None = None
+
+
+def at(second: int) -> datetime:
+    return START + timedelta(seconds=second)
+
+
+def recount(views: Sequence[View]) -> list[dict[str, Any]]:
+    """Every session, by one pass over all pageviews in order of time: the definition, word for word."""
+    found = []
+    for (site, visitor), group in groupby(sorted(views, key=_order), key=lambda v: (v.site, v.visitor)):
+        session: list[View] = []
+        for view in group:
+            if session and view.second - session[-1].second >= GAP:
+                found.append(_session(site, visitor, session))
+                session = []
+            session.append(view)
+        found.append(_session(site, visitor, session))
+    newest = {view.site: max(v.second for v in views if v.site == view.site) for view in views}
+    for row in found:
+        row["closed"] = at(newest[row["site"]]) - row["end_time"] > timedelta(seconds=GAP)
+    return sorted(found, key=lambda row: row["session_id"])
+
+
+def _order(view: View) -> tuple[Any, ...]:
+    # NULLs first
+    return view.site, view.visitor, view.second, view.path, view.channel or "", view.host or ""
+
+
+def _session(site: str, visitor: str, views: list[View]) -> dict[str, Any]:
+    first, last = views[0].second, views[-1].second
+    entry = min((v for v in views if v.second == first), key=_order)
+    return {
+        "session_id": session_id(site, visitor, int(at(first).timestamp()) * 1_000_000),
+        "site": site,
+        "visitor_id": visitor,
+        "country": "DE",
+        "start_time": at(first),
+        "end_time": at(last),
+        "duration_seconds": last - first,
+        "pageviews": len(views),
+        "entry_page": entry.path,
+        "exit_page": max(v.path for v in views if v.second == last),
+        "bounced": len(views) == 1,
+        "closed": None,
+        "browser": "Firefox",
+        "os": "Linux",
+        "device": "desktop",
+        "channel": entry.channel,
+        "referrer_host": entry.host,
+    }
+
+
+def intervals(views: Sequence[View]) -> pa.Table:
+    """What `sessionize` makes of one batch, without Spark; a test below holds the two together."""
+    rows = [{name: row[name] for name in INTERVAL.names} for row in recount(views)]
+    return pa.Table.from_pylist(rows, INTERVAL)
+
+
+INTERVAL = pa.schema(
+    [
+        TABLE.arrow_schema.field(name)
+        for name in (
+            "site", "visitor_id", "start_time", "end_time", "pageviews", "entry_page", "exit_page",
+            "country", "browser", "os", "device", "channel", "referrer_host",
+        )
+    ]
+)  # fmt: skip
+
+
+class Sessions:
+    """The sessions table, in memory."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.newest: dict[str, datetime] = {}
+
+    def take(self, views: Sequence[View]) -> tuple[int, int]:
+        """Merges a batch in; returns how many rows were written and deleted."""
+        for view in views:
+            self.newest[view.site] = max(self.newest.get(view.site, START), at(view.second))
+        existing = pa.Table.from_pylist(list(self.rows.values()), TABLE.arrow_schema)
+        change = merge(existing, intervals(views), gap_seconds=GAP, newest=self.newest, now=NOW)
+        gone = change.deleted.to_pylist() if change.deleted else []
+        for row in gone:
+            del self.rows[row["session_id"]]
+        for row in change.rows.to_pylist():
+            self.rows[row["session_id"]] = row
+        return change.rows.num_rows, len(gone)
+
+    def content(self) -> list[dict[str, Any]]:
+        rows = sorted(self.rows.values(), key=lambda row: row["session_id"])
+        return [{name: value for name, value in row.items() if name != "updated_at"} for row in rows]
+
+
+VIEWS = st.builds(
+    View,
+    # Around the gap, where sessions meet or do not, and on the same second.
+    second=st.one_of(st.integers(0, 20_000), st.integers(0, 12).map(lambda n: n * 900)),
+    path=st.sampled_from(["/", "/a", "/b", "/é"]),
+    visitor=st.sampled_from(["u", "v"]),
+    site=st.sampled_from(["s", "t"]),
+    channel=st.sampled_from(["direct", "search"]),
+    host=st.sampled_from([None, "a.example", "b.example"]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(views=st.lists(VIEWS, min_size=1, max_size=40), data=st.data())
+def test_any_order_in_any_batches_gives_the_same_table(views: list[View], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(views))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(views)), max_size=8)))
+    table = Sessions()
+    for low, high in zip([0, *cuts], [*cuts, len(views)], strict=True):
+        table.take(shuffled[low:high])
+        assert table.content() == recount(shuffled[:high]) if high else True
+    assert table.content() == recount(views)
+
+
+@pytest.mark.parametrize("seconds, sessions", [(GAP - 1, 1), (GAP, 2), (GAP + 1, 2)])
+def test_the_gap_itself_parts_two_sessions(seconds: int, sessions: int) -> None:
+    together, apart = Sessions(), Sessions()
+    together.take([View(0), View(seconds)])
+    apart.take([View(seconds)])
+    apart.take([View(0)])
+    assert len(together.rows) == sessions
+    assert together.content() == apart.content()
+
+
+def test_a_late_line_between_two_sessions_merges_them() -> None:
+    table = Sessions()
+    table.take([View(0, "/in"), View(3000, "/out")])
+    assert len(table.rows) == 2
+    assert table.take([View(1500, "/between")]) == (1, 1), "one row revised, the other's id deleted"
+    [row] = table.content()
+    assert (row["entry_page"], row["exit_page"], row["pageviews"], row["duration_seconds"]) == (
+        "/in",
+        "/out",
+        3,
+        3000,
+    )
+
+
+def test_a_line_before_the_first_gives_the_session_another_id() -> None:
+    table = Sessions()
+    table.take([View(100, "/b")])
+    before = set(table.rows)
+    assert table.take([View(50, "/a")]) == (1, 1)
+    assert before.isdisjoint(table.rows)
+    assert table.content() == recount([View(50, "/a"), View(100, "/b")])
+
+
+def test_within_a_second_the_smallest_path_enters_and_the_largest_leaves() -> None:
+    table = Sessions()
+    for path in ("/m", "/z", "/a"):
+        table.take([View(0, path)])
+    [row] = table.content()
+    assert (row["entry_page"], row["exit_page"]) == ("/a", "/z")
+
+
+def test_a_session_closes_when_its_site_has_moved_on() -> None:
+    table = Sessions()
+    table.take([View(0)])
+    table.take([View(GAP, visitor="w"), View(9 * GAP, site="t")])
+    assert {(r["visitor_id"], r["site"]): r["closed"] for r in table.content()} == {
+        ("v", "s"): False, ("w", "s"): False, ("v", "t"): False,
+    }  # fmt: skip
+    table.take([View(GAP + 1, visitor="w")])
+    assert {r["visitor_id"]: r["closed"] for r in table.content() if r["site"] == "s"} == {
+        "v": True,
+        "w": False,
+    }
+
+
+def test_nothing_new_changes_nothing() -> None:
+    table = Sessions()
+    table.take([View(0), View(10_000)])
+    assert table.take([]) == (0, 0)
+    assert Sessions().take([]) == (0, 0)
+
+
+def test_many_visitors_over_many_years() -> None:
+    chance = random.Random(7)
+    views = [View(chance.randrange(-50 * 31_536_000, 0), visitor=f"{n % 9000:05}") for n in range(12_000)]
+    change = merge(
+        TABLE.arrow_schema.empty_table(),
+        pa.concat_tables([intervals(views[:6000]), intervals(views[6000:])]),
+        gap_seconds=GAP, newest={"s": START}, now=NOW,
+    )  # fmt: skip
+    merged = change.rows.drop_columns("updated_at").sort_by("session_id").to_pylist()
+    expected = recount(views)
+    assert [row | {"closed": None} for row in merged] == [row | {"closed": None} for row in expected]
+
+
+def test_spark_makes_the_same_intervals(spark: SparkSession) -> None:
+    chance = random.Random(3)
+    views = [
+        View(
+            chance.choice((chance.randrange(100_000), 900 * chance.randrange(50))),
+            chance.choice(("/", "/a", "/é")),
+            chance.choice("uvwxyz"),
+            chance.choice("st"),
+            chance.choice((None, "direct", "search")),
+            chance.choice((None, "a.example")),
+        )
+        for _ in range(600)
+    ]
+    frame = spark.createDataFrame(
+        [(v.site, v.visitor, at(v.second), v.path, "DE", "Firefox", "Linux", "desktop", v.channel, v.host) for v in views],
+        "site string, visitor_id string, event_time timestamp, path string, country string, browser string, "
+        "os string, device string, channel string, referrer_host string",
+    )  # fmt: skip
+    found = sessionize(frame, GAP).select(*INTERVAL.names).toArrow().cast(INTERVAL)
+    order = [("site", "ascending"), ("visitor_id", "ascending"), ("start_time", "ascending")]
+    assert found.sort_by(order).to_pylist() == intervals(views).sort_by(order).to_pylist()
