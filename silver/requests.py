@@ -130,7 +130,7 @@ def judged(lines: DataFrame, knowledge: Knowledge) -> DataFrame:
 def is_asset() -> SparkColumn:
     """Whether `path` ends like a file that belongs to a page; false without a path."""
     ending = F.lower(F.substring_index("path", ".", -1))
-    return F.coalesce(F.contains(F.col("path"), F.lit(".")) & ending.isin(ASSETS), F.lit(False))
+    return F.coalesce(F.contains(F.col("path"), F.lit(".")) & ending.isin(*ASSETS), F.lit(False))
 
 
 def is_pageview() -> SparkColumn:

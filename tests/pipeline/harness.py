@@ -43,7 +43,9 @@ def shared_lines() -> list[bytes]:
 
 def produce(settings: Settings, lines: Iterable[tuple[str, bytes]]) -> None:
     """Sends (site, line) pairs, spread over the partitions as a sticky producer would."""
-    producer = Producer({**kafka.client_config(settings), "linger.ms": 5})
+    producer = Producer(
+        {**kafka.client_config(settings), "linger.ms": 5, "message.max.bytes": kafka.MAX_RECORD_BYTES}
+    )
     for number, (site, line) in enumerate(lines):
         headers = [("site", site.encode())] if site != "default" else None
         producer.produce(

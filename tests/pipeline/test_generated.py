@@ -19,13 +19,14 @@ def test_traffic_with_a_tenth_late_and_a_hundredth_malformed(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = fresh(broker, tmp_path, batch_lines=7_000)
-    truth = Truth()
+    truth, pairs = Truth(), []
     for site, seed in (("default", 7), ("shop", 8)):
         traffic = Traffic(start=START, rate=8, seconds=3_000, seed=seed, site=site, visitors=900,
                           late=0.1, late_by=1_800, malformed=0.01)  # fmt: skip
         for block in blocks(traffic, truth=True):
-            produce(settings, ((site, line) for line in block.lines))
+            pairs += [(site, line) for line in block.lines]
             truth.extend(site, block.outcomes)
+    produce(settings, pairs)
     run_here(spark, settings)
 
     counts = ["visitors", "pageviews", "requests", "bot_requests"]
