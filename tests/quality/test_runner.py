@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -205,7 +206,8 @@ def test_the_command_says_what_holds_and_writes_the_docs(
     pages = [page.read_text() for page in docs.rglob("*.html")]
     assert any("A person&#39;s" in page or "successful GET of a page." in page for page in pages)
     # Readable without the internet: nothing is fetched from elsewhere.
-    assert not any("<script" in page or 'src="http' in page or "<link" in page for page in pages)
+    assert not any(re.search(r"<script|<(img|link)[^>]*https?://", page) for page in pages)
+    assert "<td>failed</td>" not in index
 
 
 def test_the_command_exits_3_on_a_critical_failure(

@@ -55,8 +55,8 @@ def key_expectation(table: Table) -> ExpectNoneUnexpected:
     )  # fmt: skip
 
 
-def table_suite(table: Table, settings: Settings) -> gx.ExpectationSuite:
-    """What must hold for `table` as a whole, on one row of facts:
+def table_suites(table: Table, settings: Settings) -> list[gx.ExpectationSuite]:
+    """What must hold for `table` as a whole: a suite for each expectation, on one row of facts:
     `age_seconds` of its newest row, its `rows` and those `accounted` for, `of_usual` (a share)."""
     found: list[Any] = []
     if settings.freshness_limit_seconds and not table.quiet:
@@ -86,12 +86,10 @@ def table_suite(table: Table, settings: Settings) -> gx.ExpectationSuite:
                 meta=_meta("usual_volume", table.volume, "of_usual"),
             )
         )  # fmt: skip
-    return gx.ExpectationSuite(name=whole_name(table), expectations=found)
-
-
-def whole_name(table: Table) -> str:
-    """Name of the table's suite over facts."""
-    return f"{table.name}.whole"
+    return [
+        gx.ExpectationSuite(name=f"{table.name}.{expectation.meta['rule']}", expectations=[expectation])
+        for expectation in found
+    ]
 
 
 def _rows_name(table: Table, with_key: bool) -> str:

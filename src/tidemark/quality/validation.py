@@ -24,7 +24,7 @@ from great_expectations.data_context.types.base import (
 from pyspark.sql import DataFrame
 
 from tidemark.quality.data_docs import make_offline
-from tidemark.quality.suite import row_suite, table_suite, whole_name
+from tidemark.quality.suite import row_suite, table_suites
 from tidemark.settings import Settings
 from tidemark.table import Table
 
@@ -48,13 +48,16 @@ class Validation:
         self._context.variables.progress_bars = ProgressBarsConfig(globally=False)
         self._for_docs = for_docs
         self._checks: dict[str, gx.ValidationDefinition] = {}
+        self._whole: dict[str, list[gx.ExpectationSuite]] = {}
         spark = self._context.data_sources.add_spark("spark", persist=False)
         facts = self._context.data_sources.add_pandas("facts")
         for table in tables:
             if table.rules:
                 self._add(spark, row_suite(table))
                 self._add(spark, row_suite(table, with_key=False))
-            self._add(facts, table_suite(table, settings))
+            self._whole[table.name] = table_suites(table, settings)
+            for suite in self._whole[table.name]:
+                self._add(facts, suite)
 
     def rows(self, table: Table, frame: DataFrame, count: int, *, with_key: bool) -> list[dict[str, Any]]:
         """Results for `count` rows of the table, as rows of quality.results without its run."""
@@ -63,12 +66,12 @@ class Validation:
 
     def whole(self, table: Table, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Results for facts about the table; an expectation that lacks its facts is left out."""
-        found = self._validate(whole_name(table), pd.DataFrame([facts]))
         results = []
-        for result in found:
-            needed = {name: facts[name] for name in result.expectation_config.meta["facts"]}
+        for suite in self._whole[table.name]:
+            needed = {name: facts[name] for name in (suite.expectations[0].meta or {})["facts"]}
             if None not in needed.values():
-                results.append(_row(table, result, _observed(needed)))
+                found = self._validate(suite.name, pd.DataFrame([needed]))
+                results += [_row(table, result, _observed(needed)) for result in found]
         return results
 
     def write_docs(self, directory: Path) -> Path:
@@ -96,8 +99,6 @@ class Validation:
 
     def _validate(self, name: str, frame: DataFrame | pd.DataFrame) -> list[Any]:
         check = self._checks[name]
-        if not check.suite.expectations:
-            return []
         parameters = {"dataframe": frame}
         if self._for_docs:
             found = check.run(batch_parameters=parameters, result_format=_FORMAT)
