@@ -147,7 +147,7 @@ def _absent(field: Column) -> Column:
 
 
 def _event_time(time: Column) -> Column:
-    """`17/May/2015:10:05:03 +0000` to a timestamp; NULL for an impossible date, or one before 1970.
+    """`17/May/2015:10:05:03 +0000` to a timestamp; NULL for an impossible date, or one not in 1970 to 9998.
 
     Rewritten to ISO 8601 and cast, since the cast is several times as fast as a pattern.
     """
@@ -160,6 +160,6 @@ def _event_time(time: Column) -> Column:
         F.substring(time, 13, 8), F.substring(time, 22, 3), F.lit(":"), F.substring(time, 25, 2),
     )  # fmt: skip
     separators = F.concat(*(F.substring(time, position, 1) for position in (3, 7, 12, 21)))
-    shaped = (F.length(time) == 26) & (separators == "//: ") & (year >= "1970")
+    shaped = (F.length(time) == 26) & (separators == "//: ") & year.between("1970", "9998")
     shaped &= iso.rlike(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d\z")
     return F.when(shaped, iso.try_cast("timestamp"))

@@ -65,7 +65,7 @@ def _from_file(database: str) -> Lookup:
         if not isinstance(record, dict):
             return UNKNOWN
         place = record.get("country") or record.get("registered_country") or {}
-        code = place.get("iso_code") if isinstance(place, dict) else record.get("country_code")
+        code = (place.get("iso_code") if isinstance(place, dict) else None) or record.get("country_code")
         return code if isinstance(code, str) and _CODE.fullmatch(code) else UNKNOWN
 
     return lambda addresses: [country(address) for address in addresses]

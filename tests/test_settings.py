@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import SettingError
+from tidemark.settings import Settings, load
+
+
+def write(home: Path, text: str) -> Path:
+    home.mkdir(exist_ok=True)
+    (home / "tidemark.toml").write_text(text, encoding="utf-8")
+    return home
+
+
+def test_the_command_line_goes_before_the_environment_before_the_file(tmp_path: Path) -> None:
+    home = write(tmp_path, 'topic = "file"\nbroker_port = 1\nlate_seconds = 7')
+    environment = {"TIDEMARK_HOME": str(home), "TIDEMARK_TOPIC": "env", "TIDEMARK_BROKER_PORT": "2"}
+    found = load({"topic": "line", "master": None}, environment)
+    assert found == Settings(home=home, topic="line", broker_port=2, late_seconds=7)
+
+
+def test_defaults(tmp_path: Path) -> None:
+    assert load({"home": tmp_path}, {}) == Settings(home=tmp_path)
+    assert load({}, {}).home == Path(".tidemark").absolute()
+
+
+def test_an_empty_variable_is_one_that_is_not_set(tmp_path: Path) -> None:
+    assert load({"home": tmp_path}, {"TIDEMARK_BROKER_PORT": ""}).broker_port == 19092
+
+
+@pytest.mark.parametrize("text, value", [("1", True), ("Yes", True), ("false", False), (" 0 ", False)])
+def test_truth(text: str, value: bool, tmp_path: Path) -> None:
+    assert load({"home": tmp_path}, {"TIDEMARK_ALLOW_DATA_LOSS": text}).allow_data_loss is value
+
+
+@pytest.mark.parametrize(
+    "variable, value, told",
+    [
+        ("BROKER_PORT", "x", "a whole number"),
+        ("BROKER_PORT", "1.5", "a whole number"),
+        ("BROKER_PORT", "-1", "at least 0"),
+        ("SESSION_GAP_SECONDS", "0", "at least 1"),
+        ("QUALITY_INTERVAL_SECONDS", "nan", "a number"),
+        ("QUALITY_INTERVAL_SECONDS", "inf", "a number"),
+        ("ALLOW_DATA_LOSS", "perhaps", "true or false"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_source(variable: str, value: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=told) as caught:
+        load({"home": tmp_path}, {f"TIDEMARK_{variable}": value})
+    assert f"TIDEMARK_{variable}" in str(caught.value) and repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ('colour = "blue"', "unknown setting 'colour'"),
+        ("broker_port = 1.5", "a whole number"),
+        ("broker_port = true", "a whole number"),
+        ("topic = [1]", "text"),
+        ("broker_port = ", "cannot read"),
+    ],
+)
+def test_a_bad_file_is_named(text: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=told) as caught:
+        load({"home": write(tmp_path, text)}, {})
+    assert "tidemark.toml" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tidemark.toml").write_bytes(b"\xff")
+    with pytest.raises(SettingError, match="cannot read"):
+        load({"home": tmp_path}, {})
+
+
+def test_secrets_show_nowhere(tmp_path: Path) -> None:
+    found = load({"home": tmp_path}, {"TIDEMARK_KAFKA_PASSWORD": "hush", "TIDEMARK_VISITOR_KEY": "hush"})
+    assert (found.kafka_password, found.visitor_key) == ("hush", "hush")
+    assert "hush" not in repr(found) + str(found.public())
+    assert (found.public()["kafka_password"], Settings().public()["kafka_password"]) == ("***", "")
