@@ -126,7 +126,7 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "several question marks": (combined(request="GET /a?b?c=? HTTP/1.1"), {"path": "/a", "query": "b?c=?"}),
     "empty query": (combined(request="GET /a? HTTP/1.1"), {"path": "/a", "query": ""}),
     "HTTP twice": (combined(request="GET /a HTTP/1.0 HTTP/1.1"), {"path": "/a HTTP/1.0", "query": None}),
-    "TLS handshake": (combined(request=r"\x16\x03\x01\x02", result="400 226"), NOT_HTTP | {"status": 400, "bytes": 226}),
+    "TLS handshake": (combined(request=r"\x16\x03\x01", result="400 226"), NOT_HTTP | {"status": 400, "bytes": 226}),
     "no request": (combined(request="-", result="408 0"), NOT_HTTP | {"status": 408, "bytes": 0}),
     "empty request": (combined(request=""), NOT_HTTP),
     "HTTP/0.9": (combined(request="GET /"), NOT_HTTP),

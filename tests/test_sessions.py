@@ -237,8 +237,9 @@ def test_spark_makes_the_same_intervals(spark: SparkSession) -> None:
         )
         for _ in range(600)
     ]
+    constant = ("DE", "Firefox", "Linux", "desktop")
     frame = spark.createDataFrame(
-        [(v.site, v.visitor, at(v.second), v.path, "DE", "Firefox", "Linux", "desktop", v.channel, v.host) for v in views],
+        [(v.site, v.visitor, at(v.second), v.path, *constant, v.channel, v.host) for v in views],
         "site string, visitor_id string, event_time timestamp, path string, country string, browser string, "
         "os string, device string, channel string, referrer_host string",
     )  # fmt: skip

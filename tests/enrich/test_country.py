@@ -124,7 +124,8 @@ def test_a_missing_database_is_a_clear_error(path: str) -> None:
 
 @pytest.mark.parametrize(
     "text, valid",
-    [("1.2.3.4", True), ("::", True), ("1.2.3", False), ("1.2.3.04", False), ("fe80::1%a", False), ("", False), ("7", False)],
+    [("1.2.3.4", True), ("::", True), ("1.2.3", False), ("1.2.3.04", False), ("fe80::1%a", False),
+     ("", False), ("7", False)],
 )  # fmt: skip
 def test_is_address(text: str, valid: bool) -> None:
     assert is_address(text) is valid

@@ -35,6 +35,6 @@ def test_origin(referrer: str | None, query: str | None, own_host: str | None, e
 
 @given(referrer=st.text(), query=st.none() | st.text(), host=st.none() | st.text())
 def test_any_text_has_an_origin(referrer: str, query: str | None, host: str | None) -> None:
-    channels = "direct internal search social email paid campaign referral".split()
+    channels = ["direct", "internal", "search", "social", "email", "paid", "campaign", "referral"]
     for text in (referrer, "http://" + referrer):
         assert origin(text, query, host).channel in channels

@@ -41,7 +41,9 @@ def _committed_offset(checkpoint: Path) -> dict[str, Any]:
     if not batches:
         return {}
     lines = (checkpoint / "offsets" / str(max(batches))).read_text(encoding="utf-8").splitlines()
-    offset: dict[str, Any] = json.loads(lines[2])
+    offset = json.loads(lines[2])
+    if not isinstance(offset, dict):
+        raise ValueError(f"checkpoint {checkpoint} holds no offset: {lines[2]!r}")
     return offset
 
 

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyarrow import table
+from pyspark.sql import SparkSession
+
+from tidemark.flow.lag import table_lag, topic_lag
+from tidemark.settings import Settings
+
+
+def test_the_rows_of_a_table_that_a_stream_has_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
+
+    def drain() -> None:
+        stream = spark.readStream.format("delta").load(str(source)).writeStream
+        query = (
+            stream.format("noop")
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(60)
+
+    def lag() -> int | None:
+        return table_lag(source / "_delta_log", checkpoint)
+
+    write_deltalake(source, table({"n": range(5)}))
+    assert lag() == 5
+    drain()
+    assert lag() == 0
+    write_deltalake(source, table({"n": range(3)}), mode="append")
+    write_deltalake(source, table({"n": range(4)}), mode="append")
+    assert lag() == 7
+    drain()
+    assert lag() == 0
+    DeltaTable(source).optimize.compact()
+    assert lag() == 0, "compaction brings no rows"
+
+
+@pytest.mark.parametrize("offset", ["", "v1\n{}", "v1\n{}\n{", "v1\n{}\n[]"])
+def test_a_damaged_checkpoint_has_no_lag_to_tell(offset: str, tmp_path: Path) -> None:
+    for folder, text in (("commits", "v1\n{}"), ("offsets", offset)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "0").write_text(text, encoding="utf-8")
+    assert table_lag(tmp_path / "_delta_log", tmp_path) is None
+
+
+def test_a_broker_that_is_away_has_no_lag_to_tell(home: Settings, tmp_path: Path) -> None:
+    assert topic_lag(home, tmp_path) is None
