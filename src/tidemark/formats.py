@@ -102,6 +102,7 @@ def _fields(frame: DataFrame) -> DataFrame:
         & (F.size(result) == 2)
         & F.get(parts, F.lit(0)).endswith("] ")
         & F.get(parts, F.lit(2)).startswith(" ")
+        & (~combined | F.get(parts, F.lit(2)).endswith(" "))
         & (~combined | ((F.get(parts, F.lit(4)) == " ") & (F.get(parts, F.lit(6)) == "")))
     )
     method, protocol = F.substring_index(request, " ", 1), F.substring_index(request, " ", -1)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
