@@ -109,7 +109,7 @@ def commands_page() -> str:
     return _page(
         "the commands' own help (`src/tidemark/cli/`)",
         "# Commands",
-        "`tidemark COMMAND --help` says the same. The exit status is 0 if all went well, 1 after an error, 2 for a"
+        "`--help` after a command says the same. The exit status is 0 if all went well, 1 after an error, 2 for a"
         " wrong option or setting, 3 if a critical expectation failed, 130 if it was interrupted. An error is one"
         " line that says what is wrong and what to do.",
         _grid(

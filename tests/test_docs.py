@@ -1,0 +1,241 @@
+"""The documentation keeps up with the code: pages made from it, links, command lines, examples, error messages."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from datasketches import update_theta_sketch
+from pyspark.sql import SparkSession
+
+from tidemark import lakehouse
+from tidemark.cli import tidemark
+from tidemark.docs import anchor, commands, pages
+from tidemark.pipeline import TABLES
+from tidemark.settings import Settings
+from tidemark.store.base import Commit
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.table import Table
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+GENERATED = ("tables.md", "settings.md", "commands.md")
+WRITTEN = [ROOT / "README.md", *(path for path in sorted(DOCS.glob("*.md")) if path.name not in GENERATED)]
+LINKED = [
+    *WRITTEN,
+    *(DOCS / name for name in GENERATED),
+    *(ROOT / f"{n}.md" for n in ("CONTRIBUTING", "SECURITY")),
+]
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def prose_of(path: Path) -> str:
+    """Without code blocks, whose comments look like headings."""
+    return FENCE.sub("", text_of(path))
+
+
+def blocks(path: Path, *languages: str) -> list[str]:
+    return [body for language, body in FENCE.findall(text_of(path)) if language in languages]
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_pages_are_current(name: str) -> None:
+    assert text_of(DOCS / name) == pages()[name], "run `make docs`"
+
+
+@pytest.mark.parametrize("path", LINKED, ids=lambda path: path.name)
+def test_relative_links_and_anchors_lead_somewhere(path: Path) -> None:
+    prose = CODE.sub("", prose_of(path))
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if link.startswith(("http://", "https://")):
+            continue
+        file, _, fragment = link.partition("#")
+        target = path.parent / file if file else path
+        if not target.exists() or (fragment and fragment not in anchors(target)):
+            dead.append(link)
+    assert dead == []
+
+
+def anchors(path: Path) -> set[str]:
+    return {anchor(heading) for heading in re.findall(r"^#+ (.+)$", prose_of(path), re.MULTILINE)}
+
+
+def command_paths() -> list[str]:
+    found = commands(click.Context(tidemark, info_name="tidemark"))
+    return [ctx.command_path for ctx in found if not isinstance(ctx.command, click.Group)]
+
+
+@pytest.mark.parametrize("path", command_paths())
+def test_every_command_is_explained_beyond_its_help(path: str) -> None:
+    assert any(path in text_of(page) for page in WRITTEN)
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Settings)])
+def test_every_setting_is_mentioned_where_it_matters(name: str) -> None:
+    words = re.compile(rf"\b({name}|TIDEMARK_{name.upper()})\b")
+    assert any(words.search(text_of(page)) for page in WRITTEN)
+
+
+def shown_command_lines() -> Iterator[tuple[str, str]]:
+    """(page, command line) for each call of `tidemark` in a code block, pipes and comments taken away."""
+    for path in LINKED:
+        for block in blocks(path, "sh", "ini", "console", ""):
+            for line in re.sub(r"\\\n\s*", " ", block).splitlines():
+                found = re.search(r"(?:^|[=|/]\s*)tidemark (?!@)([^|#]+)", line)
+                if found:
+                    yield path.name, found[1].strip()
+
+
+@pytest.mark.parametrize(("page", "line"), list(shown_command_lines()))
+def test_command_lines_in_code_blocks_parse(page: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = no_command_does_anything(monkeypatch)
+    result = CliRunner().invoke(tidemark, shlex.split(line))
+    assert result.exit_code == 0, result.output
+    assert len(called) == 1
+
+
+def inline_command_lines() -> list[tuple[str, str]]:
+    return [
+        (path.name, code.removeprefix("tidemark "))
+        for path in LINKED
+        for code in dict.fromkeys(CODE.findall(prose_of(path)))
+        if code.startswith("tidemark ")
+    ]
+
+
+@pytest.mark.parametrize(("page", "line"), inline_command_lines())
+def test_commands_and_options_named_in_the_text_exist(page: str, line: str) -> None:
+    result = CliRunner().invoke(tidemark, [*shlex.split(line), "--help"])
+    assert result.exit_code == 0, result.output
+
+
+def test_a_wrong_command_line_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = no_command_does_anything(monkeypatch)
+    for line in ("import", "run --twice", "import access.log --format fancy", "improt access.log"):
+        assert CliRunner().invoke(tidemark, shlex.split(line)).exit_code == 2, line
+    assert called == []
+
+
+def no_command_does_anything(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    called: list[str] = []
+    for ctx in commands(click.Context(tidemark, info_name="tidemark")):
+        if not isinstance(ctx.command, click.Group):
+            path = ctx.command_path
+            monkeypatch.setattr(ctx.command, "callback", lambda *_, path=path, **__: called.append(path))
+    return called
+
+
+@pytest.fixture
+def small_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory whose ./.tidemark has the tables, each with two windows of two visitors, one in common."""
+    store = DeltaRsStore(lakehouse.of(Settings(home=tmp_path / ".tidemark")))
+    for table in TABLES:
+        store.ensure(table)
+        if table.layer in ("silver", "gold"):
+            rows = [row(table, number) for number in (0, 1)]
+            store.append_arrow(table, pa.Table.from_pylist(rows, table.arrow_schema), Commit("test", 0))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TIDEMARK_HOME", raising=False)
+    return tmp_path
+
+
+def row(table: Table, number: int) -> dict[str, object]:
+    values: dict[str, dict[str, object]] = {
+        "string": {"country": "FR", "path": "/", "entry_page": "/"},
+        "binary": {"visitors_sketch": sketch("a", f"b{number}")},
+    }
+    usual = {
+        "long": 2,
+        "int": 200,
+        "boolean": True,
+        "timestamp": datetime(2026, 5, 17, tzinfo=UTC) + timedelta(hours=number),
+    }
+    return {c.name: values.get(c.type, {}).get(c.name, usual.get(c.type)) for c in table.columns}
+
+
+def sketch(*visitors: str) -> bytes:
+    made = update_theta_sketch(20)
+    for visitor in visitors:
+        made.update(visitor)
+    return bytes(made.compact().serialize())
+
+
+# What an example of the README prints, by a word that occurs in it.
+EXAMPLES = {
+    "duckdb": r"2026-05-17 01:00:00.*│\s+2 │",
+    "polars": r"│ /\s+┆ 4\s+│",
+    "theta_union": r"^3 distinct visitors$",
+    "spark_session": r"\|\s*/\|\s*2\|",
+}
+
+
+@pytest.mark.parametrize("word", EXAMPLES)
+def test_examples_of_the_readme_run(
+    word: str, small_home: Path, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    (code,) = [block for block in blocks(ROOT / "README.md", "python") if word in block]
+    if find_spec(word) is None and word == "polars":
+        pytest.skip("polars is not installed: it is the reader's choice, no dependency")
+    if word == "spark_session":
+        request.getfixturevalue("spark")  # the example then gets this one
+    exec(compile(code, "README.md", "exec"), {})
+    assert re.search(EXAMPLES[word], capfd.readouterr().out, re.MULTILINE)
+
+
+def test_the_readme_shows_no_other_example() -> None:
+    shown = blocks(ROOT / "README.md", "python")
+    assert len(shown) == len(EXAMPLES)
+
+
+def test_sketches_unite_in_spark_as_the_readme_says(small_home: Path, spark: SparkSession) -> None:
+    (query,) = re.findall(r"`(SELECT site, theta_sketch_estimate.+?)`", text_of(ROOT / "README.md"))
+    path = small_home / ".tidemark" / "tables" / "gold" / "traffic"
+    found = spark.sql(query.replace("…", f"delta.`{path}`", 1)).collect()
+    assert [row[1] for row in found] == [3]
+
+
+def messages_in_the_code() -> set[str]:
+    """Every text in the sources, with `…` for each value in it."""
+    texts = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(text_of(path))):
+            if isinstance(node, ast.JoinedStr):
+                texts.add("".join(str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value)
+    return texts
+
+
+def test_messages_under_troubleshooting_are_those_of_the_code() -> None:
+    section = text_of(DOCS / "operations.md").partition("\n## Troubleshooting\n")[2]
+    explained = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
+    assert len(explained) > 20
+    assert [message for message in explained if message not in messages_in_the_code()] == []
+
+
+def test_sections_that_error_messages_point_to_exist() -> None:
+    titles = set(re.findall(r"^#+ (.+)$", text_of(DOCS / "operations.md"), re.MULTILINE))
+    named = {
+        title
+        for text in messages_in_the_code()
+        for title in re.findall(r"docs/operations\.md, '([^']+)'", text)
+    }
+    assert named
+    assert named <= titles
