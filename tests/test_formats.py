@@ -338,12 +338,13 @@ def reference(value: bytes) -> dict[str, Any] | None:
     if len(value) > 65_536 or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line):
         return None
     quoted = r'"((?:[^"\\]|\\.)*)"'
-    whole = rf'((?:[^"\\]|\\.)*) \[(.{{26}})\] {quoted} +([^ "]+) ([^ "]+) *(?: {quoted} {quoted})?'
+    whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+) *(?: {quoted} {quoted})?'
     if not (found := re.fullmatch(whole, line, re.DOTALL)):
         return None
-    head, time, request, status, size, referrer, agent = found.groups()
-    if agent is not None and not re.search(r' "$', line[: found.start(6)]):
+    before, request, status, size, referrer, agent = found.groups()
+    if not (start := re.fullmatch(r"(.*) \[(.{26})\] ", before, re.DOTALL)):
         return None
+    head, time = start.groups()
     words = head.split(" ")
     # A host stands in front where the second word looks like an address, a valid one or not.
     named = len(words) > 1 and re.fullmatch(r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+", words[1])
