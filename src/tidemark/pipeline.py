@@ -25,6 +25,7 @@ from tidemark.flow.lag import table_lag, topic_lag
 from tidemark.flow.run import run
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.lakehouse import Lakehouse
+from tidemark.maintain import Done, Streams, keep, maintain
 from tidemark.quality.runner import Runner, check_new, watch
 from tidemark.quality.tables import ACCOUNTS, SITES
 from tidemark.quality.tables import TABLES as QUALITY_TABLES
@@ -45,6 +46,10 @@ LAYER_TABLES: tuple[Table, ...] = (
     pages.TABLE,
 )
 TABLES: tuple[Table, ...] = (*LAYER_TABLES, *QUALITY_TABLES)
+
+# Goes up when a checkpoint of the query before no longer fits.
+REQUESTS_VERSION = 1
+ACTIVITY_VERSION = 1
 
 # What the activity flow needs of silver.requests.
 _ACTIVITY_COLUMNS = (
@@ -72,7 +77,7 @@ def requests_flow(settings: Settings) -> Flow:
     )
     return Flow(
         name="requests",
-        version=1,
+        version=REQUESTS_VERSION,
         source=partial(_kafka_source, settings),
         prepare=lambda records: rejected.rejected(requests.judged(access_log.access_log(records), knowledge)),
         plan=lambda judged: Plan(sinks),
@@ -105,7 +110,7 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
 
     return Flow(
         name="activity",
-        version=1,
+        version=ACTIVITY_VERSION,
         source=partial(_table_source, house, requests.TABLE),
         prepare=lambda accepted: accepted.select(*_ACTIVITY_COLUMNS),
         plan=plan,
@@ -174,10 +179,21 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
         quality = watch(spark, settings, house, store, TABLES)
         run(
             spark, settings, house, store, TABLES, flows(settings, house, store),
-            once=once, beside=[quality],
+            once=once, beside=[quality, keep(settings, house, TABLES, streams(house))],
         )  # fmt: skip
         if once and settings.quality_interval_seconds:
             check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
+
+
+def streams(house: Lakehouse) -> Streams:
+    """Which flows read which table, by their checkpoints."""
+    return {requests.TABLE.name: [Path(house.checkpoint("activity", ACTIVITY_VERSION))]}
+
+
+def maintain_tables(settings: Settings) -> list[Done]:
+    """The `maintain` command: the upkeep that the pipeline does by itself, now. Raises as `maintain`."""
+    house = lakehouse.of(settings)
+    return maintain(settings, house, TABLES, streams(house))
 
 
 def check_quality(

@@ -23,10 +23,10 @@ COMMANDS = {
     "import": "tidemark.cli.importing",
     "generate": "tidemark.cli.generate",
     "quality": "tidemark.cli.quality",
-    "rebuild": "tidemark.cli.tables",
-    "savepoint": "tidemark.cli.tables",
-    "maintain": "tidemark.cli.tables",
-    "forget": "tidemark.cli.tables",
+    "rebuild": "tidemark.cli.upkeep",
+    "savepoint": "tidemark.cli.upkeep",
+    "maintain": "tidemark.cli.upkeep",
+    "forget": "tidemark.cli.upkeep",
 }
 
 

@@ -1,0 +1,42 @@
+"""How long a table's rows are kept: the setting `retention_days`, and its enforcement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from deltalake import DeltaTable
+
+from tidemark.errors import SettingError
+from tidemark.table import Table
+
+
+def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
+    """Days by table of a setting like `quality.progress=7,silver.rejected=30`.
+
+    Raises SettingError for an unknown table, one without a column of time, or days that are no positive
+    number.
+    """
+    known = {table.name: table for table in tables}
+    found: dict[str, float] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, days = (piece.strip() for piece in part.partition("="))
+        if name not in known or not known[name].time:
+            able = ", ".join(table.name for table in tables if table.time)
+            raise SettingError(f"retention_days: cannot limit {name!r}", f"Tables with a time are {able}.")
+        try:
+            found[name] = float(days)
+        except ValueError:
+            found[name] = 0.0
+        if not 0 < found[name] < 1e6:
+            raise SettingError(
+                f"retention_days: {part!r} has no positive number of days", "Write it like silver.rejected=30."
+            )
+    return found
+
+
+def delete_older(target: DeltaTable, table: Table, days: float) -> int:
+    """Deletes rows whose `table.time` is more than `days` ago; gives their number."""
+    cut = datetime.now(UTC) - timedelta(days=days)
+    gone = target.delete(f"{table.time} < '{cut:%Y-%m-%dT%H:%M:%S.%f}Z'")
+    return int(gone.get("num_deleted_rows") or 0)

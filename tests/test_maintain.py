@@ -1,0 +1,191 @@
+"""Upkeep beside the flows: fewer files, less garbage, not one row changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import signal
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
+from tests.pipeline.recount import recount
+from tests.recovery.test_kills import await_running, traffic
+from tidemark import lakehouse, pipeline
+from tidemark.errors import SettingError
+from tidemark.flow import gate
+from tidemark.flow.run import run
+from tidemark.maintain import Done, keep
+from tidemark.quality.tables import PROGRESS
+from tidemark.retention import retention_days
+from tidemark.settings import Settings
+from tidemark.store.deltars import DeltaRsStore
+
+
+def maintained(settings: Settings, **changes: object) -> dict[str, Done]:
+    """Maintains with everything that may go gone at once; what was done by table."""
+    changes = {"version_retention_seconds": 1, **changes}
+    done = pipeline.maintain_tables(dataclasses.replace(settings, **changes))
+    return {entry.table: entry for entry in done}
+
+
+def files(settings: Settings, table: str) -> int:
+    return len(list((settings.tables / table.replace(".", "/")).glob("*.parquet")))
+
+
+def log_entries(settings: Settings, table: str) -> int:
+    return len(list((settings.tables / table.replace(".", "/") / "_delta_log").glob("*.json")))
+
+
+def test_compacts_and_vacuums_between_runs_without_changing_a_row(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path, batch_lines=200)
+    pairs = traffic(seed=3, lines=3_000)
+    produce(settings, pairs[:2_400])
+    run_here(spark, settings)
+    expected = recount(pairs[:2_400])
+    assert_equal(settings, expected)
+    before = {name: files(settings, name) for name in ("bronze.access_log", "silver.requests", "gold.visitors_by_country")}
+    assert min(before.values()) >= 12
+    maintained(settings)  # compacts; what it replaced is too young to be deleted
+    time.sleep(1.1)
+    done = maintained(settings)
+    for name in before:
+        assert done[name].files_after == files(settings, name) <= 3
+        assert done[name].bytes_freed > 0 and done[name].files_deleted >= 9
+    assert_equal(settings, expected)
+    produce(settings, pairs[2_400:])
+    run_here(spark, settings)
+    assert_equal(settings, recount(pairs))
+
+
+def test_leaves_what_a_flow_has_yet_to_read(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    settings = fresh(broker, tmp_path, batch_lines=200)
+    pairs = traffic(seed=4, lines=4_000)
+    produce(settings, pairs[:2_000])
+    run_here(spark, settings)
+    produce(settings, pairs[2_000:])
+    house = lakehouse.of(settings)
+    store = DeltaRsStore(house)
+    only_requests = pipeline.flows(settings, house, store)[:1]
+    with gate.only_pipeline(settings):
+        run(spark, settings, house, store, pipeline.TABLES, only_requests, once=True)
+    for _ in range(2):
+        done = maintained(settings)
+        time.sleep(1.1)
+    # The first 10 files have become one; of the other 10 none may be touched.
+    assert done["silver.requests"].files_after == 11
+    assert done["bronze.access_log"].files_after == 1
+    run_here(spark, settings)
+    assert_equal(settings, recount(pairs))
+    maintained(settings)
+    assert maintained(settings)["silver.requests"].files_after == 1
+
+
+def test_a_flow_that_never_ran_gets_everything(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    settings = fresh(broker, tmp_path, batch_lines=500)
+    pairs = traffic(seed=5, lines=2_000)
+    produce(settings, pairs)
+    house = lakehouse.of(settings)
+    store = DeltaRsStore(house)
+    with gate.only_pipeline(settings):
+        run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store)[:1], once=True)
+    assert "yet to read" in maintained(settings)["silver.requests"].skipped
+    run_here(spark, settings)
+    assert_equal(settings, recount(pairs))
+
+
+def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(broker: Settings, tmp_path: Path) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = traffic(seed=6, lines=12_000)
+    process = run_process(settings, once=False)
+    try:
+        await_running(settings, process)
+        for start in range(0, len(pairs), 100):
+            produce(settings, pairs[start : start + 100])
+            time.sleep(0.05)
+            if start % 1_000 == 0:
+                maintained(settings)
+                assert process.poll() is None, process.communicate()[0]
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    process = run_process(settings)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert_equal(settings, recount(pairs))
+    time.sleep(1.1)
+    done = maintained(settings)
+    for name in ("gold.traffic", "silver.sessions", "gold.visitors_by_country"):
+        assert files(settings, name) == done[name].files_after
+        assert DeltaTable(settings.tables / name.replace(".", "/")).version() > 20
+
+
+def test_the_log_is_cut_at_a_checkpoint(home: Settings) -> None:
+    house = lakehouse.of(home)
+    store = DeltaRsStore(house)
+    store.ensure(PROGRESS)
+    rows = PROGRESS.arrow_schema.empty_table()
+    held = DeltaTable(house.path(PROGRESS))
+    for _ in range(230):
+        store.append_arrow(PROGRESS, rows)
+    time.sleep(1.1)
+    assert maintained(home)["quality.progress"].log_files_deleted >= 200
+    assert log_entries(home, "quality.progress") <= 40
+    assert DeltaTable(house.path(PROGRESS)).version() == store.version(PROGRESS) >= 230
+    held.update_incremental()  # a reader that held on to an old version goes on
+    assert held.version() == store.version(PROGRESS)
+
+
+def test_rows_past_their_retention_go(home: Settings) -> None:
+    store = DeltaRsStore(lakehouse.of(home))
+    store.ensure(PROGRESS)
+    now = datetime.now(UTC)
+    rows = [
+        {"flow": "requests", "batch_id": age, "recorded_at": now - timedelta(days=age)} for age in (1, 5, 8, 30)
+    ]
+    store.append_arrow(PROGRESS, pa.Table.from_pylist(rows, PROGRESS.arrow_schema))
+    assert maintained(home)["quality.progress"].rows_expired == 2
+    assert sorted(store.read(PROGRESS)["batch_id"].to_pylist()) == [1, 5]
+    assert maintained(home, retention_days="")["quality.progress"].rows_expired == 0
+    assert maintained(home, retention_days="quality.progress=2")["quality.progress"].rows_expired == 1
+
+
+@pytest.mark.parametrize("text", ["gold.nothing=3", "quality.progress", "quality.progress=0", "quality.sites=3"])
+def test_a_retention_that_makes_no_sense_is_a_clear_error(text: str) -> None:
+    with pytest.raises(SettingError, match="retention_days"):
+        retention_days(text, pipeline.TABLES)
+
+
+def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    house = lakehouse.of(home)
+    store = DeltaRsStore(house)
+    store.ensure(PROGRESS)
+    first = Path(house.path(PROGRESS)) / "_delta_log" / f"{0:020}.json"
+    whole = first.read_text()
+    first.write_text("damaged")
+    eager = dataclasses.replace(home, maintain_interval_seconds=0.05, version_retention_seconds=1)
+    stop = threading.Event()
+    side = threading.Thread(target=keep(eager, house, [PROGRESS], {}), args=(stop,))
+    with caplog.at_level(logging.ERROR, "tidemark.maintain"):
+        side.start()
+        time.sleep(0.5)
+        assert "upkeep failed" in caplog.text
+        first.write_text(whole)
+        deadline = time.monotonic() + 20
+        while DeltaTable(house.path(PROGRESS)).version() == 0 and time.monotonic() < deadline:
+            time.sleep(0.05)
+    stop.set()
+    side.join(10)
+    configured = DeltaTable(house.path(PROGRESS)).metadata().configuration
+    assert configured["delta.deletedFileRetentionDuration"] == "interval 1 seconds"
