@@ -82,13 +82,13 @@ def over_time(
     if kind == "bar":
         # Stacked here, because Vega does not stack bars that have both of their ends on the time axis.
         data = data[data["value"] > 0].sort_values([time, "order"])
-        data["until"] = data[time] + pd.Timedelta(seconds=bin_seconds)
+        data["until"] = data[time] + pd.Timedelta(seconds=bin_seconds * 0.92)
         data["top"] = data.groupby(time)["value"].cumsum()
         data["bottom"] = data["top"] - data["value"]
-        bars = alt.Chart(data).mark_rect(stroke=None).encode(
-            x=x, x2="until:T", y=alt.Y("bottom:Q", title=unit, axis=_value_axis()), y2="top:Q",
-            color=color, tooltip=tooltip,
-        )  # fmt: skip
+        axis = x.scale(type="utc", domain=_span(data[time], bin_seconds))
+        low = alt.Y("bottom:Q", title=unit, axis=_value_axis())
+        bars = alt.Chart(data).mark_rect(stroke=None)
+        bars = bars.encode(x=axis, x2="until:T", y=low, y2="top:Q", color=color, tooltip=tooltip)
         return bars.properties(height=height)
     base = alt.Chart(data).encode(x=x, y=y, color=color, tooltip=tooltip)
     if kind == "area":
@@ -96,6 +96,15 @@ def over_time(
     lines = base.mark_line(strokeWidth=2, interpolate="monotone")
     points = base.mark_point(size=120, opacity=0, fillOpacity=0)
     return (lines + points).properties(height=height)
+
+
+def _span(bins: pd.Series, bin_seconds: int) -> list[float]:
+    """Bounds of the time axis, in epoch milliseconds: room for a dozen bars at least, so that few do not
+    look like a wall."""
+    step = pd.Timedelta(seconds=bin_seconds)
+    end = bins.max() + step
+    start = min(bins.min(), end - 12 * step)
+    return [start.timestamp() * 1000, end.timestamp() * 1000]
 
 
 def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_per_row: int = 26) -> alt.Chart:
