@@ -27,6 +27,9 @@ _STREAMING = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "20000",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # The flows' queries together are more than the default of 100 generated classes: with fewer places
+    # than classes every batch would compile them all again.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     # More groups than this would make sketches fall back to sorting.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
     "spark.sql.adaptive.enabled": "false",

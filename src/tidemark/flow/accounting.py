@@ -41,14 +41,17 @@ class Account:
 class Ledger:
     """Keeps quality.accounts and quality.sites for one flow.
 
-    Remembers each site's newest event time between batches; read from the table at the start.
+    Remembers each site's row between batches, and reads them anew when another commit, such as a
+    rebuild's, has touched the table.
     """
 
     def __init__(self, store: Store, flow: str, late_seconds: int) -> None:
         self._store = store
         self._flow = flow
         self._late_seconds = late_seconds
-        self._sites = {row["site"]: row for row in store.read(SITES).to_pylist()}
+        self._sites: dict[str, dict[str, Any]] = {}
+        self._version = -1
+        self._refresh()
 
     @property
     def newest(self) -> dict[str, datetime]:
@@ -59,6 +62,7 @@ class Ledger:
 
     def count(self, judged: DataFrame) -> Account:
         """Counts judged lines (`site`, `event_time`, `kafka_timestamp`, `accepted`) with one Spark job."""
+        self._refresh()
         accepted = F.col("accepted")
         behind = _seconds_behind(self.newest)
         counted = judged.withColumn("_behind", F.when(accepted, behind)).groupBy("site").agg(
@@ -91,6 +95,13 @@ class Ledger:
             rows = [self._grown(site) for site in account.sites]
             self._store.upsert(SITES, Change(pa.Table.from_pylist(rows, SITES.arrow_schema)), commit)
             self._sites.update({row["site"]: row for row in rows})
+            self._version = self._store.version(SITES)
+
+    def _refresh(self) -> None:
+        version = self._store.version(SITES)
+        if version != self._version:
+            self._sites = {row["site"]: row for row in self._store.read(SITES).to_pylist()}
+            self._version = version
 
     def _grown(self, site: dict[str, Any]) -> dict[str, Any]:
         before = self._sites.get(site["site"])
@@ -110,7 +121,11 @@ def _seconds_behind(newest: Mapping[str, datetime]) -> Column:
     """How far a line lags its site's newest line of earlier batches, in seconds, at least 0."""
     if not newest:
         return F.lit(0.0)
-    known = F.create_map(*(F.lit(part) for item in newest.items() for part in item))
+    # Built from arrays, the map stays a value: of `create_map` Spark would make a chain of conditions with the
+    # times in its code, which is then compiled anew for every batch.
+    known = F.map_from_arrays(
+        F.array(*(F.lit(site) for site in newest)), F.array(*(F.lit(time) for time in newest.values()))
+    )
     lag = (F.unix_micros(known[F.col("site")]) - F.unix_micros("event_time")) / 1_000_000
     return F.greatest(F.coalesce(lag, F.lit(0.0)), F.lit(0.0))
 
