@@ -23,7 +23,7 @@ PRESETS: dict[str, tuple[timedelta, int]] = {
     "30d": (timedelta(days=30), 21_600),
 }
 RANGES = [*PRESETS, "all", "custom"]
-DEFAULT_RANGE = "24h"
+DEFAULT_RANGE = "1h"
 BINS = (60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 7 * 86_400, 28 * 86_400)
 MOST_BINS = 150
 

@@ -80,5 +80,5 @@ def test_nonsense_in_the_address_falls_back_to_the_defaults() -> None:
     at = AppTest.from_function(bar)
     at.query_params.update({"site": "<img src=x>", "range": "9y", "times": "x"})
 
-    assert at.run().text[0].value == "None 24h UTC None None"
+    assert at.run().text[0].value == "None 1h UTC None None"
     assert not at.exception
