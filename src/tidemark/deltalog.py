@@ -57,6 +57,14 @@ def last_batch(checkpoint: Path) -> int:
     return max((int(p.name) for p in (checkpoint / "commits").glob("*") if p.name.isdigit()), default=-1)
 
 
+def writer(flow: str, checkpoint: Path) -> str:
+    """Under which name the flow that has this checkpoint commits to tables; empty before its first run."""
+    try:
+        return f"{flow}/{json.loads((checkpoint / 'metadata').read_text(encoding='utf-8'))['id']}"
+    except FileNotFoundError:
+        return ""
+
+
 def passed_version(log: Path, offset: dict[str, Any]) -> int | None:
     """The newest version of a table of which a stream that stands at `offset` has read all rows.
 
@@ -79,7 +87,7 @@ def clean(log: Path, keep_from: int | None, keep_seconds: float) -> int:
     than version `keep_from` (None: no such limit), and all that follows it.
     """
     cut = time.time() - keep_seconds
-    found = {path: _version(path) for path in log.iterdir()}
+    found = {path: version_of(path) for path in log.iterdir()}
     old = [
         version for path, version in found.items()
         if path.suffix == ".json" and version is not None and path.stat().st_mtime < cut
@@ -94,7 +102,8 @@ def clean(log: Path, keep_from: int | None, keep_seconds: float) -> int:
     return len(gone)
 
 
-def _version(path: Path) -> int | None:
+def version_of(path: Path) -> int | None:
+    """Version that a file of the log belongs to; None for one that belongs to no version."""
     digits = path.name[:_DIGITS]
     return int(digits) if digits.isdigit() and len(digits) == _DIGITS else None
 

@@ -32,7 +32,7 @@ from tidemark.lakehouse import Lakehouse
 from tidemark.local.process import locked
 from tidemark.retention import delete_older, retention_days
 from tidemark.settings import Settings
-from tidemark.store.deltars import UPSERT_FILE_BYTES
+from tidemark.store.deltars import UPKEEP_PROPERTIES, UPSERT_FILE_BYTES
 from tidemark.table import Table
 
 log = logging.getLogger("tidemark.maintain")
@@ -115,6 +115,23 @@ def keep(
     return run
 
 
+def erase_old_versions(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams
+) -> list[str]:
+    """Deletes at once every file that the newest version of a table does not have, whoever may read it.
+
+    Gives the names of tables where a flow has yet to read such files: there they stay until the upkeep
+    after that.
+    """
+    left = []
+    with locked(settings.run_directory / "upkeep.lock"), gate.at_rest(settings):
+        for table in tables:
+            upkeep = _Upkeep(settings, table, Path(house.path(table)), streams.get(table.name, ()), in_use=False)
+            if not upkeep.erase():
+                left.append(table.name)
+    return left
+
+
 class _Upkeep:
     """The upkeep of one table."""
 
@@ -157,10 +174,7 @@ class _Upkeep:
         """Tells every writer how long old versions stay; logs are shortened here alone, because only
         here it is known how far the streams have read."""
         seconds = max(1, round(self._settings.version_retention_seconds))
-        wanted = {
-            "delta.deletedFileRetentionDuration": f"interval {seconds} seconds",
-            "delta.enableExpiredLogCleanup": "false",
-        }
+        wanted = UPKEEP_PROPERTIES | {"delta.deletedFileRetentionDuration": f"interval {seconds} seconds"}
         there = target.metadata().configuration
         if any(there.get(name) != value for name, value in wanted.items()):
             with gate.at_rest(self._settings):
@@ -212,6 +226,16 @@ class _Upkeep:
                 dry_run=False, enforce_retention_duration=False, full=True, commit_properties=_COMMIT
             )
         return len(sizes), sum(sizes)
+
+    def erase(self) -> bool:
+        """Deletes what the newest version does not have; false if a stream has yet to read it."""
+        if self._streams_need_old_files():
+            return False
+        DeltaTable(self._path).vacuum(
+            retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True,
+            commit_properties=_COMMIT,
+        )  # fmt: skip
+        return True
 
     def _streams_need_old_files(self) -> bool:
         """Whether a stream has yet to read a file that the newest version no longer has."""

@@ -16,6 +16,8 @@ from bronze import access_log
 from gold import pages, traffic, visitors_by_country
 from silver import rejected, requests, sessions
 from tidemark import kafka, lakehouse
+from tidemark.cut import Chain
+from tidemark.difference import Difference
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
 from tidemark.errors import TableError
@@ -24,11 +26,14 @@ from tidemark.flow.flow import Flow, Plan
 from tidemark.flow.lag import table_lag, topic_lag
 from tidemark.flow.run import run
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
+from tidemark.forget import Forgotten, Places, forget
 from tidemark.lakehouse import Lakehouse
 from tidemark.maintain import Done, Streams, keep, maintain
 from tidemark.quality.runner import Runner, check_new, watch
 from tidemark.quality.tables import ACCOUNTS, SITES
 from tidemark.quality.tables import TABLES as QUALITY_TABLES
+from tidemark.rebuild import Derivation, Rebuild, Say
+from tidemark.savepoints import Savepoint, create
 from tidemark.session import spark_session
 from tidemark.sessions import merge
 from tidemark.settings import Settings
@@ -196,6 +201,122 @@ def maintain_tables(settings: Settings) -> list[Done]:
     return maintain(settings, house, TABLES, streams(house))
 
 
+def rebuilding(
+    spark: SparkSession, settings: Settings, house: Lakehouse, say: Say = lambda what, done, total: None
+) -> Rebuild:
+    """How every table is made from the ones before it, for a rebuild."""
+    return Rebuild(
+        spark, settings, house, TABLES, chain(house), _judging(settings), _derived(settings), ACCOUNTS, SITES, say
+    )
+
+
+def chain(house: Lakehouse) -> Chain:
+    """How the flows hang together."""
+    return Chain(
+        first=Path(house.checkpoint("requests", REQUESTS_VERSION)),
+        second=Path(house.checkpoint("activity", ACTIVITY_VERSION)),
+        between=requests.TABLE,
+        first_tables=(visitors_by_country.TABLE, SITES),
+        second_tables=(traffic.TABLE, pages.TABLE, sessions.TABLE),
+        appends=(access_log.TABLE, requests.TABLE, rejected.TABLE),
+    )
+
+
+def _judging(settings: Settings) -> Derivation:
+    """Bronze lines judged anew. They keep the time at which they were first read."""
+    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
+
+    def judged(lines: DataFrame) -> DataFrame:
+        again = requests.judged(lines.withColumnRenamed("ingested_at", "_first_read"), knowledge)
+        return rejected.rejected(again.drop("ingested_at").withColumnRenamed("_first_read", "ingested_at"))
+
+    return Derivation(
+        tables=(requests.TABLE, rejected.TABLE),
+        source=access_log.TABLE,
+        time="ingested_at",
+        prepare=judged,
+        sinks=lambda newest: (
+            Append(requests.TABLE, where="accepted"),
+            Append(rejected.TABLE, where="accepted", wanted=False),
+        ),
+        second=False,
+    )
+
+
+def _derived(settings: Settings) -> tuple[Derivation, ...]:
+    by_country = _windowed(visitors_by_country.TABLE, visitors_by_country.visitors_by_country)
+    by_minute = _windowed(traffic.TABLE, traffic.traffic)
+    by_page = _windowed(pages.TABLE, pages.pages)
+    from_requests = partial(Derivation, source=requests.TABLE, time=requests.TABLE.time)
+    return (
+        from_requests(
+            tables=(visitors_by_country.TABLE,),
+            prepare=lambda rows: rows,
+            sinks=lambda newest: [by_country],
+            second=False,
+            window_seconds=visitors_by_country.WINDOW_SECONDS,
+        ),
+        from_requests(
+            tables=(traffic.TABLE,),
+            prepare=lambda rows: rows.select(*_ACTIVITY_COLUMNS),
+            sinks=lambda newest: [by_minute],
+            second=True,
+            window_seconds=traffic.WINDOW_SECONDS,
+        ),
+        from_requests(
+            tables=(pages.TABLE,),
+            prepare=lambda rows: rows.select(*_ACTIVITY_COLUMNS),
+            sinks=lambda newest: [by_page],
+            second=True,
+            window_seconds=pages.WINDOW_SECONDS,
+        ),
+        from_requests(
+            tables=(sessions.TABLE,),
+            prepare=lambda rows: rows.select(*_ACTIVITY_COLUMNS),
+            sinks=lambda newest: [_sessions_sink(settings.session_gap_seconds, dict(newest))],
+            second=True,
+            whole=True,
+        ),
+    )
+
+
+def rebuild_table(
+    settings: Settings, name: str, since: datetime | None, *, dry_run: bool, say: Say
+) -> list[Difference]:
+    """The `rebuild` command: a table and all that is made from it; `all` is silver.requests.
+
+    Raises TableError for a table that is not made from others, or tables that are not there yet.
+    """
+    made = [table.name for d in (_judging(settings), *_derived(settings)) for table in d.tables]
+    if name != "all" and name not in made:
+        raise TableError(f"{name} cannot be rebuilt", f"Tables made from others are {', '.join(made)}; or all.")
+    house = _house_with_tables(settings)
+    names = [requests.TABLE.name] if name == "all" else [name]
+    return rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
+
+
+def make_savepoint(settings: Settings, name: str) -> Savepoint:
+    """The `savepoint create` command. Raises as `savepoints.create`."""
+    house = lakehouse.of(settings)
+    return create(settings, house, name, TABLES, streams(house), chain(house).first)
+
+
+def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgotten:
+    """The `forget` command. Raises as `forget`, and TableError without tables."""
+    house = _house_with_tables(settings)
+    places = Places(access_log.TABLE, requests.TABLE, rejected.TABLE, sessions.TABLE, ACCOUNTS, SITES)
+    return forget(
+        settings, house, TABLES, chain(house), streams(house), places, visitor=visitor, address=address
+    )
+
+
+def _house_with_tables(settings: Settings) -> Lakehouse:
+    house = lakehouse.of(settings)
+    if not (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir():
+        raise TableError(f"no tables yet in {settings.home}", "Run `tidemark run` or `tidemark demo` first.")
+    return house
+
+
 def check_quality(
     settings: Settings, names: Sequence[str] = (), since: datetime | None = None
 ) -> tuple[list[dict[str, Any]], Path]:
@@ -208,9 +329,7 @@ def check_quality(
     if unknown:
         known = ", ".join(table.name for table in TABLES)
         raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
-    house = lakehouse.of(settings)
-    if not (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir():
-        raise TableError(f"no tables yet in {settings.home}", "Run `tidemark run` or `tidemark demo` first.")
+    house = _house_with_tables(settings)
     store = DeltaRsStore(house)
     chosen = [table for table in TABLES if not names or table.name in names]
     runner = Runner(spark_session(settings), settings, house, store, chosen, for_docs=True)

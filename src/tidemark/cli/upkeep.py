@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
+from tqdm import tqdm
 
 from tidemark.cli import home_options, settings_of
 
@@ -33,3 +38,168 @@ def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
             f" {entry.log_files_deleted:,} log entries, {entry.rows_expired:,} rows expired"
             + (f"; {entry.skipped}" if entry.skipped else "")
         )
+
+
+@click.command("rebuild")
+@click.argument("table")
+@home_options
+@click.option("--since", type=click.DateTime(), help="Only from this time on, UTC (default: all).")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--master", help="Spark master (default: this machine, one thread per core).")
+@click.pass_context
+def rebuild_command(
+    ctx: click.Context, /, table: str, since: datetime | None, dry_run: bool, **options: Any
+) -> None:
+    """Recompute TABLE with today's rules, while the pipeline goes on or is stopped; `all` for everything.
+
+    silver.requests (and with it silver.rejected) is made from bronze, and everything else after it; the
+    other tables from silver.requests. --since is the time of arrival for silver.requests and event time
+    for the others; sessions are always made anew as a whole. Ends with what is different, per day.
+    Interrupted at any moment it has changed nothing, or everything.
+    """
+    from tidemark.difference import lines
+    from tidemark.pipeline import rebuild_table
+
+    since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
+    with _Pieces() as pieces:
+        found = rebuild_table(settings_of(ctx, **options), table, since, dry_run=dry_run, say=pieces.say)
+    click.echo("\n".join(lines(found)))
+    if dry_run:
+        click.echo("dry run: nothing was changed", err=True)
+
+
+class _Pieces:
+    """Progress of work done in pieces, on stderr: a bar on a terminal, otherwise a line for each table."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm[Any] | None = None
+
+    def __enter__(self) -> _Pieces:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def say(self, what: str, done: int, total: int) -> None:
+        if not sys.stderr.isatty():
+            if done in (0, total):
+                click.echo(f"{what}: {done} of {total} pieces", err=True)
+            return
+        if done == 0:
+            self.__exit__()
+            self._bar = tqdm(desc=what, total=total, unit=" pieces")
+        elif self._bar is not None:
+            self._bar.update(done - self._bar.n)
+
+
+@click.group("savepoint")
+def savepoint_command() -> None:
+    """Make, list, restore or delete savepoints: named states of the whole home."""
+
+
+@savepoint_command.command("create")
+@click.argument("name")
+@home_options
+@click.pass_context
+def savepoint_create(ctx: click.Context, /, name: str, **home: Any) -> None:
+    """Make savepoint NAME, with the pipeline running or stopped."""
+    from tidemark.pipeline import make_savepoint
+
+    made = make_savepoint(settings_of(ctx, **home), name)
+    click.echo(f"savepoint {name}: {made.files:,} files, {made.bytes / 1e6:,.1f} MB, shared with the tables")
+
+
+@savepoint_command.command("list")
+@home_options
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.pass_context
+def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
+    """Show all savepoints, the oldest first."""
+    from tidemark.savepoints import savepoints
+
+    found = savepoints(settings_of(ctx, **home))
+    if as_json:
+        click.echo(json.dumps([asdict(savepoint) for savepoint in found], indent=2))
+        return
+    for savepoint in found:
+        lines = sum(offset for ends in savepoint.offsets.values() for offset in ends.values())
+        click.echo(
+            f"{savepoint.name:<24} {savepoint.created_at}  {lines:>14,} offsets of the topic,"
+            f" {savepoint.bytes / 1e6:,.1f} MB, by version {savepoint.tidemark}"
+        )
+    if not found:
+        click.echo("no savepoints")
+
+
+@savepoint_command.command("restore")
+@click.argument("name")
+@click.option("--home", "target", type=click.Path(path_type=Path), help="Fork into this new home instead.")
+@click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker.")
+@click.option("--state-partitions", type=click.IntRange(min=1), help="Partitions of Spark's state, if any.")
+@click.pass_context
+def savepoint_restore(
+    ctx: click.Context, /, name: str, target: Path | None, bootstrap_servers: str | None,
+    state_partitions: int | None,
+) -> None:  # fmt: skip
+    """Put savepoint NAME in place of the home's tables and checkpoints. The pipeline must be stopped.
+
+    With --home the savepoint becomes a second pipeline there, which reads the same topic on from where
+    the savepoint was made; the home that holds the savepoint is the one of TIDEMARK_HOME or of
+    `tidemark --home`. Interrupted, it is to be repeated.
+    """
+    from tidemark.savepoints import restore
+
+    settings = settings_of(ctx, bootstrap_servers=bootstrap_servers)
+    into = replace(settings, home=target.expanduser().absolute()) if target else None
+    if into is not None and (into.home / "savepoints" / name).is_dir():
+        settings, into = into, None  # its own savepoint: a restore like any other
+    made = restore(settings, name, into)
+    click.echo(f"savepoint {name} of {made.created_at} restored into {(into or settings).home}")
+    if state_partitions is not None:
+        click.echo("no flow keeps state in Spark: there is nothing to repartition", err=True)
+
+
+@savepoint_command.command("delete")
+@click.argument("name")
+@home_options
+@click.pass_context
+def savepoint_delete(ctx: click.Context, /, name: str, **home: Any) -> None:
+    """Delete savepoint NAME."""
+    from tidemark.savepoints import delete
+
+    delete(settings_of(ctx, **home), name)
+    click.echo(f"savepoint {name} deleted")
+
+
+@click.command("forget")
+@home_options
+@click.option("--visitor", default="", help="Visitor id, as in silver.requests.")
+@click.option("--address", default="", help="Client address, as logged: everything that came from there.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.pass_context
+def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: bool, **home: Any) -> None:
+    """Delete one visitor's data from all tables, beside a running pipeline or with it stopped.
+
+    Rows and the files that held them go from bronze.access_log, silver.requests, silver.rejected (by
+    address only) and silver.sessions. Gold tables keep their counts, and in sketches hashes that lead
+    to nobody. Kafka and savepoints keep what they have: both are named.
+    """
+    from tidemark.pipeline import forget_visitor
+    from tidemark.savepoints import savepoints
+
+    settings = settings_of(ctx, **home)
+    done = forget_visitor(settings, visitor=visitor, address=address)
+    kept = [savepoint.name for savepoint in savepoints(settings)]
+    if as_json:
+        report = {**asdict(done), "kept_in_savepoints": kept, "kept_in_topic": settings.topic}
+        click.echo(json.dumps(report, indent=2))
+        return
+    for table, rows in done.rows.items():
+        click.echo(f"{table:<26} {rows:,} rows deleted")
+    click.echo("gold.*                     counts stay as they are")
+    for table in done.files_left:
+        click.echo(f"{table}: old files are left that a flow has yet to read; the next `maintain` deletes them")
+    click.echo(f"Kafka keeps its lines for as long as topic {settings.topic} is set to.")
+    if kept:
+        click.echo(f"Savepoints still hold the rows, delete them: {', '.join(kept)}")

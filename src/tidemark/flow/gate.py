@@ -2,7 +2,8 @@
 
 Advisory file locks of the home (released by the kernel when a process dies, however it dies):
 every batch holds the gate shared; whoever needs the tables at rest holds it alone. A turnstile in front keeps
-a stream of batches from starving the latter.
+a stream of batches from starving the latter. Nobody gets through the gate while a change of several
+tables is half done: who comes first finishes it.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tidemark.errors import HomeBusyError, PlatformError
+from tidemark import swap
+from tidemark.errors import HomeBusyError, PlatformError, TableError
 from tidemark.settings import Settings
+
+# A file of the home that is there while a savepoint is being restored.
+RESTORING = "restoring"
 
 
 @contextmanager
 def batch(settings: Settings) -> Iterator[None]:
     """Held by a flow while it commits one micro-batch."""
-    with _locked(settings, "turnstile", fcntl.LOCK_SH):
-        gate = _open(settings, "gate")
-        fcntl.flock(gate, fcntl.LOCK_SH)
+    gate = _shared(settings)
+    while swap.interrupted(settings):
+        gate.close()
+        settle(settings)
+        gate = _shared(settings)
     try:
         yield
     finally:
@@ -32,12 +39,22 @@ def batch(settings: Settings) -> Iterator[None]:
 def at_rest(settings: Settings) -> Iterator[None]:
     """Held while the tables must not change: waits for running batches, keeps new ones out."""
     with _locked(settings, "turnstile", fcntl.LOCK_EX), _locked(settings, "gate", fcntl.LOCK_EX):
+        _require_whole(settings)
+        swap.finish(settings)
         yield
+
+
+def settle(settings: Settings) -> None:
+    """Finishes a change of several tables that was interrupted, if there is one."""
+    if swap.interrupted(settings):
+        with at_rest(settings):
+            pass
 
 
 @contextmanager
 def only_pipeline(settings: Settings) -> Iterator[None]:
-    """Held by the pipeline as long as it lives. Raises HomeBusyError if another one has it."""
+    """Held by the pipeline as long as it lives. Raises HomeBusyError if another one has it, TableError if
+    the home is only half restored."""
     with _open(settings, "pipeline") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,7 +63,38 @@ def only_pipeline(settings: Settings) -> Iterator[None]:
                 f"another pipeline is running on {settings.home}",
                 "Stop it first, or give this one another home with --home.",
             ) from None
+        _require_whole(settings)
+        settle(settings)
         yield
+
+
+@contextmanager
+def no_pipeline(settings: Settings) -> Iterator[bool]:
+    """Whether no pipeline runs on the home; if so, none can start meanwhile."""
+    with _open(settings, "pipeline") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _require_whole(settings: Settings) -> None:
+    mark = settings.home / RESTORING
+    if mark.exists():
+        name = mark.read_text(encoding="utf-8").strip()
+        raise TableError(
+            f"the restoring of savepoint {name} into {settings.home} was interrupted",
+            f"Repeat it: `tidemark savepoint restore {name}`, as before.",
+        )
+
+
+def _shared(settings: Settings):  # type: ignore[no-untyped-def]
+    with _locked(settings, "turnstile", fcntl.LOCK_SH):
+        gate = _open(settings, "gate")
+        fcntl.flock(gate, fcntl.LOCK_SH)
+    return gate
 
 
 @contextmanager

@@ -19,6 +19,12 @@ from tidemark.table import Change, Table
 
 # A revised row costs the rewriting of its file: small files keep a live upsert at tens of milliseconds.
 UPSERT_FILE_BYTES = 1 << 20
+# Old versions go after half an hour unless the settings say otherwise. Logs are shortened by
+# `tidemark.maintain` alone, which knows how far the streams have read.
+UPKEEP_PROPERTIES = {
+    "delta.deletedFileRetentionDuration": "interval 1800 seconds",
+    "delta.enableExpiredLogCleanup": "false",
+}
 _WRITER = WriterProperties(compression="ZSTD", compression_level=1)
 _ATTEMPTS = 5
 _DELETE = "_delete"
@@ -170,9 +176,10 @@ def _expression(where: Where) -> pc.Expression | None:
 
 
 def _configuration(table: Table) -> dict[str, str | None]:
+    found: dict[str, str | None] = {**table.properties, **UPKEEP_PROPERTIES}
     if table.kind == "upsert":
-        return {**table.properties, "delta.targetFileSize": str(UPSERT_FILE_BYTES)}
-    return {**table.properties}
+        found["delta.targetFileSize"] = str(UPSERT_FILE_BYTES)
+    return found
 
 
 def _properties(commit: Commit | None) -> CommitProperties:

@@ -1,0 +1,64 @@
+"""What a rebuild changes: rows and sums per day, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.table import Table
+
+_NO_SUMS = ("offset", "batch_id", "partition")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number of one day (ISO date, UTC) of a table that is not as it was: `what` is `rows` or a column.
+
+    Columns of numbers are summed, those of truth counted.
+    """
+
+    table: str
+    day: str
+    what: str
+    before: int
+    after: int
+
+
+def differences(table: Table, before: DataFrame, after: DataFrame) -> Iterator[Difference]:
+    """The numbers that differ, in order of days."""
+    old, new = _days(table, before), _days(table, after)
+    for day in sorted({*old, *new}):
+        for what in ("rows", *_measured(table)):
+            was, is_now = old.get(day, {}).get(what) or 0, new.get(day, {}).get(what) or 0
+            if was != is_now:
+                yield Difference(table.name, day, what, int(was), int(is_now))
+
+
+def lines(found: Sequence[Difference]) -> Iterator[str]:
+    """For people."""
+    for entry in found:
+        yield (
+            f"{entry.table:<26} {entry.day}  {entry.what:<18} {entry.before:>14,} -> {entry.after:,}"
+            f" ({entry.after - entry.before:+,})"
+        )
+    if not found:
+        yield "nothing differs"
+
+
+def _days(table: Table, rows: DataFrame) -> dict[str, dict[str, Any]]:
+    day = F.date_format(F.col(table.time), "yyyy-MM-dd").alias("day")
+    sums = [
+        (F.count_if(F.col(c.name)) if c.type == "boolean" else F.sum(c.name)).alias(c.name)
+        for c in table.columns
+        if c.name in _measured(table)
+    ]
+    found = rows.groupBy(day).agg(F.count("*").alias("rows"), *sums)
+    return {row["day"]: row for row in found.toArrow().to_pylist()}
+
+
+def _measured(table: Table) -> list[str]:
+    return [c.name for c in table.columns if c.type in ("long", "boolean") and c.name not in _NO_SUMS]

@@ -1,0 +1,313 @@
+"""Recomputes tables from the lines they were made of, with today's rules, while the stream goes on.
+
+History is put through the flows' own sinks, piece by piece, into a lakehouse of its own beside the home's.
+Then, between two batches, the lines that arrived meanwhile are added, and the staged tables take the
+place of the live ones in one swap (`tidemark.swap`). Lines that arrived after the beginning keep the
+judgement that the running pipeline gave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark import swap
+from tidemark.books import Books, correction
+from tidemark.cut import Chain, Cut, at_cut
+from tidemark.difference import Difference, differences
+from tidemark.errors import HomeBusyError
+from tidemark.flow.crash import crash_point
+from tidemark.flow.sinks import Sink
+from tidemark.lakehouse import Lakehouse
+from tidemark.local.process import locked
+from tidemark.settings import Settings
+from tidemark.store.base import Commit, Store
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.table import Table
+
+# Rows that are put through the sinks at a time, as far as one minute does not hold more.
+CHUNK_ROWS = 500_000
+_WRITER = "rebuild"
+_MINUTE = 60
+
+# (what is done, pieces done, pieces in all)
+Say = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How tables are made from rows of another: what a flow does, for rows that are in a table already.
+
+    `time` is the column of `source` by which `since` is meant, cut to whole windows of `window_seconds`.
+    `sinks` takes the newest event time of each site. `second` says that the chain's second flow keeps the
+    tables. `whole` tables are always recomputed as a whole, since a row may reach back any time.
+    """
+
+    tables: tuple[Table, ...]
+    source: Table
+    time: str
+    prepare: Callable[[DataFrame], DataFrame]
+    sinks: Callable[[Mapping[str, datetime]], Sequence[Sink]]
+    second: bool
+    window_seconds: int = 1
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """What a rebuild needs to know, besides what to rebuild: see `run`."""
+
+    spark: SparkSession
+    settings: Settings
+    house: Lakehouse
+    tables: tuple[Table, ...]
+    chain: Chain
+    judging: Derivation
+    derived: tuple[Derivation, ...]
+    accounts: Table
+    sites: Table
+    say: Say = field(default=lambda what, done, total: None)
+
+    def run(
+        self, names: Sequence[str], since: datetime | None = None, *, dry_run: bool = False
+    ) -> list[Difference]:
+        """Rebuilds the named tables, and all that is made from them, from `since` on (default: all).
+
+        Returns what changed, by table and day. Raises HomeBusyError if another rebuild is running,
+        TableError where the tables are not at a cut.
+        """
+        with _alone(self.settings):
+            store = DeltaRsStore(self.house)
+            for table in self.tables:
+                store.ensure(table)
+            with at_cut(self.settings, self.house, store, self.tables, self.chain) as cut:
+                swap.discard(self.settings)
+            work = _Work(self, store, DeltaRsStore(swap.staging(self.settings)), cut, since)
+            try:
+                work.stage(names)
+                if dry_run:
+                    work.catch_up(cut)
+                    return list(work.compare(cut, None))
+                with at_cut(self.settings, self.house, store, self.tables, self.chain) as now:
+                    crash_point("rebuild:before-catch-up")
+                    work.catch_up(now)
+                    steps = work.steps()
+                    if steps:
+                        swap.commit(self.settings, steps)
+                    after = {table.name: store.version(table) for table in self.tables}
+                return list(work.compare(now, after))
+            finally:
+                if not swap.interrupted(self.settings):
+                    swap.discard(self.settings)
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    settings.run_directory.mkdir(parents=True, exist_ok=True)
+    with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
+        if not held:
+            raise HomeBusyError(f"another rebuild is running on {settings.home}", "Try again when it is done.")
+        # Upkeep leaves the source tables alone while this is held.
+        with locked(settings.run_directory / "rebuild.lock"):
+            yield
+
+
+class _Work:
+    """One rebuild: staged base, caught up with what arrived meanwhile."""
+
+    def __init__(
+        self, job: Rebuild, store: Store, staged: DeltaRsStore, cut: Cut, since: datetime | None
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._staged = staged
+        self._cut = cut
+        self._since = since
+        self._number = 0
+        # Derivation, and from when on its source counts (None: from the beginning).
+        self._made: list[tuple[Derivation, datetime | None]] = []
+        self._books: Books | None = None
+
+    def stage(self, names: Sequence[str]) -> None:
+        """Makes the staged tables from the lines before the cut."""
+        since = self._since
+        judging = self._job.judging
+        if any(table.name in names for table in judging.tables):
+            self._make(judging, self._source(judging, self._cut), since)
+            self._books = Books.of(self._judged_before(), self._judged_after())
+            names = [table.name for derivation in self._job.derived for table in derivation.tables]
+            if since is not None:
+                since = self._first_touched()
+                if since is None:  # no line there before and none now
+                    names = []
+        for derivation in self._job.derived:
+            if any(table.name in names for table in derivation.tables):
+                source = self._judged_after() if self._books else self._source(derivation, self._cut)
+                self._make(derivation, source, None if derivation.whole else _floor(since, derivation))
+
+    def catch_up(self, now: Cut) -> None:
+        """Adds the lines that arrived after the cut, as far as the live tables have them `now`."""
+        if self._books:
+            between = self._job.chain.between
+            tail = self._live(between, now.versions[between.name]).where(self._cut.later())
+            self._books = self._books.caught_up(tail)
+        for derivation, since in self._made:
+            if derivation is self._job.judging:
+                for table in derivation.tables:
+                    rows = self._live(table, now.versions[table.name]).where(self._cut.later())
+                    self._append(table, _from(rows, table.clock, since))
+            else:
+                version = now.passed if derivation.second else now.versions[derivation.source.name]
+                tail = self._live(derivation.source, version).where(self._cut.later())
+                self._put(derivation, _from(tail, derivation.time, since))
+        if self._books:
+            rows = self._books.sites(self._store.read(self._job.sites), self._job.sites)
+            self._staged.ensure(self._job.sites)
+            self._staged.append_arrow(self._job.sites, rows)
+            if self._books.changes:
+                self._staged.ensure(self._job.accounts)
+                self._staged.append_arrow(
+                    self._job.accounts, correction(self._job.accounts, _WRITER, self._books)
+                )
+
+    def steps(self) -> list[swap.Step]:
+        found = []
+        for derivation, since in self._made:
+            for table in derivation.tables:
+                if since is None:
+                    found.append(swap.Step(table.name, "overwrite"))
+                else:
+                    column = table.clock if derivation is self._job.judging else table.time
+                    found.append(swap.Step(table.name, "replace", f"{column} >= '{_iso(since)}'"))
+        if self._books:
+            found.append(swap.Step(self._job.sites.name, "overwrite"))
+            if self._books.changes:
+                found.append(swap.Step(self._job.accounts.name, "append"))
+        return found
+
+    def compare(self, before: Cut, after: Mapping[str, int] | None) -> Iterator[Difference]:
+        """The rebuilt tables at `before` against the versions `after`, or against what is staged."""
+        for derivation, since in self._made:
+            for table in derivation.tables:
+                old = self._live(table, before.versions[table.name])
+                if after is not None:
+                    new = self._live(table, after[table.name])
+                else:
+                    new = self._read_staged(table)
+                    if since is not None:
+                        column = table.clock if derivation is self._job.judging else table.time
+                        new = new.unionByName(old.where(F.col(column) < F.lit(since)))
+                yield from differences(table, old, new)
+
+    def _make(self, derivation: Derivation, source: DataFrame, since: datetime | None) -> None:
+        for table in derivation.tables:
+            self._staged.ensure(table)
+        self._made.append((derivation, since))
+        source = _from(source, derivation.time, since)
+        names = ", ".join(table.name for table in derivation.tables)
+        pieces = _pieces(source, derivation.time)
+        self._job.say(names, 0, len(pieces))
+        for done, piece in enumerate(pieces, start=1):
+            self._put(derivation, source.where(piece))
+            crash_point("rebuild:staging")
+            self._job.say(names, done, len(pieces))
+
+    def _put(self, derivation: Derivation, rows: DataFrame) -> None:
+        self._number += 1
+        commit = Commit(_WRITER, self._number)
+        prepared = derivation.prepare(rows).persist()
+        try:
+            for sink in derivation.sinks(self._newest()):
+                sink.write(self._staged, prepared, commit)
+        finally:
+            prepared.unpersist()
+
+    def _append(self, table: Table, rows: DataFrame) -> None:
+        self._number += 1
+        self._staged.append(table, rows.select(*table.column_names), Commit(_WRITER, self._number))
+
+    def _newest(self) -> dict[str, datetime]:
+        if self._books:
+            spans = {site: newest for site, (_, newest) in self._books.spans.items()}
+        else:
+            rows = self._store.read(self._job.sites, columns=["site", "newest_event_time"]).to_pylist()
+            spans = {row["site"]: row["newest_event_time"] for row in rows}
+        return {site: newest for site, newest in spans.items() if newest is not None}
+
+    def _source(self, derivation: Derivation, cut: Cut) -> DataFrame:
+        return self._live(derivation.source, cut.versions[derivation.source.name]).where(~cut.later())
+
+    def _live(self, table: Table, version: int) -> DataFrame:
+        path = self._job.house.path(table)
+        return self._job.spark.read.format("delta").option("versionAsOf", version).load(path)
+
+    def _read_staged(self, table: Table) -> DataFrame:
+        return self._job.spark.read.format("delta").load(swap.staging(self._job.settings).path(table))
+
+    def _judged_before(self) -> DataFrame:
+        table = self._job.chain.between
+        return self._live(table, self._cut.versions[table.name]).where(~self._cut.later())
+
+    def _judged_after(self) -> DataFrame:
+        """The accepted lines before the cut as they will be."""
+        table = self._job.chain.between
+        staged = self._read_staged(table)
+        if self._since is None:
+            return staged
+        return staged.unionByName(self._judged_before().where(F.col(table.clock) < F.lit(self._since)))
+
+    def _first_touched(self) -> datetime | None:
+        """The earliest event time of the lines that were judged anew, by the old judgement or the new."""
+        table = self._job.chain.between
+        lines = _from(self._judged_before(), table.clock, self._since).select(table.time)
+        first = lines.unionByName(self._read_staged(table).select(table.time)).agg(F.min(table.time))
+        found: datetime | None = _utc(first.toArrow()[0][0].as_py())
+        return found
+
+
+def _pieces(source: DataFrame, time: str) -> list[Column]:
+    """Ranges of time that hold about CHUNK_ROWS rows each, or one minute."""
+    minute = F.floor(F.unix_seconds(F.col(time)) / _MINUTE)
+    counts: list[dict[str, Any]] = (
+        source.groupBy(minute.alias("minute")).agg(F.count("*").alias("rows")).toArrow().to_pylist()
+    )
+    pieces: list[Column] = []
+    first, rows = None, 0
+    for left, entry in reversed(list(enumerate(sorted(counts, key=lambda entry: -entry["minute"])))):
+        first = entry["minute"] if first is None else first
+        rows += entry["rows"]
+        if rows >= CHUNK_ROWS or left == 0:
+            # As a range of the column itself, so that whole files are skipped.
+            start, end = _moment(first), _moment(entry["minute"] + 1)
+            pieces.append((F.col(time) >= F.lit(start)) & (F.col(time) < F.lit(end)))
+            first, rows = None, 0
+    return pieces
+
+
+def _moment(minute: int) -> datetime:
+    return datetime.fromtimestamp(minute * _MINUTE, UTC)
+
+
+def _from(rows: DataFrame, time: str, since: datetime | None) -> DataFrame:
+    return rows if since is None else rows.where(F.col(time) >= F.lit(since))
+
+
+def _floor(since: datetime | None, derivation: Derivation) -> datetime | None:
+    if since is None:
+        return None
+    seconds = int(since.timestamp()) // derivation.window_seconds * derivation.window_seconds
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _iso(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)

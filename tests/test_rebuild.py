@@ -1,0 +1,216 @@
+"""Rebuilt tables equal what today's rules make of the same lines; killed half way, all or nothing changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from silver import requests
+from tests.pipeline.harness import (
+    assert_equal,
+    environment,
+    fresh,
+    produce,
+    rows,
+    run_here,
+    run_process,
+)
+from tests.pipeline.recount import recount
+from tests.recovery.test_kills import Pair, await_running, traffic
+from tidemark import lakehouse, pipeline, swap
+from tidemark.difference import Difference
+from tidemark.errors import HomeBusyError, TableError
+from tidemark.local.process import locked
+from tidemark.quality.rules import Rule
+from tidemark.settings import Settings
+
+# A rule that turns away good lines: it was wrong, and is gone today.
+WRONG = Rule(
+    "no_errors", "status < 400 OR NOT well_formed", "status", "A rule that was wrong.", quarantine=True
+)
+BAD = [("default", b"no log line"), ("shop", b"")]
+
+
+def rebuild(spark: SparkSession, settings: Settings, *names: str, **options: object) -> list[Difference]:
+    return pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(names, **options)  # type: ignore[arg-type]
+
+
+def versions(settings: Settings) -> dict[str, int]:
+    return {
+        table.name: DeltaTable(settings.tables / table.name.replace(".", "/")).version()
+        for table in pipeline.LAYER_TABLES
+    }
+
+
+def wrongly_judged(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
+    """Runs the pipeline under a rule that turns errors away."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        produce(settings, pairs)
+        run_here(spark, settings)
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[Pair]:
+    return [*traffic(seed=21, lines=3_000), *BAD]
+
+
+@pytest.fixture(scope="module")
+def judged_wrong(
+    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    """A home whose tables were made under the wrong rule, to be copied."""
+    settings = fresh(broker, tmp_path_factory.mktemp("wrong"))
+    wrongly_judged(spark, settings, lines)
+    assert len(rows(settings, "silver.rejected", ["offset"])) > 100
+    return settings
+
+
+@pytest.fixture
+def wrong(judged_wrong: Settings, tmp_path: Path) -> Settings:
+    """A copy of that home."""
+    shutil.copytree(judged_wrong.home, tmp_path / "home")
+    return replace(judged_wrong, home=tmp_path / "home")
+
+
+def test_rejected_lines_move_to_silver_and_everything_follows(
+    wrong: Settings, spark: SparkSession, lines: list[Pair]
+) -> None:
+    before = versions(wrong)
+    expected = recount(lines)
+    foretold = rebuild(spark, wrong, "silver.requests", dry_run=True)
+    assert versions(wrong) == before
+    assert not (wrong.home / "swap").exists()
+    found = rebuild(spark, wrong, "silver.requests")
+    assert found == foretold
+    assert_equal(wrong, expected)
+    moved = sum(d.after - d.before for d in found if (d.table, d.what) == ("silver.requests", "rows"))
+    assert moved == -sum(d.after - d.before for d in found if (d.table, d.what) == ("silver.rejected", "rows"))
+    assert moved > 100
+    assert {d.table for d in found} >= {"gold.traffic", "gold.visitors_by_country", "silver.rejected"}
+    sites = rows(wrong, "quality.sites", ["accepted", "rejected"])
+    assert sum(s[0] for s in sites) == expected.accepted  # type: ignore[misc]
+    assert sum(s[1] for s in sites) == expected.rejected  # type: ignore[misc]
+    assert rebuild(spark, wrong, "silver.requests") == []
+    more = traffic(seed=22, lines=1_000)
+    produce(wrong, more)
+    run_here(spark, wrong)
+    assert_equal(wrong, recount([*lines, *more]))
+
+
+def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = traffic(seed=23, lines=6_000)
+    wrongly_judged(spark, settings, pairs[:2_000])
+    process = run_process(settings, once=False)
+    try:
+        await_running(settings, process)
+        sender = subprocess.Popen(
+            [sys.executable, "-c", _SENDER, str(settings.topic), settings.bootstrap_servers], stdin=subprocess.PIPE
+        )
+        assert sender.stdin is not None
+        sender.stdin.write(b"".join(site.encode() + b"\t" + line + b"\n" for site, line in pairs[2_000:]))
+        sender.stdin.close()
+        rebuild(spark, settings, "silver.requests")
+        assert sender.wait(60) == 0
+        assert process.poll() is None, process.communicate()[0]
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    run_here(spark, settings)
+    assert_equal(settings, recount(pairs))
+
+
+_SENDER = """
+import sys, time
+from confluent_kafka import Producer
+producer = Producer({"bootstrap.servers": sys.argv[2]})
+for number, line in enumerate(sys.stdin.buffer):
+    site, value = line.rstrip(b"\\n").split(b"\\t", 1)
+    producer.produce(sys.argv[1], value, headers=[("site", site)], partition=(number // 50) % 2)
+    if number % 20 == 0:
+        producer.flush()
+        time.sleep(0.1)
+producer.flush()
+"""
+
+
+def test_since_rejudges_only_lines_that_arrived_after(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = traffic(seed=24, lines=2_000)
+    wrongly_judged(spark, settings, pairs[:1_000])
+    time.sleep(0.1)
+    since = datetime.now(UTC)
+    wrongly_judged(spark, settings, pairs[1_000:])
+    rebuild(spark, settings, "silver.requests", since=since)
+    # As if errors had been turned away only among the first lines.
+    kept = [pair for pair in pairs[:1_000] if not _is_error(pair)] + pairs[1_000:]
+    expected = recount(kept)
+    rejected = sum(_is_error(pair) for pair in pairs[:1_000])
+    assert_equal(settings, replace(expected, rejected=expected.rejected + rejected))
+
+
+def _is_error(pair: Pair) -> bool:
+    words = pair[1].split(b'"')
+    return len(words) > 2 and words[2].split()[0] >= b"400"
+
+
+@pytest.mark.parametrize("name", ["silver.sessions", "gold.traffic", "gold.pages", "gold.visitors_by_country"])
+def test_a_damaged_table_is_made_anew(wrong: Settings, spark: SparkSession, lines: list[Pair], name: str) -> None:
+    rebuild(spark, wrong, "silver.requests")
+    DeltaTable(wrong.tables / name.replace(".", "/")).delete("site = 'shop'")
+    found = rebuild(spark, wrong, name)
+    assert {d.table for d in found} == {name}
+    assert_equal(wrong, recount(lines))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "point, begun",
+    [
+        ("rebuild:staging@2", False),
+        ("swap:before-journal@1", False),
+        ("swap:between-tables@1", True),
+        ("swap:between-tables@4", True),
+        ("swap:before-end@1", True),
+    ],
+)
+def test_killed_rebuild_changes_nothing_or_all(
+    wrong: Settings, spark: SparkSession, lines: list[Pair], point: str, begun: bool
+) -> None:
+    before = versions(wrong)
+    killed = subprocess.run(
+        [sys.executable, "-m", "tidemark", "rebuild", "all"],
+        env={**os.environ, **environment(wrong), "TIDEMARK_CRASH_AT": point},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert swap.interrupted(wrong) == begun
+    if not begun:
+        assert versions(wrong) == before
+        rebuild(spark, wrong, "silver.requests")
+    run_here(spark, wrong)
+    assert_equal(wrong, recount(lines))
+    assert not swap.interrupted(wrong)
+
+
+def test_clear_errors(wrong: Settings, home: Settings, spark: SparkSession) -> None:
+    def none(what: str, done: int, total: int) -> None: ...
+
+    with pytest.raises(TableError, match=r"bronze\.access_log cannot be rebuilt"):
+        pipeline.rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
+    with pytest.raises(TableError, match="no tables yet"):
+        pipeline.rebuild_table(home, "all", None, dry_run=True, say=none)
+    with locked(wrong.run_directory / "one-rebuild.lock"), pytest.raises(HomeBusyError, match="rebuild"):
+        rebuild(spark, wrong, "gold.traffic")
