@@ -100,13 +100,23 @@ def test_a_flow_that_never_ran_gets_everything(broker: Settings, spark: SparkSes
     house = lakehouse.of(settings)
     store = DeltaRsStore(house)
     with gate.only_pipeline(settings):
-        run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store)[:1], once=True)
+        run(
+            spark,
+            settings,
+            house,
+            store,
+            pipeline.TABLES,
+            pipeline.flows(settings, house, store)[:1],
+            once=True,
+        )
     assert "yet to read" in maintained(settings)["silver.requests"].skipped
     run_here(spark, settings)
     assert_equal(settings, recount(pairs))
 
 
-def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(broker: Settings, tmp_path: Path) -> None:
+def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(
+    broker: Settings, tmp_path: Path
+) -> None:
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=6, lines=8_000)
     process = run_process(settings, once=False)
@@ -154,7 +164,8 @@ def test_rows_past_their_retention_go(home: Settings) -> None:
     store.ensure(PROGRESS)
     now = datetime.now(UTC)
     rows = [
-        {"flow": "requests", "batch_id": age, "recorded_at": now - timedelta(days=age)} for age in (1, 5, 8, 30)
+        {"flow": "requests", "batch_id": age, "recorded_at": now - timedelta(days=age)}
+        for age in (1, 5, 8, 30)
     ]
     store.append_arrow(PROGRESS, pa.Table.from_pylist(rows, PROGRESS.arrow_schema))
     assert maintained(home)["quality.progress"].rows_expired == 2
@@ -163,7 +174,9 @@ def test_rows_past_their_retention_go(home: Settings) -> None:
     assert maintained(home, retention_days="quality.progress=2")["quality.progress"].rows_expired == 1
 
 
-@pytest.mark.parametrize("text", ["gold.nothing=3", "quality.progress", "quality.progress=0", "quality.sites=3"])
+@pytest.mark.parametrize(
+    "text", ["gold.nothing=3", "quality.progress", "quality.progress=0", "quality.sites=3"]
+)
 def test_a_retention_that_makes_no_sense_is_a_clear_error(text: str) -> None:
     with pytest.raises(SettingError, match="retention_days"):
         retention_days(text, pipeline.TABLES)

@@ -96,7 +96,9 @@ def test_rejected_lines_move_to_silver_and_everything_follows(
     assert found == foretold
     assert_equal(wrong, expected)
     moved = sum(d.after - d.before for d in found if (d.table, d.what) == ("silver.requests", "rows"))
-    assert moved == -sum(d.after - d.before for d in found if (d.table, d.what) == ("silver.rejected", "rows"))
+    assert moved == -sum(
+        d.after - d.before for d in found if (d.table, d.what) == ("silver.rejected", "rows")
+    )
     assert moved > 100
     assert {d.table for d in found} >= {"gold.traffic", "gold.visitors_by_country", "silver.rejected"}
     sites = rows(wrong, "quality.sites", ["accepted", "rejected"])
@@ -117,7 +119,8 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
     try:
         await_running(settings, process)
         sender = subprocess.Popen(
-            [sys.executable, "-c", _SENDER, str(settings.topic), settings.bootstrap_servers], stdin=subprocess.PIPE
+            [sys.executable, "-c", _SENDER, str(settings.topic), settings.bootstrap_servers],
+            stdin=subprocess.PIPE,
         )
         assert sender.stdin is not None
         sender.stdin.write(b"".join(site.encode() + b"\t" + line + b"\n" for site, line in pairs[2_000:]))
@@ -146,7 +149,9 @@ producer.flush()
 """
 
 
-def test_since_rejudges_only_lines_that_arrived_after(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+def test_since_rejudges_only_lines_that_arrived_after(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=24, lines=2_000)
     wrongly_judged(spark, settings, pairs[:1_000])
@@ -166,8 +171,12 @@ def _is_error(pair: Pair) -> bool:
     return len(words) > 2 and words[2].split()[0] >= b"400"
 
 
-@pytest.mark.parametrize("name", ["silver.sessions", "gold.traffic", "gold.pages", "gold.visitors_by_country"])
-def test_a_damaged_table_is_made_anew(wrong: Settings, spark: SparkSession, lines: list[Pair], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["silver.sessions", "gold.traffic", "gold.pages", "gold.visitors_by_country"]
+)
+def test_a_damaged_table_is_made_anew(
+    wrong: Settings, spark: SparkSession, lines: list[Pair], name: str
+) -> None:
     rebuild(spark, wrong, "silver.requests")
     DeltaTable(wrong.tables / name.replace(".", "/")).delete("site = 'shop'")
     found = rebuild(spark, wrong, name)

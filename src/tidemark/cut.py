@@ -126,6 +126,4 @@ def _first_waiting(log: Path, passed: int, writer: str) -> str | None:
 
 
 def _number(commit: Sequence[dict[str, Any]], writer: str) -> str | None:
-    return next(
-        (str(a["txn"]["version"]) for a in commit if a.get("txn", {}).get("appId") == writer), None
-    )
+    return next((str(a["txn"]["version"]) for a in commit if a.get("txn", {}).get("appId") == writer), None)

@@ -93,7 +93,9 @@ def clean(log: Path, keep_from: int | None, keep_seconds: float) -> int:
         if path.suffix == ".json" and version is not None and path.stat().st_mtime < cut
     ]  # fmt: skip
     limit = max(old, default=-1) if keep_from is None else min(max(old, default=-1), keep_from)
-    base = max((v for p, v in found.items() if v is not None and _is_checkpoint(p) and v <= limit), default=-1)
+    base = max(
+        (v for p, v in found.items() if v is not None and _is_checkpoint(p) and v <= limit), default=-1
+    )
     gone = [path for path, version in found.items() if version is not None and version < base]
     # Commits before their checkpoints: at no moment can a version be listed that cannot be read.
     for path in sorted(gone, key=lambda path: (_is_checkpoint(path), found[path])):

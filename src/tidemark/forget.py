@@ -141,7 +141,10 @@ def _delete(settings: Settings, store: DeltaRsStore, places: Places, rows: _Rows
             (places.lines, _these(keys)),
             (places.accepted, _these(rows.accepted)),
             (places.rejected, _these(rows.rejected)),
-            (places.sessions, f"visitor_id IN ({', '.join(map(_text, rows.visitors))})" if rows.sessions else ""),
+            (
+                places.sessions,
+                f"visitor_id IN ({', '.join(map(_text, rows.visitors))})" if rows.sessions else "",
+            ),
         )
         if predicate
     ]

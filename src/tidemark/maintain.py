@@ -126,7 +126,9 @@ def erase_old_versions(
     left = []
     with locked(settings.run_directory / "upkeep.lock"), gate.at_rest(settings):
         for table in tables:
-            upkeep = _Upkeep(settings, table, Path(house.path(table)), streams.get(table.name, ()), in_use=False)
+            upkeep = _Upkeep(
+                settings, table, Path(house.path(table)), streams.get(table.name, ()), in_use=False
+            )
             if not upkeep.erase():
                 left.append(table.name)
     return left

@@ -112,7 +112,9 @@ def _alone(settings: Settings) -> Iterator[None]:
     settings.run_directory.mkdir(parents=True, exist_ok=True)
     with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
         if not held:
-            raise HomeBusyError(f"another rebuild is running on {settings.home}", "Try again when it is done.")
+            raise HomeBusyError(
+                f"another rebuild is running on {settings.home}", "Try again when it is done."
+            )
         # Upkeep leaves the source tables alone while this is held.
         with locked(settings.run_directory / "rebuild.lock"):
             yield

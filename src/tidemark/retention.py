@@ -30,7 +30,8 @@ def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
             found[name] = 0.0
         if not 0 < found[name] < 1e6:
             raise SettingError(
-                f"retention_days: {part!r} has no positive number of days", "Write it like silver.rejected=30."
+                f"retention_days: {part!r} has no positive number of days",
+                "Write it like silver.rejected=30.",
             )
     return found
 

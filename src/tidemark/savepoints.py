@@ -51,7 +51,12 @@ class Savepoint:
 
 
 def create(
-    settings: Settings, house: Lakehouse, name: str, tables: Sequence[Table], streams: Streams, reads_kafka: Path
+    settings: Settings,
+    house: Lakehouse,
+    name: str,
+    tables: Sequence[Table],
+    streams: Streams,
+    reads_kafka: Path,
 ) -> Savepoint:
     """Makes a savepoint of the home, with its pipeline running or not.
 
@@ -215,7 +220,9 @@ def _take_over(settings: Settings, into: Settings) -> None:
     with suppress(FileNotFoundError):
         values = tomllib.loads((settings.home / "tidemark.toml").read_text(encoding="utf-8"))
     values |= {"bootstrap_servers": bootstrap_servers(settings), "topic": settings.topic}
-    file.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8")
+    file.write_text(
+        "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8"
+    )
     file.chmod(0o600)
 
 

@@ -119,9 +119,7 @@ def _commit(step: Step, target: DeltaTable, path: Path, staged: Path, number: in
         )  # fmt: skip
     else:
         files = [_linked(file, staged, path, number) for file in _live_files(staged / "_delta_log")]
-        target.create_write_transaction(
-            list(files), step.mode, target.schema(), commit_properties=properties
-        )
+        target.create_write_transaction(list(files), step.mode, target.schema(), commit_properties=properties)
 
 
 def _linked(file: dict[str, Any], staged: Path, path: Path, number: int) -> AddAction:

@@ -199,7 +199,9 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
         click.echo(f"{table:<26} {rows:,} rows deleted")
     click.echo("gold.*                     counts stay as they are")
     for table in done.files_left:
-        click.echo(f"{table}: old files are left that a flow has yet to read; the next `maintain` deletes them")
+        click.echo(
+            f"{table}: old files are left that a flow has yet to read; the next `maintain` deletes them"
+        )
     click.echo(f"Kafka keeps its lines for as long as topic {settings.topic} is set to.")
     if kept:
         click.echo(f"Savepoints still hold the rows, delete them: {', '.join(kept)}")
