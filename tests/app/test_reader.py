@@ -1,9 +1,9 @@
 """The contract of a reader, held by both backends.
 
-The warehouse backend runs against a real Spark SQL engine over the same rows: the SQL, the named parameters
-and the error conditions are those of Databricks SQL. `DESCRIBE HISTORY`, which Spark itself lacks, is
-answered from the Delta log; the connection itself needs a workspace and is not covered. (Delta's own
-Spark parser cannot be used here: it loses named parameters on Spark 4.2.)
+The warehouse backend runs against a real Spark SQL engine over the same rows: the SQL and the error
+conditions are those of Databricks SQL. `DESCRIBE HISTORY` is answered from the Delta log; the connection
+itself needs a workspace and is not covered. Named parameters are bound here, because Delta's parser
+loses them on Spark 4.2.
 """
 
 from __future__ import annotations
@@ -41,20 +41,18 @@ NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 Open = Callable[[Path], Reader]
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from pyspark.sql import SparkSession
+def bound(sql: str, parameters: dict[str, Any]) -> str:
+    """The statement with literals for its named parameters."""
+    return re.sub(r":([a-z_0-9]+)\b", lambda found: literal(parameters[found[1]]), sql)
 
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", 1)
-        .config("spark.ui.enabled", False)
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+
+def literal(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return str(value)
 
 
 @pytest.fixture(params=["delta", "warehouse"])
@@ -78,7 +76,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
 
         def execute(sql: str, parameters: dict[str, Any]) -> pa.Table:
             if (history := re.fullmatch(r"DESCRIBE HISTORY (\S+) LIMIT 1", sql)) is None:
-                return session.sql(sql, args=parameters).toArrow()
+                return session.sql(bound(sql, parameters)).toArrow()
             session.table(history[1])
             entry = deltas[history[1].split(".")[-1].strip("`")].history(1)[0]
             at = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC)
