@@ -73,7 +73,7 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         "spark.driver.memory": settings.driver_memory,
         "spark.executor.extraJavaOptions": _JVM,
         "spark.driver.extraJavaOptions": f"{_JVM} -Duser.timezone=UTC"
-        f" -Dlog4j.configurationFile={_log4j(settings)}",
+        f" -Dlog4j.configurationFile={_log4j(settings)} {settings.driver_java_options}",
     }
     for key, value in options.items():
         builder = builder.config(key, value)

@@ -59,6 +59,7 @@ class Settings:
     # Spark
     master: str = _setting("", "Spark master. Empty: local, one thread per core.")
     driver_memory: str = _setting("2g", "Heap of the Spark driver.")
+    driver_java_options: str = _setting("", "More options for the driver's JVM, such as -XX:MaxRAM=3g.")
     shuffle_partitions: int = _setting(0, "Shuffle partitions; 0: one per core, at most 4.", least=0)
     batch_lines: int = _setting(
         0, "Most lines in one micro-batch; 0 sizes it to the heap and the cores.", least=0

@@ -31,7 +31,11 @@ SHARED_LOG = Path(__file__).resolve().parents[3] / "shared" / "data" / "apache_l
 def fresh(broker: Settings, directory: Path, **changes: object) -> Settings:
     """A new home with a new, empty topic on the shared broker."""
     settings = dataclasses.replace(
-        broker, home=directory / "home", topic=f"log-{uuid.uuid4().hex[:8]}", **changes
+        broker,
+        home=directory / "home",
+        topic=f"log-{uuid.uuid4().hex[:8]}",
+        driver_java_options="-XX:TieredStopAtLevel=1",
+        **changes,
     )
     kafka.ensure_topic(settings, settings.topic)
     return settings
