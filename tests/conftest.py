@@ -13,7 +13,6 @@ from tidemark.local import broker as embedded
 from tidemark.session import spark_session
 from tidemark.settings import Settings
 
-
 # A test is over before the optimizing compiler would have paid for itself.
 QUICK_JVM = "-XX:TieredStopAtLevel=1"
 
@@ -27,7 +26,9 @@ def home(tmp_path: Path) -> Settings:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that the pipeline itself would use, shared by all tests of one process."""
-    settings = Settings(home=tmp_path_factory.mktemp("spark"), driver_memory="1g", driver_java_options=QUICK_JVM)
+    settings = Settings(
+        home=tmp_path_factory.mktemp("spark"), driver_memory="1g", driver_java_options=QUICK_JVM
+    )
     session = spark_session(settings)
     yield session
     session.stop()

@@ -206,7 +206,16 @@ def rebuilding(
 ) -> Rebuild:
     """How every table is made from the ones before it, for a rebuild."""
     return Rebuild(
-        spark, settings, house, TABLES, chain(house), _judging(settings), _derived(settings), ACCOUNTS, SITES, say
+        spark,
+        settings,
+        house,
+        TABLES,
+        chain(house),
+        _judging(settings),
+        _derived(settings),
+        ACCOUNTS,
+        SITES,
+        say,
     )
 
 
@@ -289,7 +298,9 @@ def rebuild_table(
     """
     made = [table.name for d in (_judging(settings), *_derived(settings)) for table in d.tables]
     if name != "all" and name not in made:
-        raise TableError(f"{name} cannot be rebuilt", f"Tables made from others are {', '.join(made)}; or all.")
+        raise TableError(
+            f"{name} cannot be rebuilt", f"Tables made from others are {', '.join(made)}; or all."
+        )
     house = _house_with_tables(settings)
     names = [requests.TABLE.name] if name == "all" else [name]
     return rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)

@@ -17,7 +17,9 @@ ACCOUNTS = Table(
     reads="the flow's batches",
     rules=(
         Rule(
-            "balanced", "received = accepted + rejected + duplicate", "received",
+            "balanced",
+            "received = accepted + rejected + duplicate",
+            "received",
             "Every line received was accepted, rejected or a duplicate.",
         ),
     ),
