@@ -135,7 +135,8 @@ def killed(settings: Settings, point: str, *command: str) -> bool:
         env={**os.environ, **environment(settings), "TIDEMARK_CRASH_AT": point},
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
-    return done.returncode == -signal.SIGKILL
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return True
 
 
 def test_what_it_says_and_refuses(saved: Settings, home: Settings) -> None:

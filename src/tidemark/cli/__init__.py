@@ -23,7 +23,10 @@ COMMANDS = {
     "import": "tidemark.cli.importing",
     "generate": "tidemark.cli.generate",
     "quality": "tidemark.cli.quality",
+    "rebuild": "tidemark.cli.upkeep",
+    "savepoint": "tidemark.cli.upkeep",
     "maintain": "tidemark.cli.upkeep",
+    "forget": "tidemark.cli.upkeep",
 }
 
 
