@@ -35,6 +35,8 @@ def fresh(broker: Settings, directory: Path, **changes: object) -> Settings:
         home=directory / "home",
         topic=f"log-{uuid.uuid4().hex[:8]}",
         driver_java_options="-XX:TieredStopAtLevel=1",
+        quality_interval_seconds=0.0,
+        maintain_interval_seconds=0.0,
         **changes,
     )
     kafka.ensure_topic(settings, settings.topic)
