@@ -219,12 +219,12 @@ def test_killed_rebuild_changes_nothing_or_all(
     assert not swap.interrupted(wrong)
 
 
-def test_clear_errors(wrong: Settings, home: Settings, spark: SparkSession) -> None:
+def test_clear_errors(wrong: Settings, spark: SparkSession, tmp_path: Path) -> None:
     def none(what: str, done: int, total: int) -> None: ...
 
     with pytest.raises(TableError, match=r"bronze\.access_log cannot be rebuilt"):
         pipeline.rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
     with pytest.raises(TableError, match="no tables yet"):
-        pipeline.rebuild_table(home, "all", None, dry_run=True, say=none)
+        pipeline.rebuild_table(replace(wrong, home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
     with locked(wrong.run_directory / "one-rebuild.lock"), pytest.raises(HomeBusyError, match="rebuild"):
         rebuild(spark, wrong, "gold.traffic")

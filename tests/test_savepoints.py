@@ -139,7 +139,7 @@ def killed(settings: Settings, point: str, *command: str) -> bool:
     return True
 
 
-def test_what_it_says_and_refuses(saved: Settings, home: Settings) -> None:
+def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
     (found,) = savepoints(saved)
     assert sum(found.offsets[saved.topic].values()) == 1_000
     with pytest.raises(TableError, match="already"):
@@ -150,7 +150,7 @@ def test_what_it_says_and_refuses(saved: Settings, home: Settings) -> None:
     with pytest.raises(TableError, match="no savepoint other"):
         restore(saved, "other")
     with pytest.raises(TableError, match="no tables yet"):
-        pipeline.make_savepoint(home, "first")
+        pipeline.make_savepoint(replace(saved, home=tmp_path / "empty"), "first")
     delete(saved, "middle")
     assert savepoints(saved) == []
     with pytest.raises(TableError, match="no savepoint middle"):

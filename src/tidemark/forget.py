@@ -26,6 +26,7 @@ from tidemark.flow import gate
 from tidemark.lakehouse import Lakehouse
 from tidemark.maintain import Streams, erase_old_versions
 from tidemark.settings import Settings
+from tidemark.store.base import Condition, Where
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.table import Table
 
@@ -96,8 +97,8 @@ class _Rows:
 
     @classmethod
     def find(cls, store: DeltaRsStore, places: Places, visitor: str, address: str) -> _Rows:
-        who = ("visitor_id", "=", visitor) if visitor else ("client_ip", "=", address)
-        accepted = store.read(places.accepted, [[who]], [*_KEY, "site", "visitor_id"])  # type: ignore[list-item]
+        who: Condition = ("visitor_id", "=", visitor) if visitor else ("client_ip", "=", address)
+        accepted = store.read(places.accepted, [[who]], [*_KEY, "site", "visitor_id"])
         visitors = [visitor] if visitor else pc.unique(accepted["visitor_id"]).to_pylist()
         rejected = places.rejected.arrow_schema.empty_table()
         if address:
@@ -105,7 +106,8 @@ class _Rows:
             alone = re.compile(rb"(?<![0-9A-Za-z.:])" + re.escape(address.encode()) + rb"(?![0-9A-Za-z.:])")
             held = [bool(alone.search(value or b"")) for value in lines["value"].to_pylist()]
             rejected = lines.filter(pa.array(held, pa.bool_()))
-        sessions = store.read(places.sessions, [[("visitor_id", "in", visitors)]], ["session_id"]).num_rows
+        theirs: Where = [[("visitor_id", "in", visitors)]]
+        sessions = store.read(places.sessions, theirs, ["session_id"]).num_rows if visitors else 0
         return cls(accepted, rejected, sessions, visitors, places)
 
     @property
