@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import environment, fresh, produce, rows, run_here, run_process
 from tests.recovery.test_kills import Pair, await_running, traffic
-from tidemark import pipeline, swap
+from tidemark import swap, tasks
 from tidemark.cli import tidemark
 from tidemark.errors import SettingError
 from tidemark.settings import Settings
@@ -101,7 +101,7 @@ def test_by_address(home_with_rows: Settings, spark: SparkSession, lines: list[P
     ]
     lines_before = len(keys(settings, "bronze.access_log"))
     assert on_disk(settings, address)
-    done = pipeline.forget_visitor(settings, visitor="", address=address)
+    done = tasks.forget_visitor(settings, visitor="", address=address)
     assert done.rows["silver.requests"] == len(mine) > 10
     assert done.rows["silver.rejected"] == 1
     assert done.rows["bronze.access_log"] == len(mine) + 1
@@ -112,7 +112,7 @@ def test_by_address(home_with_rows: Settings, spark: SparkSession, lines: list[P
     assert rows(settings, "gold.traffic", ["site", "window_start", "requests", "visitors"]) == gold
     assert not on_disk(settings, address)
     assert_balanced(settings)
-    assert sum(pipeline.forget_visitor(settings, visitor="", address=address).rows.values()) == 0
+    assert sum(tasks.forget_visitor(settings, visitor="", address=address).rows.values()) == 0
     # The flows go on.
     produce(settings, lines[:100])
     run_here(spark, settings)
@@ -125,7 +125,7 @@ def test_by_visitor_through_the_command(home_with_rows: Settings) -> None:
     ((visitor, count),) = Counter(
         row[0] for row in rows(settings, "silver.requests", ["visitor_id"])
     ).most_common(1)  # type: ignore[misc]
-    pipeline.make_savepoint(settings, "before")
+    tasks.make_savepoint(settings, "before")
     command = ["forget", "--visitor", str(visitor), "--json"]
     called = CliRunner().invoke(tidemark, command, env=environment(settings), catch_exceptions=False)
     report = json.loads(called.output)
@@ -147,7 +147,7 @@ def test_beside_a_running_pipeline(broker: Settings, lines: list[Pair], address:
             produce(settings, others[start : start + 100])
             time.sleep(0.1)
             if start == 700:
-                done = pipeline.forget_visitor(settings, visitor="", address=address)
+                done = tasks.forget_visitor(settings, visitor="", address=address)
         assert process.poll() is None
     finally:
         os.killpg(process.pid, signal.SIGTERM)
@@ -176,7 +176,7 @@ def test_killed_it_did_nothing_or_all(home_with_rows: Settings, address: str, po
     assert done.returncode == -signal.SIGKILL, done.stderr
     if not swap.interrupted(settings):
         assert {table: keys(settings, table) for table in TABLES[:3]} == before
-    pipeline.forget_visitor(settings, visitor="", address=address)
+    tasks.forget_visitor(settings, visitor="", address=address)
     assert not on_disk(settings, address)
     assert_balanced(settings)
 
@@ -184,4 +184,4 @@ def test_killed_it_did_nothing_or_all(home_with_rows: Settings, address: str, po
 def test_one_of_both_is_needed(home_with_rows: Settings) -> None:
     for visitor, address in (("", ""), ("a", "b")):
         with pytest.raises(SettingError, match="visitor"):
-            pipeline.forget_visitor(home_with_rows, visitor=visitor, address=address)
+            tasks.forget_visitor(home_with_rows, visitor=visitor, address=address)

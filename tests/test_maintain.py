@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.test_kills import await_running, traffic
-from tidemark import lakehouse, pipeline
+from tidemark import lakehouse, pipeline, tasks
 from tidemark.errors import SettingError
 from tidemark.flow import gate
 from tidemark.flow.run import run
@@ -33,7 +33,7 @@ from tidemark.store.deltars import DeltaRsStore
 def maintained(settings: Settings, **changes: object) -> dict[str, Done]:
     """Maintains with everything that may go gone at once; what was done by table."""
     changes = {"version_retention_seconds": 1, **changes}
-    done = pipeline.maintain_tables(dataclasses.replace(settings, **changes))
+    done = tasks.maintain_tables(dataclasses.replace(settings, **changes))
     return {entry.table: entry for entry in done}
 
 

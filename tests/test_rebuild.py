@@ -28,7 +28,7 @@ from tests.pipeline.harness import (
 )
 from tests.pipeline.recount import recount
 from tests.recovery.test_kills import Pair, await_running, traffic
-from tidemark import lakehouse, pipeline, swap
+from tidemark import lakehouse, pipeline, swap, tasks
 from tidemark.difference import Difference
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.local.process import locked
@@ -223,8 +223,8 @@ def test_clear_errors(wrong: Settings, spark: SparkSession, tmp_path: Path) -> N
     def none(what: str, done: int, total: int) -> None: ...
 
     with pytest.raises(TableError, match=r"bronze\.access_log cannot be rebuilt"):
-        pipeline.rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
+        tasks.rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
     with pytest.raises(TableError, match="no tables yet"):
-        pipeline.rebuild_table(replace(wrong, home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
+        tasks.rebuild_table(replace(wrong, home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
     with locked(wrong.run_directory / "one-rebuild.lock"), pytest.raises(HomeBusyError, match="rebuild"):
         rebuild(spark, wrong, "gold.traffic")

@@ -19,7 +19,7 @@ from tests.pipeline.harness import assert_equal, environment, fresh, produce, ru
 from tests.pipeline.recount import recount
 from tests.recovery.test_kills import Pair, await_running, traffic
 from tests.test_maintain import maintained
-from tidemark import pipeline
+from tidemark import tasks
 from tidemark.cli import tidemark
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.flow import gate
@@ -40,7 +40,7 @@ def at_a_savepoint(
     settings = fresh(broker, tmp_path_factory.mktemp("saved"))
     produce(settings, lines[:1_000])
     run_here(spark, settings)
-    pipeline.make_savepoint(settings, "middle")
+    tasks.make_savepoint(settings, "middle")
     produce(settings, lines[1_000:2_000])
     run_here(spark, settings)
     time.sleep(1.1)
@@ -91,7 +91,7 @@ def test_taken_from_a_running_pipeline_it_is_a_consistent_cut(
             produce(settings, pairs[start : start + 200])
             time.sleep(0.1)
             if start in (1_000, 2_000):
-                pipeline.make_savepoint(settings, f"at-{start}")
+                tasks.make_savepoint(settings, f"at-{start}")
         with pytest.raises(HomeBusyError):
             restore(settings, "at-1000")
     finally:
@@ -125,7 +125,7 @@ def test_a_killed_restore_is_repeated(
 def test_a_killed_creation_leaves_no_savepoint(saved: Settings, point: str) -> None:
     assert killed(saved, point, "savepoint", "create", "late")
     assert [savepoint.name for savepoint in savepoints(saved)] == ["middle"]
-    pipeline.make_savepoint(saved, "late")
+    tasks.make_savepoint(saved, "late")
     assert [savepoint.name for savepoint in savepoints(saved)] == ["middle", "late"]
 
 
@@ -143,14 +143,14 @@ def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
     (found,) = savepoints(saved)
     assert sum(found.offsets[saved.topic].values()) == 1_000
     with pytest.raises(TableError, match="already"):
-        pipeline.make_savepoint(saved, "middle")
+        tasks.make_savepoint(saved, "middle")
     for name in ("", "../up", ".hidden", "a/b"):
         with pytest.raises(SettingError):
-            pipeline.make_savepoint(saved, name)
+            tasks.make_savepoint(saved, name)
     with pytest.raises(TableError, match="no savepoint other"):
         restore(saved, "other")
     with pytest.raises(TableError, match="no tables yet"):
-        pipeline.make_savepoint(replace(saved, home=tmp_path / "empty"), "first")
+        tasks.make_savepoint(replace(saved, home=tmp_path / "empty"), "first")
     delete(saved, "middle")
     assert savepoints(saved) == []
     with pytest.raises(TableError, match="no savepoint middle"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,30 +15,22 @@ from pyspark.sql import functions as F
 from bronze import access_log
 from gold import pages, traffic, visitors_by_country
 from silver import rejected, requests, sessions
-from tidemark import kafka, lakehouse
+from tidemark import kafka
 from tidemark.cut import Chain
-from tidemark.difference import Difference
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
-from tidemark.errors import TableError
-from tidemark.flow import gate
 from tidemark.flow.flow import Flow, Plan
 from tidemark.flow.lag import table_lag, topic_lag
-from tidemark.flow.run import run
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
-from tidemark.forget import Forgotten, Places, forget
+from tidemark.forget import Places
 from tidemark.lakehouse import Lakehouse
-from tidemark.maintain import Done, Streams, keep, maintain
-from tidemark.quality.runner import Runner, check_new, watch
+from tidemark.maintain import Streams
 from tidemark.quality.tables import ACCOUNTS, SITES
 from tidemark.quality.tables import TABLES as QUALITY_TABLES
 from tidemark.rebuild import Derivation, Rebuild, Say
-from tidemark.savepoints import Savepoint, create
-from tidemark.session import spark_session
 from tidemark.sessions import merge
 from tidemark.settings import Settings
 from tidemark.store.base import Store
-from tidemark.store.deltars import DeltaRsStore
 from tidemark.table import Table
 
 LAYER_TABLES: tuple[Table, ...] = (
@@ -170,35 +162,9 @@ def _table_source(house: Lakehouse, table: Table, spark: SparkSession) -> DataFr
     return reader.table(house.sql_name(table)) if house.in_catalog else reader.load(house.path(table))
 
 
-def run_pipeline(settings: Settings, *, once: bool) -> None:
-    """The `run` command: all flows over the settings' Kafka and lakehouse, until stopped.
-
-    Raises TidemarkError: an unreachable Kafka, a busy home, a table or checkpoint that does not fit.
-    """
-    with gate.only_pipeline(settings):
-        kafka.require_reachable(settings)
-        kafka.ensure_topic(settings, settings.topic)
-        house = lakehouse.of(settings)
-        spark = spark_session(settings)
-        store = DeltaRsStore(house)
-        quality = watch(spark, settings, house, store, TABLES)
-        run(
-            spark, settings, house, store, TABLES, flows(settings, house, store),
-            once=once, beside=[quality, keep(settings, house, TABLES, streams(house))],
-        )  # fmt: skip
-        if once and settings.quality_interval_seconds:
-            check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
-
-
 def streams(house: Lakehouse) -> Streams:
     """Which flows read which table, by their checkpoints."""
     return {requests.TABLE.name: [Path(house.checkpoint("activity", ACTIVITY_VERSION))]}
-
-
-def maintain_tables(settings: Settings) -> list[Done]:
-    """The `maintain` command: the upkeep that the pipeline does by itself, now. Raises as `maintain`."""
-    house = lakehouse.of(settings)
-    return maintain(settings, house, TABLES, streams(house))
 
 
 def rebuilding(
@@ -289,59 +255,11 @@ def _derived(settings: Settings) -> tuple[Derivation, ...]:
     )
 
 
-def rebuild_table(
-    settings: Settings, name: str, since: datetime | None, *, dry_run: bool, say: Say
-) -> list[Difference]:
-    """The `rebuild` command: a table and all that is made from it; `all` is silver.requests.
-
-    Raises TableError for a table that is not made from others, or tables that are not there yet.
-    """
-    made = [table.name for d in (_judging(settings), *_derived(settings)) for table in d.tables]
-    if name != "all" and name not in made:
-        raise TableError(
-            f"{name} cannot be rebuilt", f"Tables made from others are {', '.join(made)}; or all."
-        )
-    house = _house_with_tables(settings)
-    names = [requests.TABLE.name] if name == "all" else [name]
-    return rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
+def places() -> Places:
+    """The tables in which a visitor leaves traces, for forgetting."""
+    return Places(access_log.TABLE, requests.TABLE, rejected.TABLE, sessions.TABLE, ACCOUNTS, SITES)
 
 
-def make_savepoint(settings: Settings, name: str) -> Savepoint:
-    """The `savepoint create` command. Raises as `savepoints.create`."""
-    house = lakehouse.of(settings)
-    return create(settings, house, name, TABLES, streams(house), chain(house).first)
-
-
-def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgotten:
-    """The `forget` command. Raises as `forget`, and TableError without tables."""
-    house = _house_with_tables(settings)
-    places = Places(access_log.TABLE, requests.TABLE, rejected.TABLE, sessions.TABLE, ACCOUNTS, SITES)
-    return forget(
-        settings, house, TABLES, chain(house), streams(house), places, visitor=visitor, address=address
-    )
-
-
-def _house_with_tables(settings: Settings) -> Lakehouse:
-    house = lakehouse.of(settings)
-    if not (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir():
-        raise TableError(f"no tables yet in {settings.home}", "Run `tidemark run` or `tidemark demo` first.")
-    return house
-
-
-def check_quality(
-    settings: Settings, names: Sequence[str] = (), since: datetime | None = None
-) -> tuple[list[dict[str, Any]], Path]:
-    """The `quality` command: checks the named tables (default: all), their rows written after `since`.
-
-    Works beside a running pipeline. Gives the run's rows of quality.results and the Data Docs' first page.
-    Raises TableError without tables or for an unknown name.
-    """
-    unknown = sorted(set(names) - {table.name for table in TABLES})
-    if unknown:
-        known = ", ".join(table.name for table in TABLES)
-        raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
-    house = _house_with_tables(settings)
-    store = DeltaRsStore(house)
-    chosen = [table for table in TABLES if not names or table.name in names]
-    runner = Runner(spark_session(settings), settings, house, store, chosen, for_docs=True)
-    return runner.run_all(since), runner.write_docs()
+def rebuildable(settings: Settings) -> list[str]:
+    """Names of the tables that are made from others."""
+    return [table.name for d in (_judging(settings), *_derived(settings)) for table in d.tables]

@@ -17,7 +17,7 @@ from tidemark.cli import home_options, settings_of
 @click.pass_context
 def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
     """Run the pipeline: from Kafka through bronze, silver and gold, until stopped."""
-    from tidemark.pipeline import run_pipeline
+    from tidemark.tasks import run_pipeline
 
     settings = settings_of(ctx, **options)
     click.echo(f"tidemark: pipeline on {settings.home}", err=True)

@@ -25,7 +25,7 @@ def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
     The pipeline does the same by itself, see the settings `maintain_interval_seconds` and
     `vacuum_interval_seconds`.
     """
-    from tidemark.pipeline import maintain_tables
+    from tidemark.tasks import maintain_tables
 
     done = maintain_tables(settings_of(ctx, **home))
     if as_json:
@@ -58,7 +58,7 @@ def rebuild_command(
     Interrupted at any moment it has changed nothing, or everything.
     """
     from tidemark.difference import lines
-    from tidemark.pipeline import rebuild_table
+    from tidemark.tasks import rebuild_table
 
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     with _Pieces() as pieces:
@@ -104,7 +104,7 @@ def savepoint_command() -> None:
 @click.pass_context
 def savepoint_create(ctx: click.Context, /, name: str, **home: Any) -> None:
     """Make savepoint NAME, with the pipeline running or stopped."""
-    from tidemark.pipeline import make_savepoint
+    from tidemark.tasks import make_savepoint
 
     made = make_savepoint(settings_of(ctx, **home), name)
     click.echo(f"savepoint {name}: {made.files:,} files, {made.bytes / 1e6:,.1f} MB, shared with the tables")
@@ -185,8 +185,8 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
     address only) and silver.sessions. Gold tables keep their counts, and in sketches hashes that lead
     to nobody. Kafka and savepoints keep what they have: both are named.
     """
-    from tidemark.pipeline import forget_visitor
     from tidemark.savepoints import savepoints
+    from tidemark.tasks import forget_visitor
 
     settings = settings_of(ctx, **home)
     done = forget_visitor(settings, visitor=visitor, address=address)
