@@ -146,7 +146,7 @@ def savepoint_restore(
 
     With --home the savepoint becomes a second pipeline there, which reads the same topic on from where
     the savepoint was made; the home that holds the savepoint is the one of TIDEMARK_HOME or of
-    `tidemark --home`. Interrupted, it is to be repeated.
+    the option before the command. Interrupted, it is to be repeated.
     """
     from tidemark.savepoints import restore
 
