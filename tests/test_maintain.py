@@ -140,7 +140,6 @@ def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(
     done = maintained(settings)
     for name in ("gold.traffic", "silver.sessions", "gold.visitors_by_country"):
         assert files(settings, name) == done[name].files_after
-    assert DeltaTable(settings.tables / "gold" / "visitors_by_country").version() > 20
 
 
 def test_the_log_is_cut_at_a_checkpoint(home: Settings) -> None:

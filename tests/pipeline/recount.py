@@ -91,13 +91,13 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
 
 
 _SESSIONS = """
-WITH views AS (
-  SELECT site, visitor, country, path, epoch(t)::BIGINT AS s,
-         lag(epoch(t)::BIGINT) OVER (PARTITION BY site, visitor ORDER BY t) AS before
-  FROM requests WHERE pageview),
+WITH views AS (SELECT row_number() OVER () AS id, site, visitor, country, path, epoch(t)::BIGINT AS s
+               FROM requests WHERE pageview),
+gaps AS (
+  SELECT *, lag(s) OVER (PARTITION BY site, visitor ORDER BY s, id) AS before FROM views),
 numbered AS (
   SELECT *, sum(CASE WHEN before IS NULL OR s - before >= {gap} THEN 1 ELSE 0 END)
-            OVER (PARTITION BY site, visitor ORDER BY s ROWS UNBOUNDED PRECEDING) AS n FROM views),
+            OVER (PARTITION BY site, visitor ORDER BY s, id ROWS UNBOUNDED PRECEDING) AS n FROM gaps),
 found AS (
   SELECT site, any_value(country) AS country, min(s) AS a, max(s) AS b, count(*) AS views,
          min((s, path))[2] AS entry, max((s, path))[2] AS leave, visitor, n
