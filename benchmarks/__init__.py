@@ -1,0 +1,1 @@
+"""Repeatable measurements with real processes. `python -m benchmarks --help` says how."""
