@@ -194,7 +194,8 @@ def test_examples_of_the_readme_run(
     if find_spec(word) is None and word == "polars":
         pytest.skip("polars is not installed: it is the reader's choice, no dependency")
     if word == "spark_session":
-        request.getfixturevalue("spark")  # the example then gets this one
+        request.getfixturevalue("spark")  # the example then gets this one, whose JVM is at home elsewhere
+        code = code.replace('".tidemark/', f'"{small_home}/.tidemark/')
     exec(compile(code, "README.md", "exec"), {})
     assert re.search(EXAMPLES[word], capfd.readouterr().out, re.MULTILINE)
 
