@@ -37,6 +37,9 @@ _LOGIN_MODULES = {
 }
 _REFUSED = (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED, Fault._SSL)
 _REQUEST_SECONDS = 15.0
+# A partition that was just created, or whose broker just came back, has no leader for a moment.
+_ELECTING = (Fault.NOT_LEADER_FOR_PARTITION, Fault.LEADER_NOT_AVAILABLE)
+_ELECTION_SECONDS = 5.0
 
 # librdkafka writes its log to stderr unless it is given a logger; this one shows only what is asked for.
 _log = logging.getLogger("tidemark.kafka")
@@ -273,11 +276,15 @@ def _offsets(settings: Settings, topic: str, spec: OffsetSpec, *, committed: boo
     if not wanted:
         return {}
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    found = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=_REQUEST_SECONDS)
-    try:
-        return {tp.partition: f.result(_REQUEST_SECONDS + 1).offset for tp, f in found.items()}
-    except KafkaException as error:
-        raise _topic_error(settings, topic, error.args[0]) from error
+    deadline = time.monotonic() + _ELECTION_SECONDS
+    while True:
+        found = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=_REQUEST_SECONDS)
+        try:
+            return {tp.partition: f.result(_REQUEST_SECONDS + 1).offset for tp, f in found.items()}
+        except KafkaException as error:
+            if error.args[0].code() not in _ELECTING or time.monotonic() > deadline:
+                raise _topic_error(settings, topic, error.args[0]) from error
+            time.sleep(0.1)
 
 
 def _topic_error(settings: Settings, topic: str, fault: Fault) -> KafkaError:
