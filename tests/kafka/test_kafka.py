@@ -47,6 +47,10 @@ def test_end_offsets_stop_at_an_open_transaction(broker: Settings, topic: str) -
     assert kafka.end_offsets(broker, topic) == {0: 0}
     assert kafka.end_offsets(broker, topic, committed=False) == {0: 1}
     producer.commit_transaction()
+    # The broker writes the marker a moment after it has promised the commit.
+    deadline = time.monotonic() + 10
+    while kafka.end_offsets(broker, topic) == {0: 0} and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert kafka.end_offsets(broker, topic) == {0: 2}  # The line and the commit marker.
 
 
