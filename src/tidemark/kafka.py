@@ -173,6 +173,20 @@ def end_offsets(settings: Settings, topic: str, *, committed: bool = True) -> di
     return _offsets(settings, topic, OffsetSpec.latest(), committed=committed)  # type: ignore[no-untyped-call]
 
 
+def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> bool:
+    """Wait until read-committed readers may see all that is in the topic now; False after `timeout` s.
+
+    A commit returns before its markers are in the partitions, so the last lines show a moment later.
+    """
+    written = end_offsets(settings, topic, committed=False)
+    deadline = time.monotonic() + timeout
+    while any(end_offsets(settings, topic)[partition] < end for partition, end in written.items()):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def topic_config(settings: Settings, topic: str) -> dict[str, str]:
     """The topic's configuration as the broker has it."""
     admin, resource = _admin(settings), ConfigResource(ResourceType.TOPIC, topic)

@@ -35,6 +35,7 @@ def read() -> Callable[[Settings], list[Record]]:
     """All committed records of a settings' topic: value and headers."""
 
     def read_topic(settings: Settings) -> list[Record]:
+        kafka.await_committed(settings, settings.topic)
         ends = kafka.end_offsets(settings, settings.topic)
         consumer = Consumer(
             {

@@ -84,6 +84,8 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
             report.files += 1
     finally:
         progress.close()
+    # So that a `tidemark run --once` right after this finds every line.
+    kafka.await_committed(options.settings, options.settings.topic)
     return report
 
 
