@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import (
@@ -23,20 +22,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from tidemark.errors import KafkaError, SettingError
+from tidemark.errors import KafkaError
+from tidemark.kafka_security import client_security, spark_security
 from tidemark.settings import Settings
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 TOPIC_CONFIG: Mapping[str, str] = {"retention.ms": "-1", "max.message.bytes": str(MAX_RECORD_BYTES)}
 
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_LOGIN_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 _REFUSED = (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED, Fault._SSL)
 _REQUEST_SECONDS = 15.0
+_CLUSTER_DEFAULT = -1
 # A partition that was just created, or whose broker just came back, has no leader for a moment.
 _ELECTING = (Fault.NOT_LEADER_FOR_PARTITION, Fault.LEADER_NOT_AVAILABLE)
 _ELECTION_SECONDS = 5.0
@@ -53,48 +48,28 @@ def client_config(settings: Settings) -> dict[str, Any]:
     The result holds the password, so it must not be logged. Raises SettingError on a security
     setting that cannot work.
     """
-    protocol, mechanism = _security(settings)
-    config: dict[str, Any] = {
+    return {
         "bootstrap.servers": servers(settings),
-        "security.protocol": protocol,
         "client.id": "tidemark",
         "logger": _log,
         "reconnect.backoff.max.ms": 1000,
+        **client_security(settings),
     }
-    if mechanism:
-        config["sasl.mechanism"] = mechanism
-        config["sasl.username"] = settings.kafka_username
-        config["sasl.password"] = settings.kafka_password
-    if settings.kafka_ca_file and protocol.endswith("SSL"):
-        config["ssl.ca.location"] = _ca_file(settings)
-    return config
 
 
 def spark_options(settings: Settings) -> dict[str, str]:
     """The same for Spark's `kafka` source and sink: options whose names start with `kafka.`.
 
-    Reads see committed records only. Spark redacts `kafka.sasl.jaas.config` in its plans; do not
-    log the result otherwise. Raises SettingError like `client_config`.
+    Reads see committed records only. The result holds the password: do not log it. Raises SettingError
+    like `client_config`.
     """
-    protocol, mechanism = _security(settings)
-    options = {
+    return {
         "kafka.bootstrap.servers": servers(settings),
-        "kafka.security.protocol": protocol,
         "kafka.isolation.level": "read_committed",
         "kafka.max.partition.fetch.bytes": str(MAX_RECORD_BYTES),
         "kafka.max.request.size": str(MAX_RECORD_BYTES),
+        **spark_security(settings),
     }
-    if mechanism:
-        user, password = _jaas(settings.kafka_username), _jaas(settings.kafka_password)
-        options["kafka.sasl.mechanism"] = mechanism
-        options["kafka.sasl.jaas.config"] = (
-            f"{_LOGIN_MODULES[mechanism]} required username={user} password={password};"
-        )
-    if settings.kafka_ca_file and protocol.endswith("SSL"):
-        options["kafka.ssl.truststore.type"] = "PEM"
-        # The certificates themselves, not the path: executors on other machines have no such file.
-        options["kafka.ssl.truststore.certificates"] = Path(_ca_file(settings)).read_text("ascii")
-    return options
 
 
 def servers(settings: Settings) -> str:
@@ -147,14 +122,22 @@ def ensure_topic(
     wanted = NewTopic(
         topic,
         num_partitions=partitions or settings.topic_partitions,
-        replication_factor=settings.topic_replication,
+        replication_factor=settings.topic_replication or _CLUSTER_DEFAULT,
         config={**TOPIC_CONFIG, **(config or {})},
     )
-    try:
-        admin.create_topics([wanted], operation_timeout=_REQUEST_SECONDS)[topic].result(_REQUEST_SECONDS)
-    except KafkaException as error:
-        if error.args[0].code() != Fault.TOPIC_ALREADY_EXISTS:
-            raise _topic_error(settings, topic, error.args[0]) from error
+    deadline = time.monotonic() + _ELECTION_SECONDS
+    while True:
+        try:
+            admin.create_topics([wanted], operation_timeout=_REQUEST_SECONDS)[topic].result(_REQUEST_SECONDS)
+            break
+        except KafkaException as error:
+            if error.args[0].code() == Fault.TOPIC_ALREADY_EXISTS:
+                break
+            # A broker that has just come up answers before it counts as one that can take a replica.
+            young = error.args[0].code() == Fault.INVALID_REPLICATION_FACTOR
+            if not young or time.monotonic() > deadline:
+                raise _topic_error(settings, topic, error.args[0]) from error
+            time.sleep(0.1)
     deadline = time.monotonic() + _REQUEST_SECONDS
     while not _partitions(settings, admin, topic):
         if time.monotonic() > deadline:
@@ -231,41 +214,6 @@ def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
 def _mismatch(fault: Fault) -> bool:
     # librdkafka reports a peer that hangs up during the handshake as a transport fault with a guess.
     return "security.protocol" in fault.str() or "SSL handshake" in fault.str()
-
-
-def _security(settings: Settings) -> tuple[str, str]:
-    protocol = settings.kafka_security_protocol.strip().upper()
-    mechanism = settings.kafka_sasl_mechanism.strip().upper()
-    if protocol not in _PROTOCOLS:
-        raise SettingError(
-            f"kafka_security_protocol is {settings.kafka_security_protocol!r}",
-            f"Use one of {', '.join(_PROTOCOLS)}.",
-        )
-    if not protocol.startswith("SASL"):
-        return protocol, ""
-    if mechanism not in _LOGIN_MODULES:
-        raise SettingError(
-            f"kafka_sasl_mechanism is {settings.kafka_sasl_mechanism!r} with {protocol}",
-            f"Use one of {', '.join(_LOGIN_MODULES)}.",
-        )
-    if not settings.kafka_username or not settings.kafka_password:
-        raise SettingError(f"{protocol} needs a user and password", "Set kafka_username and kafka_password.")
-    return protocol, mechanism
-
-
-def _jaas(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _ca_file(settings: Settings) -> str:
-    try:
-        text = Path(settings.kafka_ca_file).read_text("ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"kafka_ca_file cannot be read: {error}", "Name a PEM file.") from error
-    if "-----BEGIN CERTIFICATE-----" not in text:
-        raise SettingError(f"kafka_ca_file {settings.kafka_ca_file} holds no certificate", "Name a PEM file.")
-    return settings.kafka_ca_file
 
 
 def _admin(settings: Settings) -> AdminClient:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +22,16 @@ DEFAULT_HOME = Path(".tidemark")
 ENVIRONMENT_PREFIX = "TIDEMARK_"
 
 
-def _setting(default: Any, help: str, *, secret: bool = False, least: float | None = None) -> Any:
-    return field(default=default, repr=not secret, metadata={"help": help, "secret": secret, "least": least})
+def _setting(
+    default: Any,
+    help: str,
+    *,
+    secret: bool = False,
+    least: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    metadata = {"help": help, "secret": secret, "least": least, "choices": choices}
+    return field(default=default, repr=not secret, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -37,12 +46,24 @@ class Settings:
     )
     topic: str = _setting("access-log", "Topic that raw log lines are written to and read from.")
     topic_partitions: int = _setting(2, "Partitions of the topic when Tidemark creates it.", least=1)
-    topic_replication: int = _setting(1, "Replication factor of the topic on creation.", least=1)
+    topic_replication: int = _setting(
+        0, "Replication factor of the topic on creation; 0: the cluster's own default.", least=0
+    )
     kafka_security_protocol: str = _setting("PLAINTEXT", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")
-    kafka_sasl_mechanism: str = _setting("", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
-    kafka_username: str = _setting("", "SASL user name.")
-    kafka_password: str = _setting("", "SASL password.", secret=True)
+    kafka_sasl_mechanism: str = _setting("", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.")
+    kafka_username: str = _setting("", "SASL user name; with OAUTHBEARER the client's id.")
+    kafka_password: str = _setting("", "SASL password; with OAUTHBEARER the client's secret.", secret=True)
     kafka_ca_file: str = _setting("", "PEM file of the authority that signed the broker's certificate.")
+    kafka_oauth_token_url: str = _setting("", "OAUTHBEARER: where the identity provider hands out tokens.")
+    kafka_oauth_scope: str = _setting("", "OAUTHBEARER: scope to ask for.")
+    kafka_client_options: str = _setting(
+        "", "More settings of the Kafka client (librdkafka), name=value, parted by spaces.", secret=True
+    )
+    kafka_spark_options: str = _setting(
+        "",
+        "More settings of the Kafka client within Spark (Java), name=value, parted by spaces.",
+        secret=True,
+    )
     allow_data_loss: bool = _setting(
         False, "Go on when Kafka has already deleted lines that were not read yet."
     )
@@ -50,6 +71,10 @@ class Settings:
     # Local platform
     broker_port: int = _setting(
         19092, "Port of the embedded broker on 127.0.0.1; 0 picks a free one.", least=0
+    )
+    broker_nodes: int = _setting(1, "Nodes of the embedded broker; three outlive the loss of one.", least=1)
+    broker_properties: str = _setting(
+        "", "File with further lines for the embedded broker's server.properties; they win."
     )
     dashboard_port: int = _setting(8501, "Port of the dashboard; 0 picks a free one.", least=0)
     dashboard_address: str = _setting("127.0.0.1", "Address the dashboard listens on.")
@@ -60,6 +85,10 @@ class Settings:
     master: str = _setting("", "Spark master. Empty: local, one thread per core.")
     driver_memory: str = _setting("2g", "Heap of the Spark driver.")
     driver_java_options: str = _setting("", "More options for the driver's JVM, such as -XX:MaxRAM=3g.")
+    spark_options: str = _setting(
+        "", "More settings of Spark, name=value, parted by spaces; they win.", secret=True
+    )
+    executor_python: str = _setting("", "Python of a cluster's executors. Empty: the driver's, by its path.")
     shuffle_partitions: int = _setting(0, "Shuffle partitions; 0: one per core, at most 4.", least=0)
     batch_lines: int = _setting(
         0, "Most lines in one micro-batch; 0 sizes it to the heap and the cores.", least=0
@@ -93,6 +122,21 @@ class Settings:
     )
     retention_days: str = _setting(
         "quality.progress=7", "Days that rows are kept, as table=days[,table=days]; others stay for ever."
+    )
+
+    # Watching
+    metrics_port: int = _setting(
+        -1, "Port of /metrics and /health; 0 picks a free one, -1: neither is served.", least=-1
+    )
+    metrics_address: str = _setting("127.0.0.1", "Address that /metrics and /health listen on.")
+    stale_seconds: float = _setting(
+        120.0, "/health fails when a flow with rows waiting has committed nothing for this long.", least=1
+    )
+    log_format: str = _setting("text", "text, or json: one object per line.", choices=("text", "json"))
+    log_level: str = _setting(
+        "info",
+        "Least level that is logged; debug has every batch.",
+        choices=("debug", "info", "warning", "error"),
     )
 
     @property
@@ -153,6 +197,23 @@ def load(
     return Settings(**values)
 
 
+def options_of(setting: str, text: str) -> dict[str, str]:
+    """The options in a setting that holds several: name=value, parted by spaces, quoted as in a shell.
+
+    Raises SettingError, which shows no value: there may be secrets among them.
+    """
+    try:
+        pairs = [part.partition("=") for part in shlex.split(text)]
+    except ValueError as error:
+        raise SettingError(f"{setting} cannot be read: {error}", "Close the quotes.") from error
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise SettingError(
+                f"{setting} has a part that is not name=value", "Quote values that have spaces."
+            )
+    return {name: value for name, _, value in pairs}
+
+
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
 _TYPES = get_type_hints(Settings)
 _BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -171,6 +232,7 @@ def _parse(name: str, raw: Any, source: str) -> Any:
     if name not in _FIELDS:
         raise SettingError(f"unknown setting {name!r} in {source}", "docs/operations.md lists the settings.")
     wanted = _TYPES[name]
+    shown = "***" if _FIELDS[name].metadata["secret"] else repr(raw)
     try:
         if wanted is bool:
             value: Any = raw if isinstance(raw, bool) else _BOOLEANS[str(raw).strip().lower()]
@@ -182,7 +244,10 @@ def _parse(name: str, raw: Any, source: str) -> Any:
                 raise ValueError(raw)
     except (KeyError, TypeError, ValueError) as error:
         kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")
-        raise SettingError(f"{source}: {name} must be {kind}, not {raw!r}", "Correct it.") from error
+        raise SettingError(f"{source}: {name} must be {kind}, not {shown}", "Correct it.") from error
+    choices = _FIELDS[name].metadata["choices"]
+    if choices and value not in choices:
+        raise SettingError(f"{source}: {name} must be {' or '.join(choices)}, not {raw!r}", "Correct it.")
     least = _FIELDS[name].metadata["least"]
     if least is not None and value < least:
         raise SettingError(f"{source}: {name} must be at least {least:g}, not {raw!r}", "Correct it.")

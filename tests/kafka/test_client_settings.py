@@ -57,9 +57,47 @@ def test_secured_settings(secured: Settings) -> None:
     assert options["kafka.ssl.truststore.certificates"] == PEM
 
 
+def test_oauthbearer_passes_through_to_both_clients(secured: Settings) -> None:
+    settings = dataclasses.replace(
+        secured,
+        kafka_sasl_mechanism="OAUTHBEARER",
+        kafka_oauth_token_url="https://login.example.com/token",
+        kafka_oauth_scope="kafka",
+    )
+    config = kafka.client_config(settings)
+    assert config["sasl.oauthbearer.method"] == "oidc"
+    assert config["sasl.oauthbearer.token.endpoint.url"] == "https://login.example.com/token"
+    assert config["sasl.oauthbearer.client.id"] == "log reader"
+    assert config["sasl.oauthbearer.client.secret"] == SECRET
+    assert config["sasl.oauthbearer.scope"] == "kafka"
+    assert "sasl.password" not in config
+
+    options = kafka.spark_options(settings)
+    assert options["kafka.sasl.mechanism"] == "OAUTHBEARER"
+    assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://login.example.com/token"
+    assert options["kafka.sasl.jaas.config"] == (
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        'clientId="log reader" clientSecret="planted\\"secret\\\\word" scope="kafka";'
+    )
+
+
+def test_more_client_settings_come_last(secured: Settings) -> None:
+    settings = dataclasses.replace(
+        secured,
+        kafka_client_options="fetch.min.bytes=1024 client.id='log reader 2'",
+        kafka_spark_options="fetch.min.bytes=2048",
+    )
+    assert kafka.client_config(settings)["fetch.min.bytes"] == "1024"
+    assert kafka.client_config(settings)["client.id"] == "log reader 2"
+    assert kafka.spark_options(settings)["kafka.fetch.min.bytes"] == "2048"
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
+        ({"kafka_sasl_mechanism": "OAUTHBEARER"}, "kafka_oauth_token_url"),
+        ({"kafka_client_options": f"x=1 {SECRET}"}, "kafka_client_options"),
+        ({"kafka_client_options": "x='planted"}, "kafka_client_options"),
         ({"kafka_security_protocol": "TLS"}, "kafka_security_protocol"),
         ({"kafka_sasl_mechanism": "GSSAPI"}, "kafka_sasl_mechanism"),
         ({"kafka_password": ""}, "kafka_password"),
@@ -70,7 +108,7 @@ def test_secured_settings(secured: Settings) -> None:
 def test_settings_that_cannot_work(secured: Settings, change: dict[str, str], named: str) -> None:
     with pytest.raises(SettingError, match=named) as raised:
         kafka.client_config(dataclasses.replace(secured, **change))
-    assert SECRET not in str(raised.value)
+    assert "planted" not in str(raised.value)
 
 
 def test_the_password_shows_in_no_error_and_no_log(

@@ -1,0 +1,118 @@
+"""How we prove to Kafka who we are, as its two client libraries want it: librdkafka's names and Java's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidemark.errors import SettingError
+from tidemark.settings import Settings, options_of
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PACKAGE = "org.apache.kafka.common.security"
+_LOGIN_MODULES = {
+    "PLAIN": f"{_PACKAGE}.plain.PlainLoginModule",
+    "SCRAM-SHA-256": f"{_PACKAGE}.scram.ScramLoginModule",
+    "SCRAM-SHA-512": f"{_PACKAGE}.scram.ScramLoginModule",
+    "OAUTHBEARER": f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule",
+}
+
+
+def client_security(settings: Settings) -> dict[str, str]:
+    """librdkafka's settings, the user's own `kafka_client_options` last.
+
+    The result holds secrets, so it must not be logged. Raises SettingError on what cannot work.
+    """
+    protocol, mechanism = _checked(settings)
+    config = {"security.protocol": protocol}
+    if mechanism == "OAUTHBEARER":
+        config |= {
+            "sasl.mechanism": mechanism,
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": settings.kafka_username,
+            "sasl.oauthbearer.client.secret": settings.kafka_password,
+            "sasl.oauthbearer.token.endpoint.url": settings.kafka_oauth_token_url,
+        }
+        if settings.kafka_oauth_scope:
+            config["sasl.oauthbearer.scope"] = settings.kafka_oauth_scope
+    elif mechanism:
+        config |= {
+            "sasl.mechanism": mechanism,
+            "sasl.username": settings.kafka_username,
+            "sasl.password": settings.kafka_password,
+        }
+    if settings.kafka_ca_file and protocol.endswith("SSL"):
+        config["ssl.ca.location"] = _ca_file(settings)
+    return config | options_of("kafka_client_options", settings.kafka_client_options)
+
+
+def spark_security(settings: Settings) -> dict[str, str]:
+    """The Java client's settings for Spark's `kafka` source, the user's own `kafka_spark_options` last.
+
+    Names start with `kafka.`. The result holds secrets: `session.REDACTED` keeps them out of plans and
+    logs of Spark; do not log it otherwise. Raises SettingError like `client_security`.
+    """
+    protocol, mechanism = _checked(settings)
+    options = {"security.protocol": protocol}
+    if mechanism:
+        options["sasl.mechanism"] = mechanism
+        options["sasl.jaas.config"] = _login(settings, mechanism)
+    if mechanism == "OAUTHBEARER":
+        options["sasl.oauthbearer.token.endpoint.url"] = settings.kafka_oauth_token_url
+        options["sasl.login.callback.handler.class"] = (
+            f"{_PACKAGE}.oauthbearer.OAuthBearerLoginCallbackHandler"
+        )
+    if settings.kafka_ca_file and protocol.endswith("SSL"):
+        options["ssl.truststore.type"] = "PEM"
+        # The certificates themselves, not the path: executors on other machines have no such file.
+        options["ssl.truststore.certificates"] = Path(_ca_file(settings)).read_text("ascii")
+    options |= options_of("kafka_spark_options", settings.kafka_spark_options)
+    return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _checked(settings: Settings) -> tuple[str, str]:
+    """Protocol and SASL mechanism, the latter "" without SASL."""
+    protocol = settings.kafka_security_protocol.strip().upper()
+    mechanism = settings.kafka_sasl_mechanism.strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise SettingError(
+            f"kafka_security_protocol is {settings.kafka_security_protocol!r}",
+            f"Use one of {', '.join(_PROTOCOLS)}.",
+        )
+    if not protocol.startswith("SASL"):
+        return protocol, ""
+    if mechanism not in _LOGIN_MODULES:
+        raise SettingError(
+            f"kafka_sasl_mechanism is {settings.kafka_sasl_mechanism!r} with {protocol}",
+            f"Use one of {', '.join(_LOGIN_MODULES)}.",
+        )
+    if not settings.kafka_username or not settings.kafka_password:
+        raise SettingError(f"{protocol} needs a user and password", "Set kafka_username and kafka_password.")
+    if mechanism == "OAUTHBEARER" and not settings.kafka_oauth_token_url:
+        raise SettingError(
+            "OAUTHBEARER needs the address of the identity provider", "Set kafka_oauth_token_url."
+        )
+    return protocol, mechanism
+
+
+def _login(settings: Settings, mechanism: str) -> str:
+    """The login module and its options in JAAS's syntax."""
+    names = ("clientId", "clientSecret") if mechanism == "OAUTHBEARER" else ("username", "password")
+    said = dict(zip(names, (settings.kafka_username, settings.kafka_password), strict=True))
+    if mechanism == "OAUTHBEARER" and settings.kafka_oauth_scope:
+        said["scope"] = settings.kafka_oauth_scope
+    return f"{_LOGIN_MODULES[mechanism]} required {' '.join(f'{k}={_quoted(v)}' for k, v in said.items())};"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _ca_file(settings: Settings) -> str:
+    try:
+        text = Path(settings.kafka_ca_file).read_text("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"kafka_ca_file cannot be read: {error}", "Name a PEM file.") from error
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise SettingError(f"kafka_ca_file {settings.kafka_ca_file} holds no certificate", "Name a PEM file.")
+    return settings.kafka_ca_file
