@@ -6,21 +6,48 @@ import argparse
 import json
 import os
 import platform
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import drain
+from benchmarks import drain, freshness
+from benchmarks.figures import Figure
 
 RESULTS = Path(__file__).parent / "results"
+
+
+def _drain(quick: bool) -> list[Figure]:
+    return drain.measure(lines=100_000 if quick else 2_000_000, runs=1 if quick else 3)
+
+
+def _freshness(quick: bool) -> list[Figure]:
+    seconds = 20 if quick else 180
+    rates = (1_000,) if quick else (1_000, 10_000)
+    return [figure for rate in rates for figure in freshness.measure(rate=rate, seconds=seconds)]
+
+
+def _steady(quick: bool) -> list[Figure]:
+    return freshness.measure(rate=5_000, seconds=20 if quick else 600, dashboard=True)
+
+
+BENCHMARKS: dict[str, Callable[[bool], list[Figure]]] = {
+    "drain": _drain,
+    "freshness": _freshness,
+    "steady": _steady,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer lines and a single run")
-    quick = parser.parse_args().quick
+    parser.add_argument("--only", choices=BENCHMARKS, help="run one of them")
+    arguments = parser.parse_args()
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     print(machine)
-    figures = drain.measure(lines=100_000 if quick else 2_000_000, runs=1 if quick else 3)
+    figures: list[Figure] = []
+    for name in [arguments.only] if arguments.only else BENCHMARKS:
+        print(f"== {name}", flush=True)
+        figures += BENCHMARKS[name](arguments.quick)
     print(f"{'figure':<44} {'min':>12} {'median':>12} {'max':>12}")
     for figure in figures:
         print(f"{figure.name:<44} {figure.least:>12,.2f} {figure.median:>12,.2f} {figure.most:>12,.2f}")

@@ -1,0 +1,199 @@
+"""How old the newest line counted in gold is, under a steady load, seen by a Delta reader that never touches Spark.
+
+The load is open-loop: each line has its time to be sent, whatever the pipeline does, and its age counts from then.
+Looked at every 0.1 s: the number of requests counted in gold.visitors_by_country says which line is the newest
+one counted, for the lines of one partition are counted in their order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow.compute as pc
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+
+from benchmarks.figures import Figure
+from tidemark import kafka
+from tidemark.flow import status
+from tidemark.local import broker
+from tidemark.settings import Settings
+from tidemark.traffic.stream import Traffic, blocks
+
+EVERY_SECONDS = 0.1
+WARM_UP_SECONDS = 40
+
+
+@dataclass
+class Load:
+    """Generated lines sent at `rate` per second; `sent` is how many fell due since `begun`."""
+
+    settings: Settings
+    rate: int
+    begun: float = 0.0
+    sent: int = 0
+    late: float = 0.0
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        producer = Producer({**kafka.client_config(self.settings), "linger.ms": 5, "compression.type": "lz4"})
+        traffic = Traffic(start=int(time.time()), rate=self.rate, seed=1)
+        lines = (line for block in blocks(traffic, truth=False) for line in block.lines)
+        next(lines)
+        self.begun = time.time()
+        while not self._stop.is_set():
+            due = int((time.time() - self.begun) * self.rate)
+            for _ in range(due - self.sent):
+                # One partition keeps the order, so that a count names a line.
+                producer.produce(self.settings.topic, next(lines), partition=0)
+            self.sent = max(due, self.sent)
+            producer.poll(0)
+            self.late = max(self.late, time.time() - self.begun - self.sent / self.rate)
+            time.sleep(0.004)
+        producer.flush()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+def measure(*, rate: int, seconds: int, dashboard: bool = False) -> list[Figure]:
+    """Ages in seconds after the warm-up; with each minute's own, which show whether they grow."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
+        settings = Settings(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
+        started = broker.start(settings)
+        settings = dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
+        try:
+            with _pipeline(settings), _viewer(settings, dashboard):
+                return _watched(settings, rate, seconds)
+        finally:
+            broker.stop(dataclasses.replace(settings, bootstrap_servers=""))
+
+
+def _watched(settings: Settings, rate: int, seconds: int) -> list[Figure]:
+    load = Load(settings, rate)
+    sender = threading.Thread(target=load.run)
+    table = DeltaTable(str(settings.tables / "gold/visitors_by_country"))
+    times, ages = [], []
+    sender.start()
+    try:
+        while not load.begun:
+            time.sleep(0.01)
+        begun, cpu = time.time(), {}
+        while (now := time.time()) < begun + WARM_UP_SECONDS + seconds:
+            table.update_incremental()
+            counted = pc.sum(table.to_pyarrow_table(columns=["requests"])["requests"]).as_py() or 0
+            now = time.time()
+            if now > begun + WARM_UP_SECONDS:
+                cpu = cpu or _cpu()
+                times.append(now - begun - WARM_UP_SECONDS)
+                ages.append(now - load.begun - counted / rate)
+            time.sleep(EVERY_SECONDS)
+        used = {name: (after - cpu.get(name, 0.0)) / seconds for name, after in _cpu().items()}
+    finally:
+        load.stop()
+        sender.join()
+    for name, cores in used.items():
+        print(f"  cores used by {name}: {cores:.2f}", flush=True)
+    print(f"  latest send: {load.late:.2f} s after its time", flush=True)
+    minutes = np.asarray(times) // 60
+    for minute in np.unique(minutes):
+        of = np.asarray(ages)[minutes == minute]
+        p50, p95 = np.percentile(of, [50, 95])
+        print(
+            f"  minute {int(minute) + 1:2}: p50 {p50:.2f} s, p95 {p95:.2f} s, most {of.max():.2f} s",
+            flush=True,
+        )
+    label = f"freshness at {rate:,} lines/s"
+    return [
+        Figure(f"{label}, p50, s", [float(np.percentile(ages, 50))]),
+        Figure(f"{label}, p95, s", [float(np.percentile(ages, 95))]),
+    ]
+
+
+@contextmanager
+def _pipeline(settings: Settings) -> Iterator[None]:
+    with _started(settings, "run"):
+        deadline = time.time() + 120
+        while status.describe(settings)["parts"]["pipeline"]["state"] != "running":
+            if time.time() > deadline:
+                raise TimeoutError("the pipeline did not start in 120 s")
+            time.sleep(0.1)
+        yield
+
+
+@contextmanager
+def _viewer(settings: Settings, wanted: bool) -> Iterator[None]:
+    """The dashboard's Live page open in a headless browser."""
+    if not wanted:
+        yield
+        return
+    from selenium import webdriver
+
+    from tidemark.local import dashboard
+
+    with _started(settings, "dashboard"):
+        while not dashboard.is_healthy(settings):
+            time.sleep(0.2)
+        options = webdriver.ChromeOptions()
+        for option in (
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,1600",
+        ):
+            options.add_argument(option)
+        browser = webdriver.Chrome(options=options)
+        try:
+            browser.get(dashboard.url(settings))
+            yield
+        finally:
+            browser.quit()
+
+
+@contextmanager
+def _started(settings: Settings, *command: str) -> Iterator[None]:
+    options = ["--home", str(settings.home)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tidemark", command[0], *options, *command[1:]],
+        stdout=subprocess.DEVNULL,
+        env=_environment(settings),
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    return os.environ | {
+        "TIDEMARK_BOOTSTRAP_SERVERS": settings.bootstrap_servers,
+        "TIDEMARK_DASHBOARD_PORT": "0",
+    }
+
+
+def _cpu() -> dict[str, float]:
+    """CPU seconds so far of each kind of process that takes part."""
+    kinds = {"SparkSubmit": "spark", "pyspark.daemon": "spark's python", "kafka.Kafka": "broker",
+             "streamlit": "dashboard", "chrom": "browser", "tidemark run": "driver", "benchmarks": "load"}  # fmt: skip
+    used: dict[str, float] = {}
+    for process in psutil.process_iter(["cmdline", "cpu_times"]):
+        line = " ".join(process.info["cmdline"] or [])
+        kind = next((kind for sign, kind in kinds.items() if sign in line), None)
+        if kind and process.info["cpu_times"]:
+            used[kind] = (
+                used.get(kind, 0.0) + process.info["cpu_times"].user + process.info["cpu_times"].system
+            )
+    return used
