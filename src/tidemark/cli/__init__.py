@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,11 @@ def main() -> None:
     try:
         tidemark.main(standalone_mode=False)
     except TidemarkError as error:
-        click.echo(f"tidemark: {error}", err=True)
+        log = logging.getLogger("tidemark")
+        if log.handlers:
+            log.error("%s", error, extra={"error": type(error).__name__})
+        else:
+            click.echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 import click
 
 from tidemark.cli import home_options, settings_of
+
+log = logging.getLogger("tidemark.run")
 
 
 @click.command("run")
@@ -17,12 +20,14 @@ from tidemark.cli import home_options, settings_of
 @click.pass_context
 def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
     """Run the pipeline: from Kafka through bronze, silver and gold, until stopped."""
+    from tidemark import logs
     from tidemark.tasks import run_pipeline
 
     settings = settings_of(ctx, **options)
-    click.echo(f"tidemark: pipeline on {settings.home}", err=True)
+    logs.configure(settings)
+    log.info("pipeline on %s", settings.home)
     run_pipeline(settings, once=once)
-    click.echo("tidemark: all caught up" if once else "tidemark: stopped", err=True)
+    log.info("all caught up" if once else "stopped")
 
 
 @click.command("status")

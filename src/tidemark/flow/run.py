@@ -16,12 +16,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.flow import gate
+from tidemark.flow.checkpoint import require_sound
+from tidemark.flow.endpoint import serving
 from tidemark.flow.failures import explain
 from tidemark.flow.flow import Flow, Runner
 from tidemark.flow.progress import Progress
 from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
 from tidemark.store.base import Store
+from tidemark.store.sizes import sizes
 from tidemark.table import Table
 
 _POLL_SECONDS = 0.2
@@ -48,8 +51,10 @@ def run(
     """
     for table in tables:
         store.ensure(table)
+    for flow in flows:
+        require_sound(flow.name, _checkpoint(lakehouse, flow), lakehouse, store, tables)
     lags = {flow.name: partial(flow.lag, _checkpoint(lakehouse, flow)) for flow in flows}
-    progress = Progress(settings, store, lags)
+    progress = Progress(settings, store, lags, sizes(lakehouse, tables))
     runners = [Runner(flow, settings, lakehouse, store, progress) for flow in flows]
     progress.start()
     try:
@@ -58,12 +63,15 @@ def run(
                 for runner in runners:
                     _finish([runner], [runner.start(spark, once=True)], settings, stopping)
             else:
-                queries = [runner.start(spark, once=False) for runner in runners]
-                progress.running()
-                threads = [threading.Thread(target=side, args=(stopping,), daemon=True) for side in beside]
-                for thread in threads:
-                    thread.start()
-                _finish(runners, queries, settings, stopping)
+                with serving(settings, progress.metrics.registry, progress.health) as endpoint:
+                    queries = []
+                    for runner in runners:
+                        queries.append(runner.start(spark, once=False))
+                        progress.watch(runner.flow.name, queries[-1])
+                    progress.running(endpoint)
+                    for side in beside:
+                        threading.Thread(target=side, args=(stopping,), daemon=True).start()
+                    _finish(runners, queries, settings, stopping)
     finally:
         progress.stop()
 

@@ -25,6 +25,7 @@ def describe(settings: Settings) -> dict[str, Any]:
         "topic": settings.topic,
         "dashboard_url": dashboard.get("url")
         or f"http://{settings.dashboard_address}:{settings.dashboard_port}",
+        "metrics_url": (records["pipeline"] or {}).get("endpoint") or None,
         "parts": {part: _part(record) for part, record in records.items()},
         "flows": _flows(pipeline, records["pipeline"] is not None),
     }
@@ -38,7 +39,8 @@ def lines(state: dict[str, Any]) -> list[str]:
     ]
     for part, facts in state["parts"].items():
         what = f"{facts['state']} (pid {facts['pid']})" if facts["pid"] else "not running"
-        where = f" at {state['dashboard_url']}" if part == "dashboard" and facts["pid"] else ""
+        address = {"dashboard": state["dashboard_url"], "pipeline": state["metrics_url"]}.get(part)
+        where = f" at {address}" if address and facts["pid"] else ""
         shown.append(f"{part:<10} {what}{where}")
     for name, flow in state["flows"].items():
         shown.append(

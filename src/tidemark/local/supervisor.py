@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import signal
 import subprocess
@@ -148,9 +149,11 @@ def _after_death(one: _Supervised, status: int, lines: StatusLines) -> bool:
 
 def _last_words(one: _Supervised) -> str:
     """The last line of the part's latest run that says what went wrong, for its user or by an exception."""
-    with contextlib.suppress(OSError), one.part.log.open("rb") as log:
+    with contextlib.suppress(OSError, ValueError, KeyError), one.part.log.open("rb") as log:
         log.seek(one.log_start)
         for line in reversed(log.read().decode("utf-8", errors="replace").splitlines()):
+            if re.match(r'\{.*"level": "error"', line):
+                return str(json.loads(line)["message"])
             if re.match(r"tidemark:|[\w.]+(Error|Exception)\b", line):
                 return line.removeprefix("tidemark:").strip()
     return ""

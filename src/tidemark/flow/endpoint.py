@@ -1,0 +1,93 @@
+"""The HTTP endpoint for monitoring: /metrics for Prometheus, /health for whoever restarts or wakes somebody."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from tidemark.errors import PlatformError
+from tidemark.local.process import port_is_free
+from tidemark.settings import Settings
+
+Health = Callable[[], dict[str, Any]]
+log = logging.getLogger("tidemark.endpoint")
+
+
+@contextmanager
+def serving(settings: Settings, registry: CollectorRegistry, health: Health) -> Iterator[str]:
+    """Serves while the context is open; gives its address, or "" where the settings want none.
+
+    `health` gives what /health answers as JSON: with 200 if its `status` is "ok", else with 503. Raises
+    PlatformError if the port is taken.
+    """
+    if settings.metrics_port < 0:
+        yield ""
+        return
+    server = _server(settings, registry, health)
+    thread = threading.Thread(target=server.serve_forever, name="endpoint", daemon=True)
+    thread.start()
+    host, port = server.server_address[:2]
+    address = f"http://[{host!s}]:{port}" if ":" in str(host) else f"http://{host!s}:{port}"
+    log.info("metrics and health at %s", address)
+    try:
+        yield address
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _server(settings: Settings, registry: CollectorRegistry, health: Health) -> ThreadingHTTPServer:
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        allow_reuse_address = True
+        address_family = socket.AF_INET6 if ":" in settings.metrics_address else socket.AF_INET
+
+    class Handler(BaseHTTPRequestHandler):
+        server_version = "tidemark"
+        sys_version = ""
+        timeout = 10
+
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
+                encode, content_type = choose_encoder(self.headers.get("Accept") or "")
+                self._answer(200, content_type, encode(registry))
+            elif path == "/health":
+                said = health()
+                status = 200 if said["status"] == "ok" else 503
+                self._answer(status, "application/json", json.dumps(said).encode() + b"\n")
+            else:
+                self._answer(404, "text/plain; charset=utf-8", b"/metrics, /health\n")
+
+        def _answer(self, status: int, content_type: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            log.debug(format, *args)
+
+    try:
+        return Server((settings.metrics_address, settings.metrics_port), Handler)
+    except OSError as error:
+        if settings.metrics_port and not port_is_free(settings.metrics_port, settings.metrics_address):
+            raise PlatformError(
+                f"port {settings.metrics_port} of {settings.metrics_address}, which the metrics are to be"
+                " served on, is taken",
+                "Set TIDEMARK_METRICS_PORT (metrics_port) to another port, or to 0 for any free one.",
+            ) from error
+        raise PlatformError(
+            f"cannot listen on {settings.metrics_address}: {error.strerror}", "Correct metrics_address."
+        ) from error

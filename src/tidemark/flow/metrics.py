@@ -1,0 +1,109 @@
+"""What Prometheus is told about a pipeline. docs/operations.md lists every metric."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    Histogram,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from tidemark import __version__
+
+# From a live batch of few lines to a long one of a catch-up.
+_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+_OUTCOMES = ("accepted", "rejected", "duplicate")
+
+# Per flow: name of the metric, key of the flow's summary (see `Progress.summaries`), what it says.
+_GAUGES = (
+    ("active", "active", "Whether the flow's query runs."),
+    ("rows_per_second", "rows_per_second", "Rows per second over the last 10 s."),
+    ("lag_rows", "lag", "Rows that wait to be read."),
+    ("freshness_seconds", "freshness_seconds", "Age of the newest row when committed; while rows wait, now."),
+    ("newest_event_timestamp_seconds", "newest_event_time", "Newest event time that the flow has seen."),
+    ("last_batch_timestamp_seconds", "recorded_at", "When the flow last committed a batch."),
+    ("state_rows", "state_rows", "Rows of state that Spark keeps for the flow; absent for one without."),
+)
+
+Summaries = Callable[[], Mapping[str, Mapping[str, Any]]]
+Sizes = Callable[[], Mapping[str, tuple[int, int]]]
+
+
+class Metrics:
+    """The counters of this process and, asked at each scrape, its gauges.
+
+    `summaries` gives what `_GAUGES` wants per flow, `sizes` rows and bytes per table, `healthy` whether
+    `/health` answers 200.
+    """
+
+    def __init__(self, summaries: Summaries, sizes: Sizes, healthy: Callable[[], bool]) -> None:
+        self.registry = CollectorRegistry()
+        for process in (ProcessCollector, PlatformCollector, GCCollector):
+            process(registry=self.registry)
+        Info("tidemark", "Version of Tidemark.", registry=self.registry).info({"version": __version__})
+        self._rows = self._counter("flow_rows", "Rows read by the flow.", "flow")
+        self._seconds = Histogram(
+            "tidemark_flow_batch_duration_seconds", "Time taken by a batch.", ("flow",), buckets=_SECONDS,
+            registry=self.registry,
+        )  # fmt: skip
+        self._lines = self._counter("lines", "Lines from Kafka by what became of them.", "outcome")
+        self._late = self._counter("late_lines", "Accepted lines that count as late.")
+        for outcome in _OUTCOMES:  # a series that is there from the start has a rate from its first increase
+            self._lines.labels(outcome)
+        self.registry.register(_Gauges(summaries, sizes, healthy))
+
+    def batch_done(self, flow: str, seconds: float, facts: Mapping[str, Any]) -> None:
+        """Counts a batch: `rows`, and of counted lines `accepted`, `rejected`, `duplicate`, `late`."""
+        self._rows.labels(flow).inc(facts["rows"])
+        self._seconds.labels(flow).observe(seconds)
+        for outcome in _OUTCOMES:
+            self._lines.labels(outcome).inc(facts.get(outcome, 0))
+        self._late.inc(facts.get("late", 0))
+
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(f"tidemark_{name}", about, labels, registry=self.registry)
+
+
+class _Gauges(Collector):
+    def __init__(self, summaries: Summaries, sizes: Sizes, healthy: Callable[[], bool]) -> None:
+        self._summaries = summaries
+        self._sizes = sizes
+        self._healthy = healthy
+        self._started = time.time()
+
+    def describe(self) -> Iterable[Metric]:
+        return []  # asked on registration, before anything is known
+
+    def collect(self) -> Iterable[Metric]:
+        yield _gauge("healthy", "Whether /health answers 200.", value=float(self._healthy()))
+        yield _gauge("start_timestamp_seconds", "When the pipeline started.", value=self._started)
+        flows = self._summaries()
+        for name, key, about in _GAUGES:
+            gauge = _gauge(f"flow_{name}", about, labels=["flow"])
+            for flow, summary in flows.items():
+                if summary.get(key) is not None:
+                    gauge.add_metric([flow], float(summary[key]))
+            yield gauge
+        sizes = self._sizes()
+        for number, unit in enumerate(("rows", "bytes")):
+            gauge = _gauge(f"table_{unit}", f"{unit.capitalize()} of the newest version.", labels=["table"])
+            for table, size in sizes.items():
+                gauge.add_metric([table], float(size[number]))
+            yield gauge
+
+
+def _gauge(
+    name: str, about: str, *, value: float | None = None, labels: list[str] | None = None
+) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"tidemark_{name}", about, value=value, labels=labels)
