@@ -1,0 +1,1 @@
+"""Fraud alerts: events answered in milliseconds, and windows over the same stream."""

@@ -1,0 +1,169 @@
+"""The exact judgement: confirms, and withdraws what was alerted provisionally in error.
+
+No Spark and no Kafka here: a batch of events goes in, verdicts come out, and which customers have changed. The
+watermark is the newest event time of the topic that is further behind, less the allowed lateness; it moves when a
+whole batch has been taken in, so the order within a batch decides nothing but the order of one customer's
+payments.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from examples.fraud_alerts.customer import Claim, Customer, Payment
+from examples.fraud_alerts.limits import Limits
+from examples.fraud_alerts.rules import amount, location, together
+
+CONFIRMED, WITHDRAWN, PROVISIONAL = "confirmed", "withdrawn", "provisional"
+NEVER = -(2**62)
+
+
+class Verdict(NamedTuple):
+    """A decision on one rule of one payment. `first`: the first alert of the payment, which makes it count as
+    flagged. `produced`: when the event that brought the decision was written to Kafka (ms)."""
+
+    transaction: str
+    customer: str
+    rule: str
+    status: str
+    reason: str
+    produced: int
+    first: bool = False
+    merchant: str = ""
+    country: str = ""
+    amount: int = 0
+    time: int = 0
+
+
+class Decisions(NamedTuple):
+    """What a batch brought: verdicts, the payments that are no copies, and the customers whose state changed."""
+
+    verdicts: list[Verdict]
+    accepted: list[Payment]
+    changed: set[str]
+
+
+class Place(NamedTuple):
+    """A report of a customer's phone."""
+
+    customer: str
+    time: int
+    latitude: float
+    longitude: float
+
+
+class Claimed(NamedTuple):
+    """A provisional alert, as read from its topic."""
+
+    customer: str
+    claim: Claim
+
+
+@dataclass
+class Judge:
+    """Judges batch by batch. `newest` has the newest event times (ms) of payments and of phones."""
+
+    limits: Limits
+    customers: dict[str, Customer] = field(default_factory=dict)
+    newest: list[int] = field(default_factory=lambda: [NEVER, NEVER])
+
+    def __post_init__(self) -> None:
+        # Payments by time, to find those that the watermark has passed.
+        self._due = [(p.time, p.customer, p.id) for c in self.customers.values() for p in c.waiting.values()]
+        heapq.heapify(self._due)
+        self._changed: set[str] = set()
+        self._accepted: list[Payment] = []
+
+    @property
+    def watermark(self) -> int:
+        return max(NEVER, min(self.newest) - self.limits.lateness_ms)
+
+    def batch(
+        self, payments: Iterable[Payment], places: Iterable[Place], claims: Iterable[Claimed]
+    ) -> Decisions:
+        """Takes in the events of one batch; each customer's payments are in the order of their offsets."""
+        self._changed, self._accepted = set(), []
+        verdicts: list[Verdict] = []
+        for place in places:
+            customer = self._customer(place.customer)
+            insort(customer.reports, (place.time, place.latitude, place.longitude))
+            self.newest[1] = max(self.newest[1], place.time)
+        for payment in payments:
+            verdicts += self._pay(self._customer(payment.customer), payment)
+            self.newest[0] = max(self.newest[0], payment.time)
+        for name, claim in claims:
+            self._customer(name).claims.append(claim)
+        verdicts += self._places_due()
+        for name in self._changed:
+            customer = self.customers[name]
+            verdicts += _settle(name, customer, self.watermark - self.limits.remember_ms)
+            customer.forget(self.watermark, self.limits.together_ms, self.limits.remember_ms)
+        return Decisions(verdicts, self._accepted, self._changed)
+
+    def _customer(self, name: str) -> Customer:
+        self._changed.add(name)
+        return self.customers.setdefault(name, Customer())
+
+    def _pay(self, customer: Customer, payment: Payment) -> Iterator[Verdict]:
+        if payment.id in customer.known:
+            return
+        customer.known[payment.id] = payment.time
+        self._accepted.append(payment)
+        highest, count = customer.highest, customer.count
+        customer.highest, customer.count = max(highest, payment.amount), count + 1
+        customer.offset = payment.offset
+        if amount.exceeds(payment.amount, highest, count, self.limits.history):
+            yield _confirm(customer, payment, amount.NAME, amount.reason(payment.amount, highest))
+        new = (payment.time, payment.id)
+        for earlier, later in together.add(customer.moments, new, self.limits.together_ms):
+            said = together.reason(earlier, later)
+            # A payment whose follower is no longer there was too late to be judged exactly.
+            flagged = payment if later == new else customer.waiting.get(later[1])
+            if flagged and together.NAME not in customer.decided.get(later[1], {}):
+                yield _confirm(customer, flagged._replace(produced=payment.produced), together.NAME, said)
+        customer.waiting[payment.id] = payment
+        heapq.heappush(self._due, (payment.time, payment.customer, payment.id))
+
+    def _places_due(self) -> Iterator[Verdict]:
+        """The location rule for payments that the watermark has passed: all reports that count are here."""
+        while self._due and self._due[0][0] < self.watermark:
+            _, name, id = heapq.heappop(self._due)
+            customer = self._customer(name)
+            payment = customer.waiting.pop(id)
+            report = location.last_known(customer.reports, payment.time)
+            if report:
+                far = location.distance_km(payment.latitude, payment.longitude, report[1], report[2])
+                if far > self.limits.distance_km:
+                    yield _confirm(customer, payment, location.NAME, location.reason(far))
+
+
+def _confirm(customer: Customer, payment: Payment, rule: str, reason: str) -> Verdict:
+    decided = customer.decided.setdefault(payment.id, {})
+    first = not any(decided.values())
+    decided[rule] = True
+    return Verdict(
+        payment.id, payment.customer, rule, CONFIRMED, reason, payment.produced,
+        first, payment.merchant, payment.country, payment.amount, payment.time,
+    )  # fmt: skip
+
+
+def _settle(name: str, customer: Customer, remembered: int) -> Iterator[Verdict]:
+    """Withdraws the claims that have been judged otherwise, once each. Claims on payments older than
+    `remembered` (ms) are dropped: whether those were confirmed is no longer known here."""
+    pending = []
+    for claim in customer.claims:
+        decided = customer.decided.get(claim.transaction, {})
+        if claim.time < remembered or claim.rule in decided:
+            continue
+        judged = claim.transaction in customer.known
+        if not judged or (claim.rule == location.NAME and claim.transaction in customer.waiting):
+            pending.append(claim)
+            continue
+        customer.decided.setdefault(claim.transaction, {})[claim.rule] = False
+        said = "the full history says otherwise"
+        yield Verdict(claim.transaction, name, claim.rule, WITHDRAWN, said, 0)
+    customer.claims = pending

@@ -1,0 +1,1 @@
+"""The rules, one a module: plain functions that know neither Spark nor Kafka."""
