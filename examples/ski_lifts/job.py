@@ -1,0 +1,105 @@
+"""Rides per lift in sliding windows of 10 minutes every 5; rides that come too late go to a topic of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark import kafka
+from tidemark.flow.sinks import Upsert, same_windows
+from tidemark.jobs.events import Events
+from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.watermarks import advance, newest, watermark_table, with_watermark
+from tidemark.sketches import mergeable
+from tidemark.store.base import Commit
+from tidemark.table import Column, Table
+
+WINDOW_MINUTES, SLIDE_MINUTES = 10, 5
+# How long after its end, by the clock of the events in the same partition, a window still takes rides.
+ALLOWED_LATENESS_MINUTES = 5
+
+RIDES = Events("rides", "lift string, pass string, event_time timestamp")
+LATE_RIDES = "rides.late"
+
+KEY = ("window_start", "lift")
+RIDES_PER_LIFT = Table(
+    name="ski_lifts.rides_per_lift",
+    about="One row per lift and sliding window of 10 minutes every 5.",
+    kind="upsert",
+    key=KEY,
+    time="window_start",
+    reads="rides",
+    combine=mergeable(KEY, ["rides"], {}),
+    columns=(
+        Column("window_start", "timestamp", "Start of the window, a multiple of 5 minutes."),
+        Column("window_end", "timestamp", "Its exclusive end."),
+        Column("lift", "string", "Lift."),
+        Column("rides", "long", "Rides that the window has taken so far."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)
+WATERMARKS = watermark_table("ski_lifts")
+
+
+def rides_per_lift(rides: DataFrame) -> DataFrame:
+    """Rides with a `watermark` to partial rows of the table, which add up.
+
+    A ride counts in each of the two windows over it that is not past its allowed lateness.
+    """
+    windows = F.window("event_time", f"{WINDOW_MINUTES} minutes", f"{SLIDE_MINUTES} minutes")
+    spread = rides.select("lift", "watermark", windows.alias("window"))
+    return (
+        spread.where(_takes(F.col("window.end")))
+        .groupBy(F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end"), "lift")
+        .agg(F.count("*").alias("rides"))
+    )
+
+
+def late_rides(rides: DataFrame) -> DataFrame:
+    """Rides for which every window is past its allowed lateness, as Kafka records."""
+    # The last window over a ride starts at the multiple of the slide before it.
+    slide = SLIDE_MINUTES * 60
+    start = F.floor(F.unix_timestamp("event_time") / slide) * slide
+    last_end = F.timestamp_seconds(start + WINDOW_MINUTES * 60)
+    place = F.concat_ws("/", "record.partition", "record.offset")
+    return rides.where(~_takes(last_end)).select(
+        F.lit(LATE_RIDES).alias("topic"),
+        place.cast("binary").alias("key"),
+        F.to_json(F.struct("lift", "pass", "event_time", "watermark")).cast("binary").alias("value"),
+    )
+
+
+def _takes(window_end: SparkColumn) -> SparkColumn:
+    closed_at = window_end + F.expr(f"INTERVAL {ALLOWED_LATENESS_MINUTES} MINUTES")
+    return F.coalesce(F.col("watermark") < closed_at, F.lit(True))
+
+
+def queries(sources: Sources) -> Sequence[Query]:
+    """The job's one query: each batch goes to the windows, the late rides, and the watermarks."""
+    store = sources.store
+    windows = Upsert(RIDES_PER_LIFT, rides_per_lift, RIDES_PER_LIFT.combine, same_windows)  # type: ignore[arg-type]
+
+    def write(batch: DataFrame, commit: Commit) -> None:
+        rides = with_watermark(batch, newest(store, WATERMARKS, RIDES.topic)).persist()
+        try:
+            windows.write(store, rides, commit)
+            kafka_options = kafka.spark_options(sources.settings)
+            late_rides(rides).write.format("kafka").options(**kafka_options).save()
+            advance(store, WATERMARKS, rides, commit)
+        finally:
+            rides.unpersist()
+
+    return [Query("rides", sources.events(RIDES), write)]
+
+
+JOB = Job(
+    "ski_lifts",
+    version=1,
+    inputs=(RIDES,),
+    queries=queries,
+    tables=(RIDES_PER_LIFT, WATERMARKS),
+    outputs=(LATE_RIDES,),
+)

@@ -1,0 +1,173 @@
+"""Runs an example's parts, each a process of its own: the broker, the job, and what makes its input."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from tidemark import kafka
+from tidemark.errors import PlatformError
+from tidemark.jobs import run
+from tidemark.jobs.job import Job
+from tidemark.jobs.load import Load
+from tidemark.lakehouse import of
+from tidemark.local import broker, broker_setup
+from tidemark.local.jars import broker_jars, spark_jars
+from tidemark.local.java import require_java
+from tidemark.local.process import kill_group, live_record, prepare_home, spawn, wait_until
+from tidemark.settings import Settings
+from tidemark.store.deltars import DeltaRsStore
+
+START_SECONDS = 120.0
+SHOW_SECONDS = 1.0
+# Each part gets this long to end by itself; together that stays under 10 s.
+_PATIENCE = {"load": 1.0, "job": 4.0, "broker": 4.0}
+
+
+class Conductor:
+    """A context in which the parts run; none is left after it, however it ends."""
+
+    def __init__(self, job: Job, module: str, settings: Settings, load: Load) -> None:
+        self._job = job
+        self._settings = settings
+        self._load = load
+        self._module = module
+        self._parts: dict[str, subprocess.Popen[bytes]] = {}
+        self._stopping = threading.Event()
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Conductor:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._before[number] = signal.signal(number, lambda *_: self._stopping.set())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in ("load", "job", "broker"):
+            self._stop(name)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def run(self, show: Callable[[], None], *, kill: bool) -> bool:
+        """Starts everything, shows results until the input is made and worked off. False if it was told to
+        stop before. With `kill` the job is killed in the middle and started again.
+
+        Raises PlatformError for what the machine lacks and for a part that fails.
+        """
+        self._prepare()
+        self._start_job()
+        self._await("job", self._job_runs)
+        self._parts["load"] = self._spawn_self("load")
+        middle = time.monotonic() + (self._load.seconds or 0) / 2
+        while not self._stopping.is_set() and (kill or self._is_running("load")):
+            if kill and time.monotonic() >= middle and run.all_committed(self._job, self._settings):
+                kill_group(self._parts.pop("job").pid)
+                self._start_job()
+                kill = False
+            self._require("job")
+            show()
+            self._stopping.wait(SHOW_SECONDS)
+        if self._stopping.is_set():
+            return False
+        self._require("load", 0)
+        run.ask_to_finish(self._job, self._settings)
+        while not self._stopping.is_set() and self._is_running("job"):
+            show()
+            self._stopping.wait(SHOW_SECONDS)
+        if self._stopping.is_set():
+            return False
+        self._require("job", 0)
+        show()
+        return True
+
+    def _prepare(self) -> None:
+        require_java()
+        prepare_home(self._settings)
+        spark_jars(self._settings)
+        if self._settings.uses_embedded_broker and broker.status(self._settings) is None:
+            broker.check_port(self._settings)
+            broker_jars(self._settings)
+            home = ["--home", str(self._settings.home)]
+            self._parts["broker"] = self._spawn(
+                "broker", ["-m", "tidemark", "broker", "start", "--foreground", *home]
+            )
+            self._await("broker", self._broker_answers)
+        for topic, partitions in self._job.topics().items():
+            kafka.ensure_topic(self._settings, topic, partitions=partitions)
+        store = DeltaRsStore(of(self._settings))
+        for table in self._job.tables:
+            store.ensure(table)
+
+    def _broker_answers(self) -> bool:
+        running = broker.status(self._settings)
+        return running is not None and broker.answers(running.bootstrap_servers)
+
+    def _start_job(self) -> None:
+        run.finish_file(self._job, self._settings).unlink(missing_ok=True)
+        self._parts["job"] = self._spawn_self("job")
+
+    def _job_runs(self) -> bool:
+        record = live_record(run.record_file(self._job, self._settings))
+        return record is not None and record.get("state") == "running"
+
+    def _spawn_self(self, part: str) -> subprocess.Popen[bytes]:
+        made = self._load
+        options = {"seed": made.seed, "rate": made.rate, "late": made.late, "seconds": made.seconds}
+        arguments = [f"--{name}={value}" for name, value in options.items() if value is not None]
+        home = f"--home={self._settings.home}"
+        return self._spawn(part, ["-m", self._module, "--part", part, home, *arguments])
+
+    def _spawn(self, part: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+        return spawn([sys.executable, *arguments], self._log(part), guarded=True)
+
+    def _log(self, part: str) -> Path:
+        if part == "broker":
+            return broker_setup.output_file(self._settings)
+        return self._settings.logs / f"{self._job.name}-{part}.log"
+
+    def _await(self, part: str, ready: Callable[[], bool]) -> None:
+        def settled() -> bool:
+            return self._stopping.is_set() or not self._is_running(part) or ready()
+
+        if not wait_until(settled, START_SECONDS):
+            raise PlatformError(f"{part} did not start within {START_SECONDS:.0f} s", self._last_words(part))
+        if not self._stopping.is_set():
+            self._require(part)
+
+    def _is_running(self, part: str) -> bool:
+        return self._parts[part].poll() is None
+
+    def _require(self, part: str, status: int | None = None) -> None:
+        """Raises PlatformError unless the part runs, or has ended with `status`."""
+        found = self._parts[part].poll()
+        if found != status and found is not None:
+            raise PlatformError(f"{part} ended with status {found}", self._last_words(part))
+
+    def _last_words(self, part: str) -> str:
+        with contextlib.suppress(OSError):
+            said = self._log(part).read_text(encoding="utf-8", errors="replace").splitlines()
+            for line in reversed(said):
+                if re.match(r"[\w.]+(Error|Exception)\b|\w+: ", line):
+                    return line
+        return f"See {self._log(part)}."
+
+    def _stop(self, name: str) -> None:
+        process = self._parts.pop(name, None)
+        if process is None:
+            return
+        # To the guard alone, which tells the part: a JVM that the part started is the part's to stop.
+        process.terminate()
+        wait_until(lambda: process.poll() is not None, _PATIENCE[name])
+        kill_group(process.pid)
+        process.wait()
+        if process.stdin:
+            process.stdin.close()

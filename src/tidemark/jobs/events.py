@@ -1,0 +1,114 @@
+"""Events as JSON in a topic: declared, judged, and split into good rows and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+NOT_JSON = "not_json"
+WRONG_TYPE = "wrong_type"
+MISSING = "missing_"
+
+_CORRUPT = "_corrupt"
+
+
+@dataclass(frozen=True)
+class Events:
+    """A topic whose records are JSON objects.
+
+    `schema` is in Spark's DDL (`"lift string, event_time timestamp"`; times are ISO 8601); every field must
+    be there and not null unless `optional` names it. `rules` are further SQL conditions over the fields, by
+    the name that becomes the reason where one is not true. `partitions` is what the topic gets on creation.
+    """
+
+    topic: str
+    schema: str
+    optional: Sequence[str] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
+    partitions: int = 2
+
+    @property
+    def dead_letters(self) -> str:
+        """The topic that bad records go to."""
+        return f"{self.topic}.dead-letters"
+
+
+def judged(records: DataFrame, events: Events) -> DataFrame:
+    """Parses Kafka records (the columns of Spark's `kafka` source) of one topic.
+
+    Returns the event's fields; `record`, a struct of the record's topic, partition, offset, timestamp and
+    value; and `reasons`, an array of strings: empty for a good event, else `not_json` alone, `wrong_type`
+    alone, or `missing_<field>` for each and the names of broken rules.
+    """
+    text = F.col("value").cast("string")
+    options = {"columnNameOfCorruptRecord": _CORRUPT, "allowNonNumericNumbers": "false"}
+    parsed = records.select(
+        F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
+        _is_object(text).alias("_object"),
+        F.from_json(text, f"{events.schema}, {_CORRUPT} string", options).alias("_event"),
+    ).select("record", "_object", "_event.*")
+    schema = StructType.fromDDL(events.schema)
+    assert isinstance(schema, StructType)
+    names = schema.names
+    broken = [
+        *(
+            F.when(F.col(name).isNull(), F.lit(MISSING + name))
+            for name in names
+            if name not in events.optional
+        ),
+        *(
+            F.when(~F.coalesce(F.expr(holds), F.lit(False)), F.lit(rule))
+            for rule, holds in events.rules.items()
+        ),
+    ]
+    reasons = (
+        F.when(~F.col("_object"), F.array(F.lit(NOT_JSON)))
+        .when(
+            F.col(_CORRUPT).isNotNull(),
+            F.array(
+                F.when(F.try_parse_json(F.col(_CORRUPT)).isNull(), F.lit(NOT_JSON)).otherwise(
+                    F.lit(WRONG_TYPE)
+                )
+            ),
+        )
+        .otherwise(F.array_compact(F.array(*broken)) if broken else F.array().cast("array<string>"))
+    )
+    return parsed.select(*names, "record", reasons.alias("reasons"))
+
+
+def good(judged_events: DataFrame) -> DataFrame:
+    """The events without fault: their fields, and `record` without the value."""
+    rows = judged_events.where(F.size("reasons") == 0)
+    return rows.withColumn("record", F.col("record").dropFields("value")).drop("reasons")
+
+
+def dead_letters(judged_events: DataFrame, events: Events) -> DataFrame:
+    """The bad events as records for `events.dead_letters`: topic, key, value, headers.
+
+    The value is what came, byte for byte; the header `reason` says what was wrong, comma-separated;
+    `topic`, `partition` and `offset` say where it came from. They are the key, too: Kafka may get
+    a record twice after a crash, and a reader takes each key once.
+    """
+    place = [F.col("record.topic"), F.col("record.partition"), F.col("record.offset")]
+    return judged_events.where(F.size("reasons") > 0).select(
+        F.lit(events.dead_letters).alias("topic"),
+        F.concat_ws("/", *place).cast("binary").alias("key"),
+        F.col("record.value").alias("value"),
+        F.array(
+            _header("reason", F.concat_ws(",", "reasons")),
+            *(_header(n, c) for n, c in zip(("topic", "partition", "offset"), place, strict=True)),
+        ).alias("headers"),
+    )
+
+
+def _is_object(text: Column) -> Column:
+    # The parser would also take an array of one object, and a record without a value for nulls.
+    return F.coalesce(F.is_valid_utf8(text) & F.ltrim(text).startswith("{"), F.lit(False))
+
+
+def _header(name: str, value: Column) -> Column:
+    return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))

@@ -1,0 +1,91 @@
+"""A streaming job: what it reads, the queries it runs, what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemark import kafka
+from tidemark.jobs.events import Events, dead_letters, good, judged
+from tidemark.settings import Settings
+from tidemark.store.base import Commit, Store
+from tidemark.table import Table
+
+Write = Callable[[DataFrame, Commit], None]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One streaming query and where its rows go: to `write`, or to Kafka.
+
+    `write` gets each micro-batch with a `Commit` to hand on to the store: after a crash the same batch comes
+    again under the same number, and a table that has it already skips it. Whatever `write` does
+    besides must be harmless to repeat. Without `write`, `rows` have the columns of a Kafka record
+    (topic, value; key, headers), which may be written again after a crash: give them a key that a reader can know
+    them by. `trigger` is what `DataStreamWriter.trigger` takes.
+    """
+
+    name: str
+    rows: DataFrame
+    write: Write | None = None
+    output_mode: str = "append"
+    trigger: Mapping[str, str] = field(default_factory=lambda: {"processingTime": "200 milliseconds"})
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a job builds its queries from."""
+
+    spark: SparkSession
+    settings: Settings
+    store: Store
+
+    def records(self, topic: str) -> DataFrame:
+        """The topic's records from the beginning, as a stream: key, value, headers, topic, partition,
+        offset, timestamp."""
+        return (
+            self.spark.readStream.format("kafka")
+            .options(**kafka.spark_options(self.settings))
+            .option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+            .option("includeHeaders", "true")
+            .option("maxOffsetsPerTrigger", 200_000)
+            .load()
+        )
+
+    def events(self, events: Events) -> DataFrame:
+        """The topic's good events as a stream: their fields and `record`, see `tidemark.jobs.events`."""
+        return good(judged(self.records(events.topic), events))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job by name. `version` goes up when a checkpoint of its queries before no longer fits.
+
+    `inputs` are its topics of events; their dead letters are written by a query of their own, which every job
+    has. `tables` exist before `queries` is called; `outputs` are topics that it writes.
+    """
+
+    name: str
+    version: int
+    inputs: tuple[Events, ...]
+    queries: Callable[[Sources], Sequence[Query]]
+    tables: tuple[Table, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+    def all_queries(self, sources: Sources) -> list[Query]:
+        """The job's queries, and the one that writes dead letters."""
+        found = list(self.queries(sources))
+        bad = [dead_letters(judged(sources.records(e.topic), e), e) for e in self.inputs]
+        if bad:
+            rows = reduce(DataFrame.unionByName, bad)
+            found.append(Query("dead-letters", rows, trigger={"processingTime": "1 second"}))
+        return found
+
+    def topics(self) -> dict[str, int]:
+        """Every topic that must be there, with the partitions that it gets on creation."""
+        read = {events.topic: events.partitions for events in self.inputs}
+        return read | {e.dead_letters: 1 for e in self.inputs} | dict.fromkeys(self.outputs, 2)

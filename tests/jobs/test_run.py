@@ -1,0 +1,121 @@
+"""A job on a real broker: exactly once, resumable, and clear when it fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.errors import TableError
+from tidemark.flow.sinks import Upsert
+from tidemark.jobs import run
+from tidemark.jobs.events import Events
+from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.load import Event, as_json, send
+from tidemark.jobs.results import Results, once
+from tidemark.settings import Settings
+from tidemark.sketches import mergeable
+from tidemark.store.base import Commit
+from tidemark.table import Column, Table
+
+COUNTS = Table(
+    "letters.counts", "One row per letter.", "upsert", ("letter",), (
+        Column("letter", "string", "Letter."),
+        Column("count", "long", "How often it came."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ), time="", reads="", combine=mergeable(("letter",), ["count"], {}),
+)  # fmt: skip
+
+
+def counting_job(name: str, fail_on: str = "") -> Job:
+    """Counts letters into a table, and writes them in upper case to a topic."""
+    letters = Events(f"{name}-letters", "letter string", rules={"one_letter": "length(letter) = 1"})
+    output = f"{name}-upper"
+
+    def queries(sources: Sources) -> Sequence[Query]:
+        assert COUNTS.combine is not None
+        counts = Upsert(
+            COUNTS,
+            lambda b: b.groupBy("letter").agg(F.count("*").alias("count")),
+            COUNTS.combine,
+            lambda *_: (),
+        )
+
+        def write(batch: DataFrame, commit: Commit) -> None:
+            counts.write(sources.store, batch, commit)
+            if fail_on and batch.where(F.col("letter") == fail_on).count():
+                raise TableError(f"letter {fail_on} has no place", "Send others.")
+
+        upper = sources.events(letters).select(
+            F.lit(output).alias("topic"), F.upper("letter").cast("binary").alias("value")
+        )
+        return [Query("counts", sources.events(letters), write), Query("upper", upper)]
+
+    return Job(name, 1, (letters,), queries, (COUNTS,), (output,))
+
+
+@pytest.fixture
+def home(broker: Settings, tmp_path: Path) -> Settings:
+    settings = replace(broker, home=tmp_path / "home")
+    settings.logs.mkdir(parents=True)
+    settings.run_directory.mkdir()
+    return settings
+
+
+def produce(job: Job, settings: Settings, letters: str) -> None:
+    topic = job.inputs[0].topic
+    values = [as_json({"letter": letter}) for letter in letters]
+    send([Event(0, topic, value) for value in values], settings, threading.Event())
+
+
+def counts(settings: Settings) -> dict[str, int]:
+    return {row["letter"]: row["count"] for row in Results(settings).table(COUNTS).to_pylist()}
+
+
+def test_a_job_goes_on_where_it_was_stopped(spark: SparkSession, home: Settings) -> None:
+    job = counting_job(f"job-{uuid4()}")
+    running = run.start(job, spark, home)
+    produce(job, home, "abba")
+    running.finish()
+    assert counts(home) == {"a": 2, "b": 2}
+
+    produce(job, home, "ab?!")
+    send([Event(0, job.inputs[0].topic, b"{broken")], home, threading.Event())
+    run.start(job, spark, home).finish()
+    assert counts(home) == {"a": 3, "b": 3, "?": 1, "!": 1}
+    upper = [message.value.decode() for message in Results(home).messages(job.outputs[0])]
+    assert sorted(upper) == sorted("ABBAAB?!")
+    (letter,) = once(Results(home).messages(job.inputs[0].dead_letters))
+    assert (letter.value, letter.headers["reason"]) == (b"{broken", "not_json")
+
+
+def test_a_failing_write_is_reported_as_what_it_was_and_its_batch_counts_once(
+    spark: SparkSession, home: Settings
+) -> None:
+    name = f"job-{uuid4()}"
+    failing = counting_job(name, fail_on="x")
+    running = run.start(failing, spark, home)
+    produce(failing, home, "ax")
+    with pytest.raises(TableError, match="letter x has no place"):
+        running.finish()
+    # What the batch had committed before it failed is not added again.
+    run.start(counting_job(name), spark, home).finish()
+    assert counts(home) == {"a": 1, "x": 1}
+
+
+def test_what_a_job_needs_is_there_before_it_starts(spark: SparkSession, home: Settings) -> None:
+    job = counting_job(f"job-{uuid4()}")
+    assert job.topics() == {
+        f"{job.name}-letters": 2,
+        f"{job.name}-letters.dead-letters": 1,
+        f"{job.name}-upper": 2,
+    }
+    run.start(job, spark, home).stop()
+    assert not run.all_committed(job, home)
+    assert counts(home) == {}
