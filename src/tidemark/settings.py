@@ -89,12 +89,26 @@ class Settings:
         "", "More settings of Spark, name=value, parted by spaces; they win.", secret=True
     )
     executor_python: str = _setting("", "Python of a cluster's executors. Empty: the driver's, by its path.")
-    shuffle_partitions: int = _setting(0, "Shuffle partitions; 0: one per core, at most 4.", least=0)
+    shuffle_partitions: int = _setting(
+        0, "Shuffle partitions; 0: one per core, at most 4, and 8 on a cluster.", least=0
+    )
     batch_lines: int = _setting(
         0, "Most lines in one micro-batch; 0 sizes it to the heap and the cores.", least=0
     )
     derive_interval_seconds: float = _setting(
         1.0, "How often sessions, traffic and pages follow silver.requests.", least=0
+    )
+
+    # Lakehouse
+    store: str = _setting(
+        "auto",
+        "Who commits tables: deltars, spark, or auto: Spark where they are not directories of this machine.",
+        choices=("auto", "deltars", "spark"),
+    )
+    catalog: str = _setting("", "Unity Catalog that the tables are in. Empty: directories of the home.")
+    schema: str = _setting("tidemark", "Schema of the catalog that the tables are in.")
+    checkpoint_location: str = _setting(
+        "", "Directory of the checkpoints, such as one in a volume. Empty: in the home."
     )
 
     # Meaning
@@ -145,7 +159,7 @@ class Settings:
 
     @property
     def checkpoints(self) -> Path:
-        return self.home / "checkpoints"
+        return Path(self.checkpoint_location) if self.checkpoint_location else self.home / "checkpoints"
 
     @property
     def run_directory(self) -> Path:
