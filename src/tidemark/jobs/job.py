@@ -25,7 +25,8 @@ class Query:
     again under the same number, and a table that has it already skips it. Whatever `write` does
     besides must be harmless to repeat. Without `write`, `rows` have the columns of a Kafka record
     (topic, value; key, headers), which may be written again after a crash: give them a key that a reader can know
-    them by. `trigger` is what `DataStreamWriter.trigger` takes.
+    them by. `trigger` is what `DataStreamWriter.trigger` takes. A query with timers of processing time says in
+    `linger_seconds` how long after the last input the last of them is due.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Query:
     write: Write | None = None
     output_mode: str = "append"
     trigger: Mapping[str, str] = field(default_factory=lambda: {"processingTime": "200 milliseconds"})
+    linger_seconds: float | None = None
 
 
 @dataclass(frozen=True)

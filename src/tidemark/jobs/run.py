@@ -18,6 +18,7 @@ from tidemark import kafka, lakehouse
 from tidemark.flow.crash import crash_point
 from tidemark.flow.failures import explain
 from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.linger import await_timers
 from tidemark.local.process import prepare_home, write_record
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
@@ -90,6 +91,7 @@ class Running:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._queries: list[StreamingQuery] = []
+        self._lingering: dict[str, float] = {}
         self._failure: Exception | None = None
 
     def start(self, query: Query, name: str, checkpoint: str) -> None:
@@ -105,6 +107,8 @@ class Running:
         else:
             writer = writer.foreachBatch(partial(self._batch, query, name))
         self._queries.append(writer.start())
+        if query.linger_seconds is not None:
+            self._lingering[name] = query.linger_seconds
 
     def wait(self, stopping: threading.Event, finish: Callable[[], bool] = lambda: False) -> None:
         """Until told to stop, or to finish. Raises TidemarkError if a query fails."""
@@ -119,7 +123,10 @@ class Running:
         """Works off what is in the sources, then stops. A query may follow tables of the ones before it."""
         try:
             for query in self._queries:
-                query.processAllAvailable()
+                if query.name in self._lingering:
+                    await_timers(query, self._lingering[query.name])
+                else:
+                    query.processAllAvailable()
         except Exception:
             self._raise_failure()
             raise
