@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     NewTopic,
     OffsetSpec,
     ResourceType,
+    TopicDescription,
 )
 
 from tidemark.errors import KafkaError
@@ -145,6 +146,12 @@ def ensure_topic(
         time.sleep(0.05)
 
 
+def topic_id(settings: Settings, topic: str) -> str | None:
+    """The id that the cluster gave the topic when it was created; None when there is no such topic."""
+    described = _described(settings, _admin(settings), topic)
+    return str(described.topic_id) if described else None
+
+
 def beginning_offsets(settings: Settings, topic: str) -> dict[int, int]:
     """First offset kept per partition; empty when there is no such topic."""
     return _offsets(settings, topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
@@ -221,15 +228,20 @@ def _admin(settings: Settings) -> AdminClient:
 
 
 def _partitions(settings: Settings, admin: AdminClient, topic: str) -> list[int]:
-    """Partition numbers of a topic; empty when it is missing. Never creates it, unlike a metadata request."""
+    described = _described(settings, admin, topic)
+    return [partition.id for partition in described.partitions] if described else []
+
+
+def _described(settings: Settings, admin: AdminClient, topic: str) -> TopicDescription | None:
+    """None for a topic that is missing. Never creates it, unlike a metadata request."""
     request = admin.describe_topics(TopicCollection([topic]), request_timeout=_REQUEST_SECONDS)
     try:
-        described = request[topic].result(_REQUEST_SECONDS + 1)
+        described: TopicDescription = request[topic].result(_REQUEST_SECONDS + 1)
     except KafkaException as error:
         if error.args[0].code() == Fault.UNKNOWN_TOPIC_OR_PART:
-            return []
+            return None
         raise _topic_error(settings, topic, error.args[0]) from error
-    return [partition.id for partition in described.partitions]
+    return described
 
 
 def _offsets(settings: Settings, topic: str, spec: OffsetSpec, *, committed: bool = True) -> dict[int, int]:

@@ -12,6 +12,7 @@ from tidemark.difference import Difference
 from tidemark.errors import TableError
 from tidemark.flow import gate
 from tidemark.flow.run import run
+from tidemark.flow.same_topic import has_read, require_same_topic
 from tidemark.forget import Forgotten, forget
 from tidemark.lakehouse import Lakehouse
 from tidemark.maintain import Done, keep, maintain
@@ -32,8 +33,10 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
     """
     with gate.only_pipeline(settings):
         kafka.require_reachable(settings)
-        kafka.ensure_topic(settings, settings.topic)
         house = lakehouse.of(settings)
+        if not has_read(settings, chain(house).first):
+            kafka.ensure_topic(settings, settings.topic)
+        require_same_topic(settings, chain(house).first)
         spark = spark_session(settings)
         store = DeltaRsStore(house)
         quality = watch(spark, settings, house, store, TABLES)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidemark.errors import TidemarkError
 from tidemark.flow.accounting import Account
 from tidemark.flow.health import Pulse, complaints
 from tidemark.flow.metrics import Metrics, Sizes
@@ -25,6 +26,7 @@ from tidemark.store.base import Store
 _RECORD_SECONDS = 1.0
 _HISTORY_SECONDS = 5.0
 _RATE_SECONDS = 10.0
+_HISTORY_ROWS = 1_000
 log = logging.getLogger("tidemark.flow")
 
 
@@ -180,8 +182,16 @@ class Progress:
             rows, self._history = self._history, []
             lags = {name: flow["lag"] for name, flow in self._flows.items()}
         if rows:
-            rows = [{**row, "lag": lags[row["flow"]]} for row in rows]
-            self._store.append_arrow(PROGRESS, pa.Table.from_pylist(rows, PROGRESS.arrow_schema))
+            told = pa.Table.from_pylist(
+                [{**row, "lag": lags[row["flow"]]} for row in rows], PROGRESS.arrow_schema
+            )
+            try:
+                self._store.append_arrow(PROGRESS, told)
+            except TidemarkError as error:
+                # A flow that meets the same trouble says so itself; this must not hide it.
+                log.warning("progress is not written down: %s", error)
+                with self._lock:
+                    self._history = rows[-_HISTORY_ROWS:] + self._history
 
 
 def _idle() -> dict[str, Any]:

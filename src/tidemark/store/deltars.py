@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterP
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame
 
-from tidemark.errors import TableError
+from tidemark.errors import PlatformError, TableError, TidemarkError
 from tidemark.lakehouse import Lakehouse
 from tidemark.store.base import Commit, Where
 from tidemark.table import Change, Table
@@ -28,6 +28,7 @@ UPKEEP_PROPERTIES = {
 _WRITER = WriterProperties(compression="ZSTD", compression_level=1)
 _ATTEMPTS = 5
 _DELETE = "_delete"
+_FULL = "No space left on device"
 
 
 class DeltaRsStore:
@@ -48,10 +49,7 @@ class DeltaRsStore:
                 )  # fmt: skip
             self._add_columns(table)
         except (DeltaError, OSError) as error:
-            raise TableError(
-                f"table {table.name} at {path} cannot be opened: {_first_line(error)}",
-                "See docs/operations.md, 'A damaged table'.",
-            ) from error
+            raise _failure(table, path, "opened", error) from error
 
     def version(self, table: Table) -> int:
         return int(self._table(table).version())
@@ -61,14 +59,17 @@ class DeltaRsStore:
         return -1 if version is None else version
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
-        dataset = self._table(table).to_pyarrow_dataset()
+        target = self._table(table)
         wanted = list(columns or table.column_names)
         needed = dict.fromkeys([*wanted, *(name for group in where for name, _, _ in group)])
         # Files are pruned by what is known of them, their times. Conditions on text have to wait: pyarrow
         # cannot evaluate those on files of delta-rs, which declare it as string_view.
         text = {field.name for field in table.arrow_schema if pa.types.is_string(field.type)}
         early = [[c for c in group if c[0] not in text] for group in where]
-        rows = dataset.to_table(columns=list(needed), filter=_expression(early))
+        try:
+            rows = target.to_pyarrow_dataset().to_table(columns=list(needed), filter=_expression(early))
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise _failure(table, self._lakehouse.path(table), "read", error) from error
         rows = rows.cast(pa.schema([table.arrow_schema.field(name) for name in needed]))
         late = _expression(where)
         return (rows if late is None else rows.filter(late)).select(wanted)
@@ -130,10 +131,7 @@ class DeltaRsStore:
             return self._open[path]
         except (TableNotFoundError, DeltaError, OSError) as error:
             self._open.pop(path, None)
-            raise TableError(
-                f"table {table.name} at {path} cannot be read: {_first_line(error)}",
-                "See docs/operations.md, 'A damaged table'.",
-            ) from error
+            raise _failure(table, path, "read", error) from error
 
     @staticmethod
     def _is_new(target: DeltaTable, commit: Commit) -> bool:
@@ -146,7 +144,11 @@ class DeltaRsStore:
             try:
                 act(self._table(table))
                 return
-            except CommitFailedError as error:
+            except (DeltaError, OSError) as error:
+                path = self._lakehouse.path(table)
+                self._open.pop(path, None)
+                if not isinstance(error, CommitFailedError) or _FULL in str(error):
+                    raise _failure(table, path, "written", error) from error
                 if attempt == _ATTEMPTS - 1:
                     raise TableError(
                         f"table {table.name}: commit failed {_ATTEMPTS} times: {_first_line(error)}",
@@ -207,6 +209,18 @@ def _bounds(table: Table, source: pa.Table) -> str:
 
 def _literal(value: pa.Scalar) -> str:
     return f"TIMESTAMP '{value.as_py():%Y-%m-%d %H:%M:%S.%f}Z'"
+
+
+def _failure(table: Table, path: str, what: str, error: Exception) -> TidemarkError:
+    if _FULL in str(error):
+        return PlatformError(
+            f"the disk is full: table {table.name} at {path} cannot be {what}",
+            "Free space and start again: nothing is lost, the batch is run again.",
+        )
+    return TableError(
+        f"table {table.name} at {path} cannot be {what}: {_first_line(error)}",
+        "See docs/operations.md, 'A damaged table'.",
+    )
 
 
 def _first_line(error: Exception) -> str:
