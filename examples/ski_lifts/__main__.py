@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from examples.ski_lifts.check import check, show
-from examples.ski_lifts.generator import events
-from examples.ski_lifts.job import JOB
-from tidemark.jobs.example import Example, main
+from examples.ski_lifts.example import EXAMPLE
+from tidemark.jobs.example import main
 
 if __name__ == "__main__":
-    main(Example("examples.ski_lifts", JOB, events, show, check))
+    main(EXAMPLE)

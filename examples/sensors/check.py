@@ -1,0 +1,129 @@
+"""What the averages must be, recounted reading by reading without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from examples.sensors.averages import AVERAGES, MINUTE, STEP, WATERMARK_DELAY
+from examples.sensors.generator import events
+from examples.sensors.sequences import EVERY, LAST, SEQUENCES, THRESHOLD
+from examples.sensors.topics import READINGS
+from tidemark.jobs.load import Event, Load
+from tidemark.jobs.results import Results, differences
+
+
+class Reading(NamedTuple):
+    """A good reading; times in epoch seconds."""
+
+    sensor: str
+    value: float
+    time: float
+    ingested: float
+    partition: int
+
+
+@dataclass
+class Window:
+    """A window of time: its values, and how many came when it was final."""
+
+    values: list[float] = field(default_factory=list)
+    late: int = 0
+
+
+Key = tuple[str, float, str]
+
+
+def readings(sent: Iterable[Event]) -> Iterator[Reading]:
+    """The good ones, in order of sending."""
+    for event in sent:
+        if not event.reason:
+            fields = json.loads(event.value)
+            time = datetime.fromisoformat(fields["event_time"]).timestamp()
+            yield Reading(fields["sensor"], fields["value"], time, event.timestamp / 1000, event.partition)
+
+
+def time_windows(sent: Iterable[Reading]) -> tuple[dict[Key, Window], float]:
+    """The windows by (kind, start, sensor), those of processing time apart; and the watermark in the end."""
+    delay = WATERMARK_DELAY.total_seconds()
+    newest: dict[int, float] = {}
+    windows: defaultdict[Key, Window] = defaultdict(Window)
+    for reading in sent:
+        watermark = newest.get(reading.partition, float("-inf")) - delay
+        newest[reading.partition] = max(newest.get(reading.partition, reading.time), reading.time)
+        minute = reading.time // MINUTE * MINUTE
+        step = reading.time // STEP * STEP
+        places = [("event", minute), ("ingestion", reading.ingested // MINUTE * MINUTE)]
+        places += [("rolling", step - back) for back in range(0, MINUTE, STEP)]
+        for kind, start in places:
+            window = windows[kind, start, reading.sensor]
+            window.values.append(reading.value)
+            window.late += kind != "ingestion" and watermark >= start + MINUTE
+    whole = len(newest) == READINGS.partitions
+    return windows, min(newest.values()) - delay if whole else float("-inf")
+
+
+def sequences(sent: Iterable[Reading]) -> dict[tuple[str, str, int], tuple[int, float]]:
+    """Readings and average by (kind, sensor, number)."""
+    found: dict[tuple[str, str, int], tuple[int, float]] = {}
+    values: defaultdict[str, list[float]] = defaultdict(list)
+    still: defaultdict[str, list[float]] = defaultdict(list)
+    moves: Counter[str] = Counter()
+    for sensor, value, *_ in sent:
+        values[sensor].append(value)
+        seen = len(values[sensor])
+        if seen % EVERY == 0:
+            last = values[sensor][-LAST:]
+            found["last_100", sensor, seen] = len(last), round(fmean(last), 6)
+        if still[sensor] and abs(value - still[sensor][0]) > THRESHOLD:
+            moves[sensor] += 1
+            found["moved", sensor, moves[sensor]] = len(still[sensor]), round(fmean(still[sensor]), 6)
+            still[sensor] = []
+        still[sensor].append(value)
+    return found
+
+
+def check(load: Load, results: Results) -> Iterator[str]:
+    """What differs from the truth."""
+    sent = list(readings(events(load)))
+    windows, watermark = time_windows(sent)
+    rows = results.table(AVERAGES).to_pylist()
+    yield from differences(
+        "average",
+        {
+            key: (len(w.values), round(fmean(w.values), 6), w.late, _final(key, watermark))
+            for key, w in windows.items()
+        },
+        {
+            _key(row): (row["readings"], round(row["average"], 6), row["late"], row["final"])
+            for row in rows
+            if row["kind"] != "processing"
+        },
+    )
+    # When a reading is counted cannot be foreseen; that it is counted in one window of processing time can.
+    totals: Counter[str] = Counter()
+    for row in rows:
+        if row["kind"] == "processing":
+            totals[row["sensor"]] += row["readings"]
+    yield from differences("readings by processing time", Counter(r.sensor for r in sent), totals)
+    yield from differences(
+        "sequence",
+        sequences(sent),
+        {
+            (row["kind"], row["sensor"], row["number"]): (row["readings"], round(row["average"], 6))
+            for row in results.table(SEQUENCES).to_pylist()
+        },
+    )
+
+
+def _key(row: dict[str, Any]) -> Key:
+    return row["kind"], row["window_start"].timestamp(), row["sensor"]
+
+
+def _final(key: Key, watermark: float) -> bool | None:
+    return None if key[0] == "ingestion" else watermark >= key[1] + MINUTE

@@ -1,0 +1,58 @@
+"""Averages of sensors in windows of time, of count and of change, each written as it comes to be known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from examples.sensors.averages import AVERAGES, averages, combine, touched, watermark
+from examples.sensors.sequences import SEQUENCES, sequences
+from examples.sensors.topics import READINGS
+from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.watermarks import advance, newest, watermark_table, with_watermark
+from tidemark.store.base import Commit, Store
+
+WATERMARKS = watermark_table("sensors")
+
+
+def write_averages(store: Store, batch: DataFrame, commit: Commit) -> None:
+    """Commits the averages that a batch of readings changes, then the watermarks."""
+    known = newest(store, WATERMARKS, READINGS.topic)
+    readings = with_watermark(batch, known).persist()
+    try:
+        if store.committed(AVERAGES, commit.writer) < commit.number:
+            found = readings.groupBy("record.partition").agg(F.max("event_time")).collect()
+            reached = watermark(
+                known, {partition: time.astimezone(UTC) for partition, time in found}, READINGS.partitions
+            )
+            incoming = averages(readings, datetime.now(UTC)).toArrow()
+            existing = store.read(AVERAGES, touched(incoming))
+            store.upsert(AVERAGES, combine(existing, incoming, reached), commit)
+        advance(store, WATERMARKS, readings, commit)
+    finally:
+        readings.unpersist()
+
+
+def write_sequences(store: Store, batch: DataFrame, commit: Commit) -> None:
+    """Commits what the windows of count and of change gave."""
+    rows = batch.toArrow()
+    if rows.num_rows == 0:
+        return
+    now = pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC"))
+    store.append_arrow(SEQUENCES, rows.append_column("updated_at", pa.repeat(now, rows.num_rows)), commit)
+
+
+def queries(sources: Sources) -> Sequence[Query]:
+    """One query for the windows of time, whose state is the table, one for those with state of their own."""
+    store, readings = sources.store, sources.events(READINGS)
+    return [
+        Query("averages", readings, lambda batch, commit: write_averages(store, batch, commit)),
+        Query("sequences", sequences(readings), lambda batch, commit: write_sequences(store, batch, commit)),
+    ]
+
+
+JOB = Job("sensors", version=1, inputs=(READINGS,), queries=queries, tables=(AVERAGES, SEQUENCES, WATERMARKS))

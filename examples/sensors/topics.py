@@ -1,0 +1,11 @@
+"""What the sensors send."""
+
+from __future__ import annotations
+
+from tidemark.jobs.events import Events
+
+READINGS = Events(
+    "readings",
+    "sensor string, value double, event_time timestamp",
+    rules={"plausible_value": "value BETWEEN -60 AND 120"},
+)

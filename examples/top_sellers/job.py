@@ -1,0 +1,92 @@
+"""Sales joined with a catalogue that changes meanwhile: totals per product, and top tens that stay right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from examples.top_sellers import ranking
+from examples.top_sellers.tables import PRODUCTS, TABLES, TOP_TEN, TOTALS, UNITS
+from examples.top_sellers.topics import CATALOGUE, SALES
+from tidemark.flow.sinks import same_windows
+from tidemark.jobs.job import Job, Query, Sources
+from tidemark.store.base import Commit, Store
+from tidemark.table import Change, Table
+
+
+def units(sales: DataFrame) -> DataFrame:
+    """Purchases and refunds to partial rows of the table of units, which add up."""
+    signed = F.when(F.col("kind") == "refund", -F.col("quantity")).otherwise(F.col("quantity"))
+    minute = F.date_trunc("MINUTE", "event_time").alias("minute")
+    return sales.groupBy(minute, "product").agg(F.sum(signed).alias("units"))
+
+
+def entries(catalogue: DataFrame) -> DataFrame:
+    """News of the catalogue to rows of the table of products: of several for one time, what came last."""
+    last = F.struct("record.offset", "name", "price_cents").alias("last")
+    return (
+        catalogue.select("product", "valid_from", last)
+        .groupBy("product", "valid_from")
+        .agg(F.max("last").alias("last"))
+        .select("product", "valid_from", "last.name", "last.price_cents")
+    )
+
+
+def together(sales: DataFrame, catalogue: DataFrame) -> DataFrame:
+    """Both streams as one, so that one query sees all that changes."""
+    return sales.unionByName(catalogue, allowMissingColumns=True)
+
+
+def write(store: Store, batch: DataFrame, commit: Commit) -> None:
+    """Commits what the batch changes, table by table: each is computed from the ones before it as they are then,
+    so a batch that is run again after a crash comes to the same."""
+    batch.persist()
+    try:
+        sold = units(batch.where(F.col("record.topic") == SALES.topic)).toArrow()
+        changed = entries(batch.where(F.col("record.topic") == CATALOGUE.topic)).toArrow()
+    finally:
+        batch.unpersist()
+    _add_units(store, sold, commit)
+    store.upsert(PRODUCTS, Change(_stamped(changed, PRODUCTS)), commit)
+
+    touched = ranking.touched(sold, _units_since(store, changed))
+    if not touched.days:
+        return
+    catalogue = store.read(PRODUCTS)
+    totals = ranking.totals(store.read(UNITS, touched.units), catalogue)
+    store.upsert(TOTALS, Change(_stamped(totals, TOTALS)), commit)
+    top = ranking.top_ten(store.read(TOTALS, touched.windows), catalogue)
+    before = store.read(TOP_TEN, touched.windows)
+    store.upsert(TOP_TEN, ranking.change(before, _stamped(top, TOP_TEN)), commit)
+
+
+def queries(sources: Sources) -> Sequence[Query]:
+    """One query over both topics."""
+    news = together(sources.events(SALES), sources.events(CATALOGUE))
+    return [Query("sales", news, lambda batch, commit: write(sources.store, batch, commit))]
+
+
+def _add_units(store: Store, sold: pa.Table, commit: Commit) -> None:
+    if sold.num_rows and store.committed(UNITS, commit.writer) < commit.number:
+        assert UNITS.combine is not None
+        store.upsert(UNITS, UNITS.combine(store.read(UNITS, same_windows(UNITS, sold)), sold), commit)
+
+
+def _units_since(store: Store, changed: pa.Table) -> pa.Table:
+    """What was sold of products since the time for which the catalogue now says something else."""
+    where = [
+        [("product", "=", row["product"]), ("minute", ">=", row["valid_from"])] for row in changed.to_pylist()
+    ]
+    return store.read(UNITS, where) if where else UNITS.arrow_schema.empty_table()
+
+
+def _stamped(rows: pa.Table, table: Table) -> pa.Table:
+    now = pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC"))
+    return rows.append_column("updated_at", pa.repeat(now, rows.num_rows)).select(table.column_names)
+
+
+JOB = Job("top_sellers", version=1, inputs=(SALES, CATALOGUE), queries=queries, tables=TABLES)
