@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
-from tidemark.settings import Settings
+from tidemark.settings import Settings, options_of
+from tidemark.ship import code_archive
 
 # A micro-batch of a few thousand rows is over in less time than Spark's defaults for big tables cost.
 _STREAMING = {
@@ -39,12 +43,19 @@ _STREAMING = {
     "spark.databricks.delta.writeChecksumFile.enabled": "false",
     "spark.databricks.delta.stalenessLimit": "0",
 }
+# Options whose values Spark shows in no plan, log, event or page.
+_REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
 # Parsing a line becomes one generated method that is longer than HotSpot compiles by default; left to the
 # interpreter it is more than twice as slow.
 _JVM = "-XX:+UseG1GC -XX:-DontCompileHugeMethods"
-_LOCAL = {
+_ANYWHERE = {
+    # Its page would be open to the whole network.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.redaction.regex": _REDACTED,
+    "spark.sql.redaction.options.regex": f"{_REDACTED}|url",
+}
+_LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",
@@ -55,33 +66,71 @@ _LOCAL = {
 def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
     """The session for these settings; on a runtime that has one already, that one.
 
+    Executors of a cluster are sent the JVM libraries and Tidemark's own code; a Python with the packages that
+    it depends on they must have (`executor_python`).
+
     Raises PlatformError for missing Java or JVM packages that cannot be had.
     """
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
         return SparkSession.builder.getOrCreate()
     os.environ["JAVA_HOME"] = str(require_java().parent.parent)
+    if settings.executor_python:
+        os.environ["PYSPARK_PYTHON"] = settings.executor_python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jars = spark_jars(settings)
     builder = SparkSession.builder.appName(name).master(settings.master or "local[*]")
     options = {
         **_STREAMING,
+        **_ANYWHERE,
         **(_LOCAL if settings.is_local else {}),
-        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions or _partitions()),
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions or _partitions(settings)),
         "spark.jars": ",".join(map(str, jars)),
         # The driver needs the classes before it can ship the jars to executors.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
         "spark.driver.memory": settings.driver_memory,
-        "spark.executor.extraJavaOptions": _JVM,
-        "spark.driver.extraJavaOptions": f"{_JVM} -Duser.timezone=UTC"
+        "spark.executor.extraJavaOptions": _jvm(settings),
+        "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
         f" -Dlog4j.configurationFile={_log4j(settings)} {settings.driver_java_options}",
     }
+    own = options_of("spark_options", settings.spark_options)
     for key, value in options.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+        if key not in own:
+            builder = builder.config(key, value)
+    with _out_of_sight(settings, own):
+        session = builder.getOrCreate()
+    if not settings.is_local:
+        session.sparkContext.addPyFile(str(code_archive(settings)))
+    return session
 
 
-def _partitions() -> int:
-    return max(2, min(4, os.cpu_count() or 2))
+@contextmanager
+def _out_of_sight(settings: Settings, options: dict[str, str]) -> Iterator[None]:
+    """Hands options to Spark in a file that only its owner can read: PySpark puts all others on the command
+    line of the driver's JVM, for every user of the machine to see."""
+    if not options:
+        yield
+        return
+    path = settings.run_directory / "spark-options.properties"
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.writelines(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in options.items())
+    before = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(path))} {before}"
+    try:
+        yield
+    finally:
+        os.environ["PYSPARK_SUBMIT_ARGS"] = before
+        path.unlink(missing_ok=True)
+
+
+def _partitions(settings: Settings) -> int:
+    return max(2, min(4, os.cpu_count() or 2)) if settings.is_local else 8
+
+
+def _jvm(settings: Settings) -> str:
+    # Kafka's Java client asks for tokens only where it is told that it may.
+    url = settings.kafka_oauth_token_url
+    return f"{_JVM} -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else _JVM
 
 
 def _log4j(settings: Settings) -> str:
@@ -89,14 +138,19 @@ def _log4j(settings: Settings) -> str:
     settings.logs.mkdir(parents=True, exist_ok=True)
     path = settings.run_directory / "log4j2.properties"
     path.parent.mkdir(parents=True, exist_ok=True)
+    layout = {
+        "text": "appender.file.layout.type = PatternLayout\n"
+        "appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSX}{UTC} %p %c{1}: %m%n%ex\n",
+        "json": "appender.file.layout.type = JsonTemplateLayout\n"
+        "appender.file.layout.eventTemplateUri = classpath:EcsLayout.json\n",
+    }
     path.write_text(
         "status = error\n"
         "appender.file.type = RollingFile\n"
         "appender.file.name = file\n"
         f"appender.file.fileName = {settings.logs / 'spark.log'}\n"
         f"appender.file.filePattern = {settings.logs / 'spark.%i.log'}\n"
-        "appender.file.layout.type = PatternLayout\n"
-        "appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSX}{UTC} %p %c{1}: %m%n%ex\n"
+        f"{layout[settings.log_format]}"
         "appender.file.policies.type = Policies\n"
         "appender.file.policies.size.type = SizeBasedTriggeringPolicy\n"
         "appender.file.policies.size.size = 10MB\n"

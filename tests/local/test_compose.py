@@ -23,8 +23,9 @@ def test_the_container_is_configured_like_the_embedded_broker(tmp_path: Path) ->
         for name, value in kafka["environment"].items()
         if name != "KAFKA_HEAP_OPTS"
     }
-    lines = broker_setup._properties(tmp_path, 19092, 9093).splitlines()
-    embedded = dict(line.split("=", 1) for line in lines)
+    node = broker_setup.Node(1, 19092, 9093)
+    values = broker_setup.properties(tmp_path, node, [node])
+    embedded = {name: str(value) for name, value in values.items()}
 
     assert container.keys() == embedded.keys() - TUNING
     for name in embedded.keys() - ELSEWHERE - TUNING:

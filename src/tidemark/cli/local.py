@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemark.cli import home_options, settings_of
+
+if TYPE_CHECKING:
+    from tidemark.local.broker import Broker
 
 
 @click.command("demo")
@@ -34,17 +37,22 @@ def broker_command() -> None:
 @broker_command.command("start")
 @home_options
 @click.option("--foreground", is_flag=True, help="Stay in the foreground, as a service manager wants it.")
+@click.option("--node", type=int, hidden=True)
 @click.pass_context
-def broker_start(ctx: click.Context, /, foreground: bool, **home: Any) -> None:
+def broker_start(ctx: click.Context, /, foreground: bool, node: int | None, **home: Any) -> None:
     """Start the broker; it goes on by itself until `tidemark broker stop`."""
     from tidemark.local import broker
 
     settings = settings_of(ctx, **home)
     if foreground:
-        broker.run_in_foreground(settings)
+        if settings.broker_nodes > 1 and node is None:
+            from tidemark.local.nodes import run_nodes
+
+            sys.exit(run_nodes(settings, sys.stdout))
+        broker.run_in_foreground(settings, node or 1)
     started = broker.start(settings)
     how = "runs already" if started.already_running else "started"
-    click.echo(f"broker {how} on {started.bootstrap_servers} (pid {started.pid})")
+    click.echo(f"broker {how} on {started.bootstrap_servers} (pid {_pids(started)})")
 
 
 @broker_command.command("stop")
@@ -69,11 +77,15 @@ def broker_status(ctx: click.Context, /, **home: Any) -> None:
     if running is None:
         click.echo("broker is not running")
     elif broker.answers(running.bootstrap_servers, timeout=5):
-        click.echo(f"broker runs on {running.bootstrap_servers} (pid {running.pid})")
+        click.echo(f"broker runs on {running.bootstrap_servers} (pid {_pids(running)})")
         return
     else:
-        click.echo(f"broker does not answer on {running.bootstrap_servers} (pid {running.pid})")
+        click.echo(f"broker does not answer on {running.bootstrap_servers} (pid {_pids(running)})")
     sys.exit(1)
+
+
+def _pids(broker: Broker) -> str:
+    return ", ".join(map(str, broker.pids))
 
 
 @click.command("dashboard")

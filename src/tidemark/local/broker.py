@@ -1,9 +1,12 @@
-"""The embedded broker: one Apache Kafka node, broker and controller in one, on 127.0.0.1."""
+"""The embedded broker: Apache Kafka on 127.0.0.1, as one node or several, each broker and controller in one."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from tidemark.errors import PlatformError
 from tidemark.local import broker_setup
+from tidemark.local.broker_setup import Node
 from tidemark.local.process import (
     free_port,
     live_record,
@@ -34,76 +38,102 @@ STOP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Broker:
-    """A running embedded broker. `already_running`: it was there before `start` was called."""
+    """A running embedded broker. `pids` are those of its nodes that run, `pid` the first of them.
+    `already_running`: it was there before `start` was called."""
 
     bootstrap_servers: str
     pid: int
     already_running: bool = False
+    pids: tuple[int, ...] = ()
 
 
 def start(settings: Settings) -> Broker:
-    """Starts the home's broker, unless it runs already, and returns when it answers.
+    """Starts the home's broker, or those of its nodes that don't run, and returns when all answer.
 
-    It goes on when the caller ends. Raises PlatformError if the port is taken, the home cannot be
+    It goes on when the caller ends. Raises PlatformError if a port is taken, the home cannot be
     written, Java or the jars are missing, or Kafka does not come up.
     """
     prepare_home(settings)
     with locked(settings.run_directory / "broker.lock"):
         running = status(settings)
-        if running:
-            await_ready(running, settings, lambda: process_mark(running.pid) is not None)
+        if running and len(running.pids) == settings.broker_nodes:
+            await_ready(running, settings, lambda: all(process_mark(pid) for pid in running.pids))
             return running
-        command, ports = _prepare(settings)
-        # Kafka's log4j2 writes the log; this is for what the JVM says before, or instead.
-        process = spawn(command, broker_setup.output_file(settings))
-        write_record(_record_file(settings), process.pid, **ports)
-        broker = Broker(f"127.0.0.1:{ports['port']}", process.pid)
+        nodes, commands = _prepare(settings)
+        started = []
+        for node, command in zip(nodes, commands, strict=True):
+            if live_record(_record_file(settings, node.number)) is None:
+                # Kafka's log4j2 writes the log; this is for what the JVM says before, or instead.
+                process = spawn(command, broker_setup.output_file(settings, node.part()))
+                _record(settings, node, process.pid)
+                started.append((node, process))
+        found = status(settings)
+        if found is None:
+            node = started[0][0]
+            raise PlatformError(
+                f"the broker ended on starting: {broker_setup.last_error(settings, node.part())}",
+                f"{broker_setup.log_file(settings, node.part())} tells more.",
+            )
+
+        def lives() -> bool:
+            return all(process.poll() is None for _, process in started) and all(
+                process_mark(pid) is not None for pid in found.pids
+            )
+
         try:
-            await_ready(broker, settings, lambda: process.poll() is None)
+            await_ready(found, settings, lives)
         except BaseException:
-            terminate(process.pid, timeout=0)
-            process.wait()
-            write_record(_record_file(settings), **ports)
+            for node, process in started:
+                terminate(process.pid, timeout=0)
+                process.wait()
+                _record(settings, node)
             raise
-    return broker
+    return Broker(found.bootstrap_servers, found.pid, already_running=False, pids=found.pids)
 
 
-def run_in_foreground(settings: Settings) -> None:
-    """Becomes the home's broker: this process is replaced by Kafka. For a supervisor or a service manager.
+def run_in_foreground(settings: Settings, number: int = 1) -> None:
+    """Becomes a node of the home's broker: this process is replaced by Kafka. For a supervisor or a service
+    manager.
 
-    Raises PlatformError as `start` does, and if the broker runs already.
+    Raises PlatformError as `start` does, and if the node runs already.
     """
     prepare_home(settings)
     with locked(settings.run_directory / "broker.lock"):
-        running = status(settings)
-        if running:
+        if live_record(_record_file(settings, number)):
             raise PlatformError(
-                f"the broker of {settings.home} runs already, on {running.bootstrap_servers}",
+                f"the broker of {settings.home} runs already, on {bootstrap_servers(settings)}",
                 "Stop it first: tidemark broker stop.",
             )
-        command, ports = _prepare(settings)
+        nodes, commands = _prepare(settings)
         # exec keeps both the pid and the start time, so the record stays true.
-        write_record(_record_file(settings), os.getpid(), **ports)
-    os.execv(command[0], command)
+        _record(settings, nodes[number - 1], os.getpid())
+    os.execv(commands[number - 1][0], commands[number - 1])
 
 
 def stop(settings: Settings) -> bool:
     """Stops the home's broker and waits until it has ended. False if it was not running."""
-    running = status(settings)
-    if running is None:
-        return False
-    terminate(running.pid, STOP_SECONDS)
-    record = read_record(_record_file(settings))
-    write_record(_record_file(settings), **{k: record[k] for k in ("port", "controller_port") if k in record})
-    return True
+    numbers = _numbers(settings)
+    records = {n: r for n in numbers if (r := live_record(_record_file(settings, n)))}
+    # All at once: a node that is told alone hands over to the others, and the last two would wait in vain.
+    for record in records.values():
+        with suppress(ProcessLookupError):
+            os.kill(record["pid"], signal.SIGTERM)
+    with ThreadPoolExecutor(max_workers=len(records) or 1) as threads:
+        list(threads.map(lambda record: terminate(record["pid"], STOP_SECONDS), records.values()))
+    for number, record in records.items():
+        _record(settings, Node(number, record["port"], record["controller_port"]))
+    return bool(records)
 
 
 def status(settings: Settings) -> Broker | None:
-    """The home's broker if its process runs, answering or not yet; else None."""
-    record = live_record(_record_file(settings))
-    if record is None:
+    """The home's broker if a process of it runs, answering or not yet; else None."""
+    records = [read_record(_record_file(settings, number)) for number in _numbers(settings)]
+    live = [live_record(_record_file(settings, number)) for number in _numbers(settings)]
+    pids = tuple(record["pid"] for record in live if record)
+    if not pids:
         return None
-    return Broker(f"127.0.0.1:{record['port']}", record["pid"], already_running=True)
+    servers = ",".join(f"127.0.0.1:{record['port']}" for record in records if "port" in record)
+    return Broker(servers, pids[0], already_running=True, pids=pids)
 
 
 def bootstrap_servers(settings: Settings) -> str:
@@ -116,41 +146,37 @@ def bootstrap_servers(settings: Settings) -> str:
     running = status(settings)
     if running:
         return running.bootstrap_servers
-    port = settings.broker_port or read_record(_record_file(settings)).get("port")
-    if not port:
+    ports = [
+        _wanted(settings, number) or read_record(_record_file(settings, number)).get("port")
+        for number in _numbers(settings)
+    ]
+    if not all(ports):
         raise PlatformError("the broker has not been started yet", "Start it: tidemark broker start.")
-    return f"127.0.0.1:{port}"
+    return ",".join(f"127.0.0.1:{port}" for port in ports)
 
 
 def answers(bootstrap: str, timeout: float = 1.0) -> bool:
     """Whether a Kafka broker at `bootstrap` answers within `timeout` seconds."""
-    configuration: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
-        "log_level": 0,
-        "error_cb": lambda _: None,
-    }
-    client = AdminClient(configuration)
-    try:
-        return bool(client.list_topics(timeout=timeout).brokers)
-    except KafkaException:
-        return False
+    return _nodes_seen(bootstrap, timeout) > 0
 
 
 def check_port(settings: Settings) -> None:
-    """Raises PlatformError if the port that the broker is to listen on is taken."""
-    if settings.broker_port and not port_is_free(settings.broker_port):
-        raise PlatformError(
-            f"port {settings.broker_port}, which the broker is to listen on, is taken",
-            "Set TIDEMARK_BROKER_PORT (broker_port) to another port, or to 0 for any free one.",
-        )
+    """Raises PlatformError if a port that the broker is to listen on is taken."""
+    for number in _numbers(settings):
+        port = _wanted(settings, number)
+        if port and not live_record(_record_file(settings, number)) and not port_is_free(port):
+            raise PlatformError(
+                f"port {port}, which the broker is to listen on, is taken",
+                "Set TIDEMARK_BROKER_PORT (broker_port) to another port, or to 0 for any free one.",
+            )
 
 
 def await_ready(broker: Broker, settings: Settings, lives: Callable[[], bool]) -> None:
-    """Returns when the broker answers. Raises PlatformError if it ends before, or takes too long."""
-    port = int(broker.bootstrap_servers.rpartition(":")[2])
+    """Returns when all nodes answer. Raises PlatformError if one ends before, or they take too long."""
+    ports = [int(server.rpartition(":")[2]) for server in broker.bootstrap_servers.split(",")]
 
     def answering() -> bool:
-        return not port_is_free(port) and answers(broker.bootstrap_servers)
+        return not any(map(port_is_free, ports)) and _nodes_seen(broker.bootstrap_servers) == len(ports)
 
     up = wait_until(lambda: not lives() or answering(), START_SECONDS)
     if not up or not lives():
@@ -161,26 +187,60 @@ def await_ready(broker: Broker, settings: Settings, lives: Callable[[], bool]) -
         )
 
 
-def _prepare(settings: Settings) -> tuple[list[str], dict[str, int]]:
-    check_port(settings)
-    known = read_record(_record_file(settings))
-    ports = {
-        "port": settings.broker_port or _known_or_free(known.get("port")),
-        "controller_port": _known_or_free(known.get("controller_port")),
+def _nodes_seen(bootstrap: str, timeout: float = 1.0) -> int:
+    configuration: dict[str, Any] = {
+        "bootstrap.servers": bootstrap,
+        "log_level": 0,
+        "error_cb": lambda _: None,
     }
     try:
-        command = broker_setup.prepare(settings, ports["port"], ports["controller_port"])
+        return len(AdminClient(configuration).list_topics(timeout=timeout).brokers)
+    except KafkaException:
+        return 0
+
+
+def _prepare(settings: Settings) -> tuple[Sequence[Node], list[list[str]]]:
+    """The nodes with their ports, and the commands that start them. Ports that are known stay while any node
+    runs, which knows the others by them."""
+    check_port(settings)
+    numbers = _numbers(settings)
+    stay = any(live_record(_record_file(settings, number)) for number in numbers)
+
+    def port(record: dict[str, Any], name: str) -> int:
+        known = record.get(name)
+        return known if known and (stay or port_is_free(known)) else free_port()
+
+    nodes = []
+    for number in numbers:
+        record = read_record(_record_file(settings, number))
+        own = _wanted(settings, number) or port(record, "port")
+        nodes.append(Node(number, own, port(record, "controller_port")))
+    try:
+        commands = broker_setup.prepare(settings, nodes)
     except OSError as error:
         raise PlatformError(
             f"cannot write the broker's directory in {settings.home}: {error.strerror}",
             "Give another directory with --home or TIDEMARK_HOME.",
         ) from error
-    return command, ports
+    for node in nodes:
+        if live_record(_record_file(settings, node.number)) is None:
+            _record(settings, node)
+    return nodes, commands
 
 
-def _known_or_free(port: int | None) -> int:
-    return port if port and port_is_free(port) else free_port()
+def _numbers(settings: Settings) -> range:
+    return range(1, settings.broker_nodes + 1)
 
 
-def _record_file(settings: Settings) -> Path:
-    return settings.run_directory / "broker.json"
+def _wanted(settings: Settings, number: int) -> int:
+    """The port that the settings want for a node: the nodes' ports follow one another. 0: any."""
+    return settings.broker_port + number - 1 if settings.broker_port else 0
+
+
+def _record(settings: Settings, node: Node, pid: int | None = None) -> None:
+    path = _record_file(settings, node.number)
+    write_record(path, pid, port=node.port, controller_port=node.controller_port)
+
+
+def _record_file(settings: Settings, number: int = 1) -> Path:
+    return settings.run_directory / ("broker.json" if number == 1 else f"broker-{number}.json")

@@ -8,9 +8,11 @@ import re
 import shutil
 import subprocess
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.errors import PlatformError
+from tidemark.errors import PlatformError, SettingError
 from tidemark.local.jars import broker_jars
 from tidemark.local.java import require_java
 from tidemark.settings import Settings
@@ -18,44 +20,65 @@ from tidemark.settings import Settings
 MESSAGE_BYTES = 16 * 1024 * 1024
 
 
-def prepare(settings: Settings, port: int, controller_port: int) -> list[str]:
-    """Formats the home's data directory if that was not done yet, writes the configuration for these
-    ports, and returns the command that starts Kafka.
+@dataclass(frozen=True)
+class Node:
+    """One node of the embedded broker: its number from 1 on, and the ports of 127.0.0.1 that it listens on."""
 
-    Raises PlatformError if Java or the jars are missing or formatting fails, and OSError if files cannot
-    be written.
+    number: int
+    port: int
+    controller_port: int
+
+    def part(self) -> str:
+        """What the node's directory, record and logs are called."""
+        return "broker" if self.number == 1 else f"broker-{self.number}"
+
+
+def prepare(settings: Settings, nodes: Sequence[Node]) -> list[list[str]]:
+    """Formats the nodes' data directories if that was not done yet, writes their configurations, and returns
+    the commands that start them.
+
+    Raises PlatformError if Java or the jars are missing, formatting fails, or the home has another number of
+    nodes, SettingError for an unusable `broker_properties`, and OSError if files cannot be written.
     """
-    directory = settings.home / "broker"
+    _require_same_number(settings, len(nodes))
+    cluster = _cluster_id(settings.home / nodes[0].part() / "data")
+    return [_prepare_node(settings, node, nodes, cluster) for node in nodes]
+
+
+def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster: str) -> list[str]:
+    directory = settings.home / node.part()
     directory.mkdir(exist_ok=True)
     java, class_path = require_java(), os.pathsep.join(str(jar) for jar in broker_jars(settings))
     logging = directory / "log4j2.properties"
-    logging.write_text(_logging(settings), encoding="utf-8")
+    logging.write_text(_logging(settings, node), encoding="utf-8")
     launch = [
         str(java), "-Xms128m", "-Xmx512m", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError",
-        f"-XX:ErrorFile={settings.logs}/broker-crash-%p.log",
+        f"-XX:ErrorFile={settings.logs}/{node.part()}-crash-%p.log",
         f"-Dlog4j2.configurationFile={logging}", "-cp", class_path,
     ]  # fmt: skip
     data = directory / "data"
     if not data.is_dir():
-        _format(launch, data, port, controller_port)
+        _format(launch, data, node, nodes, cluster)
     configuration = directory / "server.properties"
-    configuration.write_text(_properties(data, port, controller_port), encoding="utf-8")
+    configuration.touch(mode=0o600)
+    configuration.chmod(0o600)  # `broker_properties` may hold secrets
+    configuration.write_text(_lines(properties(data, node, nodes) | _own(settings, node)), encoding="utf-8")
     return [*launch, "kafka.Kafka", str(configuration)]
 
 
-def log_file(settings: Settings) -> Path:
-    """The broker's log, rolled by size."""
-    return settings.logs / "broker.log"
+def log_file(settings: Settings, part: str = "broker") -> Path:
+    """A node's log, rolled by size."""
+    return settings.logs / f"{part}.log"
 
 
-def output_file(settings: Settings) -> Path:
-    """What the broker's JVM writes itself: next to nothing, unless it cannot start."""
-    return settings.logs / "broker.out"
+def output_file(settings: Settings, part: str = "broker") -> Path:
+    """What a node's JVM writes itself: next to nothing, unless it cannot start."""
+    return settings.logs / f"{part}.out"
 
 
-def last_error(settings: Settings) -> str:
-    """The most telling line of the broker's latest start, for an error message."""
-    for path in (log_file(settings), output_file(settings)):
+def last_error(settings: Settings, part: str = "broker") -> str:
+    """The most telling line of a node's latest start, for an error message."""
+    for path in (log_file(settings, part), output_file(settings, part)):
         try:
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-200:]
         except FileNotFoundError:
@@ -66,14 +89,31 @@ def last_error(settings: Settings) -> str:
     return "it left no message"
 
 
-def _format(launch: list[str], data: Path, port: int, controller_port: int) -> None:
+def _require_same_number(settings: Settings, wanted: int) -> None:
+    made = len(list(settings.home.glob("broker/data"))) + len(list(settings.home.glob("broker-*/data")))
+    if made not in (0, wanted):
+        raise PlatformError(
+            f"the broker of {settings.home} was made with {made} nodes, not {wanted}",
+            f"Set TIDEMARK_BROKER_NODES={made} (broker_nodes), or start with another home.",
+        )
+
+
+def _cluster_id(data: Path) -> str:
+    """That of the first node, once it has one; else a new one."""
+    try:
+        known = re.search(r"^cluster\.id=(.+)$", (data / "meta.properties").read_text("utf-8"), re.MULTILINE)
+    except FileNotFoundError:
+        known = None
+    # A leading "x" because an id that starts with "-" reads as an option; Kafka wants 16 bytes in base 64.
+    return known[1] if known else "x" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+
+
+def _format(launch: list[str], data: Path, node: Node, nodes: Sequence[Node], cluster: str) -> None:
     """Formats beside the final place and renames, so that a data directory is either usable or absent."""
     unfinished = data.with_name("data.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     configuration = data.with_name("format.properties")
-    configuration.write_text(_properties(unfinished, port, controller_port), encoding="utf-8")
-    # A leading "x" because an id that starts with "-" reads as an option; Kafka wants 16 bytes in base 64.
-    cluster = "x" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+    configuration.write_text(_lines(properties(unfinished, node, nodes)), encoding="utf-8")
     done = subprocess.run(
         [*launch, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(configuration)],
         capture_output=True,
@@ -87,14 +127,18 @@ def _format(launch: list[str], data: Path, port: int, controller_port: int) -> N
     unfinished.rename(data)
 
 
-def _properties(data: Path, port: int, controller_port: int) -> str:
-    values = {
+def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, object]:
+    """Kafka's configuration of a node whose data is in `data`, as one of `nodes`."""
+    copies = min(3, len(nodes))
+    # With three copies one may be missing, and what was acknowledged is still there twice.
+    in_sync = 2 if copies == 3 else 1
+    return {
         "process.roles": "broker,controller",
-        "node.id": 1,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "node.id": node.number,
+        "controller.quorum.voters": ",".join(f"{n.number}@127.0.0.1:{n.controller_port}" for n in nodes),
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": data,
         "auto.create.topics.enable": "false",
@@ -104,15 +148,16 @@ def _properties(data: Path, port: int, controller_port: int) -> str:
         "replica.fetch.max.bytes": MESSAGE_BYTES,
         "replica.fetch.response.max.bytes": MESSAGE_BYTES,
         "socket.request.max.bytes": 4 * MESSAGE_BYTES,
-        # One node, few clients.
-        "default.replication.factor": 1,
-        "offsets.topic.replication.factor": 1,
+        "default.replication.factor": copies,
+        "min.insync.replicas": in_sync,
+        # Few clients.
+        "offsets.topic.replication.factor": copies,
         "offsets.topic.num.partitions": 4,
-        "transaction.state.log.replication.factor": 1,
-        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
         "transaction.state.log.num.partitions": 4,
-        "share.coordinator.state.topic.replication.factor": 1,
-        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
         # A broker that was killed may register again only when its session has run out: 9 s by default.
         "broker.session.timeout.ms": 3000,
@@ -120,16 +165,32 @@ def _properties(data: Path, port: int, controller_port: int) -> str:
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
         "num.recovery.threads.per.data.dir": 2,
     }
+
+
+def _own(settings: Settings, node: Node) -> dict[str, object]:
+    """The user's lines, in which `{port}` and `{controller_port}` stand for those of the node."""
+    if not settings.broker_properties:
+        return {}
+    try:
+        text = Path(settings.broker_properties).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"broker_properties cannot be read: {error}", "Name a properties file.") from error
+    text = text.replace("{port}", str(node.port)).replace("{controller_port}", str(node.controller_port))
+    pairs = [line.strip().partition("=") for line in text.splitlines()]
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals and name[0] not in "#!"}
+
+
+def _lines(values: dict[str, object]) -> str:
     return "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
 
 
-def _logging(settings: Settings) -> str:
+def _logging(settings: Settings, node: Node) -> str:
     values = {
         "appenders": "file",
         "appender.file.type": "RollingFile",
         "appender.file.name": "FILE",
-        "appender.file.fileName": log_file(settings),
-        "appender.file.filePattern": f"{settings.logs}/broker-%i.log",
+        "appender.file.fileName": log_file(settings, node.part()),
+        "appender.file.filePattern": f"{settings.logs}/{node.part()}.%i.log",
         "appender.file.layout.type": "PatternLayout",
         "appender.file.layout.pattern": "%d{yyyy-MM-dd HH:mm:ss,SSS}{UTC} %p %m (%c{1})%n",
         "appender.file.policies.type": "Policies",
@@ -141,7 +202,7 @@ def _logging(settings: Settings) -> str:
         "rootLogger.appenderRefs": "file",
         "rootLogger.appenderRef.file.ref": "FILE",
     }
-    return "status=error\n" + "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
+    return "status=error\n" + _lines(values)
 
 
 def _escaped(value: object) -> str:

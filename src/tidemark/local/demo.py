@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from tidemark.errors import HomeBusyError, KafkaError
+from tidemark import kafka
+from tidemark.errors import HomeBusyError
 from tidemark.local import broker, broker_setup, dashboard
 from tidemark.local.jars import broker_jars, spark_jars
 from tidemark.local.java import require_java
@@ -40,11 +41,8 @@ def run_demo(
         starts_broker = settings.uses_embedded_broker and broker.status(settings) is None
         if starts_broker:
             broker.check_port(settings)
-        if not settings.uses_embedded_broker and not broker.answers(settings.bootstrap_servers, timeout=10):
-            raise KafkaError(
-                f"no Kafka broker answers at {settings.bootstrap_servers}",
-                "Check the address (TIDEMARK_BOOTSTRAP_SERVERS) and that the broker runs.",
-            )
+        if not settings.uses_embedded_broker:
+            kafka.require_reachable(settings, timeout=10)
         if with_dashboard:
             dashboard.check_port(settings)
         # Here, where progress can be shown, rather than in the parts.
@@ -117,5 +115,5 @@ def _dashboard(settings: Settings) -> Part:
 
 
 def _tidemark(settings: Settings, *arguments: str) -> Sequence[str]:
-    kafka = ["--bootstrap-servers", settings.bootstrap_servers] if settings.bootstrap_servers else []
-    return [sys.executable, "-m", "tidemark", "--home", str(settings.home), *kafka, *arguments]
+    servers = ["--bootstrap-servers", settings.bootstrap_servers] if settings.bootstrap_servers else []
+    return [sys.executable, "-m", "tidemark", "--home", str(settings.home), *servers, *arguments]
