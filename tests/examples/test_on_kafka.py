@@ -1,0 +1,40 @@
+"""Examples on a real broker within the tests' Spark: stopped in the middle, started again, recounted."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidemark.jobs import run
+from tidemark.jobs.example import Example, recount
+from tidemark.jobs.load import Load, send
+from tidemark.jobs.results import Results
+from tidemark.local.process import prepare_home
+from tidemark.settings import Settings
+
+
+@pytest.mark.parametrize("name", ["sensors", "ski_lifts", "top_sellers"])
+def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_path: Path, name: str) -> None:
+    example: Example = importlib.import_module(f"examples.{name}.example").EXAMPLE
+    home = replace(broker, home=tmp_path)
+    prepare_home(home)
+    load = Load(seed=5, rate=100, seconds=12, late=0.2)
+    events = [event._replace(at=0) for event in example.events(load)]
+    middle = len(events) // 2
+
+    running = run.start(example.job, spark, home)
+    send(events[:middle], home, threading.Event())
+    # In the middle of whatever it does.
+    running.stop()
+    running = run.start(example.job, spark, home)
+    send(events[middle:], home, threading.Event())
+    running.finish()
+
+    results = Results(home)
+    assert recount(example, load, results) == []
+    assert list(example.show(results))
