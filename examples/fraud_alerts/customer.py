@@ -12,7 +12,7 @@ from examples.fraud_alerts.rules.together import Moment
 
 class Payment(NamedTuple):
     """An accepted transaction. `amount` in euro cents, `time` event time in ms; `produced` is when the record
-    was written to Kafka (ms), `offset` its place in the partition of its customer."""
+    was written to Kafka (ms)."""
 
     id: str
     customer: str
@@ -23,7 +23,6 @@ class Payment(NamedTuple):
     longitude: float
     time: int
     produced: int
-    offset: int
 
 
 class Claim(NamedTuple):
@@ -36,7 +35,7 @@ class Claim(NamedTuple):
 
 @dataclass
 class Customer:
-    """`count`, `highest`: number and maximum of all payments, the last of which lies at `offset`.
+    """`count`, `highest`: number and maximum of all payments.
 
     `moments`: recent payments by event time; `reports`: the phone's places, the newest that is out of
     reach of late ones and all after; `waiting`: payments whose place is still to be judged; `known`:
@@ -46,7 +45,6 @@ class Customer:
 
     count: int = 0
     highest: int = 0
-    offset: int = -1
     moments: list[Moment] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
     waiting: dict[str, Payment] = field(default_factory=dict)
@@ -67,7 +65,7 @@ class Customer:
 
     def encode(self) -> bytes:
         values = [
-            self.count, self.highest, self.offset, self.moments, self.reports, list(self.waiting.values()),
+            self.count, self.highest, self.moments, self.reports, list(self.waiting.values()),
             self.known, self.decided, self.claims,
         ]  # fmt: skip
         return json.dumps(values, separators=(",", ":")).encode()
@@ -75,9 +73,9 @@ class Customer:
 
 def decode(value: bytes) -> Customer:
     """What `Customer.encode` made."""
-    count, highest, offset, moments, reports, waiting, known, decided, claims = json.loads(value)
+    count, highest, moments, reports, waiting, known, decided, claims = json.loads(value)
     payments = [Payment(*fields) for fields in waiting]
     return Customer(
-        count, highest, offset, [(time, id) for time, id in moments], [(t, a, o) for t, a, o in reports],
+        count, highest, [(time, id) for time, id in moments], [(t, a, o) for t, a, o in reports],
         {payment.id: payment for payment in payments}, known, decided, [Claim(*claim) for claim in claims],
     )  # fmt: skip

@@ -115,7 +115,6 @@ class Judge:
         self._accepted.append(payment)
         highest, count = customer.highest, customer.count
         customer.highest, customer.count = max(highest, payment.amount), count + 1
-        customer.offset = payment.offset
         if amount.exceeds(payment.amount, highest, count, self.limits.history):
             yield _confirm(customer, payment, amount.NAME, amount.reason(payment.amount, highest))
         new = (payment.time, payment.id)

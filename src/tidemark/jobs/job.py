@@ -68,7 +68,8 @@ class Job:
     """A job by name. `version` goes up when a checkpoint of its queries before no longer fits.
 
     `inputs` are its topics of events; their dead letters are written by a query of their own, which every job
-    has. `tables` exist before `queries` is called; `outputs` are topics that it writes.
+    has. `tables` exist before `queries` is called; `outputs` are topics that it writes. `slots`: at least so
+    many tasks run at once where Spark runs within one machine, for queries that hold theirs for ever.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Job:
     queries: Callable[[Sources], Sequence[Query]]
     tables: tuple[Table, ...] = ()
     outputs: tuple[str, ...] = ()
+    slots: int = 0
 
     def all_queries(self, sources: Sources) -> list[Query]:
         """The job's queries, and the one that writes dead letters."""

@@ -10,11 +10,12 @@ events arrived. Later ones are dropped by Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
@@ -25,7 +26,7 @@ from pyspark.sql.streaming.stateful_processor import (
     ValueState,
 )
 
-from tidemark.jobs.patterns import Event, Match, Matcher, Pattern, Run
+from tidemark.jobs.patterns import OPERATORS, Event, Match, Matcher, Pattern, Run, Where
 
 MATCHES = "key string, pattern string, started_at timestamp, matched_at timestamp, ids array<string>"
 
@@ -43,20 +44,45 @@ def detect(
 
     `events` has the columns `key` and `id` (text), `time` (timestamp) and the fields of the conditions;
     ids are unique. `lateness` is how far an event may lag the newest. The result, for output mode append,
-    has the columns of MATCHES; a match comes once the watermark has passed its last event.
+    has the columns of MATCHES; a match comes once the watermark has passed its last event. Events that fit no
+    step move the watermark but do not get into the state.
     """
     fields = sorted({field for pattern in patterns for field in pattern.fields})
     return (
-        events.select(
+        events.withColumn("_fits", _fits_a_step(patterns))
+        .select(
             F.col(key).cast("string").alias("key"),
             F.col(time).alias("time"),
             F.col(id).cast("string").alias("id"),
             F.to_json(F.struct(*[F.col(field) for field in fields])).alias("fields"),
+            "_fits",
         )
         .withWatermark("time", lateness)
+        .where("_fits")
+        .drop("_fits")
         .groupBy("key")
         .transformWithState(PatternProcessor(patterns), MATCHES, "Append", "EventTime")
     )
+
+
+def _fits_a_step(patterns: Sequence[Pattern]) -> Column:
+    """Whether an event may fit any step. True is a safe answer."""
+    steps = [
+        reduce(Column.__and__, [_may_hold(condition) for condition in step.where], F.lit(True))
+        for pattern in patterns
+        for step in pattern.steps
+    ]
+    return F.coalesce(reduce(Column.__or__, steps), F.lit(False))
+
+
+def _may_hold(condition: Where) -> Column:
+    column, value = F.col(condition.field), condition.value
+    if condition.op == "in":
+        return column.isin(list(value))
+    if condition.op in ("not in", "matches"):  # Java's regular expressions are not Python's
+        return column.isNotNull()
+    compare: Callable[[Any, Any], Any] = OPERATORS[condition.op]
+    return F.coalesce(compare(column, value), F.lit(False))
 
 
 class PatternProcessor(StatefulProcessor):

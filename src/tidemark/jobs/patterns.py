@@ -16,7 +16,7 @@ from typing import Any
 
 from tidemark.errors import SettingError
 
-_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -39,12 +39,12 @@ class Where:
     value: Any
 
     def __post_init__(self) -> None:
-        if self.op not in _OPERATORS:
-            raise SettingError(f"unknown operator {self.op!r}", f"Use one of {', '.join(_OPERATORS)}.")
+        if self.op not in OPERATORS:
+            raise SettingError(f"unknown operator {self.op!r}", f"Use one of {', '.join(OPERATORS)}.")
 
     def holds(self, event: Mapping[str, Any]) -> bool:
         value = event.get(self.field)
-        return value is not None and _OPERATORS[self.op](value, self.value)
+        return value is not None and OPERATORS[self.op](value, self.value)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import threading
@@ -37,6 +38,8 @@ def run_job(job: Job, settings: Settings) -> None:
 
     with _stop_signals() as stopping:
         prepare_home(settings)
+        if job.slots and not settings.master:
+            settings = dataclasses.replace(settings, master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
         spark = spark_session(settings, job.name)
         running = start(job, spark, settings)
         write_record(record_file(job, settings), os.getpid(), state="running")

@@ -20,7 +20,7 @@ def paid(
     id: str, second: float, euros: int = 10, at: tuple[float, float] = PARIS, customer: str = "ann"
 ) -> Payment:
     time = round(second * 1000)
-    return Payment(id, customer, euros * 100, "shop", "FR", *at, time, time, 0)
+    return Payment(id, customer, euros * 100, "shop", "FR", *at, time, time)
 
 
 def phone(second: float, at: tuple[float, float], customer: str = "ann") -> Place:

@@ -1,0 +1,44 @@
+"""The job: an exact path that confirms, beside it a fast one that alerts at once, and what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from examples.fraud_alerts import charts, confirm, sequences
+from examples.fraud_alerts.topics import ALERTS, DEVICES, JUDGED, TRANSACTIONS
+from tidemark import kafka
+from tidemark.jobs.job import Job, Query, Sources
+
+
+def queries(sources: Sources) -> Sequence[Query]:
+    """The exact path, which keeps the fast one running, sequences, and tables for charts."""
+    kafka.ensure_topic(sources.settings, JUDGED, partitions=1)
+    exact = confirm.Confirmation(sources)
+    return [
+        Query("confirm", confirm.inputs(sources), exact.write, trigger={"processingTime": "0 seconds"}),
+        Query(
+            "sequences",
+            sequences.matches(sources),
+            sequences.SequenceAlerts(sources).write,
+            trigger={"processingTime": "2 seconds"},
+        ),
+        Query(
+            "charts",
+            charts.judgements(sources),
+            partial(charts.write, sources.store),
+            trigger={"processingTime": "2 seconds"},
+        ),
+    ]
+
+
+JOB = Job(
+    name="fraud-alerts",
+    version=1,
+    inputs=(TRANSACTIONS, DEVICES),
+    queries=queries,
+    tables=(charts.WINDOWS, charts.CONFIRMED_ALERTS),
+    outputs=(ALERTS,),
+    # The fast path holds a task for each partition of the transactions, twice that when it changes over.
+    slots=8,
+)

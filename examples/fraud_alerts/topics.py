@@ -1,0 +1,41 @@
+"""The topics: what their records look like, and what makes one bad."""
+
+from __future__ import annotations
+
+from examples.fraud_alerts.limits import LIMITS
+from examples.fraud_alerts.money import RATES
+from tidemark.jobs.events import Events
+
+_ON_EARTH = "latitude BETWEEN -90 AND 90 AND longitude BETWEEN -180 AND 180"
+# A time ahead of Kafka's clock would move the watermark past honest events.
+_NOT_AHEAD = f"time <= record.timestamp + INTERVAL {LIMITS.lateness_ms} MILLISECONDS"
+
+# Keyed by customer: the order in a customer's partition is the order of that customer's payments.
+TRANSACTIONS = Events(
+    topic="transactions",
+    schema="id string, customer string, amount long, currency string, merchant string, country string,"
+    " latitude double, longitude double, time timestamp",
+    rules={
+        "amount_not_positive": "amount > 0",
+        "unknown_currency": f"currency IN {tuple(RATES)}",
+        "place_not_on_earth": _ON_EARTH,
+        "time_ahead": _NOT_AHEAD,
+    },
+)
+
+# Keyed by customer, too.
+DEVICES = Events(
+    topic="devices",
+    schema="customer string, latitude double, longitude double, time timestamp",
+    rules={"place_not_on_earth": _ON_EARTH, "time_ahead": _NOT_AHEAD},
+)
+
+# Alerts, keyed by transaction: JSON objects with transaction, customer, rule, status, reason, decided_at, …
+ALERTS = "alerts"
+# Each accepted payment once, with its amount in euro cents, in order of time within a batch. One partition: a
+# reader's batch then never has half of a transaction of the judge.
+JUDGED = "payments-judged"
+# Compacted: the state of each customer, and how far the judge has come.
+STATES = "fraud-states"
+# How far the alerts on sequences have come.
+SEQUENCE_STATES = "fraud-sequence-states"
