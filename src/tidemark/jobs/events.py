@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -23,6 +23,7 @@ class Events:
     `schema` is in Spark's DDL (`"lift string, event_time timestamp"`; times are ISO 8601); every field must
     be there and not null unless `optional` names it. `rules` are further SQL conditions over the fields, by
     the name that becomes the reason where one is not true. `partitions` is what the topic gets on creation.
+    Of a topic of something else than JSON, `judge` does what `judged` says, and the schema is left empty.
     """
 
     topic: str
@@ -30,6 +31,7 @@ class Events:
     optional: Sequence[str] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
     partitions: int = 2
+    judge: Callable[[DataFrame], DataFrame] | None = None
 
     @property
     def dead_letters(self) -> str:
@@ -44,6 +46,8 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
     value; and `reasons`, an array of strings: empty for a good event, else `not_json` alone, `wrong_type`
     alone, or `missing_<field>` for each and the names of broken rules.
     """
+    if events.judge is not None:
+        return events.judge(records)
     text = F.col("value").cast("string")
     options = {"columnNameOfCorruptRecord": _CORRUPT, "allowNonNumericNumbers": "false"}
     parsed = records.select(

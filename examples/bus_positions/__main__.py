@@ -1,0 +1,9 @@
+"""`python -m examples.bus_positions`"""
+
+from __future__ import annotations
+
+from examples.bus_positions.example import EXAMPLE
+from tidemark.jobs.example import main
+
+if __name__ == "__main__":
+    main(EXAMPLE)

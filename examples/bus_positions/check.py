@@ -1,0 +1,96 @@
+"""Recounts the snapshots from what the generator says it made: plain Python over all positions of a bus."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from examples.bus_positions.routes import ROUTES
+
+# A report as made: bus, route, epoch milliseconds, x, y.
+Report = tuple[str, str, int, float, float]
+_METRES = 1e-6
+
+
+def differences(rows: Iterable[Mapping[str, Any]], reports: Iterable[Report]) -> Iterator[str]:
+    """What is wrong with the snapshots (rows of the table, in order of tick), a line each.
+
+    Each must be a position that its bus reported, with the speed from one that it reported before; none may go
+    back in time; the last of each bus must be its last report, with the speed from the one before that, and
+    say that the bus is silent, as all are when the input has ended.
+    """
+    made: dict[str, dict[int, Report]] = defaultdict(dict)
+    for report in reports:
+        made[report[0]][report[2]] = report
+    last: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        yield from _wrong(row, made[row["bus"]], last.get(row["bus"]))
+        last[row["bus"]] = row
+    for bus in sorted(made):
+        if bus not in last:
+            yield f"{bus} was never shown"
+            continue
+        times = sorted(made[bus])
+        shown = last[bus]
+        if not shown["silent"]:
+            yield f"{bus} does not end silent: {shown}"
+        if _millis(shown["event_time"]) != times[-1]:
+            yield f"{bus} ends with the position of {shown['event_time']}, not its last"
+        if len(times) > 1:
+            wanted = _speed(made[bus][times[-2]], made[bus][times[-1]])
+            if not _same(shown["speed"], wanted):
+                yield f"{bus} ends at {shown['speed']} m/s, should be {wanted}"
+            yield from _wrong_arrivals(bus, shown, wanted)
+
+
+def _wrong(
+    row: Mapping[str, Any], reports: Mapping[int, Report], before: Mapping[str, Any] | None
+) -> Iterator[str]:
+    bus, time = row["bus"], _millis(row["event_time"])
+    said = reports.get(time)
+    if said is None or (row["route"], row["x"], row["y"]) != (said[1], said[3], said[4]):
+        yield f"{bus} was never there: {row}"
+        return
+    if row["speed"] is not None and not any(
+        _same(row["speed"], _speed(reports[earlier], said)) for earlier in reports if earlier < time
+    ):
+        yield f"{bus} was never that fast: {row}"
+    if before is not None and (time < _millis(before["event_time"]) or row["tick"] <= before["tick"]):
+        yield f"{bus} went back in time at {row['tick']}"
+
+
+def _wrong_arrivals(bus: str, row: Mapping[str, Any], speed: float | None) -> Iterator[str]:
+    """The stops, by walking round the route from the bus."""
+    route = ROUTES[row["route"]]
+    wanted: list[tuple[str, float]] = []
+    if speed is not None and speed >= 0.5:
+        ahead = [((s.along - row["along"]) % route.length or route.length, s.name) for s in route.stops]
+        wanted = [
+            (name, _millis(row["event_time"]) + metres / speed * 1000) for metres, name in sorted(ahead)[:3]
+        ]
+    found = list(zip(row["stops"], row["arrivals"], strict=True))
+    if [name for name, _ in found] != [name for name, _ in wanted] or any(
+        abs(a[1] - b[1]) > 1 for a, b in zip(found, wanted, strict=True)
+    ):
+        yield f"{bus} is announced at {found}, should be {wanted}"
+
+
+def _speed(before: Report, last: Report) -> float | None:
+    """Metres a second between two reports, None if the route changed; a bus does not go backwards."""
+    route = ROUTES[last[1]]
+    if before[1] != last[1]:
+        return None
+    metres = (route.along(last[3], last[4]) - route.along(before[3], before[4])) % route.length
+    return 0.0 if metres > route.length * 0.9 else metres / ((last[2] - before[2]) / 1000)
+
+
+def _same(found: float | None, wanted: float | None) -> bool:
+    if found is None or wanted is None:
+        return found is wanted
+    return abs(found - wanted) <= _METRES
+
+
+def _millis(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

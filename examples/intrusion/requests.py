@@ -1,0 +1,49 @@
+"""The job's source, one of two: the log lines in Kafka, or the table of requests that the pipeline makes of them."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark import lakehouse
+from tidemark.formats import parse
+from tidemark.jobs.events import Events
+from tidemark.jobs.job import Sources
+
+
+def judged(records: DataFrame) -> DataFrame:
+    """Parses records of log lines: `id`, `client_ip`, `event_time`, `method`, `path`, `status`; `record`
+    and `reasons` as for JSON events, see `tidemark.jobs.events.judged`."""
+    lines = records.select(
+        F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
+        "value",
+        F.lit(None).cast("string").alias("format"),
+    )
+    reasons = F.when(~F.col("well_formed"), F.array(F.lit("malformed"))).otherwise(
+        F.array_compact(
+            F.array(
+                F.when(F.col("event_time").isNull(), F.lit("invalid_time")),
+                F.when(F.col("status").isNull(), F.lit("invalid_status")),
+            )
+        )
+    )
+    place = F.format_string("%05d/%019d", "record.partition", "record.offset")
+    names = ("client_ip", "event_time", "method", "path", "status")
+    return parse(lines).select(place.alias("id"), *names, "record", reasons.alias("reasons"))
+
+
+LINES = Events("access-log", "", judge=judged)
+
+
+def from_topic(sources: Sources) -> DataFrame:
+    """The good lines of the topic."""
+    return sources.events(LINES).drop("record")
+
+
+def from_table(sources: Sources) -> DataFrame:
+    """The rows of silver.requests as the pipeline commits them, beside which the job runs on the same home.
+    Rows that a rebuild writes anew are not seen again."""
+    path = lakehouse.of(sources.settings).path("silver.requests")
+    rows = sources.spark.readStream.format("delta").option("skipChangeCommits", "true").load(path)
+    place = F.format_string("%05d/%019d", "partition", "offset")
+    return rows.select(place.alias("id"), "client_ip", "event_time", "method", "path", "status")
