@@ -19,7 +19,7 @@ _KNOWN = ", ".join(f"'{name}'" for name in ROUTES)
 POSITIONS = Events(
     "positions",
     "bus string, route string, event_time timestamp, x double, y double",
-    rules={"unknown_route": f"route IN ({_KNOWN})"},
+    rules={"unknown_route": f"route IS NULL OR route IN ({_KNOWN})"},
 )
 
 _COLUMNS = (

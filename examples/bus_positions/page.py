@@ -1,6 +1,6 @@
 """The page: buses on their routes, drawn as lines on a plane, and when they will be at the coming stops.
 
-Run it beside the example: `streamlit run examples/bus_positions/page.py -- --home DIR`. It reads the tables
+Run it beside the example: `python -m streamlit run examples/bus_positions/page.py -- --home DIR`. It reads the tables
 only, and needs nothing from elsewhere: no tiles, no fonts.
 """
 
