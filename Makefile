@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test lint format bench examples docs lock clean
+.PHONY: help setup hooks demo test soak lint format bench examples docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /:/' | while IFS=: read -r target text; do \
@@ -24,6 +24,9 @@ demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARG
 
 test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
 	$(BIN)/pytest -m "not soak" $(ARGS)
+
+soak: setup ## Kill processes for hours, compare all tables (ARGS="--scenarios 20 --seed 7"; TESTS=1: the long tests)
+	@$(if $(TESTS),$(BIN)/pytest -m soak,$(BIN)/python -m tests.recovery.soak) $(ARGS)
 
 lint: setup ## Check style, formatting, types and the direction of imports
 	@status=0; for check in "ruff check ." "ruff format --check ." mypy "lint-imports --no-logo"; do \
@@ -50,8 +53,8 @@ docs: setup ## Write the generated pages of docs/ anew
 lock: setup ## Resolve the dependencies anew into requirements/*.txt (UPGRADE=1 for newer versions)
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) --extra dashboard pyproject.toml -o requirements/run.txt
-	$(COMPILE) --extra dashboard --group dev -c requirements/run.txt pyproject.toml -o requirements/dev.txt
+	$(COMPILE) --extra dashboard --extra spark pyproject.toml -o requirements/run.txt
+	$(COMPILE) --extra dashboard --extra spark --group dev -c requirements/run.txt pyproject.toml -o requirements/dev.txt
 
 clean: ## Remove caches and build output; keeps .venv and .tidemark
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse \

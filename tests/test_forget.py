@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import environment, fresh, produce, rows, run_here, run_process
-from tests.recovery.test_kills import Pair, await_running, traffic
+from tests.recovery.killing import Pair, await_running, traffic
 from tidemark import swap, tasks
 from tidemark.cli import tidemark
 from tidemark.errors import SettingError

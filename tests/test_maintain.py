@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
-from tests.recovery.test_kills import await_running, traffic
+from tests.recovery.killing import await_running, traffic
 from tidemark import lakehouse, pipeline, tasks
 from tidemark.errors import SettingError
 from tidemark.flow import gate

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from silver import requests
 from tests.pipeline.harness import (
     assert_equal,
+    deliver,
     environment,
     fresh,
     produce,
@@ -26,8 +27,8 @@ from tests.pipeline.harness import (
     run_here,
     run_process,
 )
-from tests.pipeline.recount import recount
-from tests.recovery.test_kills import Pair, await_running, traffic
+from tests.pipeline.recount import Delivery, recount
+from tests.recovery.killing import Pair, await_running, traffic
 from tidemark import lakehouse, pipeline, swap, tasks
 from tidemark.difference import Difference
 from tidemark.errors import HomeBusyError, TableError
@@ -227,3 +228,32 @@ def test_clear_errors(wrong: Settings, spark: SparkSession, tmp_path: Path) -> N
         tasks.rebuild_table(replace(wrong, home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
     with locked(wrong.run_directory / "one-rebuild.lock"), pytest.raises(HomeBusyError, match="rebuild"):
         rebuild(spark, wrong, "gold.traffic")
+
+
+def test_a_line_rejected_at_two_deliveries_is_accepted_once(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = [pair for pair in traffic(seed=26, lines=1_200) if not _is_error(pair)]
+    missing = b'203.0.113.7 - - [28/May/2026:20:50:0%d +0000] "GET /a HTTP/1.1" 404 9 "-" "Mozilla/5.0 Firefox/140.0"'
+    first, second, third = (Delivery("shop", missing % n, f"id-{n}", 0, 1_780_010_000) for n in (1, 2, 3))
+    accepted_since = replace(second, line=pairs[0][1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        produce(settings, pairs[1:])
+        deliver(settings, [first, replace(first, partition=1), second, third])
+        run_here(spark, settings)
+        deliver(settings, [first, accepted_since])
+        run_here(spark, settings)
+    assert len(rows(settings, "silver.rejected", ["offset"])) == 5
+    rebuild(spark, settings, "silver.requests")
+    # `first` was rejected three times, `second` was followed by a good line of the same id.
+    expected = recount([*pairs[1:], ("shop", first.line), ("shop", third.line), ("shop", pairs[0][1])])
+    assert_equal(settings, replace(expected, rejected=expected.rejected + 3))
+    kept = [reasons for (reasons,) in rows(settings, "silver.rejected", ["reasons"])]
+    assert kept == [["delivered_twice"]] * 3
+    assert rebuild(spark, settings, "silver.requests") == []
+    # From then on it has been accepted.
+    deliver(settings, [first, third])
+    run_here(spark, settings)
+    assert_equal(settings, replace(expected, rejected=expected.rejected + 3), duplicate=2)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, environment, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
-from tests.recovery.test_kills import Pair, await_running, traffic
+from tests.recovery.killing import Pair, await_running, traffic
 from tests.test_maintain import maintained
 from tidemark import tasks
 from tidemark.cli import tidemark

@@ -1,0 +1,54 @@
+"""The ground that a home stands on, made small, and made to give way."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+_FILLER = "filler"
+
+
+@contextmanager
+def small_disk(place: Path, megabytes: int) -> Iterator[Path]:
+    """A file system of its own at `place`; skips the test where none can be mounted."""
+    place.mkdir(parents=True, exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tidemark-test", str(place)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        # Lazily: a JVM may still have a file open there.
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def fill(place: Path, leave: int = 0) -> None:
+    """Takes all room of the file system at `place` but about `leave` bytes."""
+    block = bytes(1 << 16)
+    with (place / _FILLER).open("wb", buffering=0) as filler:
+        try:
+            while True:
+                filler.write(block)
+                block = block or b"\0"
+        except OSError:
+            pass
+        filler.truncate(max(filler.tell() - leave, 0))
+
+
+def make_room(place: Path) -> None:
+    (place / _FILLER).unlink()
+
+
+def cut_short(file: Path, keep: int) -> None:
+    """As a machine that lost power leaves a file: only its first bytes are there."""
+    file.write_bytes(file.read_bytes()[:keep])
+
+
+def newest(directory: Path) -> Path:
+    """The file with the highest number for a name, such as a checkpoint's last batch."""
+    return max((path for path in directory.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))

@@ -1,0 +1,122 @@
+"""Lines to send, processes to kill, and the moments to kill them at."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from tests.pipeline.harness import assert_equal, run_process
+from tests.pipeline.recount import recount
+from tidemark.settings import Settings
+from tidemark.traffic.stream import Traffic, blocks
+
+START = 1_780_000_200
+
+Pair = tuple[str, bytes]
+
+# A moment is one of these:
+#   "flow:point@n"         the n-th pass of a named point of the code (`tidemark.flow.crash`)
+#   "file:<glob>"          a new file of that name appears in the home: written, but perhaps not committed
+#   "after:<seconds>"      that long after the pipeline says that it runs
+POINTS = (
+    "requests:between-tables",
+    "requests:before-ledger",
+    "ledger:between-tables",
+    "requests:before-checkpoint",
+    "activity:between-tables",
+    "activity:before-checkpoint",
+)
+FILES = (
+    "file:tables/gold/visitors_by_country/*.parquet",  # in the middle of a merge
+    "file:tables/silver/sessions/*.parquet",
+    "file:tables/silver/requests/*.parquet",  # in the middle of an append
+    "file:tables/quality/accounts/_delta_log/*.json",
+    "file:checkpoints/requests-v1/offsets/*",  # a batch is planned
+    "file:checkpoints/requests-v1/commits/.*",  # the end of a batch is being written down
+    "file:checkpoints/activity-v1/offsets/*",
+)
+
+Killed = Literal["in time", "too late", "ended by itself"]
+
+
+def traffic(seed: int, lines: int, rate: int = 20) -> list[Pair]:
+    """Two sites' lines, some late, in order of arrival."""
+    made = Traffic(start=START, rate=rate, seconds=lines // rate, seed=seed, visitors=300, late=0.1)
+    chance = random.Random(seed)
+    values = [line for block in blocks(made) for line in block.lines]
+    return [(chance.choice(["default", "shop"]), value) for value in values]
+
+
+def slices(pairs: list[Pair], parts: int) -> Iterator[list[Pair]]:
+    size = -(-len(pairs) // parts)
+    return (pairs[start : start + size] for start in range(0, len(pairs), size))
+
+
+def start_pipeline(settings: Settings, moment: str = "") -> subprocess.Popen[str]:
+    """The live pipeline, which will kill itself if the moment is a named point."""
+    return run_process(settings, crash_at=moment if re.search(r"@\d+$", moment) else "", once=False)
+
+
+def kill_at(settings: Settings, process: subprocess.Popen[str], moment: str, patience: float = 120) -> Killed:
+    """Kills the pipeline at the moment, or when that has not come for `patience` seconds."""
+    kind, _, what = moment.partition(":")
+    if kind == "file":
+        before = set(settings.home.glob(what))
+        came = _wait(process, lambda: not before >= set(settings.home.glob(what)), patience, pause=0.0005)
+    elif kind == "after":
+        came = _wait(process, lambda: is_running(settings, process), patience)
+        _wait(process, lambda: False, float(what))
+    else:
+        _wait(process, lambda: False, patience)
+        came = process.poll() is not None
+    if process.poll() is None:
+        kill(process)
+    if process.returncode != -signal.SIGKILL:
+        return "ended by itself"
+    return "in time" if came else "too late"
+
+
+def _wait(
+    process: subprocess.Popen[str], done: Callable[[], bool], seconds: float, pause: float = 0.02
+) -> bool:
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < deadline:
+        if done():
+            return True
+        time.sleep(pause)
+    return False
+
+
+def is_running(settings: Settings, process: subprocess.Popen[str]) -> bool:
+    """Whether every query of this process has started."""
+    record = settings.run_directory / "pipeline.json"
+    text = record.read_text() if record.exists() else ""
+    return f'"pid": {process.pid}' in text and '"running"' in text
+
+
+def await_running(settings: Settings, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not is_running(settings, process):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, "the pipeline did not start"
+        time.sleep(0.1)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """The driver, its JVM and its Python workers, all at once."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def finish(settings: Settings, pairs: list[Pair]) -> None:
+    """Catches up without further harm, and compares every table."""
+    process = run_process(settings)
+    output, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, output
+    assert_equal(settings, recount(pairs))

@@ -1,0 +1,191 @@
+"""Checkpoints and tables that lost something: they recover exactly, or say what is damaged and what to do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import assert_equal, fresh, produce
+from tests.pipeline.recount import recount
+from tests.recovery.ground import cut_short, newest
+from tests.recovery.killing import Pair, traffic
+from tidemark.errors import TableError
+from tidemark.settings import Settings
+from tidemark.tasks import run_pipeline
+
+Damage = Callable[[Settings], object]
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[Pair]:
+    return traffic(seed=41, lines=1_500)
+
+
+@pytest.fixture(scope="module")
+def whole(
+    broker: Settings, spark: SparkSession, pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    """A home three batches on, with lines waiting in Kafka."""
+    settings = fresh(broker, tmp_path_factory.mktemp("whole"), batch_lines=300)
+    produce(settings, pairs[:900])
+    run_pipeline(settings, once=True)
+    produce(settings, pairs[900:])
+    return settings
+
+
+@pytest.fixture
+def settings(whole: Settings, tmp_path: Path) -> Settings:
+    """A copy of that home, to be damaged."""
+    shutil.copytree(whole.home, tmp_path / "home")
+    return replace(whole, home=tmp_path / "home")
+
+
+def _checkpoint(flow: str, file: str) -> Callable[[Settings], Path]:
+    def find(settings: Settings) -> Path:
+        place = settings.checkpoints / f"{flow}-v1" / file
+        return newest(place) if place.is_dir() else place
+
+    return find
+
+
+def cut(find: Callable[[Settings], Path], keep: int) -> Damage:
+    return lambda settings: cut_short(find(settings), keep)
+
+
+def lose(find: Callable[[Settings], Path]) -> Damage:
+    def act(settings: Settings) -> None:
+        path = find(settings)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+    return act
+
+
+def _checkpoint_directory(flow: str) -> Callable[[Settings], Path]:
+    return lambda settings: settings.checkpoints / f"{flow}-v1"
+
+
+@pytest.mark.parametrize(
+    "damage, names",
+    [
+        (
+            cut(_checkpoint("requests", "offsets"), 0),
+            "flow requests is damaged: .*/offsets/\\d+ cannot be read",
+        ),
+        (
+            cut(_checkpoint("requests", "offsets"), 40),
+            "flow requests is damaged: .*/offsets/\\d+ cannot be read",
+        ),
+        (lose(_checkpoint("requests", "offsets")), "flow requests is damaged: .*/offsets/\\d+ is missing"),
+        (
+            cut(_checkpoint("activity", "commits"), 1),
+            "flow activity is damaged: .*/commits/\\d+ cannot be read",
+        ),
+        (cut(_checkpoint("requests", "metadata"), 7), "flow requests is damaged: .*/metadata cannot be read"),
+        (lose(_checkpoint("activity", "metadata")), "flow activity is damaged: .*/metadata is missing"),
+        (lose(_checkpoint_directory("requests")), "flow requests has no checkpoint .* holds its batches"),
+        (lose(_checkpoint_directory("activity")), "flow activity has no checkpoint .* holds its batches"),
+    ],
+    ids=lambda value: None if callable(value) else value.split(":")[-1].strip().replace(" .* ", " "),
+)
+def test_damaged_checkpoint_is_one_error_and_changes_nothing(
+    settings: Settings, spark: SparkSession, damage: Damage, names: str
+) -> None:
+    before = versions(settings)
+    damage(settings)
+    with pytest.raises(TableError, match=names) as raised:
+        run_pipeline(settings, once=True)
+    assert "A damaged checkpoint" in raised.value.remedy
+    assert versions(settings) == before
+
+
+@pytest.mark.parametrize("flow", ["requests", "activity"])
+def test_a_lost_note_that_a_batch_is_done_is_made_up_for(
+    settings: Settings, spark: SparkSession, pairs: list[Pair], flow: str
+) -> None:
+    lose(_checkpoint(flow, "commits"))(settings)
+    run_pipeline(settings, once=True)
+    assert_equal(settings, recount(pairs))
+
+
+def test_a_checkpoint_older_than_the_tables_is_refused(
+    settings: Settings, spark: SparkSession, pairs: list[Pair]
+) -> None:
+    old = settings.checkpoints.with_name("old")
+    shutil.copytree(settings.checkpoints, old)
+    run_pipeline(settings, once=True)
+    newer = settings.checkpoints.rename(settings.home / "newer")
+    old.rename(settings.checkpoints)
+    with pytest.raises(
+        TableError, match=r"holds batch \d+ of flow requests, of which the checkpoint .* knows \d+ at most"
+    ):
+        run_pipeline(settings, once=True)
+    shutil.rmtree(settings.checkpoints)
+    newer.rename(settings.checkpoints)
+    run_pipeline(settings, once=True)
+    assert_equal(settings, recount(pairs))
+
+
+def _log(table: str, back: int = 0) -> Callable[[Settings], Path]:
+    def find(settings: Settings) -> Path:
+        entries = sorted((settings.tables / table / "_delta_log").glob("*.json"))
+        return entries[-1 - back]
+
+    return find
+
+
+def _garble(find: Callable[[Settings], Path]) -> Damage:
+    return lambda settings: find(settings).write_bytes(b"\0" * find(settings).stat().st_size)
+
+
+def _lose_data(table: str) -> Damage:
+    return lambda settings: Path(
+        DeltaTable(settings.tables / table).file_uris()[0].removeprefix("file://")
+    ).unlink()
+
+
+@pytest.mark.parametrize(
+    "damage, table",
+    [
+        (cut(_log("gold/visitors_by_country"), 100), "gold.visitors_by_country"),
+        (_garble(_log("silver/requests")), "silver.requests"),
+        (_garble(_log("quality/accounts")), "quality.accounts"),
+        (lose(_log("gold/traffic", back=1)), "gold.traffic"),
+        (lose(_log("gold/visitors_by_country")), "gold.visitors_by_country"),
+        (lose(_log("silver/sessions")), "silver.sessions"),
+        (_lose_data("quality/sites"), "quality.sites"),
+        (_lose_data("silver/sessions"), "silver.sessions"),
+        (_lose_data("silver/requests"), None),
+    ],
+    ids=[
+        "entry cut short", "entry garbled", "accounts garbled", "entry lost in the middle", "last entry lost",
+        "last entry of sessions lost", "data of sites lost", "data of sessions lost", "data of requests lost",
+    ],
+)  # fmt: skip
+def test_damaged_table_is_one_error_that_names_it(
+    settings: Settings, spark: SparkSession, damage: Damage, table: str | None
+) -> None:
+    if table is None:  # as long as nobody reads the file, nothing is wrong with the others
+        lose(_checkpoint("activity", "commits"))(settings)
+        table = "silver/requests"
+    damage(settings)
+    with pytest.raises(TableError, match=table) as raised:
+        run_pipeline(settings, once=True)
+    assert "damaged" in raised.value.remedy or "docs/operations.md" in raised.value.remedy
+
+
+def versions(settings: Settings) -> dict[str, int]:
+    return {
+        str(log.parent.relative_to(settings.tables)): DeltaTable(log.parent).version()
+        for log in settings.tables.glob("*/*/_delta_log")
+        if log.parent.parent.name != "quality" or log.parent.name in ("accounts", "sites")
+    }

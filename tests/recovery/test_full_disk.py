@@ -1,0 +1,75 @@
+"""A disk that is full under the tables, the checkpoints or the broker: one error, and then nothing is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import assert_equal, fresh, produce
+from tests.pipeline.recount import recount
+from tests.recovery.ground import fill, make_room, small_disk
+from tests.recovery.killing import traffic
+from tidemark import kafka
+from tidemark.errors import KafkaError, PlatformError
+from tidemark.flow import flow
+from tidemark.importing.importer import Options, import_files
+from tidemark.local import broker as embedded
+from tidemark.settings import Settings
+from tidemark.tasks import run_pipeline
+
+
+@pytest.mark.parametrize(
+    "part, leave, small_batch",
+    [("tables", 0, 50_000), ("tables", 300_000, 0), ("checkpoints", 0, 50_000)],
+    ids=["tables", "tables-written-by-spark", "checkpoints"],
+)
+def test_disk_full_under_the_pipeline(
+    broker: Settings,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    part: str,
+    leave: int,
+    small_batch: int,
+) -> None:
+    monkeypatch.setattr(flow, "SMALL_BATCH_ROWS", small_batch)
+    settings = fresh(broker, tmp_path, batch_lines=1_000)
+    pairs = traffic(seed=31, lines=4_000)
+    with small_disk(settings.home / part, megabytes=16) as disk:
+        produce(settings, pairs[:1_000])
+        run_pipeline(settings, once=True)
+        fill(disk, leave)
+        produce(settings, pairs[1_000:])
+        with pytest.raises(PlatformError, match=r"disk is full.*start again"):
+            run_pipeline(settings, once=True)
+        make_room(disk)
+        run_pipeline(settings, once=True)
+        assert_equal(settings, recount(pairs))
+
+
+def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    pairs = traffic(seed=32, lines=60_000, rate=100)
+    log = tmp_path / "access.log"
+    log.write_bytes(b"".join(line + b"\n" for _, line in pairs))
+    with small_disk(home.home / "broker", megabytes=100) as disk:
+        started = embedded.start(home)
+        try:
+            settings = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
+            kafka.ensure_topic(settings, settings.topic)
+            fill(disk, leave=2 << 20)
+            with pytest.raises(KafkaError, match=r"stopped answering.*same command again"):
+                import_files([str(log)], Options(settings, say=lambda text: None, patience=4))
+            assert embedded.status(home) is None, "a broker without a disk must end, not go on"
+            with pytest.raises(PlatformError, match=r"No space left on device|broker\.log"):
+                embedded.start(home)
+            make_room(disk)
+            again = embedded.start(home)
+            settings = dataclasses.replace(home, bootstrap_servers=again.bootstrap_servers)
+            import_files([str(log)], Options(settings, say=lambda text: None))
+            run_pipeline(dataclasses.replace(settings, quality_interval_seconds=0), once=True)
+            assert_equal(settings, recount(("default", line) for _, line in pairs))
+        finally:
+            embedded.stop(home)
