@@ -127,6 +127,8 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "empty query": (combined(request="GET /a? HTTP/1.1"), {"path": "/a", "query": ""}),
     "HTTP twice": (combined(request="GET /a HTTP/1.0 HTTP/1.1"), {"path": "/a HTTP/1.0", "query": None}),
     "TLS handshake": (combined(request=r"\x16\x03\x01", result="400 226"), NOT_HTTP | {"status": 400, "bytes": 226}),
+    "forwarded for, as nginx's main has it": (combined() + ' "198.51.100.7, 10.0.0.1"', {}),
+    "forwarded for, with quotes": (combined() + r' "\"a\""', {}),
     "no request": (combined(request="-", result="408 0"), NOT_HTTP | {"status": 408, "bytes": 0}),
     "empty request": (combined(request=""), NOT_HTTP),
     "HTTP/0.9": (combined(request="GET /"), NOT_HTTP),
@@ -159,6 +161,8 @@ REJECTED: dict[str, tuple[bytes, list[str]]] = {
     "cut before the agent": (combined().encode()[:109], ["malformed"]),
     "cut in the agent": (combined().encode()[:-5], ["malformed"]),
     "cut before the last quote": (combined().encode()[:-1], ["malformed"]),
+    "two quoted fields too many": (combined().encode() + b' "a" "b"', ["malformed"]),
+    "a quoted field after no space": (combined().encode() + b'"a"', ["malformed"]),
     "words after the end": (combined().encode() + b" x", ["malformed"]),
     "no space after the request": (common().replace('" 200', '"200').encode(), ["malformed"]),
     "30 February": (combined(time="30/Feb/2026:10:00:00 +0000").encode(), ["invalid_time"]),
@@ -338,10 +342,10 @@ def reference(value: bytes) -> dict[str, Any] | None:
     if len(value) > 65_536 or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line):
         return None
     quoted = r'"((?:[^"\\]|\\.)*)"'
-    whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+) *(?: {quoted} {quoted})?'
+    whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+) *(?: {quoted} {quoted}(?: {quoted})?)?'
     if not (found := re.fullmatch(whole, line, re.DOTALL)):
         return None
-    before, request, status, size, referrer, agent = found.groups()
+    before, request, status, size, referrer, agent, _ = found.groups()
     if not (start := re.fullmatch(r"(.*) \[(.{26})\] ", before, re.DOTALL)):
         return None
     head, time = start.groups()
