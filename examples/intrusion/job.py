@@ -83,10 +83,11 @@ LOGIN_ALERTS = FollowedTable(
 
 def job(
     source: Callable[[Sources], DataFrame] = from_topic,
+    alerts_topic: str = ALERTS_TOPIC,
     limits: Limits = Limits(),  # noqa: B008 - a frozen value
     lateness: timedelta = LATENESS,
 ) -> Job:
-    """The job over requests as `examples.intrusion.requests` makes them."""
+    """The job over requests as `examples.intrusion.requests` makes them, its alerts to a topic."""
 
     def queries(sources: Sources) -> Sequence[Query]:
         store, requests = sources.store, source(sources)
@@ -105,12 +106,12 @@ def job(
         return [
             Query("logins", logins(requests, lateness), write_logins),
             Query("traffic", requests, write_traffic),
-            Query("alerts", to_topic(sources)),
+            Query("alerts", to_topic(sources, alerts_topic)),
         ]
 
     # What becomes of bad lines is the pipeline's business where its table is the source.
     inputs = (LINES,) if source is from_topic else ()
-    return Job("intrusion", 1, inputs, queries, (ACTIVITY, TRAFFIC_ALERTS, LOGIN_ALERTS), (ALERTS_TOPIC,))
+    return Job("intrusion", 1, inputs, queries, (ACTIVITY, TRAFFIC_ALERTS, LOGIN_ALERTS), (alerts_topic,))
 
 
 def logins(requests: DataFrame, lateness: timedelta) -> DataFrame:
@@ -166,8 +167,8 @@ def judge(store: Store, changed: pa.Table, limits: Limits, commit: Commit) -> No
     store.upsert(TRAFFIC_ALERTS, Change(_alert_rows(written), _alert_rows(withdrawn)), commit)
 
 
-def to_topic(sources: Sources) -> DataFrame:
-    """The changes of both tables of alerts as records for ALERTS_TOPIC.
+def to_topic(sources: Sources, topic: str) -> DataFrame:
+    """The changes of both tables of alerts as records for the topic.
 
     Key: rule, address and start. Value: JSON with `state` (raised or withdrawn) and `version`; of several
     records with one key that with the highest version holds, however often and in whichever order they come.
@@ -181,7 +182,7 @@ def to_topic(sources: Sources) -> DataFrame:
     fields = ("rule", "client_ip", "started_at", "matched_at", "value", "usual")
     value = F.to_json(F.struct(*fields, state.alias("state"), F.col("_commit_version").alias("version")))
     return both.where(F.col("_change_type") != "update_preimage").select(
-        F.lit(ALERTS_TOPIC).alias("topic"),
+        F.lit(topic).alias("topic"),
         F.concat_ws("/", "rule", "client_ip", start).cast("binary").alias("key"),
         value.cast("binary").alias("value"),
     )
