@@ -23,7 +23,7 @@ demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARG
 	@$(BIN)/tidemark demo $(ARGS)
 
 test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
-	$(BIN)/pytest -m "not soak" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not soak" $(ARGS)
 
 soak: setup ## Kill processes for hours, compare all tables (ARGS="--scenarios 20 --seed 7"; TESTS=1: the long tests)
 	@$(if $(TESTS),$(BIN)/pytest -m soak,$(BIN)/python -m tests.recovery.soak) $(ARGS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +15,13 @@ from tidemark.local import broker as embedded
 from tidemark.session import spark_session
 from tidemark.settings import Settings
 
+# A worker of pytest-xdist has a main module without a file, which PySpark takes for a doctest run, and exits.
+if not hasattr(sys.modules["__main__"], "__file__"):
+    sys.modules["__main__"].__file__ = __file__
+
 # A test is over before the optimizing compiler would have paid for itself.
 QUICK_JVM = "-XX:TieredStopAtLevel=1"
+os.environ.setdefault("TIDEMARK_DRIVER_JAVA_OPTIONS", QUICK_JVM)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
     )
     family: list[psutil.Process] = []
     try:
-        came = wait_until(lambda: demo.poll() is not None or lines() > more_than, timeout=120, interval=0.5)
+        came = wait_until(lambda: demo.poll() is not None or lines() > more_than, timeout=240, interval=0.5)
         family = psutil.Process(demo.pid).children(recursive=True)
         demo.send_signal(signal.SIGINT)
         out, _ = demo.communicate(timeout=12)
