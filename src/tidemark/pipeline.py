@@ -82,6 +82,7 @@ def requests_flow(settings: Settings) -> Flow:
         counts=True,
     )
 
+        lines_and_rejected=(access_log.TABLE, rejected.TABLE),
 
 def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
     """silver.requests to silver.sessions, gold.traffic and gold.pages."""

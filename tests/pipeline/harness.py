@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.pipeline.recount import Expected
+from tests.pipeline.recount import Delivery, Expected
 from tidemark import kafka, lakehouse, pipeline
 from tidemark.flow import gate
 from tidemark.flow.run import run
@@ -56,6 +56,24 @@ def produce(settings: Settings, lines: Iterable[tuple[str, bytes]]) -> None:
         headers = [("site", site.encode())] if site != "default" else None
         producer.produce(
             settings.topic, line, headers=headers, partition=(number // 500) % settings.topic_partitions
+        )
+        producer.poll(0)
+    assert producer.flush(30) == 0
+
+
+def deliver(settings: Settings, deliveries: Iterable[Delivery]) -> None:
+    """Sends lines as a shipper with ids would, each to a partition of its own choice."""
+    producer = Producer({**kafka.client_config(settings), "linger.ms": 5})
+    for each in deliveries:
+        headers = [("site", each.site.encode())]
+        if each.id is not None:
+            headers.append(("id", each.id.encode()))
+        producer.produce(
+            settings.topic,
+            each.line,
+            headers=headers,
+            partition=each.partition,
+            timestamp=each.seconds * 1000,
         )
         producer.poll(0)
     assert producer.flush(30) == 0
@@ -103,7 +121,7 @@ def rows(settings: Settings, table: str, columns: Sequence[str]) -> list[tuple[o
     return list(zip(*plain, strict=True))
 
 
-def assert_equal(settings: Settings, expected: Expected) -> None:
+def assert_equal(settings: Settings, expected: Expected, duplicate: int = 0) -> None:
     """Compares every gold and silver table, and the accounts, with the recomputation."""
     offsets = rows(settings, "bronze.access_log", ["partition", "offset"])
     assert len(set(offsets)) == len(offsets) == expected.accepted + expected.rejected
@@ -134,6 +152,7 @@ def assert_equal(settings: Settings, expected: Expected) -> None:
     assert all(received == a + r + d for _, received, a, r, d in accounts)
     assert sum(row[2] for row in accounts) == expected.accepted
     assert sum(row[3] for row in accounts) == expected.rejected
+    assert sum(row[4] for row in accounts) == duplicate
 
 
 def _same(settings: Settings, table: str, columns: list[str], expected: set[tuple[object, ...]]) -> None:

@@ -6,6 +6,8 @@ What it takes from the same sources as the project is data: countries from `ipto
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -31,6 +33,32 @@ class Expected:
     traffic: set[tuple[object, ...]]
     pages: set[tuple[object, ...]]
     sessions: set[tuple[object, ...]]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A line as a shipper sends it: `seconds` is its Kafka timestamp, since the epoch."""
+
+    site: str
+    line: bytes
+    id: str | None
+    partition: int
+    seconds: int
+
+
+def delivered_once(deliveries: Iterable[Delivery], days: int = 7) -> tuple[list[tuple[str, bytes]], int]:
+    """(site, line) pairs without repetitions, and how many these were, for deliveries in order of reading."""
+    accepted: dict[tuple[str, str], list[int]] = defaultdict(list)
+    pairs, duplicate = [], 0
+    for each in deliveries:
+        if each.id and re.match(_LINE, each.line.decode("utf-8", "replace")):
+            moments = accepted[each.site, each.id]
+            if any(abs(each.seconds - moment) < days * 86_400 for moment in moments):
+                duplicate += 1
+                continue
+            moments.append(each.seconds)
+        pairs.append((each.site, each.line))
+    return pairs, duplicate
 
 
 def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expected:

@@ -60,8 +60,9 @@ class Ledger:
             site: row["newest_event_time"] for site, row in self._sites.items() if row["newest_event_time"]
         }
 
-    def count(self, judged: DataFrame) -> Account:
-        """Counts judged lines (`site`, `event_time`, `kafka_timestamp`, `accepted`) with one Spark job."""
+    def count(self, judged: DataFrame, duplicate: int = 0) -> Account:
+        """Counts judged lines (`site`, `event_time`, `kafka_timestamp`, `accepted`) with one Spark job;
+        `duplicate` more have been left out of them."""
         self._refresh()
         accepted = F.col("accepted")
         behind = _seconds_behind(self.newest)
@@ -74,7 +75,7 @@ class Ledger:
             F.max(F.when(accepted, F.col("event_time"))).alias("newest_event_time"),
             F.max("kafka_timestamp").alias("newest_kafka_timestamp"),
         )  # fmt: skip
-        return Account(counted.toArrow().to_pylist())
+        return Account(counted.toArrow().to_pylist(), duplicate)
 
     def commit(self, account: Account, started_at: datetime, commit: Commit) -> None:
         """Writes the batch's row, then the sites': `quality.accounts` first, because a batch whose row

@@ -7,7 +7,7 @@ with the same input. Each table's commit carries the batch number, so what is al
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -20,11 +20,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidemark.flow import gate
 from tidemark.flow.accounting import Ledger
 from tidemark.flow.crash import crash_point
+from tidemark.flow.deliveries import Deliveries, without
 from tidemark.flow.progress import Progress, account_facts
 from tidemark.flow.sinks import Append, Sink, Upsert
 from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
+from tidemark.table import Table
 
 # Up to this many rows a batch is appended from Arrow by the store's own small writer: that saves two
 # thirds of the time of a Spark job and commit per table; beyond, Spark writes in parallel.
@@ -48,7 +50,8 @@ class Flow:
     streaming query, so Spark analyses it once, not once per batch; each prepared batch is cached, and
     every sink takes its rows from there. `plan` says what to do with a prepared batch. `lag` tells,
     from the checkpoint, how many rows wait. `counts`: the prepared batches are judged lines, to be
-    accounted for.
+    accounted for. `lines_and_rejected`: the tables that tell which delivery ids were accepted before; lines
+    that repeat one are left out.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Flow:
     plan: Callable[[DataFrame], Plan]
     lag: Callable[[Path], int | None]
     counts: bool = False
+    lines_and_rejected: tuple[Table, Table] | None = None
     interval_seconds: float = 0.0
 
 
@@ -73,6 +77,11 @@ class Runner:
         self._store = store
         self._progress = progress
         self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.counts else None
+        self._deliveries = (
+            Deliveries(store, lakehouse, *flow.lines_and_rejected, settings.duplicate_days)
+            if flow.lines_and_rejected
+            else None
+        )
         self.failure: Exception | None = None
         self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
 
@@ -112,18 +121,28 @@ class Runner:
         self._progress.batch_done(self.flow.name, number, started, facts)
 
     def _write(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
-        plan = self.flow.plan(prepared)
+        repeated = self._deliveries.repeated(prepared) if self._deliveries else None
+        lines = without(prepared, repeated) if repeated else prepared
+        plan = self.flow.plan(lines)
         urgent, *rest = plan.sinks
-        futures = [self._submit(self._urgent(urgent, prepared, commit))]
-        account = self._ledger.count(prepared) if self._ledger else None
-        facts = account_facts(account) if account else plan.facts
-        appends = [sink for sink in rest if isinstance(sink, Append)]
-        if appends and facts["rows"] <= SMALL_BATCH_ROWS:
-            columns = {name for sink in appends for name in (*sink.table.column_names, sink.where) if name}
-            collected = prepared.select(*sorted(columns)).toArrow()
-            rest = [sink for sink in rest if not isinstance(sink, Append)]
-            futures += [self._submit(partial(s.write_arrow, self._store, collected, commit)) for s in appends]
-        futures += [self._submit(partial(s.write, self._store, prepared, commit)) for s in rest]
+        futures = [self._submit(self._urgent(urgent, lines, commit))]
+        try:
+            account = self._ledger.count(lines, len(repeated or ())) if self._ledger else None
+            facts = account_facts(account) if account else plan.facts
+            appends = [sink for sink in rest if isinstance(sink, Append)]
+            if appends and facts["rows"] <= SMALL_BATCH_ROWS:
+                columns = {
+                    name for sink in appends for name in (*sink.table.column_names, sink.where) if name
+                }
+                collected = lines.select(*sorted(columns)).toArrow()
+                rest = [sink for sink in rest if not isinstance(sink, Append)]
+                futures += [
+                    self._submit(partial(s.write_arrow, self._store, collected, commit)) for s in appends
+                ]
+            futures += [self._submit(partial(s.write, self._store, lines, commit)) for s in rest]
+        finally:
+            # Whatever fails: the gate must not be let go of while others still commit.
+            wait(futures)
         for future in futures:
             future.result()
         crash_point(f"{self.flow.name}:before-ledger")
