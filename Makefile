@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test soak lint format bench examples docs lock clean
+.PHONY: help setup hooks demo test cluster soak lint format bench examples audit docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /:/' | while IFS=: read -r target text; do \
@@ -23,7 +23,10 @@ demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARG
 	@$(BIN)/tidemark demo $(ARGS)
 
 test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
-	$(BIN)/pytest -n 2 --dist worksteal -m "not soak" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not soak and not cluster" $(ARGS)
+
+cluster: setup ## Run the tests on a Spark standalone cluster and on three brokers (a few minutes)
+	$(BIN)/pytest -m cluster tests/cluster $(ARGS)
 
 soak: setup ## Kill processes for hours, compare all tables (ARGS="--scenarios 20 --seed 7"; TESTS=1: the long tests)
 	@$(if $(TESTS),$(BIN)/pytest -m soak,$(BIN)/python -m tests.recovery.soak) $(ARGS)
@@ -46,6 +49,9 @@ examples: setup ## Run every example for a short while and check its results
 		name=$$(basename "$$(dirname "$$example")"); echo "== $$name"; \
 		$(BIN)/python -m "examples.$$name" --seconds 20 --check || exit 1; \
 	done
+
+audit: setup ## Look up the locked packages' known vulnerabilities; needs the internet
+	@./scripts/audit.sh
 
 docs: setup ## Write the generated pages of docs/ anew
 	$(BIN)/python -m tidemark.docs docs

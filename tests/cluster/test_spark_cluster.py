@@ -1,0 +1,75 @@
+"""The pipeline on a real standalone cluster: equal tables, work on every worker, and deaths survived."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.standalone import standalone
+from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_process
+from tests.pipeline.recount import recount
+from tidemark.local.process import wait_until
+from tidemark.settings import Settings
+from tidemark.traffic.stream import Traffic, blocks
+
+WORKERS = ("127.0.0.2", "127.0.0.3")
+LINES = 9_000
+
+pytestmark = pytest.mark.cluster
+
+
+def lines() -> list[tuple[str, bytes]]:
+    made = Traffic(start=1_780_000_200, rate=30, seconds=LINES // 30, seed=5, visitors=300, late=0.1)
+    return [("default", line) for block in blocks(made) for line in block.lines]
+
+
+def received(settings: Settings) -> int:
+    if not (settings.tables / "quality" / "accounts" / "_delta_log").exists():
+        return 0
+    return sum(int(str(row[0])) for row in rows(settings, "quality.accounts", ["received"]))
+
+
+def await_received(settings: Settings, process: subprocess.Popen[str], wanted: int) -> None:
+    def enough() -> bool:
+        assert process.poll() is None, process.communicate()[0]
+        return received(settings) >= wanted
+
+    assert wait_until(enough, 90, interval=0.5), f"only {received(settings)} of {wanted} lines came"
+
+
+def test_equal_tables_though_a_worker_and_then_the_driver_are_killed(
+    broker: Settings, tmp_path: Path
+) -> None:
+    pairs = lines()
+    third = len(pairs) // 3
+    with standalone(tmp_path / "cluster", WORKERS) as cluster:
+        settings = fresh(
+            broker, tmp_path, topic_partitions=4, batch_lines=1_000, master=cluster.master,
+            executor_python=str(cluster.executor_python()), spark_options=cluster.spark_options(),
+        )  # fmt: skip
+        no_tidemark = subprocess.run([settings.executor_python, "-c", "import tidemark"], capture_output=True)
+        assert no_tidemark.returncode != 0, "the code must come from the driver"
+
+        produce(settings, pairs[:third])
+        driver = run_process(settings, once=False)
+        try:
+            await_received(settings, driver, third)
+            assert set(cluster.tasks()) == set(WORKERS), "both workers must have worked"
+
+            cluster.kill_worker(WORKERS[1])
+            produce(settings, pairs[third : 2 * third])
+            await_received(settings, driver, 2 * third)
+        finally:
+            os.killpg(driver.pid, signal.SIGKILL)
+            driver.communicate()
+
+        cluster.start_worker(WORKERS[1], cores=1)
+        produce(settings, pairs[2 * third :])
+        again = run_process(settings)
+        output, _ = again.communicate(timeout=120)
+        assert again.returncode == 0, output
+    assert_equal(settings, recount(pairs))

@@ -1,0 +1,121 @@
+"""TLS and SASL, spoken with a real broker by both clients: librdkafka and the Java client within Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from tests.kafka.certificates import self_signed
+from tests.kafka.secured import PASSWORD, identity_provider, secured_broker
+from tidemark import kafka
+from tidemark.errors import KafkaError
+from tidemark.flow.failures import explain
+from tidemark.local.process import prepare_home
+from tidemark.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    with secured_broker(tmp_path_factory.mktemp("secured")) as settings:
+        yield settings
+
+
+def there_and_back(settings: Settings, spark: SparkSession) -> list[bytes]:
+    """Creates a topic, writes to it with one client and reads it with the other."""
+    topic = f"secured-{uuid.uuid4().hex[:8]}"
+    kafka.require_reachable(settings)
+    kafka.ensure_topic(settings, topic, partitions=1)
+    producer = Producer(kafka.client_config(settings))
+    producer.produce(topic, b"a line")
+    assert producer.flush(20) == 0
+    assert kafka.end_offsets(settings, topic) == {0: 1}
+    records = spark.read.format("kafka").options(**kafka.spark_options(settings)).option("subscribe", topic)
+    return [bytes(row.value) for row in records.load().select("value").collect()]
+
+
+def test_scram_over_tls(secured: Settings, spark: SparkSession) -> None:
+    assert there_and_back(secured, spark) == [b"a line"]
+
+
+def test_plain_over_tls(secured: Settings, spark: SparkSession) -> None:
+    settings = dataclasses.replace(
+        secured, kafka_sasl_mechanism="PLAIN", kafka_username="plain", kafka_password="plain-planted"
+    )
+    assert there_and_back(settings, spark) == [b"a line"]
+
+
+def test_oauthbearer_over_tls(secured: Settings, spark: SparkSession) -> None:
+    with identity_provider("pipeline", "client-planted") as url:
+        settings = dataclasses.replace(
+            secured,
+            kafka_sasl_mechanism="OAUTHBEARER",
+            kafka_username="pipeline",
+            kafka_password="client-planted",
+            kafka_oauth_token_url=url,
+            kafka_oauth_scope="kafka",
+        )
+        # What `session.spark_session` gives a JVM of its own.
+        jvm = spark._jvm
+        assert jvm is not None
+        jvm.java.lang.System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", url)
+        assert there_and_back(settings, spark) == [b"a line"]
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"kafka_password": "planted-wrong"}, "refuses the credentials of user log reader"),
+        ({"kafka_username": "nobody"}, "refuses the credentials of user nobody"),
+        ({"kafka_sasl_mechanism": "SCRAM-SHA-256"}, "refuses the credentials of user log reader"),
+        ({"kafka_security_protocol": "SASL_PLAINTEXT"}, "kafka_security_protocol"),
+        ({"kafka_security_protocol": "PLAINTEXT"}, "kafka_security_protocol"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_error(secured: Settings, change: dict[str, str], told: str) -> None:
+    with pytest.raises(KafkaError, match=told) as raised:
+        kafka.require_reachable(dataclasses.replace(secured, **change), timeout=8)
+    assert "\n" not in str(raised.value) and "planted" not in str(raised.value)
+
+
+def test_another_authority_is_not_trusted(
+    secured: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = self_signed(tmp_path_factory.mktemp("other"), "other").authority
+    with pytest.raises(KafkaError, match=r"verify failed.*kafka_ca_file") as raised:
+        kafka.require_reachable(dataclasses.replace(secured, kafka_ca_file=str(other)), timeout=8)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_password_that_stops_being_right_ends_the_flow_with_one_clear_error(
+    secured: Settings, spark: SparkSession
+) -> None:
+    topic = f"secured-{uuid.uuid4().hex[:8]}"
+    kafka.ensure_topic(secured, topic, partitions=1)
+    wrong = dataclasses.replace(secured, kafka_password="planted-wrong")
+    prepare_home(wrong)
+    records = spark.read.format("kafka").options(**kafka.spark_options(wrong)).option("subscribe", topic)
+    with pytest.raises(Exception, match=r"SaslAuthenticationException|Authentication failed") as raised:
+        records.load().collect()
+    error = explain("requests", raised.value, wrong)
+    assert "refuse" in str(error) and "KAFKA_PASSWORD" in str(error).upper()
+    written = "".join(path.read_text() for path in wrong.logs.glob("*-failure.log"))
+    assert written and "planted" not in written + str(error)
+
+
+def test_spark_shows_no_secret_in_its_plans(secured: Settings, spark: SparkSession) -> None:
+    topic = f"secured-{uuid.uuid4().hex[:8]}"
+    kafka.ensure_topic(secured, topic, partitions=1)
+    batch = spark.read.format("kafka").options(**kafka.spark_options(secured)).option("subscribe", topic)
+    stream = (
+        spark.readStream.format("kafka").options(**kafka.spark_options(secured)).option("subscribe", topic)
+    )
+    for frame in (batch.load(), stream.load()):
+        plans = frame._jdf.queryExecution()
+        text = plans.toString() + plans.logical().toString() + plans.analyzed().treeString()
+        assert "kafka" in text.lower()
+        assert "planted" not in text and PASSWORD not in text

@@ -1,0 +1,122 @@
+"""Secrets are planted in a real run, with TLS and SASL, and looked for wherever somebody could see them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from deltalake import DeltaTable
+
+from tests.app.test_pages import show
+from tests.kafka.secured import secured_broker
+from tests.pipeline.harness import environment, produce, run_process, shared_lines
+from tidemark import kafka
+from tidemark.settings import Settings
+
+SECRETS = ("planted", "5ecre7")
+LINES = 300
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[Settings]:
+    with secured_broker(tmp_path) as secured:
+        yield dataclasses.replace(
+            secured,
+            visitor_key="5ecre7-visitor-key-of-32-letters",
+            kafka_client_options="sasl.oauthbearer.extensions=word=5ecre7",
+            kafka_spark_options="ssl.key.password=5ecre7",
+            spark_options="spark.hadoop.fs.s3a.secret.key=5ecre7 spark.executor.memory=512m",
+            metrics_port=0,
+            log_format="json",
+            log_level="debug",
+            quality_interval_seconds=2.0,
+            driver_java_options="-XX:TieredStopAtLevel=1",
+        )
+
+
+def shown_by(settings: Settings, process: subprocess.Popen[str]) -> dict[str, str]:
+    """What can be seen of a running pipeline, by where it is seen."""
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    record = json.loads((settings.run_directory / "pipeline.json").read_text())
+    seen = {f"arguments of {one.pid}": " ".join(one.cmdline()) for one in family}
+    for page in ("metrics", "health"):
+        with urllib.request.urlopen(f"{record['endpoint']}/{page}", timeout=10) as answer:
+            seen[page] = answer.read().decode()
+    for arguments in (["status"], ["status", "--json"], ["run"]):  # the last is refused: one runs already
+        done = subprocess.run(
+            [sys.executable, "-m", "tidemark", *arguments, "--home", str(settings.home)],
+            env={**psutil.Process().environ(), **environment(settings)}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        seen[" ".join(arguments)] = done.stdout + done.stderr
+    at = show("pipeline", settings.home)
+    seen["Pipeline page"] = " ".join(
+        str(block.value) for kind in ("markdown", "metric", "caption") for block in at.get(kind)
+    )
+    return seen
+
+
+def listening(process: subprocess.Popen[str]) -> set[str]:
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    return {
+        connection.laddr.ip.removeprefix("::ffff:")
+        for one in family
+        for connection in one.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+
+def await_lines(settings: Settings, process: subprocess.Popen[str]) -> None:
+    accounts = settings.tables / "quality" / "accounts"
+    deadline = time.monotonic() + 150
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[0]
+        if (accounts / "_delta_log").exists():
+            found = DeltaTable(str(accounts)).to_pyarrow_table(columns=["received"])["received"].to_pylist()
+            record = json.loads((settings.run_directory / "pipeline.json").read_text())
+            if (
+                sum(found) == LINES
+                and record["state"] == "running"
+                and (settings.tables / "quality" / "progress").exists()
+            ):
+                return
+        time.sleep(0.3)
+    raise AssertionError("the lines did not come")
+
+
+@pytest.mark.slow
+def test_planted_secrets_show_nowhere_and_only_loopback_listens(settings: Settings) -> None:
+    kafka.ensure_topic(settings, settings.topic)
+    produce(settings, [("default", line) for line in shared_lines()[:LINES]])
+    process = run_process(settings, once=False)
+    try:
+        await_lines(settings, process)
+        time.sleep(6)  # a write of the history, and a run of the expectations
+        seen = shown_by(settings, process)
+        addresses = listening(process)
+    finally:
+        process.terminate()
+        seen["log"], _ = process.communicate(timeout=60)
+    assert process.returncode == 0, seen["log"]
+
+    files = [path for path in settings.home.rglob("*") if path.is_file() and path.name != "visitor.key"]
+    assert len(files) > 50
+    seen |= {str(path): path.read_bytes().decode("latin-1") for path in files}
+    assert [where for where, text in seen.items() if any(secret in text for secret in SECRETS)] == []
+    assert addresses == {"127.0.0.1"}
+
+    events = [json.loads(line) for line in seen["log"].splitlines()]
+    batches = [event for event in events if event["message"] == "batch done" and event["flow"] == "requests"]
+    assert sum(event["accepted"] + event["rejected"] for event in batches) == LINES
+    assert (
+        f'tidemark_lines_total{{outcome="accepted"}} {float(sum(e["accepted"] for e in batches))}'
+        in seen["metrics"]
+    )
+    assert json.loads(seen["health"])["status"] == "ok"
