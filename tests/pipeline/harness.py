@@ -123,11 +123,11 @@ def rows(settings: Settings, table: str, columns: Sequence[str]) -> list[tuple[o
 
 def assert_equal(settings: Settings, expected: Expected, duplicate: int = 0) -> None:
     """Compares every gold and silver table, and the accounts, with the recomputation."""
-    offsets = rows(settings, "bronze.access_log", ["partition", "offset"])
+    offsets = rows(settings, "bronze.access_log", ["topic", "partition", "offset"])
     assert len(set(offsets)) == len(offsets) == expected.accepted + expected.rejected
-    accepted = rows(settings, "silver.requests", ["partition", "offset"])
+    accepted = rows(settings, "silver.requests", ["topic", "partition", "offset"])
     assert len(set(accepted)) == len(accepted) == expected.accepted
-    rejected = rows(settings, "silver.rejected", ["partition", "offset"])
+    rejected = rows(settings, "silver.rejected", ["topic", "partition", "offset"])
     assert len(set(rejected)) == len(rejected) == expected.rejected
     counts = ["visitors", "pageviews", "requests", "bot_requests"]
     _same(

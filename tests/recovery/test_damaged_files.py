@@ -31,10 +31,11 @@ def pairs() -> list[Pair]:
 def whole(
     broker: Settings, spark: SparkSession, pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory
 ) -> Settings:
-    """A home three batches on, with lines waiting in Kafka."""
+    """A home some batches on, with lines waiting in Kafka."""
     settings = fresh(broker, tmp_path_factory.mktemp("whole"), batch_lines=300)
-    produce(settings, pairs[:900])
-    run_pipeline(settings, once=True)
+    for part in (pairs[:600], pairs[600:900]):
+        produce(settings, part)
+        run_pipeline(settings, once=True)
     produce(settings, pairs[900:])
     return settings
 

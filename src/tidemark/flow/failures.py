@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 
 from tidemark import kafka
@@ -44,6 +45,8 @@ _KNOWN: tuple[tuple[str, type[TidemarkError], str, str], ...] = (
     ),
 )  # fmt: skip
 
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\S*\] Encountered error while reading file (\S+?)\.?\s")
+
 
 def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkError:
     """The error to show for a query that failed. The full trace goes to the log file."""
@@ -54,6 +57,12 @@ def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkEr
     for mark, kind, problem, remedy in _KNOWN:
         if mark in text:
             return kind(f"flow {flow} stopped: {problem}", remedy)
+    unreadable = _UNREADABLE.search(text)
+    if unreadable:
+        return TableError(
+            f"flow {flow} stopped: {unreadable[1]} cannot be read",
+            "See docs/operations.md, 'A damaged table'.",
+        )
     try:
         kafka.require_reachable(settings, timeout=3)
     except KafkaError as error:
