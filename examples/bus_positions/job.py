@@ -73,9 +73,7 @@ def job(every_seconds: float = 30, silent_seconds: float = 120) -> Job:
         rows = track(sources.events(POSITIONS), every_seconds, silent_seconds)
         # Ticks need batches, and a batch costs about half a second of one core: no more of them than help.
         trigger = {"processingTime": f"{min(1.0, every_seconds / 3):g} seconds"}
-        return [
-            Query("track", rows, write, trigger=trigger, linger_seconds=silent_seconds + 2 * every_seconds)
-        ]
+        return [Query("track", rows, write, trigger=trigger, linger_seconds=silent_seconds + every_seconds)]
 
     return Job("bus-positions", 1, (POSITIONS,), queries, tables=(SNAPSHOTS, LATEST))
 

@@ -18,12 +18,25 @@ from tidemark.local.process import prepare_home
 from tidemark.settings import Settings
 
 
-@pytest.mark.parametrize("name", ["sensors", "ski_lifts", "top_sellers"])
-def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name, rate",
+    [
+        ("bus_positions", 50),
+        ("intrusion", 200),
+        ("recommendations", 100),
+        ("sensors", 100),
+        ("ski_lifts", 100),
+        ("top_sellers", 100),
+        ("trending_topics", 400),
+    ],
+)
+def test_stopped_and_started_again(
+    spark: SparkSession, broker: Settings, tmp_path: Path, name: str, rate: float
+) -> None:
     example: Example = importlib.import_module(f"examples.{name}.example").EXAMPLE
     home = replace(broker, home=tmp_path)
     prepare_home(home)
-    load = Load(seed=5, rate=100, seconds=12, late=0.2)
+    load = Load(seed=5, rate=rate, seconds=12, late=0.2)
     events = [event._replace(at=0) for event in example.events(load)]
     middle = len(events) // 2
 
