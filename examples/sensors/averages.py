@@ -11,7 +11,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.store.base import Where
+from tidemark.store.base import Condition, Where
 from tidemark.table import Change, Column, Table
 
 MINUTE, STEP = 60, 10
@@ -82,7 +82,7 @@ def _window(kind: str, start: SparkColumn) -> SparkColumn:
 
 def touched(incoming: pa.Table) -> Where:
     """The rows that the incoming ones add to, and those that may become final."""
-    still_open = [("final", "=", False)]
+    still_open: list[Condition] = [("final", "=", False)]
     if incoming.num_rows == 0:
         return [still_open]
     bounds = pc.min_max(incoming["window_start"]).as_py()

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from statistics import fmean
+from math import fsum
 from typing import Any, NamedTuple
 
 from examples.sensors.averages import AVERAGES, MINUTE, STEP, WATERMARK_DELAY
@@ -69,7 +69,7 @@ def time_windows(sent: Iterable[Reading]) -> tuple[dict[Key, Window], float]:
 
 
 def sequences(sent: Iterable[Reading]) -> dict[tuple[str, str, int], tuple[int, float]]:
-    """Readings and average by (kind, sensor, number)."""
+    """Readings and their sum by (kind, sensor, number)."""
     found: dict[tuple[str, str, int], tuple[int, float]] = {}
     values: defaultdict[str, list[float]] = defaultdict(list)
     still: defaultdict[str, list[float]] = defaultdict(list)
@@ -79,10 +79,10 @@ def sequences(sent: Iterable[Reading]) -> dict[tuple[str, str, int], tuple[int, 
         seen = len(values[sensor])
         if seen % EVERY == 0:
             last = values[sensor][-LAST:]
-            found["last_100", sensor, seen] = len(last), round(fmean(last), 6)
+            found["last_100", sensor, seen] = len(last), _total(last)
         if still[sensor] and abs(value - still[sensor][0]) > THRESHOLD:
             moves[sensor] += 1
-            found["moved", sensor, moves[sensor]] = len(still[sensor]), round(fmean(still[sensor]), 6)
+            found["moved", sensor, moves[sensor]] = len(still[sensor]), _total(still[sensor])
             still[sensor] = []
         still[sensor].append(value)
     return found
@@ -96,14 +96,10 @@ def check(load: Load, results: Results) -> Iterator[str]:
     yield from differences(
         "average",
         {
-            key: (len(w.values), round(fmean(w.values), 6), w.late, _final(key, watermark))
+            key: (len(w.values), _total(w.values), w.late, _final(key, watermark))
             for key, w in windows.items()
         },
-        {
-            _key(row): (row["readings"], round(row["average"], 6), row["late"], row["final"])
-            for row in rows
-            if row["kind"] != "processing"
-        },
+        {_key(row): (*_found(row), row["late"], row["final"]) for row in rows if row["kind"] != "processing"},
     )
     # When a reading is counted cannot be foreseen; that it is counted in one window of processing time can.
     totals: Counter[str] = Counter()
@@ -115,10 +111,19 @@ def check(load: Load, results: Results) -> Iterator[str]:
         "sequence",
         sequences(sent),
         {
-            (row["kind"], row["sensor"], row["number"]): (row["readings"], round(row["average"], 6))
+            (row["kind"], row["sensor"], row["number"]): _found(row)
             for row in results.table(SEQUENCES).to_pylist()
         },
     )
+
+
+def _total(values: list[float]) -> float:
+    # Readings have two decimals and so have their sums, which makes them comparable to the last digit.
+    return round(fsum(values), 2)
+
+
+def _found(row: dict[str, Any]) -> tuple[int, float]:
+    return row["readings"], round(row["average"] * row["readings"], 2)
 
 
 def _key(row: dict[str, Any]) -> Key:

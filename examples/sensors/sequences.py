@@ -121,11 +121,11 @@ class Sequences(StatefulProcessor):
     def handleInputRows(  # noqa: N802 - the name is Spark's
         self,
         key: Any,
-        rows: Iterator[pd.DataFrame],
+        rows: Any,
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         readings = pd.concat(list(rows)).sort_values("offset")
-        memory = Memory(*self._memory.get()) if self._memory.exists() else Memory()
+        memory = Memory(*(self._memory.get() or ()))
         results, memory = step(memory, readings["value"].to_numpy(dtype=float))
         self._memory.update(
             (memory.seen, list(memory.last), memory.number, memory.first, memory.readings, memory.total)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark import kafka
 from tidemark.flow.sinks import Upsert, same_windows
 from tidemark.jobs.events import Events
 from tidemark.jobs.job import Job, Query, Sources
 from tidemark.jobs.watermarks import advance, newest, watermark_table, with_watermark
 from tidemark.sketches import mergeable
-from tidemark.store.base import Commit
+from tidemark.store.base import Commit, Store
 from tidemark.table import Column, Table
 
 WINDOW_MINUTES, SLIDE_MINUTES = 10, 5
@@ -77,22 +76,25 @@ def _takes(window_end: SparkColumn) -> SparkColumn:
     return F.coalesce(F.col("watermark") < closed_at, F.lit(True))
 
 
+def write(store: Store, send: Callable[[DataFrame], None], batch: DataFrame, commit: Commit) -> None:
+    """Commits a batch of rides to the windows, sends the late ones, and commits the watermarks."""
+    rides = with_watermark(batch, newest(store, WATERMARKS, RIDES.topic)).persist()
+    try:
+        assert RIDES_PER_LIFT.combine is not None
+        Upsert(RIDES_PER_LIFT, rides_per_lift, RIDES_PER_LIFT.combine, same_windows).write(
+            store, rides, commit
+        )
+        send(late_rides(rides))
+        advance(store, WATERMARKS, rides, commit)
+    finally:
+        rides.unpersist()
+
+
 def queries(sources: Sources) -> Sequence[Query]:
-    """The job's one query: each batch goes to the windows, the late rides, and the watermarks."""
-    store = sources.store
-    windows = Upsert(RIDES_PER_LIFT, rides_per_lift, RIDES_PER_LIFT.combine, same_windows)  # type: ignore[arg-type]
-
-    def write(batch: DataFrame, commit: Commit) -> None:
-        rides = with_watermark(batch, newest(store, WATERMARKS, RIDES.topic)).persist()
-        try:
-            windows.write(store, rides, commit)
-            kafka_options = kafka.spark_options(sources.settings)
-            late_rides(rides).write.format("kafka").options(**kafka_options).save()
-            advance(store, WATERMARKS, rides, commit)
-        finally:
-            rides.unpersist()
-
-    return [Query("rides", sources.events(RIDES), write)]
+    """The job's one query."""
+    return [
+        Query("rides", sources.events(RIDES), lambda *batch: write(sources.store, sources.send, *batch)),
+    ]
 
 
 JOB = Job(

@@ -14,7 +14,7 @@ from examples.top_sellers.tables import PRODUCTS, TABLES, TOP_TEN, TOTALS, UNITS
 from examples.top_sellers.topics import CATALOGUE, SALES
 from tidemark.flow.sinks import same_windows
 from tidemark.jobs.job import Job, Query, Sources
-from tidemark.store.base import Commit, Store
+from tidemark.store.base import Commit, Condition, Store
 from tidemark.table import Change, Table
 
 
@@ -78,7 +78,7 @@ def _add_units(store: Store, sold: pa.Table, commit: Commit) -> None:
 
 def _units_since(store: Store, changed: pa.Table) -> pa.Table:
     """What was sold of products since the time for which the catalogue now says something else."""
-    where = [
+    where: list[list[Condition]] = [
         [("product", "=", row["product"]), ("minute", ">=", row["valid_from"])] for row in changed.to_pylist()
     ]
     return store.read(UNITS, where) if where else UNITS.arrow_schema.empty_table()

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tidemark import kafka
-from tidemark.errors import PlatformError
+from tidemark.errors import InputError, PlatformError
 from tidemark.jobs import run
 from tidemark.jobs.job import Job
 from tidemark.jobs.load import Load
@@ -28,8 +28,12 @@ from tidemark.store.deltars import DeltaRsStore
 
 START_SECONDS = 120.0
 SHOW_SECONDS = 1.0
-# Each part gets this long to end by itself; together that stays under 10 s.
+# Parts end in this order, each with so many seconds to do so by itself; together that stays under 10 s.
 _PATIENCE = {"load": 1.0, "job": 4.0, "broker": 4.0}
+
+
+class _Stopped(Exception):  # noqa: N818 - no error
+    """It was told to stop."""
 
 
 class Conductor:
@@ -52,8 +56,8 @@ class Conductor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for name in ("load", "job", "broker"):
-            self._stop(name)
+        for name, patience in _PATIENCE.items():
+            self._end(name, patience)
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
@@ -61,35 +65,42 @@ class Conductor:
         """Starts everything, shows results until the input is made and worked off. False if it was told to
         stop before. With `kill` the job is killed in the middle and started again.
 
-        Raises PlatformError for what the machine lacks and for a part that fails.
+        Raises PlatformError for what the machine lacks and for a part that fails, and with `kill` InputError if
+        the topics are not empty.
         """
-        self._prepare()
-        self._start_job()
-        self._await("job", self._job_runs)
+        try:
+            self._prepare(fresh=kill)
+            self._start_job()
+            self._await("job", self._job_runs)
+            self._make_input(show, kill)
+            run.ask_to_finish(self._job, self._settings)
+            while self._is_running("job"):
+                show()
+                self._pause(SHOW_SECONDS)
+            self._require("job", 0)
+        except _Stopped:
+            return False
+        show()
+        return True
+
+    def _make_input(self, show: Callable[[], None], kill: bool) -> None:
         self._parts["load"] = self._spawn_self("load")
         middle = time.monotonic() + (self._load.seconds or 0) / 2
-        while not self._stopping.is_set() and (kill or self._is_running("load")):
-            if kill and time.monotonic() >= middle and run.all_committed(self._job, self._settings):
-                kill_group(self._parts.pop("job").pid)
+        while kill or self._is_running("load"):
+            if kill and time.monotonic() >= middle and self._may_be_killed():
+                self._end("job", patience=0)
                 self._start_job()
                 kill = False
             self._require("job")
             show()
-            self._stopping.wait(SHOW_SECONDS)
-        if self._stopping.is_set():
-            return False
+            self._pause(SHOW_SECONDS)
         self._require("load", 0)
-        run.ask_to_finish(self._job, self._settings)
-        while not self._stopping.is_set() and self._is_running("job"):
-            show()
-            self._stopping.wait(SHOW_SECONDS)
-        if self._stopping.is_set():
-            return False
-        self._require("job", 0)
-        show()
-        return True
 
-    def _prepare(self) -> None:
+    def _may_be_killed(self) -> bool:
+        """When it has results to go on from; or else, on a slow machine, amidst its first batches."""
+        return run.all_committed(self._job, self._settings) or not self._is_running("load")
+
+    def _prepare(self, *, fresh: bool) -> None:
         require_java()
         prepare_home(self._settings)
         spark_jars(self._settings)
@@ -103,6 +114,11 @@ class Conductor:
             self._await("broker", self._broker_answers)
         for topic, partitions in self._job.topics().items():
             kafka.ensure_topic(self._settings, topic, partitions=partitions)
+            if fresh and any(kafka.end_offsets(self._settings, topic).values()):
+                raise InputError(
+                    f"topic {topic!r} holds records of an earlier run, which would be counted in",
+                    "Check with a home and a Kafka of their own: without --home, or with a new one.",
+                )
         store = DeltaRsStore(of(self._settings))
         for table in self._job.tables:
             store.ensure(table)
@@ -135,13 +151,18 @@ class Conductor:
         return self._settings.logs / f"{self._job.name}-{part}.log"
 
     def _await(self, part: str, ready: Callable[[], bool]) -> None:
-        def settled() -> bool:
-            return self._stopping.is_set() or not self._is_running(part) or ready()
-
-        if not wait_until(settled, START_SECONDS):
-            raise PlatformError(f"{part} did not start within {START_SECONDS:.0f} s", self._last_words(part))
-        if not self._stopping.is_set():
+        deadline = time.monotonic() + START_SECONDS
+        while not ready():
             self._require(part)
+            self._pause(0.05)
+            if time.monotonic() > deadline:
+                raise PlatformError(
+                    f"{part} did not start within {START_SECONDS:.0f} s", self._last_words(part)
+                )
+
+    def _pause(self, seconds: float) -> None:
+        if self._stopping.wait(seconds):
+            raise _Stopped
 
     def _is_running(self, part: str) -> bool:
         return self._parts[part].poll() is None
@@ -160,13 +181,14 @@ class Conductor:
                     return line
         return f"See {self._log(part)}."
 
-    def _stop(self, name: str) -> None:
+    def _end(self, name: str, patience: float) -> None:
         process = self._parts.pop(name, None)
         if process is None:
             return
-        # To the guard alone, which tells the part: a JVM that the part started is the part's to stop.
-        process.terminate()
-        wait_until(lambda: process.poll() is not None, _PATIENCE[name])
+        if patience:
+            # To the guard alone, which tells the part: a JVM that the part started is the part's to stop.
+            process.terminate()
+            wait_until(lambda: process.poll() is not None, patience)
         kill_group(process.pid)
         process.wait()
         if process.stdin:

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from tidemark.errors import InputError, TidemarkError
+from tidemark.errors import TidemarkError
 from tidemark.jobs.job import Job
 from tidemark.jobs.load import Event, Load
 from tidemark.jobs.results import Results, differences, once
@@ -137,13 +137,7 @@ def _run_part(example: Example, part: str, settings: Settings, wanted: Load) -> 
 
 def _run(example: Example, settings: Settings, wanted: Load, check: bool) -> int:
     from tidemark.jobs.conductor import Conductor
-    from tidemark.jobs.run import checkpoints
 
-    if check and checkpoints(example.job, settings).exists():
-        raise InputError(
-            f"{settings.home} has results of an earlier run, which would be counted in",
-            "Give --check a home of its own, or none.",
-        )
     results = Results(settings)
 
     def show() -> None:

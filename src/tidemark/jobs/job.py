@@ -58,6 +58,11 @@ class Sources:
             .load()
         )
 
+    def send(self, rows: DataFrame) -> None:
+        """Writes a batch of Kafka records (topic, value; key, headers), for a query whose `write` has a side
+        output. At least once: the same batch may be written again after a crash."""
+        rows.write.format("kafka").options(**kafka.spark_options(self.settings)).save()
+
     def events(self, events: Events) -> DataFrame:
         """The topic's good events as a stream: their fields and `record`, see `tidemark.jobs.events`."""
         return good(judged(self.records(events.topic), events))
