@@ -16,11 +16,12 @@ from bronze import access_log
 from gold import pages, traffic, visitors_by_country
 from silver import rejected, requests, sessions
 from tidemark import kafka
+from tidemark.catalog.rebuild import CatalogRebuild
 from tidemark.cut import Chain
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
 from tidemark.flow.flow import Flow, Plan
-from tidemark.flow.lag import table_lag, topic_lag
+from tidemark.flow.lag import HistoryLag, table_lag, topic_lag
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.forget import Places
 from tidemark.lakehouse import Lakehouse
@@ -31,6 +32,7 @@ from tidemark.rebuild import Derivation, Rebuild, Say
 from tidemark.sessions import merge
 from tidemark.settings import Settings
 from tidemark.store.base import Store
+from tidemark.store.spark import SparkStore
 from tidemark.table import Table
 
 LAYER_TABLES: tuple[Table, ...] = (
@@ -80,9 +82,9 @@ def requests_flow(settings: Settings) -> Flow:
         plan=lambda judged: Plan(sinks),
         lag=partial(topic_lag, settings),
         counts=True,
+        lines_and_rejected=(access_log.TABLE, rejected.TABLE),
     )
 
-        lines_and_rejected=(access_log.TABLE, rejected.TABLE),
 
 def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
     """silver.requests to silver.sessions, gold.traffic and gold.pages."""
@@ -112,9 +114,15 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         source=partial(_table_source, house, requests.TABLE),
         prepare=lambda accepted: accepted.select(*_ACTIVITY_COLUMNS),
         plan=plan,
-        lag=partial(table_lag, Path(house.path(requests.TABLE)) / "_delta_log"),
+        lag=_activity_lag(house, store),
         interval_seconds=settings.derive_interval_seconds,
     )
+
+
+def _activity_lag(house: Lakehouse, store: Store) -> Callable[[Path], int | None]:
+    if isinstance(store, SparkStore) and not house.on_this_machine:
+        return HistoryLag(partial(store.rows_since, requests.TABLE))
+    return partial(table_lag, Path(house.path(requests.TABLE)) / "_delta_log")
 
 
 def _windowed(table: Table, rows: Callable[[DataFrame], DataFrame]) -> Upsert:
@@ -184,6 +192,14 @@ def rebuilding(
         SITES,
         say,
     )
+
+
+def rebuilding_catalog(spark: SparkSession, settings: Settings, house: Lakehouse, say: Say) -> CatalogRebuild:
+    """The same for the tables of a catalog."""
+    judging, derived = _judging(settings), _derived(settings)
+    return CatalogRebuild(
+        spark, house, judging, derived, ACCOUNTS, SITES, settings.duplicate_days, say,
+    )  # fmt: skip
 
 
 def chain(house: Lakehouse) -> Chain:

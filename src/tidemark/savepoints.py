@@ -22,11 +22,11 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from tidemark import __version__, deltalog
+from tidemark import __version__, deltalog, lakehouse
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.flow import gate
 from tidemark.flow.crash import crash_point
-from tidemark.lakehouse import Lakehouse
+from tidemark.lakehouse import Lakehouse, require_directories
 from tidemark.local.broker import bootstrap_servers
 from tidemark.local.process import locked
 from tidemark.maintain import Streams
@@ -109,9 +109,10 @@ def restore(settings: Settings, name: str, into: Settings | None = None) -> Save
     run. Raises HomeBusyError beside a running pipeline, TableError for an unknown savepoint or a
     new home that has tables of its own.
     """
+    target = into or settings
+    require_directories(lakehouse.of(target), "`savepoint`")
     source = _place(settings, name)
     made = _read(source / "savepoint.json")
-    target = into or settings
     mark = target.home / gate.RESTORING
     if into is not None and (target.tables.exists() or target.checkpoints.exists()) and not mark.exists():
         raise TableError(f"{target.home} has tables already", "Give a new directory with --home.")

@@ -61,6 +61,15 @@ _LOCAL = {
     "spark.scheduler.mode": "FAIR",
     "spark.cleaner.periodicGC.interval": "5min",
 }
+# What a session of somebody else's making must have; the rest is the cluster's own configuration.
+_ON_A_RUNTIME = {
+    name: _STREAMING[name]
+    for name in (
+        "spark.sql.session.timeZone",
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold",
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+    )
+}
 
 
 def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
@@ -72,7 +81,10 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
     Raises PlatformError for missing Java or JVM packages that cannot be had.
     """
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
-        return SparkSession.builder.getOrCreate()
+        session = SparkSession.builder.getOrCreate()
+        for key, value in _ON_A_RUNTIME.items():
+            session.conf.set(key, value)
+        return session
     os.environ["JAVA_HOME"] = str(require_java().parent.parent)
     if settings.executor_python:
         os.environ["PYSPARK_PYTHON"] = settings.executor_python

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from tidemark import kafka, lakehouse
+from tidemark.catalog.lease import only_writer
+from tidemark.catalog.upkeep import maintain_catalog
 from tidemark.difference import Difference
-from tidemark.errors import TableError
+from tidemark.errors import SettingError, TableError
 from tidemark.flow import gate
 from tidemark.flow.run import run
 from tidemark.flow.same_topic import has_read, require_same_topic
 from tidemark.forget import Forgotten, forget
 from tidemark.lakehouse import Lakehouse
 from tidemark.maintain import Done, keep, maintain
-from tidemark.pipeline import TABLES, chain, flows, places, rebuildable, rebuilding, streams
+from tidemark.pipeline import (
+    TABLES,
+    chain,
+    flows,
+    places,
+    rebuildable,
+    rebuilding,
+    rebuilding_catalog,
+    streams,
+)
 from tidemark.quality.runner import Runner, check_new, watch
 from tidemark.quality.tables import ACCOUNTS
 from tidemark.rebuild import Say
 from tidemark.savepoints import Savepoint, create
 from tidemark.session import spark_session
 from tidemark.settings import Settings
-from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.choose import open_store
 
 
 def run_pipeline(settings: Settings, *, once: bool) -> None:
@@ -31,26 +43,47 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
 
     Raises TidemarkError: an unreachable Kafka, a busy home, a table or checkpoint that does not fit.
     """
-    with gate.only_pipeline(settings):
-        kafka.require_reachable(settings)
-        house = lakehouse.of(settings)
-        if not has_read(settings, chain(house).first):
-            kafka.ensure_topic(settings, settings.topic)
-        require_same_topic(settings, chain(house).first)
-        spark = spark_session(settings)
-        store = DeltaRsStore(house)
-        quality = watch(spark, settings, house, store, TABLES)
-        run(
-            spark, settings, house, store, TABLES, flows(settings, house, store),
-            once=once, beside=[quality, keep(settings, house, TABLES, streams(house))],
-        )  # fmt: skip
-        if once and settings.quality_interval_seconds:
-            check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
+    house = lakehouse.of(settings)
+    with gate.only_pipeline(settings), _only_writer(house, "a pipeline"):
+        _run(settings, house, once=once)
+
+
+def _run(settings: Settings, house: Lakehouse, *, once: bool) -> None:
+    _require_lasting_key(settings, house)
+    kafka.require_reachable(settings)
+    if not has_read(settings, chain(house).first):
+        kafka.ensure_topic(settings, settings.topic)
+    require_same_topic(settings, chain(house).first)
+    spark = spark_session(settings)
+    store = open_store(settings, house, spark)
+    beside = [watch(spark, settings, house, store, TABLES)]
+    if house.on_this_machine:  # otherwise upkeep is a job of its own
+        beside.append(keep(settings, house, TABLES, streams(house)))
+    run(
+        spark, settings, house, store, TABLES, flows(settings, house, store), once=once, beside=beside,
+    )  # fmt: skip
+    if once and settings.quality_interval_seconds:
+        check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
+
+
+def _only_writer(house: Lakehouse, what: str) -> AbstractContextManager[None]:
+    return nullcontext() if house.on_this_machine else only_writer(house, what)
+
+
+def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
+    """A key that is made in the home would be another one on the next cluster."""
+    if not house.on_this_machine and not settings.visitor_key:
+        raise SettingError(
+            f"tables in {house.catalog_schema or house.root} need a visitor_key that stays",
+            "Set TIDEMARK_VISITOR_KEY, from a secret.",
+        )
 
 
 def maintain_tables(settings: Settings) -> list[Done]:
     """The `maintain` command: the upkeep that the pipeline does by itself, now. Raises as `maintain`."""
     house = lakehouse.of(settings)
+    if house.in_catalog:
+        return maintain_catalog(spark_session(settings), settings, house, TABLES)
     return maintain(settings, house, TABLES, streams(house))
 
 
@@ -68,18 +101,28 @@ def rebuild_table(
         )
     house = _house_with_tables(settings)
     names = ["silver.requests"] if name == "all" else [name]
+    if house.in_catalog:
+        if since is not None:
+            raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
+        with gate.only_pipeline(settings), _only_writer(house, "a rebuild"):
+            # A batch under way when the pipeline ended is in some tables only.
+            _run(settings, house, once=True)
+            job = rebuilding_catalog(spark_session(settings), settings, house, say)
+            return job.run(names, dry_run=dry_run)
     return rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
 
 
 def make_savepoint(settings: Settings, name: str) -> Savepoint:
     """The `savepoint create` command. Raises as `savepoints.create`."""
     house = lakehouse.of(settings)
+    lakehouse.require_directories(house, "`savepoint`")
     return create(settings, house, name, TABLES, streams(house), chain(house).first)
 
 
 def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgotten:
     """The `forget` command. Raises as `forget`, and TableError without tables."""
     house = _house_with_tables(settings)
+    lakehouse.require_directories(house, "`forget`")
     return forget(
         settings, house, TABLES, chain(house), streams(house), places(), visitor=visitor, address=address
     )
@@ -87,8 +130,13 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
 
 def _house_with_tables(settings: Settings) -> Lakehouse:
     house = lakehouse.of(settings)
-    if not (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir():
-        raise TableError(f"no tables yet in {settings.home}", "Run `tidemark run` or `tidemark demo` first.")
+    if house.in_catalog:
+        there = spark_session(settings).catalog.tableExists(house.sql_name(ACCOUNTS))
+    else:
+        there = (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir()
+    if not there:
+        where = house.catalog_schema or settings.home
+        raise TableError(f"no tables yet in {where}", "Run `tidemark run` or `tidemark demo` first.")
     return house
 
 
@@ -105,7 +153,8 @@ def check_quality(
         known = ", ".join(table.name for table in TABLES)
         raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
     house = _house_with_tables(settings)
-    store = DeltaRsStore(house)
+    spark = spark_session(settings)
+    store = open_store(settings, house, spark)
     chosen = [table for table in TABLES if not names or table.name in names]
-    runner = Runner(spark_session(settings), settings, house, store, chosen, for_docs=True)
+    runner = Runner(spark, settings, house, store, chosen, for_docs=True)
     return runner.run_all(since), runner.write_docs()

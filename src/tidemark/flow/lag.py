@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tidemark import kafka
 from tidemark.errors import TidemarkError
 from tidemark.settings import Settings
+
+_HISTORY_SECONDS = 10.0
 
 
 def topic_lag(settings: Settings, checkpoint: Path) -> int | None:
@@ -33,6 +37,26 @@ def table_lag(log: Path, checkpoint: Path) -> int | None:
         return rows
     except (OSError, ValueError, LookupError):
         return None
+
+
+class HistoryLag:
+    """Rows of a table that are not in a batch yet, where only the table's history tells: asked for seldom."""
+
+    def __init__(self, rows_since: Callable[[int], int | None]) -> None:
+        """`rows_since` gives the rows that commits from a version on added, None where it cannot be told."""
+        self._rows_since = rows_since
+        self._due = 0.0
+        self._known: int | None = None
+
+    def __call__(self, checkpoint: Path) -> int | None:
+        if time.monotonic() >= self._due:
+            try:
+                version = int(_committed_offset(checkpoint).get("reservoirVersion", 0))
+                self._known = self._rows_since(version)
+            except (OSError, ValueError, LookupError, TidemarkError):
+                self._known = None
+            self._due = time.monotonic() + _HISTORY_SECONDS
+        return self._known
 
 
 def _committed_offset(checkpoint: Path) -> dict[str, Any]:

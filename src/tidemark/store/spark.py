@@ -25,6 +25,8 @@ _DELETE = "_delete"
 _ATTEMPTS = 5
 # A writer's last commit is looked for among this many of a table's newest ones.
 _HISTORY = 1000
+# How many rows wait in a table is told from this many.
+_RECENT = 100
 
 
 class SparkStore:
@@ -43,17 +45,9 @@ class SparkStore:
 
     def ensure(self, table: Table) -> None:
         name = self._lakehouse.sql_name(table)
-        builder = DeltaTable.createIfNotExists(self._spark).comment(table.about)
-        for column in table.schema:
-            builder = builder.addColumn(column.name, column.dataType, comment=column.metadata["comment"])
-        builder = builder.property("delta.checkpointInterval", "100")
         with _explained(name):
-            if self._lakehouse.in_catalog:
-                builder = builder.tableName(name)
-            else:
-                builder = builder.location(self._lakehouse.path(table))
             if not self._exists(table):
-                builder.execute()
+                self._create(table, name)
             there = {field.name: field.dataType for field in self._spark.table(name).schema}
             for column in table.schema:
                 kind = column.dataType.simpleString()
@@ -65,9 +59,33 @@ class SparkStore:
                         "It was made by another version: use that one, or rebuild the table.",
                     )
 
+    def _create(self, table: Table, name: str) -> None:
+        columns = ", ".join(
+            f"`{column.name}` {column.dataType.simpleString()} COMMENT {_text(column.metadata['comment'])}"
+            for column in table.schema
+        )
+        properties = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in table.properties.items())
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING DELTA"
+            f" COMMENT {_text(table.about)} TBLPROPERTIES ({properties})"
+        )
+
     def version(self, table: Table) -> int:
-        history = self._spark.sql(f"DESCRIBE HISTORY {self._lakehouse.sql_name(table)} LIMIT 1")
-        return int(history.collect()[0]["version"])
+        name = self._lakehouse.sql_name(table)
+        with _explained(name):
+            return int(self._spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0]["version"])
+
+    def rows_since(self, table: Table, version: int) -> int | None:
+        """Rows that commits from `version` on added; None if they are more commits than are looked at."""
+        with _explained(self._lakehouse.sql_name(table)):
+            newest = self._delta(self._spark, table).history(_RECENT).collect()
+        if not newest or (newest[-1]["version"] > version and len(newest) == _RECENT):
+            return None
+        return sum(
+            int((row["operationMetrics"] or {}).get("numOutputRows", 0))
+            for row in newest
+            if row["version"] >= version and row["operation"] in ("WRITE", "STREAMING UPDATE")
+        )
 
     def committed(self, table: Table, writer: str) -> int:
         key = (table.name, writer)
@@ -228,6 +246,10 @@ def _condition(condition: Condition) -> Column:
     }
     result: Column = comparisons[operator](value)
     return result
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _saying(commit: Commit) -> str:

@@ -1,0 +1,1 @@
+"""Tables of a Unity Catalog schema: what works on them in another way than on directories."""

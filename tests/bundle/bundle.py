@@ -1,0 +1,118 @@
+"""Reads the asset bundle as the Databricks CLI does, as far as that goes without a workspace.
+
+Includes are resolved, a target's settings laid over the rest, and references replaced: `${var.…}`,
+`${bundle.…}`, `${workspace.…}` and `${resources.<type>.<key>.<field>}`. What only a workspace knows gets a
+value that is made up here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+# What a deployment must be told.
+GIVEN = {"bootstrap_servers": "kafka:9093", "warehouse_id": "abcdef0123456789"}
+WORKSPACE = {
+    "workspace.current_user.userName": "jane.doe@example.com",
+    "workspace.current_user.short_name": "jane_doe",
+}
+# Fields that a resource has once it is deployed.
+DEPLOYED = {"resources.apps.dashboard.service_principal_client_id": "11111111-2222-3333-4444-555555555555"}
+_REFERENCE = re.compile(r"\$\{([a-zA-Z0-9_.-]+)\}")
+
+
+class UnresolvedError(Exception):
+    """A reference to something that is not there."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A target's configuration with all references resolved. `files` says where each resource stands."""
+
+    target: str
+    config: dict[str, Any]
+    files: dict[str, Path]
+
+    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = self.config["resources"].get(kind, {})
+        return found
+
+
+def source_files() -> list[Path]:
+    """databricks.yml and every file that it includes."""
+    main = ROOT / "databricks.yml"
+    found = [main]
+    for pattern in yaml.safe_load(main.read_text(encoding="utf-8"))["include"]:
+        matched = sorted(ROOT.glob(pattern))
+        assert matched, f"include {pattern} matches nothing"
+        found += matched
+    return found
+
+
+def load(target: str, given: dict[str, Any] | None = None) -> Bundle:
+    """The bundle as deployed to a target; `given` are variables as `--var` gives them."""
+    config: dict[str, Any] = {"resources": {}}
+    files: dict[str, Path] = {}
+    for path in source_files():
+        part = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for kind, entries in part.pop("resources", {}).items():
+            for key, entry in entries.items():
+                assert f"{kind}.{key}" not in files, f"{kind}.{key} is defined twice"
+                files[f"{kind}.{key}"] = path
+                config["resources"].setdefault(kind, {})[key] = entry
+        config = _merged(config, part)
+    chosen = config.pop("targets")[target]
+    values = {name: entry["default"] for name, entry in config["variables"].items() if "default" in entry}
+    values |= chosen.pop("variables", {}) | GIVEN | (given or {})
+    missing = config["variables"].keys() - values.keys()
+    if missing:
+        raise UnresolvedError(f"no value for {sorted(missing)}")
+    config = _merged(config, chosen)
+    config["bundle"]["target"] = target
+    config["var"] = values
+    return Bundle(target, _resolve(config, config, ()), files)
+
+
+def references() -> set[str]:
+    """Every reference in the bundle's files."""
+    return {
+        found for path in source_files() for found in _REFERENCE.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def _merged(below: Any, above: Any) -> Any:
+    if isinstance(below, dict) and isinstance(above, dict):
+        return {key: _merged(below.get(key), above.get(key)) for key in {**below, **above}}
+    return below if above is None else above
+
+
+def _resolve(value: Any, config: dict[str, Any], under: tuple[str, ...]) -> Any:
+    if isinstance(value, dict):
+        return {key: _resolve(entry, config, under) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_resolve(entry, config, under) for entry in value]
+    if not isinstance(value, str):
+        return value
+    whole = _REFERENCE.fullmatch(value)
+    if whole:
+        return _look_up(whole[1], config, under)
+    return _REFERENCE.sub(lambda found: str(_look_up(found[1], config, under)), value)
+
+
+def _look_up(name: str, config: dict[str, Any], under: tuple[str, ...]) -> Any:
+    if name in under:
+        raise UnresolvedError(f"{name} refers to itself")
+    if name in WORKSPACE or name in DEPLOYED:
+        return (WORKSPACE | DEPLOYED)[name]
+    found: Any = config
+    for part in name.split("."):
+        if not isinstance(found, dict) or part not in found:
+            raise UnresolvedError(f"${{{name}}} refers to nothing")
+        found = found[part]
+    return _resolve(found, config, (*under, name))

@@ -1,0 +1,192 @@
+"""Tables in a catalog schema: the commands on a session that a runtime brings, as on Databricks.
+
+The catalog is Spark's own, with Delta: names, SQL and commits are those of a Unity Catalog schema, permissions
+are not there. Each command runs in a home of its own, since a job cluster's disk does not outlive the job.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from silver import requests
+from tests.pipeline.harness import assert_equal, fresh, produce, rows
+from tests.pipeline.recount import recount
+from tests.recovery.killing import Pair, traffic
+from tidemark import lakehouse, savepoints, tasks
+from tidemark.catalog.lease import only_writer
+from tidemark.errors import HomeBusyError, SettingError, TableError
+from tidemark.lakehouse import Lakehouse
+from tidemark.pipeline import TABLES
+from tidemark.quality.rules import Rule
+from tidemark.settings import Settings
+
+BAD = [("default", b"no log line"), ("shop", b"")]
+# A rule that turns away good lines: it was wrong, and is gone today.
+WRONG = Rule(
+    "no_errors", "status < 400 OR NOT well_formed", "status", "A rule that was wrong.", quarantine=True
+)
+
+
+@pytest.fixture
+def catalog(
+    broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Settings]:
+    """Settings of tables in a schema of their own, whose files are in `tmp_path / "lake"`."""
+    settings = fresh(broker, tmp_path)
+    settings = replace(
+        settings,
+        catalog="spark_catalog",
+        schema=settings.topic.replace("-", "_"),
+        checkpoint_location=str(tmp_path / "volume" / "checkpoints"),
+        visitor_key="kept in a secret",
+    )
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "19.x")
+    spark.sql(f"CREATE SCHEMA {settings.schema} LOCATION '{tmp_path / 'lake'}'")
+    yield settings
+    spark.sql(f"DROP SCHEMA {settings.schema} CASCADE")
+
+
+def on_another_cluster(settings: Settings) -> Settings:
+    """The same tables, for a process on a disk without anything."""
+    home = settings.home.with_name(f"{settings.home.name}-next")
+    return replace(settings, home=home)
+
+
+def as_directories(settings: Settings, directory: Path) -> Settings:
+    """The tables' files, laid out as a home has them, for readers of directories."""
+    for table in TABLES:
+        link = directory / "tables" / table.layer / table.short_name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(directory.parent / "lake" / table.name.replace(".", "_"), target_is_directory=True)
+    return replace(settings, home=directory)
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    pass
+
+
+@pytest.mark.timeout(600)
+def test_every_command_works_on_catalog_tables_or_says_why_not(
+    catalog: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    pairs: list[Pair] = [*traffic(seed=31, lines=1_200), *BAD]
+    with pytest.raises(TableError, match=r"no tables yet in `spark_catalog`"):
+        tasks.check_quality(catalog)
+
+    # The first job judges by a rule that is wrong, the next goes on from its checkpoints.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        produce(catalog, pairs[600:])
+        tasks.run_pipeline(catalog, once=True)
+    files = as_directories(catalog, tmp_path / "view")
+    assert len(rows(files, "silver.rejected", ["offset"])) > 10
+    cluster = on_another_cluster(catalog)
+    produce(cluster, pairs[:600])
+    tasks.run_pipeline(cluster, once=True)
+    assert len(rows(files, "bronze.access_log", ["offset"])) == len(pairs)
+
+    cluster = on_another_cluster(cluster)
+    expected = recount(pairs)
+    foretold = tasks.rebuild_table(cluster, "all", None, dry_run=True, say=quiet)
+    assert {d.table for d in foretold} >= {"silver.requests", "silver.rejected", "gold.visitors_by_country"}
+    assert tasks.rebuild_table(cluster, "all", None, dry_run=False, say=quiet) == foretold
+    assert_equal(files, expected)
+    tables = spark.catalog.listTables(f"spark_catalog.{catalog.schema}")
+    assert sorted(t.name for t in tables) == sorted(t.name.replace(".", "_") for t in TABLES)
+
+    # A repetition of it changes nothing, and the stream goes on behind it.
+    assert tasks.rebuild_table(cluster, "silver.requests", None, dry_run=False, say=quiet) == []
+    more = traffic(seed=32, lines=200)
+    produce(cluster, more)
+    tasks.run_pipeline(cluster, once=True)
+    assert_equal(files, recount([*pairs, *more]))
+
+    done = {entry.table: entry for entry in tasks.maintain_tables(on_another_cluster(cluster))}
+    assert done.keys() == {table.name for table in TABLES}
+    assert done["quality.progress"].files_after < done["quality.progress"].files_before
+    assert not any(entry.skipped for entry in done.values())
+    assert_equal(files, recount([*pairs, *more]))
+
+    results, docs = tasks.check_quality(cluster)
+    assert [r for r in results if not r["success"] and r["severity"] == "critical"] == []
+    assert {r["table"] for r in results} >= {"silver.requests", "gold.traffic"} and docs.exists()
+
+    for refused in (
+        lambda: tasks.make_savepoint(cluster, "name"),
+        lambda: savepoints.restore(cluster, "name"),
+        lambda: tasks.forget_visitor(cluster, visitor="0" * 32, address=""),
+    ):
+        with pytest.raises(TableError, match="directories of this machine"):
+            refused()
+    with pytest.raises(TableError, match="as a whole"):
+        tasks.rebuild_table(cluster, "all", datetime.now(UTC), dry_run=True, say=quiet)
+
+
+@pytest.mark.parametrize(
+    "lacking, told",
+    [
+        ({"checkpoint_location": ""}, "checkpoint_location"),
+        ({"visitor_key": ""}, "visitor_key"),
+    ],
+)
+def test_what_must_outlive_a_cluster_is_asked_for(lacking: dict[str, str], told: str, tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path / "home", catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="k"
+    )
+    with pytest.raises(SettingError, match=told):
+        tasks.run_pipeline(replace(settings, **lacking), once=True)  # type: ignore[arg-type]
+
+
+def test_names_in_a_catalog_are_quoted(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, catalog="my-cat", schema="tide", checkpoint_location="/Volumes/a/b/c/")
+    house = lakehouse.of(settings)
+    assert house.sql_name("gold.pages") == "`my-cat`.`tide`.`gold_pages`"
+    assert house.checkpoint("requests", 1) == "/Volumes/a/b/c/requests-v1"
+    assert not house.on_this_machine
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    house = Lakehouse(checkpoint_root=str(tmp_path / "volume"), catalog_schema="`a`.`b`")
+    with (
+        only_writer(house, "a pipeline"),
+        pytest.raises(HomeBusyError, match=r"a pipeline on .* writes to the tables of `a`\.`b`"),
+        only_writer(house, "a rebuild", patience=0),
+    ):
+        pass
+    with only_writer(house, "a rebuild", patience=0):
+        assert (tmp_path / "volume" / "writer.lease").exists()
+    assert not (tmp_path / "volume" / "writer.lease").exists()
+
+
+def test_who_waits_gets_the_lease_when_it_is_given_back(tmp_path: Path) -> None:
+    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    end, got = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with only_writer(house, "a pipeline"):
+            got.set()
+            end.wait(10)
+
+    holder = threading.Thread(target=first)
+    holder.start()
+    got.wait(10)
+    threading.Timer(0.2, end.set).start()
+    with only_writer(house, "a rebuild", patience=10):
+        assert not holder.is_alive()
+    holder.join()
+
+
+def test_a_lease_that_was_not_renewed_counts_no_more(tmp_path: Path) -> None:
+    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    (tmp_path / "writer.lease").write_text(
+        '{"id": "x", "what": "a pipeline", "host": "gone", "until": "1.0"}'
+    )
+    with only_writer(house, "a pipeline", patience=0):
+        pass
