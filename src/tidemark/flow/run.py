@@ -126,7 +126,9 @@ def _stop_signals() -> Iterator[threading.Event]:
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    # A runtime may call us in a thread of its own, where signals cannot be caught.
+    caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.signal(number, stop) for number in caught}
     try:
         yield stopping
     finally:
