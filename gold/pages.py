@@ -6,12 +6,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.quality.rules import Rule
-from tidemark.sketches import mergeable, unique_count, unique_sketch
+from tidemark.sketches import added_up, mergeable, unique_count, unique_sketch
 from tidemark.table import Column, Table
 from tidemark.windows import tumbling_start, window_end
 
 WINDOW_SECONDS = 3600
 KEY = ("site", "window_start", "path")
+SUMS = ["pageviews"]
+UNIQUES = {"visitors": "visitors_sketch"}
 
 TABLE = Table(
     name="gold.pages",
@@ -28,7 +30,8 @@ TABLE = Table(
             "A page is there because somebody viewed it; nobody views it less than once.",
         ),
     ),
-    combine=mergeable(KEY, ["pageviews"], {"visitors": "visitors_sketch"}),
+    combine=mergeable(KEY, SUMS, UNIQUES),
+    state=added_up(WINDOW_SECONDS, SUMS, UNIQUES),
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the hour."),

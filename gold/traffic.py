@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.quality.rules import Rule
-from tidemark.sketches import mergeable, unique_count, unique_sketch
+from tidemark.sketches import added_up, mergeable, unique_count, unique_sketch
 from tidemark.table import Column, Table
 from tidemark.windows import tumbling_start, window_end
 
@@ -14,6 +14,7 @@ WINDOW_SECONDS = 60
 KEY = ("site", "window_start")
 STATUS_CLASSES = (2, 3, 4, 5)
 SUMS = ["requests", "pageviews", "bot_requests", "bytes", *(f"status_{c}xx" for c in STATUS_CLASSES)]
+UNIQUES = {"visitors": "visitors_sketch"}
 
 TABLE = Table(
     name="gold.traffic",
@@ -44,7 +45,8 @@ TABLE = Table(
             "Every response is in at most one status class.",
         ),
     ),
-    combine=mergeable(KEY, SUMS, {"visitors": "visitors_sketch"}),
+    combine=mergeable(KEY, SUMS, UNIQUES),
+    state=added_up(WINDOW_SECONDS, SUMS, UNIQUES),
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the minute."),

@@ -6,12 +6,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.quality.rules import Rule
-from tidemark.sketches import mergeable, unique_count, unique_sketch
+from tidemark.sketches import added_up, mergeable, unique_count, unique_sketch
 from tidemark.table import Column, Table
 from tidemark.windows import tumbling_start, window_end
 
 WINDOW_SECONDS = 300
 KEY = ("site", "window_start", "country")
+SUMS = ["pageviews", "requests", "bot_requests"]
+UNIQUES = {"visitors": "visitors_sketch"}
 
 TABLE = Table(
     name="gold.visitors_by_country",
@@ -42,7 +44,8 @@ TABLE = Table(
         ),
         Rule("country_code", "country RLIKE '^[A-Z]{2}$'", "country", "An ISO 3166-1 alpha-2 code, or ZZ."),
     ),
-    combine=mergeable(KEY, ["pageviews", "requests", "bot_requests"], {"visitors": "visitors_sketch"}),
+    combine=mergeable(KEY, SUMS, UNIQUES),
+    state=added_up(WINDOW_SECONDS, SUMS, UNIQUES),
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the window, aligned to the epoch."),

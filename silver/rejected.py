@@ -24,11 +24,12 @@ TABLE = Table(
         Column("offset", "long", "Offset in the partition."),
         Column("site", "string", "Site the line belongs to."),
         Column("value", "binary", "The raw line, byte for byte."),
-        Column("reasons", "strings", "Names of the rules of silver.requests that the line breaks."),
+        Column("reasons", "strings", "Names of the rules of silver.requests that the line breaks; `delivered_twice`: "
+               "none, but a rebuild accepted another delivery of it."),
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
         Column("rejected_at", "timestamp", "When Tidemark turned it away."),
     ),
-)
+)  # fmt: skip
 
 
 def rejected(judged_lines: DataFrame) -> DataFrame:

@@ -20,6 +20,7 @@ TABLE = Table(
         Rule("has_pageviews", "pageviews >= 1", "pageviews", "A session has at least one pageview."),
         Rule("bounce_is_single", "bounced = (pageviews = 1)", "bounced", "A bounce is a session of one pageview."),
     ),
+    state={"gap": "{settings.session_gap_seconds} s"},
     columns=(
         Column("session_id", "string", "Hash of site, visitor and start: the same however the lines arrived."),
         Column("site", "string", "Site."),

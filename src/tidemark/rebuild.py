@@ -11,21 +11,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark import swap
+from tidemark import redelivery, swap
 from tidemark.books import Books, correction
 from tidemark.cut import Chain, Cut, at_cut
 from tidemark.difference import Difference, differences
-from tidemark.errors import HomeBusyError
+from tidemark.errors import HomeBusyError, TableError
+from tidemark.flow import fit, gate
 from tidemark.flow.crash import crash_point
+from tidemark.flow.deliveries import KEY
 from tidemark.flow.sinks import Sink
 from tidemark.lakehouse import Lakehouse
 from tidemark.local.process import locked
+from tidemark.pieces import floor, iso, pieces, utc
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
 from tidemark.store.deltars import DeltaRsStore
@@ -34,7 +37,6 @@ from tidemark.table import Table
 # Rows that are put through the sinks at a time, as far as one minute does not hold more.
 CHUNK_ROWS = 500_000
 _WRITER = "rebuild"
-_MINUTE = 60
 
 # (what is done, pieces done, pieces in all)
 Say = Callable[[str, int, int], None]
@@ -82,6 +84,17 @@ class Rebuild:
         Returns what changed, by table and day. Raises HomeBusyError if another rebuild is running,
         TableError where the tables are not at a cut.
         """
+        changed = fit.changed(self.settings, self.house, self.tables)
+        if changed and since is not None:
+            raise TableError(
+                f"the state of {', '.join(changed)} has changed, so a part of it cannot be rebuilt",
+                "Rebuild it as a whole, without --since.",
+            )
+        with gate.no_pipeline(self.settings) as stopped:
+            if changed and not stopped:
+                raise HomeBusyError(
+                    f"the running pipeline makes {', '.join(changed)} in the way of before", "Stop it first."
+                )
         with _alone(self.settings):
             store = DeltaRsStore(self.house)
             for table in self.tables:
@@ -100,6 +113,7 @@ class Rebuild:
                     steps = work.steps()
                     if steps:
                         swap.commit(self.settings, steps)
+                        fit.note(self.settings, self.house, work.made)
                     after = {table.name: store.version(table) for table in self.tables}
                 return list(work.compare(now, after))
             finally:
@@ -135,13 +149,17 @@ class _Work:
         # Derivation, and from when on its source counts (None: from the beginning).
         self._made: list[tuple[Derivation, datetime | None]] = []
         self._books: Books | None = None
+        # Keys of lines that are accepted already under another delivery; None where no line has an id.
+        self._surplus: pa.Table | None = None
 
     def stage(self, names: Sequence[str]) -> None:
         """Makes the staged tables from the lines before the cut."""
         since = self._since
         judging = self._job.judging
         if any(table.name in names for table in judging.tables):
-            self._make(judging, self._source(judging, self._cut), since)
+            lines, days = self._source(judging, self._cut), self._job.settings.duplicate_days
+            self._surplus = redelivery.surplus(lines, judging.prepare, self._judged_before(), since, days)
+            self._make(judging, lines, since)
             self._books = Books.of(self._judged_before(), self._judged_after())
             names = [table.name for derivation in self._job.derived for table in derivation.tables]
             if since is not None:
@@ -151,10 +169,14 @@ class _Work:
         for derivation in self._job.derived:
             if any(table.name in names for table in derivation.tables):
                 source = self._judged_after() if self._books else self._source(derivation, self._cut)
-                self._make(derivation, source, None if derivation.whole else _floor(since, derivation))
+                self._make(
+                    derivation, source, None if derivation.whole else floor(since, derivation.window_seconds)
+                )
 
     def catch_up(self, now: Cut) -> None:
         """Adds the lines that arrived after the cut, as far as the live tables have them `now`."""
+        if self._surplus is not None:
+            self._require_no_redelivery(now)
         if self._books:
             between = self._job.chain.between
             tail = self._live(between, now.versions[between.name]).where(self._cut.later())
@@ -178,6 +200,10 @@ class _Work:
                     self._job.accounts, correction(self._job.accounts, _WRITER, self._books)
                 )
 
+    @property
+    def made(self) -> list[Table]:
+        return [table for derivation, _ in self._made for table in derivation.tables]
+
     def steps(self) -> list[swap.Step]:
         found = []
         for derivation, since in self._made:
@@ -186,7 +212,7 @@ class _Work:
                     found.append(swap.Step(table.name, "overwrite"))
                 else:
                     column = table.clock if derivation is self._job.judging else table.time
-                    found.append(swap.Step(table.name, "replace", f"{column} >= '{_iso(since)}'"))
+                    found.append(swap.Step(table.name, "replace", f"{column} >= '{iso(since)}'"))
         if self._books:
             found.append(swap.Step(self._job.sites.name, "overwrite"))
             if self._books.changes:
@@ -213,17 +239,20 @@ class _Work:
         self._made.append((derivation, since))
         source = _from(source, derivation.time, since)
         names = ", ".join(table.name for table in derivation.tables)
-        pieces = _pieces(source, derivation.time)
-        self._job.say(names, 0, len(pieces))
-        for done, piece in enumerate(pieces, start=1):
+        parts = pieces(source, derivation.time, CHUNK_ROWS)
+        self._job.say(names, 0, len(parts))
+        for done, piece in enumerate(parts, start=1):
             self._put(derivation, source.where(piece))
             crash_point("rebuild:staging")
-            self._job.say(names, done, len(pieces))
+            self._job.say(names, done, len(parts))
 
     def _put(self, derivation: Derivation, rows: DataFrame) -> None:
         self._number += 1
         commit = Commit(_WRITER, self._number)
-        prepared = derivation.prepare(rows).persist()
+        prepared = derivation.prepare(rows)
+        if derivation is self._job.judging and self._surplus:
+            prepared = redelivery.turned_away(prepared, self._surplus)
+        prepared.persist()
         try:
             for sink in derivation.sinks(self._newest()):
                 sink.write(self._staged, prepared, commit)
@@ -264,52 +293,26 @@ class _Work:
             return staged
         return staged.unionByName(self._judged_before().where(F.col(table.clock) < F.lit(self._since)))
 
+    def _require_no_redelivery(self, now: Cut) -> None:
+        """The running pipeline knows nothing of what is accepted here for the first time."""
+        judging, between = self._job.judging, self._job.chain.between
+        lines = self._live(judging.source, now.versions[judging.source.name])
+        accepted = self._live(between, now.versions[between.name]).select(*KEY)
+        tail = lines.where(self._cut.later()).join(accepted, list(KEY), "left_semi")
+        before = self._source(judging, self._cut)
+        if redelivery.collides(tail, before, self._judged_after(), self._judged_before()):
+            raise TableError(
+                "a line that the rebuild accepts was delivered again while it ran", "Start the rebuild again."
+            )
+
     def _first_touched(self) -> datetime | None:
         """The earliest event time of the lines that were judged anew, by the old judgement or the new."""
         table = self._job.chain.between
         lines = _from(self._judged_before(), table.clock, self._since).select(table.time)
         first = lines.unionByName(self._read_staged(table).select(table.time)).agg(F.min(table.time))
-        found: datetime | None = _utc(first.toArrow()[0][0].as_py())
+        found: datetime | None = utc(first.toArrow()[0][0].as_py())
         return found
-
-
-def _pieces(source: DataFrame, time: str) -> list[Column]:
-    """Ranges of time that hold about CHUNK_ROWS rows each, or one minute."""
-    minute = F.floor(F.unix_seconds(F.col(time)) / _MINUTE)
-    counts: list[dict[str, Any]] = (
-        source.groupBy(minute.alias("minute")).agg(F.count("*").alias("rows")).toArrow().to_pylist()
-    )
-    pieces: list[Column] = []
-    first, rows = None, 0
-    for left, entry in reversed(list(enumerate(sorted(counts, key=lambda entry: -entry["minute"])))):
-        first = entry["minute"] if first is None else first
-        rows += entry["rows"]
-        if rows >= CHUNK_ROWS or left == 0:
-            # As a range of the column itself, so that whole files are skipped.
-            start, end = _moment(first), _moment(entry["minute"] + 1)
-            pieces.append((F.col(time) >= F.lit(start)) & (F.col(time) < F.lit(end)))
-            first, rows = None, 0
-    return pieces
-
-
-def _moment(minute: int) -> datetime:
-    return datetime.fromtimestamp(minute * _MINUTE, UTC)
 
 
 def _from(rows: DataFrame, time: str, since: datetime | None) -> DataFrame:
     return rows if since is None else rows.where(F.col(time) >= F.lit(since))
-
-
-def _floor(since: datetime | None, derivation: Derivation) -> datetime | None:
-    if since is None:
-        return None
-    seconds = int(since.timestamp()) // derivation.window_seconds * derivation.window_seconds
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-def _iso(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -76,5 +76,11 @@ def mergeable(key: Sequence[str], sums: Sequence[str], uniques: dict[str, str]) 
     return combine
 
 
+def added_up(window_seconds: int, sums: Sequence[str], uniques: dict[str, str]) -> dict[str, str]:
+    """What rows of such a table are made with, for `Table.state`."""
+    sketches = dict.fromkeys(uniques.values(), f"theta sketch of 2^{LG_ENTRIES}")
+    return {"window": f"{window_seconds} s", **dict.fromkeys(sums, "sum"), **sketches}
+
+
 def _unite_pairs(new: pa.ChunkedArray, old: pa.ChunkedArray) -> list[bytes]:
     return [n if o is None else unite([o, n]) for n, o in zip(new.to_pylist(), old.to_pylist(), strict=True)]

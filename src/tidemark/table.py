@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -70,6 +70,9 @@ class Table:
     are skipped when a range is read or merged: in an upsert table it never changes for a key; empty
     where there is no such column. `reads` names the table's source.
 
+    `state` says, by name, what makes rows of an upsert table belong together beyond the key: window,
+    aggregates. Values may name settings, as in `{settings.late_seconds}`. `tidemark.flow.fit` watches over it.
+
     What data quality knows beyond `rules`: `accounted` is the sum over quality.accounts that the table's
     row count equals, `volume` the column whose sum over an hour is compared with the days before, and a
     `quiet` table may well get no new rows for long.
@@ -87,6 +90,7 @@ class Table:
     volume: str = ""
     quiet: bool = False
     combine: Combine | None = field(default=None, compare=False)
+    state: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         missing = {*self.key, *([self.time] if self.time else [])} - {c.name for c in self.columns}

@@ -19,6 +19,7 @@ from tidemark.flow import gate
 from tidemark.flow.checkpoint import require_sound
 from tidemark.flow.endpoint import serving
 from tidemark.flow.failures import explain
+from tidemark.flow.fit import require_fitting
 from tidemark.flow.flow import Flow, Runner
 from tidemark.flow.progress import Progress
 from tidemark.lakehouse import Lakehouse
@@ -51,6 +52,7 @@ def run(
     """
     for table in tables:
         store.ensure(table)
+    require_fitting(settings, lakehouse, tables, {flow.name: flow.version for flow in flows})
     for flow in flows:
         require_sound(flow.name, _checkpoint(lakehouse, flow), lakehouse, store, tables)
     lags = {flow.name: partial(flow.lag, _checkpoint(lakehouse, flow)) for flow in flows}

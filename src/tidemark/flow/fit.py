@@ -1,0 +1,102 @@
+"""Whether the rows that are in the tables and those that this version makes can still be combined.
+
+The tables are the state: what a row stands for (`Table.state`, its key, the version of each flow's query) is
+noted beside the checkpoints, where savepoints take it along. Another window, key or aggregate is one
+error before the start, never rows of two kinds in one table. New columns and tables fit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tidemark.errors import TableError
+from tidemark.lakehouse import Lakehouse
+from tidemark.settings import Settings
+from tidemark.table import Table
+
+_FILE = "states.json"
+
+State = Mapping[str, str]
+
+
+def require_fitting(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], flows: Mapping[str, int]
+) -> None:
+    """Raises TableError if a table's state or a flow's checkpoint is not what this version makes; `flows` are
+    the versions of the flows' queries. Notes what is new."""
+    for flow, version in flows.items():
+        there = sorted(Path(house.checkpoint_root).glob(f"{flow}-v*"))
+        if there and Path(house.checkpoint(flow, version)) not in there:
+            raise TableError(
+                f"the state of flow {flow} no longer fits: its query is of version {version}, its checkpoint"
+                f" is {there[-1]}",
+                "Restore a savepoint that this version made, or go on with the version before; to start over see"
+                " docs/operations.md, 'Make all tables anew'.",
+            )
+    for name, changes in changed(settings, house, tables).items():
+        rebuild = (
+            ""
+            if name.startswith("quality.")
+            else f"Recompute it with today's: `tidemark rebuild {name}`. Or "
+        )
+        back = "go back: restore a savepoint and run what made it, another version or other settings."
+        raise TableError(
+            f"the state of {name} no longer fits: {'; '.join(changes)}",
+            rebuild + (back if rebuild else back.capitalize()),
+        )
+    note(settings, house, tables)
+
+
+def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, what its rows were made with and what differs now; tables that fit are left out."""
+    known = _known(house)
+    found = {}
+    for table in tables:
+        was, now = known.get(table.name, {}), _state(settings, table)
+        differs = [
+            f"{name} was {was[name]}, now {now[name]}"
+            for name in was
+            if now.get(name, was[name]) != was[name]
+        ]
+        if differs:
+            found[table.name] = differs
+    return found
+
+
+def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
+    """Notes that the rows of these tables are of the state that this version and these settings make."""
+    known = _known(house)
+    wanted = known | {
+        table.name: {**known.get(table.name, {}), **_state(settings, table)}
+        for table in tables
+        if table.kind == "upsert"
+    }
+    if wanted != known:
+        path = Path(house.checkpoint_root) / _FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps(wanted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        unfinished.replace(path)
+
+
+def _state(settings: Settings, table: Table) -> State:
+    if table.kind != "upsert":
+        return {}
+    named = {name: value.format(settings=settings) for name, value in table.state.items()}
+    return {"key": ", ".join(table.key), **named}
+
+
+def _known(house: Lakehouse) -> dict[str, State]:
+    path = Path(house.checkpoint_root) / _FILE
+    try:
+        known: dict[str, State] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise TableError(
+            f"{path} cannot be read: {error}",
+            "Restore a savepoint or a backup. If neither version nor settings have changed, delete the file.",
+        ) from error
+    return known

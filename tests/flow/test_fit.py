@@ -1,0 +1,97 @@
+"""Rows of two kinds never come together in one table: what no longer fits is told before the start."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gold import traffic
+from silver import sessions
+from tidemark import lakehouse
+from tidemark.errors import TableError
+from tidemark.flow.fit import changed, note, require_fitting
+from tidemark.settings import Settings
+from tidemark.table import Column, Table
+
+FLOWS = {"requests": 1, "activity": 1}
+TABLES = (traffic.TABLE, sessions.TABLE)
+
+
+def other(table: Table, **state: str) -> Table:
+    return replace(table, state={**table.state, **state})
+
+
+def start(settings: Settings, *tables: Table, flows: dict[str, int] = FLOWS) -> None:
+    require_fitting(settings, lakehouse.of(settings), tables, flows)
+
+
+def test_the_same_tables_and_settings_fit_again(home: Settings) -> None:
+    start(home, *TABLES)
+    start(home, *TABLES)
+    start(replace(home, late_seconds=5), *TABLES)
+
+
+@pytest.mark.parametrize(
+    "table, what",
+    [
+        (other(traffic.TABLE, window="30 s"), "window was 60 s, now 30 s"),
+        (other(traffic.TABLE, bytes="max"), "bytes was sum, now max"),
+        (replace(traffic.TABLE, key=("window_start",)), "key was site, window_start, now window_start"),
+    ],
+)
+def test_another_window_aggregate_or_key_is_refused_with_two_ways_out(
+    home: Settings, table: Table, what: str
+) -> None:
+    start(home, *TABLES)
+    with pytest.raises(
+        TableError, match=re.escape(f"the state of gold.traffic no longer fits: {what}")
+    ) as refused:
+        start(home, table, sessions.TABLE)
+    assert "`tidemark rebuild gold.traffic`" in refused.value.remedy
+    assert "restore a savepoint" in refused.value.remedy
+    # It is refused until it is rebuilt, or the change taken back.
+    assert set(changed(home, lakehouse.of(home), [table, sessions.TABLE])) == {"gold.traffic"}
+    start(home, *TABLES)
+    note(home, lakehouse.of(home), [table])
+    start(home, table, sessions.TABLE)
+
+
+def test_another_session_gap_is_another_state(home: Settings) -> None:
+    start(home, *TABLES)
+    with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 600 s"):
+        start(replace(home, session_gap_seconds=600), *TABLES)
+
+
+def test_a_new_column_and_a_new_table_fit(home: Settings) -> None:
+    start(home, *TABLES)
+    wider = replace(
+        other(traffic.TABLE, errors="sum"),
+        columns=(*traffic.TABLE.columns, Column("errors", "long", "Responses that tell of an error.")),
+    )
+    start(home, wider, sessions.TABLE, replace(traffic.TABLE, name="gold.visits"))
+    # From then on the column is part of the state.
+    with pytest.raises(TableError, match="errors was sum, now max"):
+        start(home, other(wider, errors="max"))
+
+
+def test_another_version_of_a_query_is_refused(home: Settings) -> None:
+    start(home, *TABLES)
+    Path(lakehouse.of(home).checkpoint("requests", 1)).mkdir(parents=True)
+    with pytest.raises(
+        TableError, match="flow requests no longer fits: its query is of version 2"
+    ) as refused:
+        start(home, *TABLES, flows={"requests": 2, "activity": 1})
+    assert "Restore a savepoint" in refused.value.remedy
+
+
+def test_a_damaged_note_is_an_error(home: Settings) -> None:
+    start(home, *TABLES)
+    path = home.checkpoints / "states.json"
+    assert set(json.loads(path.read_text())) == {"gold.traffic", "silver.sessions"}
+    path.write_text("{")
+    with pytest.raises(TableError, match="cannot be read"):
+        start(home, *TABLES)
