@@ -13,7 +13,7 @@ from tidemark.catalog.lease import only_writer
 from tidemark.catalog.upkeep import maintain_catalog
 from tidemark.difference import Difference
 from tidemark.errors import SettingError, TableError
-from tidemark.flow import gate
+from tidemark.flow import fit, gate
 from tidemark.flow.run import run
 from tidemark.flow.same_topic import has_read, require_same_topic
 from tidemark.forget import Forgotten, forget
@@ -36,6 +36,7 @@ from tidemark.savepoints import Savepoint, create
 from tidemark.session import spark_session
 from tidemark.settings import Settings
 from tidemark.store.choose import open_store
+from tidemark.table import Table
 
 
 def run_pipeline(settings: Settings, *, once: bool) -> None:
@@ -48,7 +49,7 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
         _run(settings, house, once=once)
 
 
-def _run(settings: Settings, house: Lakehouse, *, once: bool) -> None:
+def _run(settings: Settings, house: Lakehouse, *, once: bool, remade: Sequence[Table] = ()) -> None:
     _require_lasting_key(settings, house)
     kafka.require_reachable(settings)
     if not has_read(settings, chain(house).first):
@@ -60,7 +61,8 @@ def _run(settings: Settings, house: Lakehouse, *, once: bool) -> None:
     if house.on_this_machine:  # otherwise upkeep is a job of its own
         beside.append(keep(settings, house, TABLES, streams(house)))
     run(
-        spark, settings, house, store, TABLES, flows(settings, house, store), once=once, beside=beside,
+        spark, settings, house, store, TABLES, flows(settings, house, store),
+        once=once, beside=beside, remade=remade,
     )  # fmt: skip
     if once and settings.quality_interval_seconds:
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
@@ -104,12 +106,28 @@ def rebuild_table(
     if house.in_catalog:
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
-        with gate.only_pipeline(settings), _only_writer(house, "a rebuild"):
-            # A batch under way when the pipeline ended is in some tables only.
-            _run(settings, house, once=True)
-            job = rebuilding_catalog(spark_session(settings), settings, house, say)
-            return job.run(names, dry_run=dry_run)
+        return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say)
     return rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
+
+
+def _rebuild_catalog(
+    settings: Settings, house: Lakehouse, names: Sequence[str], *, dry_run: bool, say: Say
+) -> list[Difference]:
+    changed = fit.changed(settings, house, TABLES)
+    if changed and dry_run:
+        raise TableError(
+            f"the state of {', '.join(changed)} has changed, so what a rebuild does cannot be foretold",
+            "Rebuild without --dry-run.",
+        )
+    with gate.only_pipeline(settings), _only_writer(house, "a rebuild"):
+        job = rebuilding_catalog(spark_session(settings), settings, house, say)
+        remade = job.tables(names)
+        # A batch under way when the pipeline ended is in some tables only.
+        _run(settings, house, once=True, remade=[] if dry_run else remade)
+        found = job.run(names, dry_run=dry_run)
+        if not dry_run:
+            fit.note(settings, house, remade)
+        return found
 
 
 def make_savepoint(settings: Settings, name: str) -> Savepoint:

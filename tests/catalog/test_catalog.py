@@ -118,6 +118,15 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
     assert [r for r in results if not r["success"] and r["severity"] == "critical"] == []
     assert {r["table"] for r in results} >= {"silver.requests", "gold.traffic"} and docs.exists()
 
+    # Sessions of another gap cannot be added to those that are there, but made anew.
+    shorter = replace(on_another_cluster(cluster), session_gap_seconds=60)
+    with pytest.raises(TableError, match=r"silver\.sessions no longer fits"):
+        tasks.run_pipeline(shorter, once=True)
+    sessions = len(rows(files, "silver.sessions", ["session_id"]))
+    tasks.rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=quiet)
+    assert len(rows(files, "silver.sessions", ["session_id"])) > sessions
+    tasks.run_pipeline(shorter, once=True)
+
     for refused in (
         lambda: tasks.make_savepoint(cluster, "name"),
         lambda: savepoints.restore(cluster, "name"),

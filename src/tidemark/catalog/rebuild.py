@@ -45,6 +45,10 @@ class CatalogRebuild:
     _number: int = 0
     _newest: dict[str, datetime] = field(default_factory=dict)
 
+    def tables(self, names: Sequence[str]) -> list[Table]:
+        """The named tables, and all that is made from them."""
+        return [table for derivation in self._work(names) for table in derivation.tables]
+
     def run(self, names: Sequence[str], *, dry_run: bool) -> list[Difference]:
         """Rebuilds the named tables and all that is made from them; what changed, by table and day.
 
@@ -52,9 +56,8 @@ class CatalogRebuild:
         """
         live = SparkStore(self.spark, self.house)
         staged = SparkStore(self.spark, self._beside)
-        judged = any(table.name in names for table in self.judging.tables)
-        chosen = [d for d in self.derived if judged or any(t.name in names for t in d.tables)]
-        work = [*([self.judging] if judged else []), *chosen]
+        work = self._work(names)
+        judged = self.judging in work
         self._newest = {
             row["site"]: row["newest_event_time"]
             for row in live.read(self.sites, columns=["site", "newest_event_time"]).to_pylist()
@@ -63,7 +66,7 @@ class CatalogRebuild:
         try:
             for derivation in work:
                 self._stage(staged, derivation, judged)
-            tables = [table for derivation in work for table in derivation.tables]
+            tables = self.tables(names)
             found = list(self._compare(tables))
             if not dry_run:
                 for table in tables:
@@ -75,6 +78,11 @@ class CatalogRebuild:
             for derivation in work:
                 for table in derivation.tables:
                     self._drop(table)
+
+    def _work(self, names: Sequence[str]) -> list[Derivation]:
+        judged = any(table.name in names for table in self.judging.tables)
+        chosen = [d for d in self.derived if judged or any(t.name in names for t in d.tables)]
+        return [*([self.judging] if judged else []), *chosen]
 
     @property
     def _beside(self) -> Lakehouse:

@@ -43,16 +43,19 @@ def run(
     *,
     once: bool,
     beside: Sequence[Side] = (),
+    remade: Sequence[Table] = (),
 ) -> None:
     """Runs the flows until the process is told to stop; with `once`, until they have caught up.
 
     With `once` the flows run one after the other, because each reads what the one before wrote.
+    `remade` are tables that are made anew right afterwards: what is in them need not fit this version.
     `beside` are functions that run in threads of their own until their event is set (upkeep, quality).
     Raises TidemarkError as soon as a flow fails.
     """
     for table in tables:
         store.ensure(table)
-    require_fitting(settings, lakehouse, tables, {flow.name: flow.version for flow in flows})
+    fitting = [table for table in tables if table not in remade]
+    require_fitting(settings, lakehouse, fitting, {flow.name: flow.version for flow in flows})
     for flow in flows:
         require_sound(flow.name, _checkpoint(lakehouse, flow), lakehouse, store, tables)
     lags = {flow.name: partial(flow.lag, _checkpoint(lakehouse, flow)) for flow in flows}
