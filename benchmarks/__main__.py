@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import drain, freshness
+from benchmarks import cluster, drain, freshness
 from benchmarks.figures import Figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -30,10 +30,15 @@ def _steady(quick: bool) -> list[Figure]:
     return freshness.measure(rate=5_000, seconds=20 if quick else 600, dashboard=True)
 
 
+def _cluster(quick: bool) -> list[Figure]:
+    return cluster.measure(lines=50_000 if quick else 1_000_000, runs=1 if quick else 3)
+
+
 BENCHMARKS: dict[str, Callable[[bool], list[Figure]]] = {
     "drain": _drain,
     "freshness": _freshness,
     "steady": _steady,
+    "cluster": _cluster,
 }
 
 

@@ -51,7 +51,9 @@ def test_equal_tables_though_a_worker_and_then_the_driver_are_killed(
             broker, tmp_path, topic_partitions=4, batch_lines=1_000, master=cluster.master,
             executor_python=str(cluster.executor_python()), spark_options=cluster.spark_options(),
         )  # fmt: skip
-        no_tidemark = subprocess.run([settings.executor_python, "-c", "import tidemark"], capture_output=True)
+        no_tidemark = subprocess.run(
+            [settings.executor_python, "-c", "import tidemark.settings"], capture_output=True
+        )
         assert no_tidemark.returncode != 0, "the code must come from the driver"
 
         produce(settings, pairs[:third])

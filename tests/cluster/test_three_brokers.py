@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, TopicMetadata
 from pyspark.sql import SparkSession
 
@@ -16,7 +16,6 @@ from tests.pipeline.harness import assert_equal, run_here
 from tests.pipeline.recount import recount
 from tidemark import kafka
 from tidemark.errors import PlatformError
-from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
@@ -44,31 +43,53 @@ def described(settings: Settings) -> TopicMetadata:
     return admin.list_topics(settings.topic, timeout=10).topics[settings.topic]
 
 
-def test_one_of_three_brokers_killed_under_load(three: Settings, spark: SparkSession, tmp_path: Path) -> None:
-    made = Traffic(start=1_780_000_200, rate=100, seconds=400, seed=9, visitors=300, late=0.1)
+def send(settings: Settings, lines: Sequence[bytes], halfway: Callable[[], None]) -> None:
+    """Sends lines as a careful shipper does; half of them are acknowledged when `halfway` is called, and others
+    are on their way."""
+    faults: list[object] = []
+    acknowledged = 0
+
+    def delivered(fault: object, _: object) -> None:
+        nonlocal acknowledged
+        acknowledged += 1
+        if fault:
+            faults.append(fault)
+
+    producer = Producer(
+        {
+            **kafka.client_config(settings),
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "on_delivery": delivered,
+        }
+    )
+    done = False
+    for number, line in enumerate(lines):
+        producer.produce(settings.topic, line, partition=(number // 100) % settings.topic_partitions)
+        producer.poll(0)
+        if not done and acknowledged > len(lines) // 2:
+            done = True
+            halfway()
+        elif not done and number > len(lines) * 3 // 4:
+            producer.poll(0.01)
+    assert producer.flush(60) == 0 and faults == [] and done
+
+
+def test_one_of_three_brokers_killed_under_load(three: Settings, spark: SparkSession) -> None:
+    made = Traffic(start=1_780_000_200, rate=100, seconds=200, seed=9, visitors=300, late=0.1)
     lines = [line for block in blocks(made, truth=False) for line in block.lines]
-    log = tmp_path / "access.log"
-    log.write_bytes(b"".join(line + b"\n" for line in lines))
     partitions = described(three).partitions
     assert all(len(partition.replicas) == len(partition.isrs) == 3 for partition in partitions.values())
     assert kafka.topic_config(three, three.topic)["min.insync.replicas"] == "2"
     nodes = broker.status(three)
     assert nodes is not None and len(nodes.pids) == 3
-    victim = nodes.pids[partitions[0].leader - 1]
+    leader = partitions[0].leader
 
-    def kill_the_leader(_: int) -> None:
-        if any(kafka.end_offsets(three, three.topic, committed=False).values()):
-            with_leader = broker.status(three)
-            if with_leader and victim in with_leader.pids:
-                os.kill(victim, signal.SIGKILL)
+    send(three, lines, halfway=lambda: os.kill(nodes.pids[leader - 1], signal.SIGKILL))
 
-    report = import_files([str(log)], Options(three, say=lambda _: None, advance=kill_the_leader))
     left = broker.status(three)
-    assert left is not None and len(left.pids) == 2 and victim not in left.pids
-    assert report.added == len(lines)
-    assert import_files([str(log)], Options(three, say=lambda _: None)).added == 0
-    assert described(three).partitions[0].leader != partitions[0].leader
-
+    assert left is not None and left.pids == tuple(p for p in nodes.pids if p != nodes.pids[leader - 1])
+    assert described(three).partitions[0].leader not in (leader, -1)
     run_here(spark, three)
     assert_equal(three, recount([("default", line) for line in lines]))
 
