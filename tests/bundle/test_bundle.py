@@ -234,6 +234,8 @@ def test_alerts_ask_what_the_tables_can_answer(bundle: Bundle, spark: SparkSessi
             query = query.replace(f"`{schema['catalog_name']}`.`{schema['name']}`.{name}", name)
         assert "`" not in query
         rows = spark.sql(query).toArrow()
+        for table in TABLES:
+            spark.catalog.dropTempView(table.name.replace(".", "_"))
         assert rows.column_names == [alert["evaluation"]["source"]["name"]]
         fires = rows[0][0].as_py() > alert["evaluation"]["threshold"]["value"]["double_value"]
         # Without a single line nothing is fresh, and nothing is wrong.
