@@ -64,8 +64,6 @@ def test_lines_delivered_again_enter_no_table(broker: Settings, spark: SparkSess
     [
         ("requests:between-tables", 1),
         ("requests:between-tables", 3),
-        ("requests:before-ledger", 1),
-        ("ledger:between-tables", 1),
         ("requests:before-checkpoint", 1),
     ],
 )
@@ -100,8 +98,8 @@ def test_an_id_is_remembered_for_seven_days_of_kafka_time_in_any_order(
 ) -> None:
     settings = fresh(broker, tmp_path)
     at = {"old": -8 * DAY, "first": 0, "again": 6 * DAY, "earlier": -6 * DAY, "later": 7 * DAY}
-    for name in at:
-        deliver(settings, [Delivery("default", GOOD, "x", 0, NOW + at[name])])
+    for names in (["old", "first"], ["again", "earlier", "later"]):
+        deliver(settings, [Delivery("default", GOOD, "x", 0, NOW + at[name]) for name in names])
         run_here(spark, settings)
     taken = sorted(int(row[0]) - NOW for row in rows(settings, "bronze.access_log", ["kafka_timestamp"]))  # type: ignore[call-overload]
     assert taken == [at["old"], at["first"], at["later"]]
@@ -122,8 +120,8 @@ def test_a_rejected_line_has_not_been_accepted(broker: Settings, spark: SparkSes
         Delivery("other", GOOD, "x", 1, NOW),
         Delivery("default", GOOD, "", 1, NOW),
     ]
-    for each in sent:
-        deliver(settings, [each])
+    for piece in pieces(sent, [2]):
+        deliver(settings, piece)
         run_here(spark, settings)
     pairs, duplicate = delivered_once(sent)
     assert duplicate == 1
