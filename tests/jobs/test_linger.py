@@ -40,7 +40,13 @@ def test_it_waits_for_a_batch_without_rows_and_then_for_the_timers() -> None:
 
 
 def test_rows_that_come_while_it_lingers_do_not_matter() -> None:
-    query = Query((100, 0), (103, 7), (106.5, 0), (107, 0))
+    query = Query((-1, 5), (100, 0), (103, 7), (106.5, 0), (107, 0))
+    await_timers(query, 6)  # type: ignore[arg-type]
+    assert query.left == 1
+
+
+def test_the_batch_that_a_killed_run_left_behind_says_nothing_of_the_sources() -> None:
+    query = Query((100, 0), (103, 7), (109, 0), (115.1, 0), (116, 0))
     await_timers(query, 6)  # type: ignore[arg-type]
     assert query.left == 1
 

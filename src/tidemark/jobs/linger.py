@@ -25,9 +25,10 @@ def await_timers(query: StreamingQuery, seconds: float) -> None:
 def _await_batch(query: StreamingQuery, after: datetime, *, idle: bool) -> datetime | None:
     """When the first batch began that did so after a moment and is done now; None if the query ends."""
     while query.isActive:
-        for progress in query.recentProgress:
+        for number, progress in enumerate(query.recentProgress):
             began = datetime.fromisoformat(progress["timestamp"])
-            if began > after and not (idle and progress["numInputRows"]):
+            # The first batch of a run may be one of the run before: its rows, or none, were chosen then.
+            if began > after and not (idle and (progress["numInputRows"] or number == 0)):
                 return began
         time.sleep(_POLL_SECONDS)
     return None
