@@ -121,3 +121,4 @@ def test_secrets_show_nowhere_and_only_loopback_listens(settings: Settings) -> N
         in seen["metrics"]
     )
     assert json.loads(seen["health"])["status"] == "ok"
+    assert 'tidemark_failed_expectations{severity="critical"} 0.0' in seen["metrics"]

@@ -14,6 +14,7 @@ from tidemark.catalog.upkeep import maintain_catalog
 from tidemark.difference import Difference
 from tidemark.errors import SettingError, TableError
 from tidemark.flow import fit, gate
+from tidemark.flow.metrics import Metrics
 from tidemark.flow.run import run
 from tidemark.flow.same_topic import has_read, require_same_topic
 from tidemark.forget import Forgotten, forget
@@ -57,12 +58,13 @@ def _run(settings: Settings, house: Lakehouse, *, once: bool, remade: Sequence[T
     require_same_topic(settings, chain(house).first)
     spark = spark_session(settings)
     store = open_store(settings, house, spark)
-    beside = [watch(spark, settings, house, store, TABLES)]
+    metrics = Metrics()
+    beside = [watch(spark, settings, house, store, TABLES, report=metrics.checked)]
     if house.on_this_machine:  # otherwise upkeep is a job of its own
         beside.append(keep(settings, house, TABLES, streams(house)))
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store),
-        once=once, beside=beside, remade=remade,
+        once=once, beside=beside, remade=remade, metrics=metrics,
     )  # fmt: skip
     if once and settings.quality_interval_seconds:
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)

@@ -126,6 +126,29 @@ def test_tables_are_measured_at_their_newest_version(scene: Scene) -> None:
     assert "tidemark_table_rows,quality.accounts" not in found, "a table that is not there yet"
 
 
+def test_expectations_count_as_failed_until_they_are_met(scene: Scene) -> None:
+    def result(expectation: str, *, success: bool, severity: str = "critical") -> dict[str, Any]:
+        said = {"table": "silver.requests", "expectation": expectation, "column": None}
+        return {**said, "success": success, "severity": severity}
+
+    def failed() -> dict[str, float]:
+        known = values(get(f"{address}/metrics")[1])
+        return {
+            severity: known[f"tidemark_failed_expectations,{severity}"]
+            for severity in ("critical", "warning")
+        }
+
+    with scene.served() as address:
+        assert failed() == {"critical": 0, "warning": 0}
+        fresh = result("fresh", success=False, severity="warning")
+        scene.progress.metrics.checked([result("balanced", success=False), fresh])
+        assert failed() == {"critical": 1, "warning": 1}
+        scene.progress.metrics.checked([])
+        assert failed() == {"critical": 1, "warning": 1}, "what was not checked again stays"
+        scene.progress.metrics.checked([result("balanced", success=True)])
+        assert failed() == {"critical": 0, "warning": 1}
+
+
 def test_health_is_ok_until_a_flow_stops(scene: Scene) -> None:
     with scene.served() as address:
         status, body = get(f"{address}/health")

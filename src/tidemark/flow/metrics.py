@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     GCCollector,
     Histogram,
     Info,
@@ -24,6 +26,7 @@ from tidemark import __version__
 # From a live batch of few lines to a long one of a catch-up.
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _OUTCOMES = ("accepted", "rejected", "duplicate")
+_SEVERITIES = ("critical", "warning", "info")
 
 # Per flow: name of the metric, key of the flow's summary (see `Progress.summaries`), what it says.
 _GAUGES = (
@@ -41,13 +44,9 @@ Sizes = Callable[[], Mapping[str, tuple[int, int]]]
 
 
 class Metrics:
-    """The counters of this process and, asked at each scrape, its gauges.
+    """The counters of this process and, once `observe` was called, gauges that are asked at each scrape."""
 
-    `summaries` gives what `_GAUGES` wants per flow, `sizes` rows and bytes per table, `healthy` whether
-    `/health` answers 200.
-    """
-
-    def __init__(self, summaries: Summaries, sizes: Sizes, healthy: Callable[[], bool]) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
         for process in (ProcessCollector, PlatformCollector, GCCollector):
             process(registry=self.registry)
@@ -61,7 +60,29 @@ class Metrics:
         self._late = self._counter("late_lines", "Accepted lines that count as late.")
         for outcome in _OUTCOMES:  # a series that is there from the start has a rate from its first increase
             self._lines.labels(outcome)
+        self._failed = Gauge(
+            "tidemark_failed_expectations", "Quality expectations whose last check failed.", ("severity",),
+            registry=self.registry,
+        )  # fmt: skip
+        self._failing: dict[tuple[str, ...], str] = {}
+        self.checked([])
+
+    def observe(self, summaries: Summaries, sizes: Sizes, healthy: Callable[[], bool]) -> None:
+        """Adds the gauges: `summaries` gives what `_GAUGES` wants per flow, `sizes` rows and bytes per table,
+        `healthy` whether `/health` answers 200."""
         self.registry.register(_Gauges(summaries, sizes, healthy))
+
+    def checked(self, results: Sequence[Mapping[str, Any]]) -> None:
+        """Takes a quality run's results, rows of quality.results. What a run did not check stays as it was."""
+        for result in results:
+            expectation = (result["table"], result["expectation"], str(result["column"]))
+            if result["success"]:
+                self._failing.pop(expectation, None)
+            else:
+                self._failing[expectation] = result["severity"]
+        counts = Tally(self._failing.values())
+        for severity in _SEVERITIES:
+            self._failed.labels(severity).set(counts[severity])
 
     def batch_done(self, flow: str, seconds: float, facts: Mapping[str, Any]) -> None:
         """Counts a batch: `rows`, and of counted lines `accepted`, `rejected`, `duplicate`, `late`."""

@@ -34,6 +34,7 @@ class Progress:
     """Collects what the flows' batches report; a thread of its own writes it down.
 
     `lag` tells per flow how many rows wait, None where unknown; `sizes` rows and bytes per table.
+    `metrics` are those to keep up to date.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Progress:
         store: Store,
         lag: Mapping[str, Callable[[], int | None]],
         sizes: Sizes = dict,
+        metrics: Metrics | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -55,7 +57,8 @@ class Progress:
         # When (monotonic) a flow last committed or had nothing to do, and when its lag could last be told.
         self._busy: dict[str, float] = dict.fromkeys(lag, time.monotonic())
         self._known: dict[str, float] = dict.fromkeys(lag, time.monotonic())
-        self.metrics = Metrics(self.summaries, sizes, lambda: not self._complaints())
+        self.metrics = metrics or Metrics()
+        self.metrics.observe(self.summaries, sizes, lambda: not self._complaints())
         self._state = "starting"
         self._endpoint = ""
         self._done = threading.Event()

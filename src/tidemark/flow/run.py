@@ -21,6 +21,7 @@ from tidemark.flow.endpoint import serving
 from tidemark.flow.failures import explain
 from tidemark.flow.fit import require_fitting
 from tidemark.flow.flow import Flow, Runner
+from tidemark.flow.metrics import Metrics
 from tidemark.flow.progress import Progress
 from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
@@ -43,6 +44,7 @@ def run(
     *,
     once: bool,
     beside: Sequence[Side] = (),
+    metrics: Metrics | None = None,
     remade: Sequence[Table] = (),
 ) -> None:
     """Runs the flows until the process is told to stop; with `once`, until they have caught up.
@@ -59,7 +61,7 @@ def run(
     for flow in flows:
         require_sound(flow.name, _checkpoint(lakehouse, flow), lakehouse, store, tables)
     lags = {flow.name: partial(flow.lag, _checkpoint(lakehouse, flow)) for flow in flows}
-    progress = Progress(settings, store, lags, sizes(lakehouse, tables))
+    progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics)
     runners = [Runner(flow, settings, lakehouse, store, progress) for flow in flows]
     progress.start()
     try:

@@ -134,9 +134,15 @@ class Runner:
 
 
 def watch(
-    spark: SparkSession, settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table]
+    spark: SparkSession,
+    settings: Settings,
+    house: Lakehouse,
+    store: Store,
+    tables: Sequence[Table],
+    report: Callable[[list[Result]], None] = lambda results: None,
 ) -> Callable[[threading.Event], None]:
-    """A function that checks new rows every `quality_interval_seconds` until its event is set.
+    """A function that checks new rows every `quality_interval_seconds` until its event is set, and hands each
+    run's results to `report`.
 
     A run that fails is logged and tried again after the next interval; it never stops the flows.
     """
@@ -150,7 +156,7 @@ def watch(
             spark.sparkContext.setLocalProperty("spark.scheduler.pool", "quality")
         runner = Runner(spark, settings, house, store, tables)
         while not stopping.wait(interval):
-            check_new(runner)
+            report(check_new(runner))
 
     return run
 
