@@ -64,7 +64,7 @@ def truth(events: Iterable[Event]) -> Truth:
         WHERE {_DISTANCE} > {LIMITS.distance_km}
     """).fetchall()}  # fmt: skip
     db.register("flagged", pa.table({"id": pa.array(sorted({id for _, id in found}), pa.string())}))
-    windows = {(merchant, country, start): (n, euro, flagged) for merchant, country, start, n, euro, flagged in db.execute("""
+    windows = {tuple(row[:3]): tuple(row[3:]) for row in db.execute("""
         SELECT merchant, country, time // 60000 * 60000 - back * 60000 AS start, count(*), sum(euro)::BIGINT,
             count(*) FILTER (id IN (SELECT id FROM flagged))
         FROM payments CROSS JOIN range(10) AS t(back) GROUP BY ALL
@@ -139,7 +139,10 @@ def differences(wanted: Truth, results: Results) -> list[str]:
     withdrawn = Counter((a["transaction"], a["rule"]) for a in messages if a["status"] == WITHDRAWN)
     lines += [f"alert {alert} was withdrawn {n} times" for alert, n in withdrawn.items() if n > 1]
     lines += [f"alert {alert} was confirmed and withdrawn" for alert in {*withdrawn} & {*counted}]
-    claimed = {(a["transaction"], a["rule"]) for a in messages if a["status"] == PROVISIONAL}
+    known = max(a["time"] for a in messages) - LIMITS.remember_ms if messages else 0
+    claimed = {
+        (a["transaction"], a["rule"]) for a in messages if a["status"] == PROVISIONAL and a["time"] >= known
+    }
     lines += [f"provisional alert {alert} was neither confirmed nor withdrawn"
               for alert in claimed - {*withdrawn} - {*counted}]  # fmt: skip
     table = results.table(CONFIRMED_ALERTS).select(["transaction", "rule"]).to_pylist()

@@ -91,7 +91,9 @@ class Confirmation:
                 {name.encode(): self._judge.customers[name].encode() for name in decisions.changed},
                 {"newest": self._judge.newest, "positions": self._positions},
             )
-        self._provisional.refresh(self._judge.customers, self._positions, len(rows))
+        if payments:
+            behind = time.time() - max(row["produced"] for row in payments) / 1000
+            self._provisional.refresh(self._judge.customers, self._positions, behind)
 
     def _open(self) -> Transactions:
         transactions = Transactions(self._sources.settings, STATES)

@@ -35,9 +35,10 @@ from tidemark.jobs.job import Sources
 REFRESH_SECONDS = 60.0
 # The old query goes on until the new one surely runs; meanwhile both alert, under the same key.
 OVERLAP_SECONDS = 4.0
-# A larger batch means that the exact path is behind: what it has not read it would alert sooner itself.
-BEHIND = 2_000
-PATIENCE_SECONDS = 10.0
+# While the exact path is further behind than this it would be pointless to hurry: what it has not read yet is
+# old, and its profile knows little. But not for longer than PATIENCE_SECONDS.
+BEHIND_SECONDS = 2.0
+PATIENCE_SECONDS = 20.0
 
 PROFILE = pa.schema(
     [
@@ -62,16 +63,16 @@ class Provisional:
         self._failure: Exception | None = None
         self._first = self._last = 0.0
 
-    def refresh(self, customers: Mapping[str, Customer], positions: Mapping[str, int], rows: int) -> None:
-        """Called after each batch of `rows`, which `customers` contain as well as all before `positions`
-        (next offset by partition). Raises what made a query fail."""
+    def refresh(self, customers: Mapping[str, Customer], positions: Mapping[str, int], behind: float) -> None:
+        """Called after each batch: `customers` know all payments before `positions` (next offset by partition),
+        the last of which is `behind` seconds old. Raises what made a query fail."""
         now = time.monotonic()
         self._first = self._first or now
         if self._failure or (self._running and self._running[0].exception()):
             raise self._failure or RuntimeError(str(self._running and self._running[0].exception()))
         due = not self._running or now - self._last >= REFRESH_SECONDS
         busy = self._handing_over is not None and self._handing_over.is_alive()
-        if not due or busy or (rows > BEHIND and now - self._first < PATIENCE_SECONDS):
+        if not due or busy or (behind > BEHIND_SECONDS and now - self._first < PATIENCE_SECONDS):
             return
         self._last = now
         directory = self._directory / str(next(self._numbers))
