@@ -31,6 +31,7 @@ STYLE = """<style>
   ) {
     min-width: calc(50% - 1rem); flex: 1 1 calc(50% - 1rem);
   }
+  [data-testid="stMetricLabel"] p {white-space: normal;}
   .block-container {padding: 3.6rem 0.7rem 2rem;}}
 </style>"""
 
@@ -64,7 +65,7 @@ def main() -> None:
         st.warning(plain(str(error)), icon=":material/error:")
         extents = {}
     chosen = filters.choose(list(extents), extents, ranged=ranged)
-    filters.offer_jump(chosen, extents, ranged=ranged)
+    filters.offer_jump(chosen, extents, ranged=ranged, history="countries")
     current.run()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -133,8 +134,11 @@ def _show_all() -> None:
     st.session_state["range"] = "all"
 
 
-def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool) -> bool:
-    """Says so when the newest data is older than the range, with a way to it. True when it is."""
+def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, history: str) -> bool:
+    """Says so when the newest data is older than the range, with a way to it. True when it is.
+
+    A page about now has no range to widen; there a link leads to the page at `history`.
+    """
     extent = _extent(filters.site, extents)
     now = clock.now()
     reach = PRESETS[filters.preset][0] if ranged and filters.preset in PRESETS else timedelta(hours=1)
@@ -149,6 +153,10 @@ def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool) ->
         st.info(f"{what}. This view looks at the last {_words(reach)}.", icon=":material/history:")
         if ranged:
             st.button("Show all data", key="jump", on_click=_show_all, icon=":material/arrow_forward:")
+        else:
+            # A link of the browser's own: within a session Streamlit keeps the range that is set.
+            query = {"range": "all"} | ({} if filters.site is None else {"site": filters.site})
+            st.html(f'<a href="{history}?{urlencode(query)}" target="_self">Show all data →</a>')
     return True
 
 

@@ -24,11 +24,12 @@ def grid(
 ) -> None:
     """Shows a frame whose headings are its column names; `name` names the download and the widget.
 
-    `download` is what the file holds where that differs from what is shown.
+    Columns without any value are left out. `download` is what the file holds where that differs from
+    what is shown.
     """
     height: int | str = "content" if len(frame) <= rows else int((rows + 1.5) * ROW_HEIGHT)
     st.dataframe(
-        frame,
+        frame.dropna(axis="columns", how="all") if len(frame) else frame,
         hide_index=True,
         width="stretch",
         height=height,

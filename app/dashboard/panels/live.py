@@ -91,7 +91,8 @@ def now_panel(look: Look) -> None:
     )
     cells[3].metric(
         "Newest line",
-        "–" if behind is None else f"{duration(round(behind))} ago",
+        # The largest unit only: the cell is narrow on a phone.
+        "–" if behind is None else f"{' '.join(duration(round(behind)).split()[:2])} ago",
         border=True,
         height="stretch",
         help="Event time of the newest accepted line against the clock.",
