@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import struct
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
@@ -23,7 +28,53 @@ from tidemark.tasks import run_pipeline
 
 STEPS = (0, 300, -300, 0)
 
-_LIBRARY = next((str(path) for path in Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), "")
+# Adds the seconds that a file holds to the time of day, and to nothing else: sleeping and waiting go by a clock
+# that does not step, as they do when a machine's clock is set.
+_SHIM = r"""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static const volatile long long *step;
+
+__attribute__((constructor)) static void open_step(void) {
+    int file = open(getenv("CLOCK_STEP"), O_RDONLY);
+    void *found = file < 0 ? MAP_FAILED : mmap(0, sizeof *step, PROT_READ, MAP_SHARED, file, 0);
+    if (found != MAP_FAILED) step = found;
+    if (file >= 0) close(file);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int failed = syscall(SYS_clock_gettime, clock, now);
+    if (!failed && step && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += *step;
+    return failed;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec exact;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &exact);
+    now->tv_sec = exact.tv_sec;
+    now->tv_usec = exact.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *now) {
+    struct timespec exact;
+    clock_gettime(CLOCK_REALTIME, &exact);
+    if (now) *now = exact.tv_sec;
+    return exact.tv_sec;
+}
+"""
+
+
+class Steady(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, datetime)
 
 
 def test_the_pipelines_own_clock_steps(
@@ -33,7 +84,7 @@ def test_the_pipelines_own_clock_steps(
     step = timedelta()
     looks = 0
 
-    class Stepping(datetime):
+    class Stepping(datetime, metaclass=Steady):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> datetime:
             nonlocal looks
@@ -52,21 +103,31 @@ def test_the_pipelines_own_clock_steps(
     assert_equal(settings, recount(pairs))
 
 
+@pytest.fixture
+def set_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Steps the clock of the processes that are started from now on, by seconds from the true time."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("no C compiler to make a clock that steps with")
+    source, library, file = tmp_path / "clock.c", tmp_path / "clock.so", tmp_path / "step"
+    source.write_text(_SHIM)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+
+    def step(seconds: int) -> None:
+        with file.open("r+b" if file.exists() else "wb") as opened:
+            opened.write(struct.pack("q", seconds))
+
+    step(0)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("CLOCK_STEP", str(file))
+    return step
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not _LIBRARY, reason="libfaketime is not installed")
 def test_the_machines_clock_steps(
-    broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Settings, spark: SparkSession, tmp_path: Path, set_clock: Callable[[int], None]
 ) -> None:
-    """The driver, its JVM and its Python workers, all at once, in the middle of their work."""
-    clock = tmp_path / "clock"
-    clock.write_text("+0\n")
-    for name, value in {
-        "LD_PRELOAD": _LIBRARY,
-        "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }.items():
-        monkeypatch.setenv(name, value)
+    """The driver's, its JVM's and its Python workers', all at once, in the middle of their work."""
     settings = fresh(broker, tmp_path, batch_lines=500)
     pairs = traffic(seed=62, lines=4_000)
     started = datetime.now(UTC).timestamp()
@@ -75,7 +136,7 @@ def test_the_machines_clock_steps(
         await_running(settings, process)
         sent = 0
         for seconds, part in zip(STEPS, slices(pairs, len(STEPS)), strict=True):
-            clock.write_text(f"{seconds:+d}\n")
+            set_clock(seconds)
             for few in slices(part, 4):
                 produce(settings, few)
                 sent += len(few)
