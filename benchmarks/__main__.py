@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import cluster, drain, freshness
+from benchmarks import alerts, cluster, drain, freshness
 from benchmarks.figures import Figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -34,11 +34,16 @@ def _cluster(quick: bool) -> list[Figure]:
     return cluster.measure(lines=50_000 if quick else 1_000_000, runs=1 if quick else 3)
 
 
+def _alerts(quick: bool) -> list[Figure]:
+    return alerts.measure(seconds=20 if quick else 300, warm_up=15 if quick else 60)
+
+
 BENCHMARKS: dict[str, Callable[[bool], list[Figure]]] = {
     "drain": _drain,
     "freshness": _freshness,
     "steady": _steady,
     "cluster": _cluster,
+    "alerts": _alerts,
 }
 
 
