@@ -35,8 +35,8 @@ SMALL_BATCH_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Plan:
-    """The sinks of one batch, the urgent one first: its rows are computed before any other work
-    starts. `facts` is what the flow reports of the batch, see `Progress.batch_done`."""
+    """The sinks of one batch, the urgent one first: its rows are computed before those of any
+    other. `facts` is what the flow reports of the batch, see `Progress.batch_done`."""
 
     sinks: Sequence[Sink]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -121,6 +121,7 @@ class Runner:
         self._progress.batch_done(self.flow.name, number, started, facts)
 
     def _write(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
+        # Also the first to ask for the batch's rows: it fills the cache for all others.
         repeated = self._deliveries.repeated(prepared) if self._deliveries else None
         lines = without(prepared, repeated) if repeated else prepared
         plan = self.flow.plan(lines)
@@ -151,8 +152,7 @@ class Runner:
         return facts
 
     def _urgent(self, sink: Sink, prepared: DataFrame, commit: Commit) -> Callable[[], None]:
-        """The rest of the urgent sink's work, after its rows have been computed, which also fills the
-        cache for all others."""
+        """The rest of the urgent sink's work, after its rows have been computed."""
         if isinstance(sink, Upsert) and self._store.committed(sink.table, commit.writer) < commit.number:
             return partial(sink.commit, self._store, sink.rows(prepared).toArrow(), commit)
         return partial(sink.write, self._store, prepared, commit)
