@@ -10,6 +10,8 @@ from tidemark.formats import parse
 from tidemark.jobs.events import Events
 from tidemark.jobs.job import Sources
 
+REQUESTS = "silver.requests"
+
 
 def judged(records: DataFrame) -> DataFrame:
     """Parses records of log lines: `id`, `client_ip`, `event_time`, `method`, `path`, `status`; `record`
@@ -43,7 +45,7 @@ def from_topic(sources: Sources) -> DataFrame:
 def from_table(sources: Sources) -> DataFrame:
     """The rows of silver.requests as the pipeline commits them, beside which the job runs on the same home.
     Rows that a rebuild writes anew are not seen again."""
-    path = lakehouse.of(sources.settings).path("silver.requests")
+    path = lakehouse.of(sources.settings).path(REQUESTS)
     rows = sources.spark.readStream.format("delta").option("skipChangeCommits", "true").load(path)
     place = F.format_string("%05d/%019d", "partition", "offset")
     return rows.select(place.alias("id"), "client_ip", "event_time", "method", "path", "status")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+from click.testing import CliRunner
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
@@ -17,6 +18,7 @@ from examples.intrusion.generator import events
 from examples.intrusion.job import LATENESS, LOGIN_ALERTS, TRAFFIC_ALERTS, job
 from examples.intrusion.requests import from_table
 from examples.intrusion.rules import Alert, Limits
+from examples.intrusion.watch import main
 from tidemark.jobs import run
 from tidemark.jobs.load import Load
 from tidemark.jobs.results import Results
@@ -70,3 +72,10 @@ def test_the_table_gives_the_same_alerts(spark: SparkSession, broker: Settings, 
     wanted = Counter(sequel for sequel in logins(lines) if sequel.end < watermark)
     assert wanted
     assert {sequel: n for sequel, n in found.items() if sequel.end < watermark} == wanted
+
+
+def test_without_a_pipeline_there_is_nothing_to_watch(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["--home", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "no table silver.requests" in result.output
+    assert "tidemark run" in result.output
