@@ -46,8 +46,8 @@ def surplus(
         accepted = accepted.unionByName(with_digest(kept).select(*KEY, "_time", "_digest"))
     flagged = accepted.join(before.withColumn("_old", F.lit(0)), _BY_KEY, "left")
     rows = flagged.withColumn("_old", F.coalesce("_old", F.lit(1))).toArrow()
-    ids = Ids.of(rows.sort_by([(name, "ascending") for name in ("_old", "_time", *KEY)]))
-    return ids.keys.filter(pa.array(ids.repeated(days)))
+    rows = rows.sort_by([(name, "ascending") for name in ("_old", "_time", *KEY)])
+    return rows.select(_BY_KEY).filter(pa.array(Ids.of(rows).repeated(days)))
 
 
 def turned_away(judged: DataFrame, keys: pa.Table) -> DataFrame:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze.access_log import TABLE as LINES
 from silver.rejected import TABLE as REJECTED
 from tidemark import swap
-from tidemark.flow.deliveries import KEY, Deliveries, Ids, _Day, without
+from tidemark.flow.deliveries import Deliveries, Ids, _Day, without
 from tidemark.lakehouse import Lakehouse
 from tidemark.store.base import Commit
 from tidemark.store.deltars import DeltaRsStore
@@ -35,7 +35,6 @@ def ids(*entries: tuple[int, int]) -> Ids:
                 pa.binary(),
             ),
             "_time": pa.array([moment for _, moment in entries], pa.int64()),
-            **{name: pa.array(range(len(entries))) for name in KEY},
         }
     )
     return Ids.of(rows)
@@ -83,12 +82,11 @@ def test_a_million_ids_are_remembered_and_found_quickly() -> None:
     chance = np.random.default_rng(1)
     halves = chance.integers(0, 1 << 63, (1_000_000, 2), dtype=np.uint64)
     day = _Day()
-    empty = pa.table({name: pa.array([], pa.int64()) for name in KEY})
     moments = np.full(1_000_000, NOON)
     for start in range(0, 1_000_000, 1000):
         part = slice(start, start + 1000)
         high, low = np.ascontiguousarray(halves[part, 0]), np.ascontiguousarray(halves[part, 1])
-        day.add(Ids(high, low, moments[part], empty))
+        day.add(Ids(high, low, moments[part]))
     found = np.zeros(2000, dtype=bool)
     high, low = halves[::1000, 0].repeat(2), halves[::1000, 1].repeat(2)
     low[1::2] += 1  # another id with the same upper half

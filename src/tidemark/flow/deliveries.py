@@ -55,13 +55,14 @@ class Deliveries:
         ids = with_digest(judged.where("accepted")).select(*KEY, "_time", "_digest").toArrow()
         if ids.num_rows == 0:
             return None
-        batch = Ids.of(ids.sort_by([(name, "ascending") for name in ("_time", *KEY)]))
+        ids = ids.sort_by([(name, "ascending") for name in ("_time", *KEY)])
+        batch = Ids.of(ids)
         self._recall(batch, judged)
         again = batch.known(self._seen, self._days)
         first = np.flatnonzero(~again)
         again[first] = batch.take(first).repeated(self._days)
         self._remember(batch.take(np.flatnonzero(~again)))
-        return batch.keys.filter(pa.array(again))
+        return ids.select(list(KEY)).filter(pa.array(again))
 
     def _recall(self, batch: Ids, judged: DataFrame) -> None:
         """Reads what bronze has of the days that matter, as far as it is not here yet."""
@@ -92,7 +93,7 @@ class Deliveries:
         rejected = spark.read.table(self._house.sql_name(self._rejected)).where(_on(days))
         found = with_digest(lines).join(rejected.select(*KEY), list(KEY), "left_anti")
         found = found.join(F.broadcast(with_digest(judged).select(*KEY)), list(KEY), "left_anti")
-        return found.select(*KEY, "_time", "_digest")
+        return found.select("_time", "_digest")
 
     def _remember(self, accepted: Ids) -> None:
         for day in accepted.days:
@@ -118,23 +119,22 @@ def with_digest(lines: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class Ids:
-    """Delivery ids of lines: the halves of their digest, Kafka's time in microseconds, the lines' keys."""
+    """Delivery ids of lines: the halves of their digest, and Kafka's time in microseconds."""
 
     high: Numbers
     low: Numbers
     time: Numbers
-    keys: pa.Table
 
     @classmethod
     def of(cls, rows: pa.Table) -> Ids:
-        """From the columns `_digest`, `_time` and the key."""
+        """From the columns `_digest` and `_time`."""
         digests = pa.concat_arrays(
             rows["_digest"].cast(pa.binary(16)).chunks or [pa.array([], pa.binary(16))]
         )
         halves = np.frombuffer(digests.buffers()[1] or b"", dtype="<u8")
         halves = halves[2 * digests.offset : 2 * (digests.offset + len(digests))].reshape(-1, 2)
         high, low = np.ascontiguousarray(halves[:, 0]), np.ascontiguousarray(halves[:, 1])
-        return cls(high, low, rows["_time"].to_numpy(), rows.select(list(KEY)))
+        return cls(high, low, rows["_time"].to_numpy())
 
     @property
     def day(self) -> Numbers:
@@ -147,7 +147,7 @@ class Ids:
         return found
 
     def take(self, at: Numbers) -> Ids:
-        return Ids(self.high[at], self.low[at], self.time[at], self.keys.take(pa.array(at)))
+        return Ids(self.high[at], self.low[at], self.time[at])
 
     def known(self, seen: dict[int, _Day], days: int) -> Numbers:
         """Which of these are among the ids seen, less than so many days away."""
