@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import SettingError
-from tidemark.settings import Settings, load
+from tidemark.settings import Settings, load, options_of
 
 
 def write(home: Path, text: str) -> Path:
@@ -45,6 +45,8 @@ def test_truth(text: str, value: bool, tmp_path: Path) -> None:
         ("QUALITY_INTERVAL_SECONDS", "nan", "a number"),
         ("QUALITY_INTERVAL_SECONDS", "inf", "a number"),
         ("ALLOW_DATA_LOSS", "perhaps", "true or false"),
+        ("LOG_FORMAT", "xml", "text or json"),
+        ("METRICS_PORT", "-2", "at least -1"),
     ],
 )
 def test_a_bad_value_is_named_with_its_source(variable: str, value: str, told: str, tmp_path: Path) -> None:
@@ -80,3 +82,21 @@ def test_secrets_show_nowhere(tmp_path: Path) -> None:
     assert (found.kafka_password, found.visitor_key) == ("hush", "hush")
     assert "hush" not in repr(found) + str(found.public())
     assert (found.public()["kafka_password"], Settings().public()["kafka_password"]) == ("***", "")
+
+
+def test_a_secret_of_the_wrong_kind_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="kafka_password must be text") as caught:
+        load({"home": write(tmp_path, 'kafka_password = ["hush"]')}, {})
+    assert "hush" not in str(caught.value)
+
+
+def test_options_are_parted_as_in_a_shell() -> None:
+    assert options_of("x", "") == {}
+    assert options_of("x", "a=1 b='two words' c==d") == {"a": "1", "b": "two words", "c": "=d"}
+
+
+@pytest.mark.parametrize("text", ["hush", "=hush", "a='hush"])
+def test_options_that_cannot_be_read_are_not_shown(text: str) -> None:
+    with pytest.raises(SettingError, match="spark_options") as caught:
+        options_of("spark_options", text)
+    assert "hush" not in str(caught.value)
