@@ -11,6 +11,8 @@ from examples.sensors.averages import AVERAGES
 from examples.sensors.sequences import SEQUENCES
 from tidemark.jobs.results import Results
 
+MOST_MOVES = 5
+
 
 def show(results: Results) -> Iterator[str]:
     """A line for each minute that changed, by each clock, for the newest rolling one, and for what moved."""
@@ -25,9 +27,11 @@ def show(results: Results) -> Iterator[str]:
             yield f"{kind:<10} {start.astimezone(UTC):%H:%M:%S} {state:<5} {_values(rows)}" + (
                 f"  ({late} late)" if late else ""
             )
-    for row in results.fresh(SEQUENCES).to_pylist():
-        if row["kind"] == "moved":
-            yield f"moved      {row['sensor']}: was {row['average']:.2f} for {row['readings']} readings"
+    moved = [row for row in results.fresh(SEQUENCES).to_pylist() if row["kind"] == "moved"]
+    for row in moved[-MOST_MOVES:]:
+        yield f"moved      {row['sensor']}: was {row['average']:.2f} for {row['readings']} readings"
+    if len(moved) > MOST_MOVES:
+        yield f"moved      and {len(moved) - MOST_MOVES} times more"
     last = {row["sensor"]: row for row in results.table(SEQUENCES).to_pylist() if row["kind"] == "last_100"}
     if windows and last:
         yield f"last 100                  {_values(list(last.values()))}"

@@ -22,6 +22,9 @@ from tidemark.jobs.results import Results, differences, once
 from tidemark.settings import Settings, load
 
 _SHOWN_DIFFERENCES = 20
+# Settings of a home that is gone afterwards: beside others on any free port, and over before the JVM's optimizing
+# compiler would have paid for itself.
+_SHORT_LIVED = 'broker_port = 0\ndriver_java_options = "-XX:TieredStopAtLevel=1"\n'
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,8 @@ def _settings(home: Path | None, stack: ExitStack) -> Settings:
     directory = stack.enter_context(
         tempfile.TemporaryDirectory(prefix="tidemark-", ignore_cleanup_errors=True)
     )
-    # A file, so that the parts, processes of their own, know it too.
-    (Path(directory) / "tidemark.toml").write_text("broker_port = 0\n", encoding="utf-8")
+    # In a file, so that the parts, processes of their own, know it too.
+    (Path(directory) / "tidemark.toml").write_text(_SHORT_LIVED, encoding="utf-8")
     return load({"home": Path(directory)})
 
 
