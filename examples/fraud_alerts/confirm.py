@@ -1,17 +1,18 @@
-"""The exact path: judges each micro-batch and writes verdicts, accepted payments and states in one
+"""The exact path: judges each micro-batch and writes verdicts, payments and states in one
 transaction."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from examples.fraud_alerts.customer import Claim, Payment, decode
-from examples.fraud_alerts.judge import PROVISIONAL, Claimed, Decisions, Judge, Place, Verdict
+from examples.fraud_alerts.judge import NEVER, PROVISIONAL, Claimed, Decisions, Judge, Place, Verdict
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import EURO_CENTS_SQL
 from examples.fraud_alerts.provisional import Provisional
@@ -26,7 +27,7 @@ _CLAIM = "transaction string, customer string, rule string, status string, time 
 
 
 def records(sources: Sources, topic: str) -> DataFrame:
-    """All of a topic as a stream, every batch with all there is: so the batches are cuts across all topics."""
+    """All of a topic as a stream."""
     return (
         sources.spark.readStream.format("kafka")
         .options(**kafka.spark_options(sources.settings))
@@ -50,20 +51,22 @@ def inputs(sources: Sources) -> DataFrame:
         F.col("record.offset").alias("offset"),
     )  # fmt: skip
     places = good(judged(records(sources, DEVICES.topic), DEVICES)).select(
-        F.lit("place").alias("kind"), "customer", "latitude", "longitude", F.unix_millis("time").alias("time")
-    )
+        F.lit("place").alias("kind"), "customer", "latitude", "longitude", F.unix_millis("time").alias("time"),
+        F.col("record.partition").alias("partition"),
+    )  # fmt: skip
     return claims.unionByName(payments, allowMissingColumns=True).unionByName(
         places, allowMissingColumns=True
     )
 
 
 class Confirmation:
-    """Judges the batches of `inputs`. The states are read from Kafka when the first batch comes."""
+    """Judges the batches of `inputs`, and gives the fast path, if there is one, its profiles. The states are
+    read from Kafka when the first batch comes."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, provisional: Provisional | None = None) -> None:
         self._sources = sources
         self._transactions: Transactions | None = None
-        self._provisional = Provisional(sources)
+        self._provisional = provisional
 
     def write(self, batch: DataFrame, commit: Commit) -> None:
         """Judges and commits a batch, unless it was committed before a crash."""
@@ -72,17 +75,15 @@ class Confirmation:
             return
         rows = batch.toArrow().to_pylist()
         payments = sorted((row for row in rows if row["kind"] == "payment"), key=lambda row: row["offset"])
+        places = [row for row in rows if row["kind"] == "place"]
+        claims = [row for row in rows if row["kind"] == "claim"]
         for row in payments:
-            partition = str(row["partition"])
-            self._positions[partition] = max(row["offset"] + 1, self._positions.get(partition, 0))
+            self._positions[str(row["partition"])] = row["offset"] + 1
         decisions = self._judge.batch(
             [Payment(*[row[name] for name in Payment._fields]) for row in payments],
-            [Place(*[row[name] for name in Place._fields]) for row in rows if row["kind"] == "place"],
-            [
-                Claimed(row["customer"], Claim(row["id"], row["rule"], row["time"]))
-                for row in rows
-                if row["kind"] == "claim"
-            ],
+            [Place(*[row[name] for name in Place._fields]) for row in places],
+            [Claimed(row["customer"], Claim(row["id"], row["rule"], row["time"])) for row in claims],
+            _newest([*payments, *places]),
         )
         if rows:
             transactions.commit(
@@ -91,7 +92,7 @@ class Confirmation:
                 {name.encode(): self._judge.customers[name].encode() for name in decisions.changed},
                 {"newest": self._judge.newest, "positions": self._positions},
             )
-        if payments:
+        if payments and self._provisional:
             behind = time.time() - max(row["produced"] for row in payments) / 1000
             self._provisional.refresh(self._judge.customers, self._positions, behind)
 
@@ -99,22 +100,34 @@ class Confirmation:
         transactions = Transactions(self._sources.settings, STATES)
         customers = {name.decode(): decode(state) for name, state in transactions.states.items()}
         transactions.states.clear()
-        self._judge = Judge(
-            LIMITS, customers, *([list(transactions.facts["newest"])] if transactions.facts else [])
-        )
+        newest = {
+            f"{kind} {partition}": NEVER
+            for kind, topic in (("payment", TRANSACTIONS.topic), ("place", DEVICES.topic))
+            for partition in kafka.end_offsets(self._sources.settings, topic)
+        }
+        self._judge = Judge(LIMITS, newest | dict(transactions.facts.get("newest", {})), customers)
         self._positions: dict[str, int] = dict(transactions.facts.get("positions", {}))
         self._transactions = transactions
         return transactions
 
 
+def _newest(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The newest event time of each partition."""
+    found: dict[str, int] = {}
+    for row in rows:
+        partition = f"{row['kind']} {row['partition']}"
+        found[partition] = max(found.get(partition, NEVER), row["time"])
+    return found
+
+
 def results(decisions: Decisions, now: int) -> Sequence[Record]:
-    """The records that tell a batch's decisions: alerts by transaction, accepted payments by customer."""
+    """The records that tell a batch's decisions: alerts by transaction, passed payments by customer."""
     alerts = [Record(ALERTS, v.transaction.encode(), alert(v, now)) for v in decisions.verdicts]
-    accepted = [
+    passed = [
         Record(JUDGED, p.customer.encode(), json.dumps(p._asdict(), separators=(",", ":")).encode())
-        for p in sorted(decisions.accepted, key=lambda p: (p.time, p.id))
+        for p in decisions.passed
     ]
-    return alerts + accepted
+    return alerts + passed
 
 
 def alert(verdict: Verdict, now: int) -> bytes:

@@ -26,8 +26,9 @@ TURN = 20
 HISTORY = 4
 # Below the allowed lateness: sending itself takes a moment, too.
 LATE_BY = LIMITS.lateness_ms / 1000 * 0.8
-# When the closing events come, that move the watermarks past all others.
+# When the closing events come, that move the watermark past all others (but not past themselves).
 CLOSING = LIMITS.lateness_ms / 1000 + 1.5
+CLOSER = "closing"
 
 _SHARES = {"amount": 0.010, "location": 0.005, "pair": 0.005, "testing": 0.003, "journey": 0.005}
 _COPIES, _BAD, _NEW = 0.01, 0.005, 0.02
@@ -169,9 +170,16 @@ class Generator:
         return Event(at, TRANSACTIONS.topic, value, person.name.encode(), reason=reason)
 
     def _closing(self, at: float) -> Iterator[Event]:
-        random, nobody = self._load.random("closing"), Person("closing", CITIES[0], 1000, known=False)
-        yield self._report(random, nobody, at)
-        yield self._payment(random, nobody, at, 500)
+        """A last event for each partition."""
+        random = self._load.random("closing")
+        for partition in range(DEVICES.partitions):
+            yield self._report(random, _closer(partition), at)._replace(partition=partition)
+        for partition in range(TRANSACTIONS.partitions):
+            yield self._payment(random, _closer(partition), at, 500)._replace(partition=partition)
+
+
+def _closer(partition: int) -> Person:
+    return Person(f"{CLOSER}{partition}", CITIES[0], 1000, known=False)
 
 
 def people(load: Load) -> list[Person]:

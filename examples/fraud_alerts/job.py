@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from examples.fraud_alerts import charts, confirm, sequences
+from examples.fraud_alerts.provisional import Provisional
 from examples.fraud_alerts.topics import ALERTS, DEVICES, JUDGED, TRANSACTIONS
 from tidemark import kafka
 from tidemark.jobs.job import Job, Query, Sources
@@ -13,8 +14,13 @@ from tidemark.jobs.job import Job, Query, Sources
 
 def queries(sources: Sources) -> Sequence[Query]:
     """The exact path, which keeps the fast one running, sequences, and tables for charts."""
+    return exact_queries(sources, Provisional(sources))
+
+
+def exact_queries(sources: Sources, provisional: Provisional | None = None) -> Sequence[Query]:
+    """The same, without a fast path unless there is one to keep running."""
     kafka.ensure_topic(sources.settings, JUDGED, partitions=1)
-    exact = confirm.Confirmation(sources)
+    exact = confirm.Confirmation(sources, provisional)
     return [
         Query("confirm", confirm.inputs(sources), exact.write, trigger={"processingTime": "0 seconds"}),
         Query(

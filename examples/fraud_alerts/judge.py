@@ -1,16 +1,15 @@
 """The exact judgement: confirms, and withdraws what was alerted provisionally in error.
 
 No Spark and no Kafka here: a batch of events goes in, verdicts come out, and which customers have changed. The
-watermark is the newest event time of the topic that is further behind, less the allowed lateness; it moves when a
-whole batch has been taken in, so the order within a batch decides nothing but the order of one customer's
-payments.
+watermark is the newest event time of the partition that is furthest behind, less the allowed lateness; it moves
+when a whole batch has been taken in. So it does not matter how the partitions are cut into batches.
 """
 
 from __future__ import annotations
 
 import heapq
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -40,10 +39,12 @@ class Verdict(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """What a batch brought: verdicts, the payments that are no copies, and the customers whose state changed."""
+    """What a batch brought: verdicts, the payments that the watermark has passed (each once, copies left out,
+    in order of time and after all of earlier batches, but for those that were too late), and the customers
+    whose state changed."""
 
     verdicts: list[Verdict]
-    accepted: list[Payment]
+    passed: list[Payment]
     changed: set[str]
 
 
@@ -65,44 +66,50 @@ class Claimed(NamedTuple):
 
 @dataclass
 class Judge:
-    """Judges batch by batch. `newest` has the newest event times (ms) of payments and of phones."""
+    """Judges batch by batch. `newest` has the newest event time (ms) of each partition of both topics, NEVER
+    before its first: the watermark waits for all of them."""
 
     limits: Limits
+    newest: dict[str, int]
     customers: dict[str, Customer] = field(default_factory=dict)
-    newest: list[int] = field(default_factory=lambda: [NEVER, NEVER])
 
     def __post_init__(self) -> None:
         # Payments by time, to find those that the watermark has passed.
         self._due = [(p.time, p.customer, p.id) for c in self.customers.values() for p in c.waiting.values()]
         heapq.heapify(self._due)
         self._changed: set[str] = set()
-        self._accepted: list[Payment] = []
+        self._passed: list[Payment] = []
 
     @property
     def watermark(self) -> int:
-        return max(NEVER, min(self.newest) - self.limits.lateness_ms)
+        return max(NEVER, min(self.newest.values()) - self.limits.lateness_ms)
 
     def batch(
-        self, payments: Iterable[Payment], places: Iterable[Place], claims: Iterable[Claimed]
+        self,
+        payments: Iterable[Payment],
+        places: Iterable[Place],
+        claims: Iterable[Claimed],
+        newest: Mapping[str, int],
     ) -> Decisions:
-        """Takes in the events of one batch; each customer's payments are in the order of their offsets."""
-        self._changed, self._accepted = set(), []
+        """Takes in the events of one batch; each customer's payments are in the order of their offsets.
+        `newest` has the newest event time in the batch for partitions that it has events of."""
+        self._changed, self._passed = set(), []
         verdicts: list[Verdict] = []
         for place in places:
             customer = self._customer(place.customer)
             insort(customer.reports, (place.time, place.latitude, place.longitude))
-            self.newest[1] = max(self.newest[1], place.time)
         for payment in payments:
             verdicts += self._pay(self._customer(payment.customer), payment)
-            self.newest[0] = max(self.newest[0], payment.time)
         for name, claim in claims:
             self._customer(name).claims.append(claim)
+        for partition, time in newest.items():
+            self.newest[partition] = max(self.newest[partition], time)
         verdicts += self._places_due()
         for name in self._changed:
             customer = self.customers[name]
             verdicts += _settle(name, customer, self.watermark - self.limits.remember_ms)
             customer.forget(self.watermark, self.limits.together_ms, self.limits.remember_ms)
-        return Decisions(verdicts, self._accepted, self._changed)
+        return Decisions(verdicts, self._passed, self._changed)
 
     def _customer(self, name: str) -> Customer:
         self._changed.add(name)
@@ -112,7 +119,6 @@ class Judge:
         if payment.id in customer.known:
             return
         customer.known[payment.id] = payment.time
-        self._accepted.append(payment)
         highest, count = customer.highest, customer.count
         customer.highest, customer.count = max(highest, payment.amount), count + 1
         if amount.exceeds(payment.amount, highest, count, self.limits.history):
@@ -133,6 +139,7 @@ class Judge:
             _, name, id = heapq.heappop(self._due)
             customer = self._customer(name)
             payment = customer.waiting.pop(id)
+            self._passed.append(payment)
             report = location.last_known(customer.reports, payment.time)
             if report:
                 far = location.distance_km(payment.latitude, payment.longitude, report[1], report[2])

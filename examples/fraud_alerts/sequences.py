@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from examples.fraud_alerts.judge import CONFIRMED
-from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.topics import ALERTS, JUDGED, SEQUENCE_STATES
 from tidemark.jobs.job import Sources
 from tidemark.jobs.pattern_stream import detect
@@ -31,13 +30,12 @@ CARD_TESTING = pattern_of(
 
 
 def matches(sources: Sources) -> DataFrame:
-    """Sequences among the accepted payments, in which there are no copies."""
+    """Sequences among the judged payments, in which there are no copies."""
     value = F.from_json(F.col("value").cast("string"), "id string, customer string, amount long, time long")
     payments = sources.records(JUDGED).select(value.alias("p")).select("p.*")
     timed = payments.withColumn("time", F.timestamp_millis("time"))
-    # The watermark also drops what is exactly at it, hence a second more.
-    lateness = f"{LIMITS.lateness_ms + 1_000} milliseconds"
-    return detect(timed, [CARD_TESTING], key="customer", lateness=lateness)
+    # The topic is in order of time.
+    return detect(timed, [CARD_TESTING], key="customer", lateness="0 seconds")
 
 
 class SequenceAlerts:

@@ -32,8 +32,8 @@ DEVICES = Events(
 
 # Alerts, keyed by transaction: JSON objects with transaction, customer, rule, status, reason, decided_at, …
 ALERTS = "alerts"
-# Each accepted payment once, with its amount in euro cents, in order of time within a batch. One partition: a
-# reader's batch then never has half of a transaction of the judge.
+# Each payment once when the watermark has passed it, in order of time, with its amount in euro cents. One partition, to
+# keep that order.
 JUDGED = "payments-judged"
 # Compacted: the state of each customer, and how far the judge has come.
 STATES = "fraud-states"

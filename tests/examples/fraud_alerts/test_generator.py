@@ -12,7 +12,7 @@ import pytest
 from examples.fraud_alerts.check import Truth, truth
 from examples.fraud_alerts.customer import Payment
 from examples.fraud_alerts.generator import LATE_BY, START, Generator, events
-from examples.fraud_alerts.judge import CONFIRMED, Judge, Place
+from examples.fraud_alerts.judge import CONFIRMED, NEVER, Claimed, Judge, Place
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import euro_cents
 from examples.fraud_alerts.topics import DEVICES, TRANSACTIONS
@@ -70,11 +70,11 @@ def test_copies_bad_records_and_all_currencies_occur(made: list[Event]) -> None:
 
 @pytest.mark.parametrize("size", [1, 50, 5000])
 def test_the_judge_confirms_what_the_recount_finds(made: list[Event], wanted: Truth, size: int) -> None:
-    judge = Judge(LIMITS)
+    judge = Judge(LIMITS, {"payments": NEVER, "phones": NEVER})
     confirmed = [
         (verdict.transaction, verdict.rule)
         for batch in chunks(made, size)
-        for verdict in judge.batch(*parsed(batch), []).verdicts
+        for verdict in judge.batch(*parsed(batch)).verdicts
         if verdict.status == CONFIRMED
     ]  # fmt: skip
     due = {alert for alert in wanted.alerts if alert[1] != "card testing"}
@@ -120,7 +120,10 @@ def time_of(value: bytes) -> int:
     return round(datetime.fromisoformat(json.loads(value)["time"]).timestamp() * 1000)
 
 
-def parsed(batch: tuple[Event, ...]) -> tuple[list[Payment], list[Place]]:
+def parsed(
+    batch: tuple[Event, ...],
+) -> tuple[list[Payment], list[Place], list[Claimed], dict[str, int]]:
+    """What the judge gets of a batch from one partition of each topic."""
     payments, places = [], []
     for event in batch:
         if event.reason:
@@ -133,7 +136,8 @@ def parsed(batch: tuple[Event, ...]) -> tuple[list[Payment], list[Place]]:
             cents = euro_cents(fields["amount"], fields["currency"])
             names = (fields["merchant"], fields["country"])
             payments.append(Payment(fields["id"], fields["customer"], cents, *names, *place, time, time))
-    return payments, places
+    newest = {name: [e.time for e in found] for name, found in (("payments", payments), ("phones", places))}
+    return payments, places, [], {name: max(times) for name, times in newest.items() if times}
 
 
 def chunks(made: list[Event], size: int) -> Iterator[tuple[Event, ...]]:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from examples.fraud_alerts.customer import Claim, Payment, decode
-from examples.fraud_alerts.judge import CONFIRMED, WITHDRAWN, Claimed, Judge, Place, Verdict
+from examples.fraud_alerts.judge import CONFIRMED, NEVER, WITHDRAWN, Claimed, Decisions, Judge, Place, Verdict
 from examples.fraud_alerts.limits import Limits
 from examples.fraud_alerts.rules import amount, location, together
 
@@ -27,6 +27,17 @@ def phone(second: float, at: tuple[float, float], customer: str = "ann") -> Plac
     return Place(customer, round(second * 1000), *at)
 
 
+def judging() -> Judge:
+    return Judge(LIMITS, {"payments": NEVER, "phones": NEVER})
+
+
+def take(judge: Judge, payments: list[Payment], places: list[Place], claims: list[Claimed]) -> Decisions:
+    """One batch, from one partition of each topic."""
+    times = {"payments": [p.time for p in payments], "phones": [p.time for p in places]}
+    newest = {partition: max(found) for partition, found in times.items() if found}
+    return judge.batch(payments, places, claims, newest)
+
+
 def later(second: float) -> tuple[list[Payment], list[Place]]:
     """Events of others that move the watermark of both topics past `second`."""
     return [paid(f"w{second}", second + 6, customer="zoe")], [phone(second + 6, PARIS, customer="zoe")]
@@ -37,7 +48,7 @@ def alerts(verdicts: list[Verdict], status: str = CONFIRMED) -> list[tuple[str, 
 
 
 def test_an_amount_above_the_maximum_is_alerted_given_enough_history() -> None:
-    judge = Judge(LIMITS)
+    judge = judging()
     payments = [
         paid("a", 0, 10),
         paid("b", 100, 20),
@@ -45,7 +56,7 @@ def test_an_amount_above_the_maximum_is_alerted_given_enough_history() -> None:
         paid("d", 300, 21),
         paid("e", 400, 21),
     ]
-    assert alerts(judge.batch(payments, [], []).verdicts) == [("d", "amount")]
+    assert alerts(take(judge, payments, [], []).verdicts) == [("d", "amount")]
 
 
 def test_the_boundaries_of_the_amount_rule() -> None:
@@ -61,16 +72,16 @@ def test_the_boundaries_of_the_rule_of_pairs() -> None:
 
 
 def test_a_late_payment_makes_the_next_one_an_alert() -> None:
-    judge = Judge(LIMITS)
-    assert not judge.batch([paid("b", 8)], [], []).verdicts
-    assert alerts(judge.batch([paid("a", 4)], [], []).verdicts) == [("b", "together")]
-    assert alerts(judge.batch([paid("c", 12)], [], []).verdicts) == [("c", "together")]
+    judge = judging()
+    assert not take(judge, [paid("b", 8)], [], []).verdicts
+    assert alerts(take(judge, [paid("a", 4)], [], []).verdicts) == [("b", "together")]
+    assert alerts(take(judge, [paid("c", 12)], [], []).verdicts) == [("c", "together")]
 
 
 def test_a_payment_between_two_neighbours_alerts_each_once() -> None:
-    judge = Judge(LIMITS)
-    assert alerts(judge.batch([paid("a", 0), paid("c", 9)], [], []).verdicts) == [("c", "together")]
-    assert alerts(judge.batch([paid("b", 5)], [], []).verdicts) == [("b", "together")]
+    judge = judging()
+    assert alerts(take(judge, [paid("a", 0), paid("c", 9)], [], []).verdicts) == [("c", "together")]
+    assert alerts(take(judge, [paid("b", 5)], [], []).verdicts) == [("b", "together")]
 
 
 @pytest.mark.parametrize(("kilometres", "here", "there"), [(0.0, PARIS, PARIS), (392.0, PARIS, LYON)])
@@ -86,64 +97,78 @@ def test_the_last_report_at_or_before_the_payment_counts() -> None:
 
 
 def test_a_distant_phone_is_alerted_when_no_report_can_come_any_more() -> None:
-    judge = Judge(LIMITS)
-    assert not judge.batch([paid("a", 10, at=LYON)], [phone(1, PARIS)], []).verdicts
-    assert not judge.batch(*later(9), []).verdicts
-    assert alerts(judge.batch(*later(20), []).verdicts) == [("a", "location")]
+    judge = judging()
+    assert not take(judge, [paid("a", 10, at=LYON)], [phone(1, PARIS)], []).verdicts
+    assert not take(judge, *later(9), []).verdicts
+    assert alerts(take(judge, *later(20), []).verdicts) == [("a", "location")]
 
 
 def test_a_late_report_decides_either_way() -> None:
-    judge = Judge(LIMITS)
-    judge.batch([paid("there", 10, at=LYON), paid("here", 30)], [phone(1, PARIS)], [])
-    judge.batch([], [phone(9, LYON)], [])
-    assert alerts(judge.batch(*later(40), []).verdicts) == [("here", "location")]
+    judge = judging()
+    take(judge, [paid("there", 10, at=LYON), paid("here", 30)], [phone(1, PARIS)], [])
+    take(judge, [], [phone(9, LYON)], [])
+    assert alerts(take(judge, *later(40), []).verdicts) == [("here", "location")]
 
 
 def test_an_unknown_customer_has_no_place_and_no_maximum() -> None:
-    judge = Judge(LIMITS)
-    judge.batch([paid("a", 10, 9999, customer="new")], [], [])
-    assert not judge.batch(*later(20), []).verdicts
+    judge = judging()
+    take(judge, [paid("a", 10, 9999, customer="new")], [], [])
+    assert not take(judge, *later(20), []).verdicts
 
 
 def test_a_copy_of_a_payment_raises_nothing() -> None:
-    judge = Judge(LIMITS)
-    first = judge.batch([paid("a", 0), paid("b", 100), paid("c", 200, 99)], [], [])
-    again = judge.batch([paid("c", 200, 99), paid("c", 200, 99)], [], [])
-    assert [p.id for p in first.accepted] == ["a", "b", "c"]
-    assert (again.verdicts, again.accepted) == ([], [])
+    judge = judging()
+    take(judge, [paid("a", 0), paid("b", 100), paid("c", 200, 99)], [], [])
+    again = take(judge, [paid("c", 200, 99), paid("c", 200, 99)], [], [])
+    assert again.verdicts == []
+    assert [p.id for p in take(judge, *later(300), []).passed] == ["a", "b", "c"]
+
+
+def test_payments_are_passed_on_in_order_of_time_once_no_earlier_one_can_come() -> None:
+    judge = judging()
+    assert not take(judge, [paid("b", 12), paid("a", 10)], [phone(12, PARIS)], []).passed
+    assert [p.id for p in take(judge, [paid("c", 16)], [phone(30, PARIS)], []).passed] == ["a"]
+    assert [p.id for p in take(judge, [paid("d", 30)], [], []).passed] == ["b", "c"]
+
+
+def test_the_watermark_waits_for_the_partition_that_is_behind() -> None:
+    judge = Judge(LIMITS, {"0": NEVER, "1": NEVER})
+    assert judge.batch([paid("a", 10)], [], [], {"0": 100_000}).passed == []
+    assert judge.batch([], [], [], {"1": 15_000}).passed == []
+    assert [p.id for p in judge.batch([], [], [], {"1": 15_001}).passed] == ["a"]
 
 
 def test_a_claim_is_withdrawn_once_or_let_be() -> None:
-    judge = Judge(LIMITS)
+    judge = judging()
     claims = [Claimed("ann", Claim(id, "amount", time)) for id, time in [("b", 110_000), ("c", 130_000)]]
     # The claim may come before its payment.
-    assert not judge.batch([paid("a", 90)], [], claims).verdicts
-    verdicts = judge.batch([paid("b", 110, 9), paid("c", 130, 99)], [], []).verdicts
+    assert not take(judge, [paid("a", 90)], [], claims).verdicts
+    verdicts = take(judge, [paid("b", 110, 9), paid("c", 130, 99)], [], []).verdicts
     assert alerts(verdicts) == [("c", "amount")]
     assert alerts(verdicts, WITHDRAWN) == [("b", "amount")]
-    assert not judge.batch([], [], claims).verdicts
+    assert not take(judge, [], [], claims).verdicts
 
 
 def test_a_claim_on_a_place_waits_for_the_watermark() -> None:
-    judge = Judge(LIMITS)
+    judge = judging()
     claim = Claimed("ann", Claim("a", "location", 10_000))
-    assert not judge.batch([paid("a", 10)], [phone(1, PARIS)], [claim]).verdicts
-    verdicts = judge.batch(*later(20), []).verdicts
+    assert not take(judge, [paid("a", 10)], [phone(1, PARIS)], [claim]).verdicts
+    verdicts = take(judge, *later(20), []).verdicts
     assert alerts(verdicts, WITHDRAWN) == [("a", "location")]
 
 
 def test_a_claim_too_old_to_be_known_is_dropped() -> None:
-    judge = Judge(LIMITS)
-    judge.batch(*later(200), [])
-    assert not judge.batch([], [], [Claimed("ann", Claim("old", "amount", 1000))]).verdicts
+    judge = judging()
+    take(judge, *later(200), [])
+    assert not take(judge, [], [], [Claimed("ann", Claim("old", "amount", 1000))]).verdicts
     assert judge.customers["ann"].claims == []
 
 
 def test_state_does_not_grow() -> None:
-    judge = Judge(LIMITS)
+    judge = judging()
     for minute in range(60):
         time = minute * 60
-        judge.batch([paid(f"a{minute}", time)], [phone(time, PARIS)], [])
+        take(judge, [paid(f"a{minute}", time)], [phone(time, PARIS)], [])
     customer = judge.customers["ann"]
     assert len(customer.moments) <= 1 and len(customer.reports) <= 2 and len(customer.known) <= 3
     assert customer.count == 60
@@ -166,15 +191,15 @@ def some_events(seed: int) -> list[Payment | Place]:
 
 
 def judged(batches: list[list[Payment | Place]], *, restart: bool) -> list[tuple[str, str]]:
-    judge, found = Judge(LIMITS), []
+    judge, found = judging(), []
     for batch in [*batches, [*itertools.chain(*later(500))]]:
         payments = [e for e in batch if isinstance(e, Payment)]
         places = [e for e in batch if isinstance(e, Place)]
-        decisions = judge.batch(payments, places, [])
+        decisions = take(judge, payments, places, [])
         found += alerts(decisions.verdicts)
         if restart:
             customers = {name: decode(customer.encode()) for name, customer in judge.customers.items()}
-            judge = Judge(LIMITS, customers, list(judge.newest))
+            judge = Judge(LIMITS, dict(judge.newest), customers)
     assert len(found) == len(set(found)), "an alert came twice"
     return sorted(found)
 

@@ -1,0 +1,73 @@
+"""The exact path on a real broker: claims among the input, stopped in the middle, started again, recounted.
+
+The fast path, which needs more task slots than the tests' Spark has, runs in tests/examples/test_end_to_end.py.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from examples.fraud_alerts.check import truth
+from examples.fraud_alerts.example import EXAMPLE
+from examples.fraud_alerts.generator import events
+from examples.fraud_alerts.job import JOB, exact_queries
+from examples.fraud_alerts.judge import PROVISIONAL
+from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
+from tidemark.jobs import run
+from tidemark.jobs.example import recount
+from tidemark.jobs.load import Event, Load, send
+from tidemark.jobs.results import Results
+from tidemark.local.process import prepare_home
+from tidemark.settings import Settings
+
+LOAD = Load(seed=5, rate=50, seconds=14, late=0.2)
+
+
+def claims(made: list[Event]) -> list[Event]:
+    """Provisional alerts on both rules for the first hundred payments of the run, right or wrong."""
+    found = []
+    for event in made:
+        if event.topic == TRANSACTIONS.topic and not event.reason and event.at > 0 and len(found) < 200:
+            fields = json.loads(event.value)
+            for rule in ("amount", "location"):
+                claim = {
+                    "transaction": fields["id"], "customer": fields["customer"], "rule": rule,
+                    "status": PROVISIONAL, "produced": 0, "time": 1_767_614_400_000 + round(event.at * 1000),
+                }  # fmt: skip
+                found.append(Event(0.0, ALERTS, json.dumps(claim).encode(), fields["id"].encode()))
+    return found
+
+
+def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_path: Path) -> None:
+    job = replace(JOB, queries=exact_queries, slots=0)
+    home = replace(broker, home=tmp_path)
+    prepare_home(home)
+    made = [event._replace(at=0.0) for event in events(LOAD)]
+    middle = len(made) * 3 // 4
+    assert {rule for _, rule in truth(events(LOAD)).alerts} >= {
+        "amount",
+        "together",
+        "location",
+        "card testing",
+    }
+
+    send(made[:middle], home, threading.Event())
+    running = run.start(job, spark, home)
+    send(made[middle : middle + 500], home, threading.Event())
+    # In the middle of whatever it does.
+    running.stop()
+    running = run.start(job, spark, home)
+    send([*claims(list(events(LOAD))), *made[middle + 500 :]], home, threading.Event())
+    running.finish()
+
+    results = Results(home)
+    assert recount(EXAMPLE, LOAD, results) == []
+    alerts = [json.loads(message.value) for message in results.messages(ALERTS)]
+    withdrawn = sum(alert["status"] == "withdrawn" for alert in alerts)
+    assert 0 < withdrawn < len([alert for alert in alerts if alert["status"] == PROVISIONAL])
+    assert list(EXAMPLE.show(results))
