@@ -27,7 +27,11 @@ def require_fitting(
     """Raises TableError if a table's state or a flow's checkpoint is not what this version makes; `flows` are
     the versions of the flows' queries. Notes what is new."""
     for flow, version in flows.items():
-        there = sorted(Path(house.checkpoint_root).glob(f"{flow}-v*"))
+        there = sorted(
+            path
+            for path in Path(house.checkpoint_root).glob(f"{flow}-v*")
+            if path.name.removeprefix(f"{flow}-v").isdigit()
+        )
         if there and Path(house.checkpoint(flow, version)) not in there:
             raise TableError(
                 f"the state of flow {flow} no longer fits: its query is of version {version}, its checkpoint"
