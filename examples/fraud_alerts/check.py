@@ -142,9 +142,15 @@ def differences(wanted: Truth, results: Results) -> list[str]:
     withdrawn = Counter((a["transaction"], a["rule"]) for a in messages if a["status"] == WITHDRAWN)
     lines += [f"alert {alert} was withdrawn {n} times" for alert, n in withdrawn.items() if n > 1]
     lines += [f"alert {alert} was confirmed and withdrawn" for alert in {*withdrawn} & {*counted}]
-    known = max(a["time"] for a in messages) - LIMITS.remember_ms if messages else 0
+    # Not those on payments too old to be known, nor those that came after the exact path had finished.
+    newest = max((a["time"] for a in messages), default=0)
+    finished = max((a["decided_at"] for a in messages if a["status"] != PROVISIONAL), default=0)
     claimed = {
-        (a["transaction"], a["rule"]) for a in messages if a["status"] == PROVISIONAL and a["time"] >= known
+        (a["transaction"], a["rule"])
+        for a in messages
+        if a["status"] == PROVISIONAL
+        and a["time"] >= newest - LIMITS.remember_ms
+        and a.get("decided_at", 0) <= finished
     }
     lines += [f"provisional alert {alert} was neither confirmed nor withdrawn"
               for alert in claimed - {*withdrawn} - {*counted}]  # fmt: skip
