@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -111,8 +112,12 @@ def test_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
             json.dumps({"customer": c, "at": at(s).isoformat(), "payment": f"t{s}", "amount": a})
             for c, s, a in rows
         ]
-        (source / f"{number}.json").write_text("\n".join(lines))
-        # One micro-batch a file, in this order, each in a run of its own that takes the state up again.
+        file = source / f"{number}.json"
+        file.write_text("\n".join(lines))
+        # One micro-batch a file, in order of their times; the second run takes the state of the first up.
+        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+        if number % 2 == 0:
+            continue
         query = (
             found.writeStream.format("parquet")
             .option("path", str(landed))
