@@ -115,10 +115,14 @@ class Connection:
 
             config = Config()
             credentials = {"credentials_provider": lambda: config.authenticate}
+        name, _, port = host.removeprefix("https://").rstrip("/").partition(":")
         return sql.connect(
-            server_hostname=host.removeprefix("https://").rstrip("/"),
+            server_hostname=name,
+            _port=int(port or 443),
             http_path=path,
             session_configuration={"TIMEZONE": "UTC"},
+            # Who looks at what is nobody else's business.
+            enable_telemetry=False,
             **credentials,
         )
 

@@ -1,9 +1,8 @@
 """The contract of a reader, held by both backends.
 
 The warehouse backend runs against a real Spark SQL engine over the same rows: the SQL and the error
-conditions are those of Databricks SQL. `DESCRIBE HISTORY` is answered from the Delta log; the connection
-itself needs a workspace and is not covered. Named parameters are bound here, because Delta's parser
-loses them on Spark 4.2.
+conditions are those of Databricks SQL. `DESCRIBE HISTORY` is answered from the Delta log. Named parameters are
+bound here, because Delta's parser loses them on Spark 4.2. The connection is tests/bundle/test_app.py's.
 """
 
 from __future__ import annotations

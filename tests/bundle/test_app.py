@@ -1,0 +1,124 @@
+"""app/ by itself, as Databricks Apps gets it: nothing of the rest of the repository, its own list of packages."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bundle.bundle import ROOT
+from tests.bundle.test_entry_points import uv
+
+APP = ROOT / "app"
+# Import name -> package, where they differ.
+PACKAGES = {"databricks": "databricks-sql-connector", "dateutil": "python-dateutil"}
+
+RUN = """
+from streamlit.testing.v1 import AppTest
+app = AppTest.from_file("main.py", default_timeout=60).run()
+shown = [*(e.value for e in app.warning), *(e.value for e in app.error), *(e.value for e in app.markdown)]
+print("EXCEPTIONS", [e.value for e in app.exception])
+print("TITLES", [e.value for e in app.title])
+print("SHOWN", shown)
+"""
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """A copy of app/, and nothing beside it."""
+    return shutil.copytree(APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def test_every_package_that_the_app_imports_is_required() -> None:
+    named = (APP / "requirements.in").read_text(encoding="utf-8").splitlines()
+    required = {re.split(r"[\[<>=~! ]", line)[0] for line in named if line and not line.startswith("#")}
+    own = {path.stem for path in APP.rglob("*.py")} | {path.name for path in APP.rglob("*") if path.is_dir()}
+    imported = set()
+    for path in APP.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.split(".")[0])
+    foreign = imported - own - set(sys.stdlib_module_names)
+    assert {PACKAGES.get(name, name) for name in foreign} <= required
+    locked = (APP / "requirements.txt").read_text(encoding="utf-8")
+    assert all(re.search(rf"(?m)^{re.escape(name)}==", locked) for name in required)
+
+
+@pytest.mark.parametrize(
+    "environment, told",
+    [
+        ({"TIDEMARK_HOME": "nothing-here"}, "SHOWN []"),
+        # Without a warehouse to go to, or the package that goes there: one line a panel.
+        ({"TIDEMARK_CATALOG": "main"}, "gold/traffic cannot be read"),
+    ],
+    ids=["directories", "warehouse"],
+)
+def test_the_app_starts_from_its_own_directory(alone: Path, environment: dict[str, str], told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=alone,
+        env={"PATH": os.environ["PATH"], "HOME": str(alone.parent), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "EXCEPTIONS []" in done.stdout and "TITLES ['Live']" in done.stdout
+    assert told in done.stdout
+
+
+def test_the_connector_reads_from_a_server_that_speaks_its_protocol(alone: Path, tmp_path: Path) -> None:
+    """The app in an environment of its own lock file, with Databricks' connector, against an HTTPS server."""
+    python = tmp_path / "venv" / "bin" / "python"
+    uv("venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv"))
+    required = ("--require-hashes", "-r", str(alone / "requirements.txt"))
+    uv("pip", "install", "--quiet", "--python", str(python), *required)
+    shutil.copy(Path(__file__).with_name("warehouse.py"), alone)
+
+    done = subprocess.run(
+        [str(python), "warehouse.py"],
+        cwd=alone,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found["rows"] == [
+        {
+            "session_id": "s1", "start_time": "2026-03-10 12:00:00+00:00", "pages": 3, "sketch": "ff00",
+            "reasons": ["a", "b"],
+        },
+        {"session_id": "s2", "start_time": "NaT", "pages": 4, "sketch": "", "reasons": []},
+    ]  # fmt: skip
+    assert found["kinds"]["start_time"] == "datetime64[us, UTC]"
+    assert found["version"] == [7, "2026-03-10T12:00:00+00:00"]
+    first = found["statements"][0]
+    assert first["sql"].startswith("SELECT `session_id` AS `session_id`")
+    assert "FROM `main`.`tidemark`.`silver_sessions` WHERE `site` = :p0" in first["sql"]
+    # Values travel beside the statement, never in it.
+    assert first["parameters"] == {
+        "p0": ["STRING", "it's"],
+        "p1": ["TIMESTAMP", "2026-03-10 12:00:00+00:00"],
+    }
+    # A session that ended costs one answer; the next one has another.
+    assert found["errors"] == [
+        "silver/sessions cannot be read: INVALID_HANDLE: the session is over",
+        "no_such_table does not exist yet",
+    ]
+    assert (found["again"], len(found["opened"])) == (2, 2)
+    assert all(session["TIMEZONE"] == "UTC" for session in found["opened"])
+    assert {(r["path"], r["authorization"]) for r in found["requests"]} == {
+        ("/sql/1.0/warehouses/abc", "Bearer a-token")
+    }

@@ -1,0 +1,257 @@
+"""A SQL warehouse's end of the wire, and the app at the other: `python warehouse.py`.
+
+An HTTPS server speaks the Thrift protocol of Databricks SQL, with the connector's own definition of it, and
+answers statements with Arrow. It runs no SQL: what it is asked, and how, it writes down. Runs in the environment of
+app/requirements.txt, lying beside the app's main.py; prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import gc
+import http.server
+import json
+import os
+import ssl
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from databricks.sql.thrift_api.TCLIService import TCLIService, ttypes
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.transport.TTransport import TMemoryBuffer
+
+OK = ttypes.TStatus(statusCode=ttypes.TStatusCode.SUCCESS_STATUS)
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+SESSIONS = pa.table(
+    {
+        "session_id": pa.array(["s1", "s2"]),
+        "start_time": pa.array([NOON, None], pa.timestamp("us", "UTC")),
+        "pages": pa.array([3, 4], pa.int64()),
+        "sketch": pa.array([b"\xff\x00", b""], pa.binary()),
+        "reasons": pa.array([["a", "b"], []], pa.list_(pa.string())),
+    }
+)
+HISTORY = pa.table(
+    {"version": pa.array([7], pa.int64()), "timestamp": pa.array([NOON], pa.timestamp("us", "UTC"))}
+)
+_TYPES = {
+    pa.string(): ttypes.TTypeId.STRING_TYPE,
+    pa.int64(): ttypes.TTypeId.BIGINT_TYPE,
+    pa.binary(): ttypes.TTypeId.BINARY_TYPE,
+    pa.timestamp("us", "UTC"): ttypes.TTypeId.TIMESTAMP_TYPE,
+    pa.list_(pa.string()): ttypes.TTypeId.ARRAY_TYPE,
+}
+
+
+@dataclass
+class Warehouse(TCLIService.Iface):  # type: ignore[misc]
+    """Answers calls; sessions end when told to, as they do after idle time."""
+
+    sessions: list[bytes] = field(default_factory=list)
+    opened: list[dict[str, str]] = field(default_factory=list)
+    statements: list[dict[str, Any]] = field(default_factory=list)
+
+    def OpenSession(self, req: Any) -> Any:  # noqa: N802
+        self.opened.append(dict(req.configuration))
+        self.sessions.append(os.urandom(16))
+        return ttypes.TOpenSessionResp(
+            status=OK,
+            serverProtocolVersion=ttypes.TProtocolVersion.SPARK_CLI_SERVICE_PROTOCOL_V7,
+            sessionHandle=ttypes.TSessionHandle(
+                _id(self.sessions[-1]), ttypes.TProtocolVersion.SPARK_CLI_SERVICE_PROTOCOL_V7
+            ),
+        )
+
+    def ExecuteStatement(self, req: Any) -> Any:  # noqa: N802
+        if req.sessionHandle.sessionId.guid not in self.sessions:
+            return ttypes.TExecuteStatementResp(
+                status=_error("INVALID_HANDLE: the session is over", invalid=True)
+            )
+        values = {p.name: [p.type, p.value.stringValue] for p in req.parameters or []}
+        self.statements.append({"sql": req.statement, "parameters": values})
+        if "no_such_table" in req.statement:
+            return ttypes.TExecuteStatementResp(status=_error("[TABLE_OR_VIEW_NOT_FOUND] no such table"))
+        rows = HISTORY if req.statement.startswith("DESCRIBE HISTORY") else SESSIONS
+        operation = ttypes.TOperationHandle(
+            operationId=_id(os.urandom(16)),
+            operationType=ttypes.TOperationType.EXECUTE_STATEMENT,
+            hasResultSet=True,
+        )
+        return ttypes.TExecuteStatementResp(status=OK, operationHandle=operation, directResults=_direct(rows))
+
+    def CloseSession(self, req: Any) -> Any:  # noqa: N802
+        return ttypes.TCloseSessionResp(status=OK)
+
+    def CloseOperation(self, req: Any) -> Any:  # noqa: N802
+        return ttypes.TCloseOperationResp(status=OK)
+
+
+def _id(guid: bytes) -> Any:
+    return ttypes.THandleIdentifier(guid=guid, secret=guid)
+
+
+def _error(text: str, *, invalid: bool = False) -> Any:
+    code = ttypes.TStatusCode.INVALID_HANDLE_STATUS if invalid else ttypes.TStatusCode.ERROR_STATUS
+    return ttypes.TStatus(statusCode=code, errorMessage=text)
+
+
+def _direct(rows: pa.Table) -> Any:
+    columns = [
+        ttypes.TColumnDesc(
+            columnName=column.name,
+            typeDesc=ttypes.TTypeDesc(
+                types=[ttypes.TTypeEntry(primitiveEntry=ttypes.TPrimitiveTypeEntry(type=_TYPES[column.type]))]
+            ),
+            position=position,
+        )
+        for position, column in enumerate(rows.schema, start=1)
+    ]
+    batches = [
+        ttypes.TSparkArrowBatch(batch=batch.serialize().to_pybytes(), rowCount=batch.num_rows)
+        for batch in rows.to_batches()
+    ]
+    return ttypes.TSparkDirectResults(
+        operationStatus=ttypes.TGetOperationStatusResp(
+            status=OK, operationState=ttypes.TOperationState.FINISHED_STATE
+        ),
+        resultSetMetadata=ttypes.TGetResultSetMetadataResp(
+            status=OK,
+            schema=ttypes.TTableSchema(columns=columns),
+            resultFormat=ttypes.TSparkRowSetType.ARROW_BASED_SET,
+            lz4Compressed=False,
+            arrowSchema=rows.schema.serialize().to_pybytes(),
+        ),
+        resultSet=ttypes.TFetchResultsResp(
+            status=OK,
+            hasMoreRows=False,
+            results=ttypes.TRowSet(startRowOffset=0, rows=[], arrowBatches=batches),
+        ),
+        closeOperation=ttypes.TCloseOperationResp(status=OK),
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value if isinstance(value, str | int) else str(value)
+
+
+def certificate(directory: Path) -> Path:
+    """A file with a key and the certificate that it signed for localhost, which this process trusts from now on."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = directory / "certificate.pem"
+    encoding = serialization.Encoding.PEM
+    private = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    path.write_bytes(private + signed.public_bytes(encoding))
+    trusted = directory / "trusted.pem"
+    trusted.write_bytes(signed.public_bytes(encoding))
+    os.environ["SSL_CERT_FILE"] = str(trusted)
+    return path
+
+
+def serve(
+    warehouse: Warehouse, identity: Path
+) -> tuple[http.server.ThreadingHTTPServer, list[dict[str, str]]]:
+    """The server on a free port of localhost, and what each request said of itself."""
+    processor, requests = TCLIService.Processor(warehouse), []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            requests.append({"path": self.path, "authorization": self.headers.get("Authorization", "")})
+            received = TMemoryBuffer(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = TMemoryBuffer()
+            processor.process(TBinaryProtocol(received), TBinaryProtocol(answer))
+            body = answer.getvalue()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/x-thrift")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(identity)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, requests
+
+
+def main() -> None:
+    from dashboard.reader import MissingTableError, ReadError, Where, open_reader, read
+
+    warehouse = Warehouse()
+    server, requests = serve(warehouse, certificate(Path.cwd()))
+    reader = open_reader(
+        {
+            "TIDEMARK_CATALOG": "main",
+            "TIDEMARK_SCHEMA": "tidemark",
+            "DATABRICKS_HOST": f"https://localhost:{server.server_port}",
+            "DATABRICKS_WAREHOUSE_ID": "abc",
+            "DATABRICKS_TOKEN": "a-token",
+        }
+    )
+    columns = ["session_id", "start_time", "pages", "sketch", "reasons"]
+    where = [Where("site", "=", "it's"), Where("start_time", ">=", NOON)]
+    frame = read(reader, "silver/sessions", columns, where)
+    version = reader.version("silver/sessions")
+    errors = []
+    warehouse.sessions.clear()  # as after idle time
+    try:
+        read(reader, "silver/sessions", ["pages"])
+    except ReadError as error:
+        errors.append(str(error))
+    again = read(reader, "silver/sessions", ["pages"])
+    try:
+        read(reader, "no_such_table", ["x"])
+    except MissingTableError as error:
+        errors.append(str(error))
+    # A connection says goodbye when it goes: while there is still somebody to answer.
+    del reader
+    gc.collect()
+    print(
+        json.dumps(
+            {
+                "rows": [
+                    {name: _plain(value) for name, value in row.items()} for row in frame.to_dict("records")
+                ],
+                "kinds": {name: str(kind) for name, kind in frame.dtypes.items()},
+                "version": [version.number, version.committed_at.isoformat()] if version else None,
+                "errors": errors,
+                "again": len(again),
+                "opened": warehouse.opened,
+                "statements": warehouse.statements,
+                "requests": requests,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
