@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidemark.errors import TableError
+from tidemark.errors import PlatformError, TableError
 from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
 from tidemark.table import Table
@@ -79,10 +79,15 @@ def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
     }
     if wanted != known:
         path = Path(house.checkpoint_root) / _FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".unfinished")
-        unfinished.write_text(json.dumps(wanted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        unfinished.replace(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_text(json.dumps(wanted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            unfinished.replace(path)
+        except OSError as error:
+            raise PlatformError(
+                f"cannot write {path}: {error.strerror}", "Free space, or make it writable, and start again."
+            ) from error
 
 
 def _state(settings: Settings, table: Table) -> State:
