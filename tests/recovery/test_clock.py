@@ -94,7 +94,7 @@ def test_the_pipelines_own_clock_steps(
     for module in (accounting, flow, progress, pipeline, processes):
         monkeypatch.setattr(module, "datetime", Stepping)
     settings = fresh(broker, tmp_path, batch_lines=500)
-    pairs = traffic(seed=61, lines=4_000)
+    pairs = traffic(seed=61, lines=2_000)
     for seconds, part in zip(STEPS, slices(pairs, len(STEPS)), strict=True):
         step = timedelta(seconds=seconds)
         produce(settings, part)
@@ -129,7 +129,7 @@ def test_the_machines_clock_steps(
 ) -> None:
     """The driver's, its JVM's and its Python workers', all at once, in the middle of their work."""
     settings = fresh(broker, tmp_path, batch_lines=500)
-    pairs = traffic(seed=62, lines=4_000)
+    pairs = traffic(seed=62, lines=2_000)
     started = datetime.now(UTC).timestamp()
     process = run_process(settings, once=False)
     try:
