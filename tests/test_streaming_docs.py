@@ -13,7 +13,8 @@ from tidemark.docs import anchor
 ROOT = Path(__file__).parent.parent
 STREAMING = ROOT / "docs" / "streaming.md"
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/__main__.py"))
-PAGES = [STREAMING, *(page for example in EXAMPLES for page in sorted(example.glob("*.md")))]
+INDEX = ROOT / "examples" / "README.md"
+PAGES = [STREAMING, INDEX, *(page for example in EXAMPLES for page in sorted(example.glob("*.md")))]
 
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 CONCEPTS = (
@@ -73,4 +74,5 @@ def anchors(page: Path) -> set[str]:
 def test_an_example_is_described_and_shown(example: Path) -> None:
     assert f"python -m examples.{example.name}" in (example / "README.md").read_text(encoding="utf-8")
     assert (example / "DISCUSSION.md").exists()
+    assert f"({example.name}/README.md)" in INDEX.read_text(encoding="utf-8")
     assert f"../examples/{example.name}/" in STREAMING.read_text(encoding="utf-8")
