@@ -66,7 +66,7 @@ def _live(home: Path, route: str | None) -> None:
 
 def frame(rows: pa.Table, route: str | None) -> pd.DataFrame:
     """The buses of a route (None: of all), in order of route and name, with `km_h`."""
-    buses = rows.to_pandas().sort_values(["route", "bus"], ignore_index=True)
+    buses: pd.DataFrame = rows.to_pandas().sort_values(["route", "bus"], ignore_index=True)
     buses["km_h"] = (buses["speed"] * 3.6).round(0)
     return buses if route is None else buses[buses["route"] == route].reset_index(drop=True)
 
@@ -90,7 +90,7 @@ def timetable(buses: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def town(buses: pd.DataFrame, route: str | None) -> alt.LayerChart:
+def town(buses: pd.DataFrame, route: str | None) -> alt.LayerChart | alt.FacetChart:
     """The routes, their stops and the buses on them, to scale."""
     shown = [r for r in ROUTES.values() if route in (None, r.name)]
     corners = pd.DataFrame(
@@ -142,7 +142,7 @@ def _home(arguments: list[str]) -> Path:
     parser.add_argument(
         "--home", type=Path, required=True, help="The home that the example was started with."
     )
-    return parser.parse_args(arguments).home.absolute()
+    return Path(parser.parse_args(arguments).home).absolute()
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def over_time(shown: pd.DataFrame) -> alt.Chart:
         "Rule:N", title=None, legend=alt.Legend(orient="top"),
         scale=alt.Scale(domain=list(COLORS), range=list(COLORS.values())),
     )  # fmt: skip
-    return (
+    bars: alt.Chart = (
         alt.Chart(counted.size())
         .mark_bar()
         .encode(
@@ -86,6 +86,7 @@ def over_time(shown: pd.DataFrame) -> alt.Chart:
         )
         .properties(height=220)
     )
+    return bars
 
 
 def _traffic(row: dict[str, object]) -> str:

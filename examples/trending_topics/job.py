@@ -93,7 +93,7 @@ def count(store: Store, incoming: pa.Table, commit: Commit) -> None:
     """Adds a batch's minutes to the table's."""
     if store.committed(MINUTES, commit.writer) >= commit.number:
         return
-    wanted = [[("minute", "in", incoming["minute"].to_pylist())]] if incoming.num_rows else []
+    wanted: Where = [[("minute", "in", incoming["minute"].to_pylist())]] if incoming.num_rows else []
     before = {row["minute"]: row for row in store.read(MINUTES, wanted).to_pylist()} if wanted else {}
     now = datetime.now(UTC)
     rows = []
