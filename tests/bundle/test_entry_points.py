@@ -62,6 +62,17 @@ def runtime_packages(directory: Path) -> Path:
     return directory
 
 
+def test_without_spark_the_wheel_says_what_to_install(clean_python: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(clean_python.with_name("tidemark")), "--home", str(tmp_path), "run"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "tidemark: Spark is not installed. Install `tidemark[spark]`.\n"
+
+
 @pytest.mark.timeout(600)
 def test_every_task_runs_from_the_installed_wheel(
     clean_python: Path, broker: Settings, tmp_path: Path

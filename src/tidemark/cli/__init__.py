@@ -81,6 +81,12 @@ def main() -> None:
         else:
             click.echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        # The wheel leaves Spark to a runtime that brings it.
+        if (error.name or "").split(".")[0] not in ("pyspark", "delta"):
+            raise
+        click.echo("tidemark: Spark is not installed. Install `tidemark[spark]`.", err=True)
+        sys.exit(1)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
