@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -25,6 +26,8 @@ _DELETE = "_delete"
 _ATTEMPTS = 5
 # A writer's last commit is looked for among this many of a table's newest ones.
 _HISTORY = 1000
+# For this long a look at a table's history also tells who has not committed to it.
+_FRESH_SECONDS = 10.0
 # How many rows wait in a table is told from this many.
 _RECENT = 100
 
@@ -42,6 +45,8 @@ class SparkStore:
         self._lakehouse = lakehouse
         self._sessions: dict[str, SparkSession] = {}
         self._numbers: dict[tuple[str, str], int] = {}
+        # When the table's history was last looked at, which tells of all writers.
+        self._looked: dict[str, float] = {}
 
     def ensure(self, table: Table) -> None:
         name = self._lakehouse.sql_name(table)
@@ -89,12 +94,14 @@ class SparkStore:
 
     def committed(self, table: Table, writer: str) -> int:
         key = (table.name, writer)
-        if key not in self._numbers:
+        if key not in self._numbers and self._looked.get(table.name, 0.0) < time.monotonic() - _FRESH_SECONDS:
             with _explained(self._lakehouse.sql_name(table)):
                 history = self._delta(self._spark, table).history(_HISTORY).select("userMetadata")
                 said = [_commit_said(row["userMetadata"]) for row in history.collect()]
-            self._numbers[key] = max((c.number for c in said if c and c.writer == writer), default=-1)
-        return self._numbers[key]
+            for commit in filter(None, said):
+                self._done(table, commit)
+            self._looked[table.name] = time.monotonic()
+        return self._numbers.setdefault(key, -1)
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         wanted = list(columns or table.column_names)
