@@ -81,11 +81,11 @@ def over_time(
     y = alt.Y("value:Q", title=unit, stack=None, axis=_value_axis(whole="f" not in number or ".0" in number))
     if kind == "bar":
         # Stacked here, because Vega does not stack bars that have both of their ends on the time axis.
-        data = data[data["value"] > 0].sort_values([time, "order"])
+        every, data = data, data[data["value"] > 0].sort_values([time, "order"])
         data["until"] = data[time] + pd.Timedelta(seconds=bin_seconds * 0.92)
         data["top"] = data.groupby(time)["value"].cumsum()
         data["bottom"] = data["top"] - data["value"]
-        axis = x.scale(type="utc", domain=_span(data[time], bin_seconds))
+        axis = x.scale(type="utc", domain=_span((every if data.empty else data)[time], bin_seconds))
         low = alt.Y("bottom:Q", title=unit, axis=_value_axis())
         bars = alt.Chart(data).mark_rect(stroke=None)
         bars = bars.encode(x=axis, x2="until:T", y=low, y2="top:Q", color=color, tooltip=tooltip)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import (
@@ -102,7 +104,15 @@ def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
             if fault.code() in _REFUSED or (_mismatch(fault) and len(faults) > 5):
                 raise kafka_error(settings, fault)
         if time.monotonic() >= deadline:
-            raise kafka_error(settings, next(filter(_mismatch, faults), faults[0]))
+            mismatch = next(filter(_mismatch, faults), None)
+            if mismatch is None and _takes_connections(settings):
+                # Such as a listener with TLS that is spoken to without.
+                raise KafkaError(
+                    f"Kafka at {servers(settings)} takes connections, but has no answer to"
+                    f" {settings.kafka_security_protocol}",
+                    "Check kafka_security_protocol and kafka_ca_file, and that the broker has started.",
+                )
+            raise kafka_error(settings, mismatch or faults[0])
 
 
 def ensure_topic(
@@ -216,6 +226,17 @@ def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
             remedy = "Run `tidemark broker start`, or name another Kafka by --bootstrap-servers."
         return KafkaError(f"Kafka at {address} cannot be reached", remedy)
     return KafkaError(f"Kafka at {address} reports {fault.name()}: {said}", "Look at the broker's log.")
+
+
+def _takes_connections(settings: Settings) -> bool:
+    for server in servers(settings).split(","):
+        host, _, port = server.strip().rpartition(":")
+        with (
+            suppress(OSError, ValueError),
+            socket.create_connection((host.strip("[]"), int(port)), timeout=1),
+        ):
+            return True
+    return False
 
 
 def _mismatch(fault: Fault) -> bool:

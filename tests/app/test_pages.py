@@ -256,6 +256,14 @@ def test_pipeline(tmp_path: Path) -> None:
     assert len(table(page, "flow", "batch_id")) == 3
 
 
+def test_pipeline_without_late_or_rejected_lines(tmp_path: Path) -> None:
+    at = now()
+    tables.write(tmp_path, "quality/progress", [tables.progress("requests", 1, at)])
+    tables.write(tmp_path, "quality/accounts", [tables.account(1, at, 10, 0, 0, 0)])
+    page = show("pipeline", tmp_path)
+    assert [e.value for e in (*page.error, *page.warning)] == []
+
+
 @pytest.mark.parametrize("page", ["live", "countries", "sessions", "pages", "quality", "pipeline"])
 def test_missing_tables_are_one_line_in_their_panels(tmp_path: Path, page: str) -> None:
     at = show(page, tmp_path)

@@ -17,7 +17,7 @@ from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 
 WORKERS = ("127.0.0.2", "127.0.0.3")
-LINES = 9_000
+LINES = 6_000
 
 pytestmark = pytest.mark.cluster
 
@@ -38,7 +38,7 @@ def await_received(settings: Settings, process: subprocess.Popen[str], wanted: i
         assert process.poll() is None, process.communicate()[0]
         return received(settings) >= wanted
 
-    assert wait_until(enough, 90, interval=0.5), f"only {received(settings)} of {wanted} lines came"
+    assert wait_until(enough, 120, interval=0.5), f"only {received(settings)} of {wanted} lines came"
 
 
 def test_equal_tables_though_a_worker_and_then_the_driver_are_killed(
@@ -48,7 +48,7 @@ def test_equal_tables_though_a_worker_and_then_the_driver_are_killed(
     third = len(pairs) // 3
     with standalone(tmp_path / "cluster", WORKERS) as cluster:
         settings = fresh(
-            broker, tmp_path, topic_partitions=4, batch_lines=1_000, master=cluster.master,
+            broker, tmp_path, topic_partitions=4, batch_lines=2_000, master=cluster.master,
             executor_python=str(cluster.executor_python()), spark_options=cluster.spark_options(),
         )  # fmt: skip
         no_tidemark = subprocess.run(

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.kafka.certificates import self_signed
-from tests.kafka.secured import PASSWORD, identity_provider, secured_broker
+from tests.kafka.secured import PASSWORD, IdentityProvider, identity_provider, secured_broker
 from tidemark import kafka
 from tidemark.errors import KafkaError
 from tidemark.flow.failures import explain
@@ -20,8 +20,14 @@ from tidemark.settings import Settings
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    with secured_broker(tmp_path_factory.mktemp("secured")) as settings:
+def provider() -> Iterator[IdentityProvider]:
+    with identity_provider("pipeline", "client-planted") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory, provider: IdentityProvider) -> Iterator[Settings]:
+    with secured_broker(tmp_path_factory.mktemp("secured"), provider) as settings:
         yield settings
 
 
@@ -49,21 +55,25 @@ def test_plain_over_tls(secured: Settings, spark: SparkSession) -> None:
     assert there_and_back(settings, spark) == [b"a line"]
 
 
-def test_oauthbearer_over_tls(secured: Settings, spark: SparkSession) -> None:
-    with identity_provider("pipeline", "client-planted") as url:
-        settings = dataclasses.replace(
-            secured,
-            kafka_sasl_mechanism="OAUTHBEARER",
-            kafka_username="pipeline",
-            kafka_password="client-planted",
-            kafka_oauth_token_url=url,
-            kafka_oauth_scope="kafka",
-        )
-        # What `session.spark_session` gives a JVM of its own.
-        jvm = spark._jvm
-        assert jvm is not None
-        jvm.java.lang.System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", url)
-        assert there_and_back(settings, spark) == [b"a line"]
+def test_oauthbearer_over_tls(secured: Settings, provider: IdentityProvider, spark: SparkSession) -> None:
+    settings = dataclasses.replace(
+        secured,
+        kafka_sasl_mechanism="OAUTHBEARER",
+        kafka_username="pipeline",
+        kafka_password="client-planted",
+        kafka_oauth_token_url=provider.tokens,
+        kafka_oauth_scope="kafka",
+    )
+    # What `session.spark_session` gives a JVM of its own.
+    jvm = spark._jvm
+    assert jvm is not None
+    jvm.java.lang.System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", provider.tokens)
+    assert there_and_back(settings, spark) == [b"a line"]
+
+    wrong = dataclasses.replace(settings, kafka_password="planted-wrong")
+    with pytest.raises(KafkaError, match="refuses the credentials of user pipeline") as raised:
+        kafka.require_reachable(wrong, timeout=8)
+    assert "planted" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

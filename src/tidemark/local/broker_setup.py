@@ -177,7 +177,11 @@ def _own(settings: Settings, node: Node) -> dict[str, object]:
         raise SettingError(f"broker_properties cannot be read: {error}", "Name a properties file.") from error
     text = text.replace("{port}", str(node.port)).replace("{controller_port}", str(node.controller_port))
     pairs = [line.strip().partition("=") for line in text.splitlines()]
-    return {name.strip(): value.strip() for name, equals, value in pairs if equals and name[0] not in "#!"}
+    return {
+        name.strip(): value.strip()
+        for name, equals, value in pairs
+        if equals and not name.startswith(("#", "!", " "))
+    }
 
 
 def _lines(values: dict[str, object]) -> str:
