@@ -6,9 +6,10 @@ from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import RATES
 from tidemark.jobs.events import Events
 
-_ON_EARTH = "latitude BETWEEN -90 AND 90 AND longitude BETWEEN -180 AND 180"
+# What is missing is told as missing, not as wrong, too.
+_ON_EARTH = "coalesce(latitude, 0) BETWEEN -90 AND 90 AND coalesce(longitude, 0) BETWEEN -180 AND 180"
 # A time ahead of Kafka's clock would move the watermark past honest events.
-_NOT_AHEAD = f"time <= record.timestamp + INTERVAL {LIMITS.lateness_ms} MILLISECONDS"
+_NOT_AHEAD = f"time IS NULL OR time <= record.timestamp + INTERVAL {LIMITS.lateness_ms} MILLISECONDS"
 
 # Keyed by customer: the order in a customer's partition is the order of that customer's payments.
 TRANSACTIONS = Events(
@@ -16,8 +17,8 @@ TRANSACTIONS = Events(
     schema="id string, customer string, amount long, currency string, merchant string, country string,"
     " latitude double, longitude double, time timestamp",
     rules={
-        "amount_not_positive": "amount > 0",
-        "unknown_currency": f"currency IN {tuple(RATES)}",
+        "amount_not_positive": "amount IS NULL OR amount > 0",
+        "unknown_currency": f"currency IS NULL OR currency IN {tuple(RATES)}",
         "place_not_on_earth": _ON_EARTH,
         "time_ahead": _NOT_AHEAD,
     },
