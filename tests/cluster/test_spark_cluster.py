@@ -38,7 +38,10 @@ def await_received(settings: Settings, process: subprocess.Popen[str], wanted: i
         assert process.poll() is None, process.communicate()[0]
         return received(settings) >= wanted
 
-    assert wait_until(enough, 120, interval=0.5), f"only {received(settings)} of {wanted} lines came"
+    if not wait_until(enough, 120, interval=0.5):
+        log = settings.logs / "spark.log"
+        said = log.read_text(encoding="utf-8")[-3000:] if log.exists() else ""
+        raise AssertionError(f"only {received(settings)} of {wanted} lines came; Spark said: {said}")
 
 
 def test_equal_tables_though_a_worker_and_then_the_driver_are_killed(
