@@ -15,6 +15,7 @@ from examples.fraud_alerts.generator import LATE_BY, START, Generator, events
 from examples.fraud_alerts.judge import CONFIRMED, NEVER, Claimed, Judge, Place
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import euro_cents
+from examples.fraud_alerts.provisional import profile
 from examples.fraud_alerts.topics import DEVICES, TRANSACTIONS
 from tidemark.jobs.load import Event, Load
 
@@ -81,6 +82,22 @@ def test_the_judge_confirms_what_the_recount_finds(made: list[Event], wanted: Tr
     assert len(confirmed) == len(set(confirmed))
     assert set(confirmed) == due
     assert {rule for _, rule in due} == {"amount", "together", "location"}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.8, 0.9])
+def test_no_profile_however_old_misses_an_amount(made: list[Event], wanted: Truth, share: float) -> None:
+    """The fast path alerts what is above the maximum of the profile that it started with."""
+    judge = Judge(LIMITS, {"payments": NEVER, "phones": NEVER})
+    cut = round(len(made) * share)
+    before, after = tuple(made[:cut]), tuple(made[cut:])
+    judge.batch(*parsed(before))
+    known = {row["customer"]: row["highest"] for row in profile(judge.customers).to_pylist()}
+    alerted = {
+        payment.id for payment in parsed(after)[0] if payment.amount > (known.get(payment.customer) or -1)
+    }
+    judged_before = {payment.id for payment in parsed(before)[0]}
+    due = {id for id, rule in wanted.alerts if rule == "amount"} - judged_before
+    assert due and due <= alerted
 
 
 def test_the_recount_of_a_case_small_enough_to_count_by_hand() -> None:
