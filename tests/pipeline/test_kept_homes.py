@@ -1,0 +1,111 @@
+"""Homes that earlier releases made go on as if nothing had happened, also with a column or a table more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from gold import traffic
+from tests.fixtures.home import HOMES, LINES, START, lines, unpack
+from tests.pipeline.harness import assert_equal, deliver, rows, run_here
+from tests.pipeline.recount import delivered_once, recount
+from tidemark import lakehouse, pipeline
+from tidemark.errors import TableError
+from tidemark.flow.flow import Flow, Plan
+from tidemark.lakehouse import Lakehouse
+from tidemark.settings import Settings
+from tidemark.sketches import added_up, mergeable
+from tidemark.store.base import Store
+from tidemark.table import Column
+
+KEPT = sorted(path.name for path in HOMES.glob("home-*.tar.gz"))
+LATER = lines(2, 150, START + LINES * 20 - 1_000)
+TRAFFIC = ["site", "window_start", "visitors", "pageviews", "requests", "bot_requests", "bytes",
+           *(f"status_{c}xx" for c in (2, 3, 4, 5))]  # fmt: skip
+
+
+def test_the_kept_homes_are_small() -> None:
+    assert KEPT
+    assert all((HOMES / name).stat().st_size < 300_000 for name in KEPT)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    settings, sent = unpack(name, broker, tmp_path / "home")
+    pairs, duplicate = delivered_once(sent)
+    assert_equal(settings, recount(pairs), duplicate)
+    # Some of its lines once more: their ids are still known.
+    more = [*LATER[:100], *sent[-60:], *LATER[100:]]
+    deliver(settings, more)
+    run_here(spark, settings)
+    pairs, duplicate = delivered_once([*sent, *more])
+    assert duplicate > 40
+    assert_equal(settings, recount(pairs), duplicate)
+
+
+def test_a_column_and_a_table_more_need_nothing(
+    broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, sent = unpack(KEPT[-1], broker, tmp_path / "home")
+    sums = [*traffic.SUMS, "errors"]
+    wider = replace(
+        traffic.TABLE,
+        columns=(*traffic.TABLE.columns, Column("errors", "long", "Responses that tell of an error.")),
+        combine=mergeable(traffic.KEY, sums, traffic.UNIQUES),
+        state=added_up(traffic.WINDOW_SECONDS, sums, traffic.UNIQUES),
+    )
+    again = replace(traffic.TABLE, name="gold.traffic_again")
+    narrow, before = traffic.traffic, pipeline.activity_flow
+
+    def counted(accepted: DataFrame) -> DataFrame:
+        return narrow(accepted).withColumn("errors", F.col("status_4xx") + F.col("status_5xx"))
+
+    def flow_with_both(settings: Settings, house: Lakehouse, store: Store) -> Flow:
+        flow = before(settings, house, store)
+
+        def plan(accepted: DataFrame) -> Plan:
+            made = flow.plan(accepted)
+            return replace(made, sinks=(*made.sinks, pipeline._windowed(again, narrow)))
+
+        return replace(flow, plan=plan)
+
+    monkeypatch.setattr(traffic, "TABLE", wider)
+    monkeypatch.setattr(traffic, "traffic", counted)
+    monkeypatch.setattr(pipeline, "activity_flow", flow_with_both)
+    tables = [wider if table.name == wider.name else table for table in pipeline.TABLES]
+    monkeypatch.setattr(pipeline, "TABLES", (*tables, again))
+
+    deliver(settings, LATER)
+    run_here(spark, settings)
+    pairs, duplicate = delivered_once([*sent, *LATER])
+    expected = recount(pairs)
+    assert_equal(settings, expected, duplicate)
+    # The new table counts what came after it, ...
+    assert set(rows(settings, again.name, TRAFFIC)) == recount(delivered_once(LATER)[0]).traffic
+    # ... and a rebuild gives the new column its past.
+    job = pipeline.rebuilding(spark, settings, lakehouse.of(settings))
+    job.run([wider.name])
+    assert_equal(settings, expected, duplicate)
+    errors = rows(settings, wider.name, ["errors", "status_4xx", "status_5xx"])
+    assert all(e == c + s for e, c, s in errors)  # type: ignore[operator]
+    assert sum(e for e, _, _ in errors) > 50  # type: ignore[misc]
+
+
+def test_another_window_is_refused_until_the_table_is_rebuilt(
+    broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, sent = unpack(KEPT[-1], broker, tmp_path / "home")
+    shorter = replace(settings, session_gap_seconds=120)
+    found = set(rows(settings, "silver.sessions", ["session_id"]))
+    with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 120 s"):
+        run_here(spark, shorter)
+    assert set(rows(settings, "silver.sessions", ["session_id"])) == found
+    pipeline.rebuilding(spark, shorter, lakehouse.of(shorter)).run(["silver.sessions"])
+    deliver(shorter, LATER)
+    run_here(spark, shorter)
+    pairs, duplicate = delivered_once([*sent, *LATER])
+    assert_equal(shorter, recount(pairs, gap_seconds=120), duplicate)
