@@ -72,62 +72,45 @@ def quiet(what: str, done: int, total: int) -> None:
     pass
 
 
+def run_under_a_wrong_rule(settings: Settings, pairs: list[Pair]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        produce(settings, pairs)
+        tasks.run_pipeline(settings, once=True)
+
+
 @pytest.mark.timeout(600)
 def test_every_command_works_on_catalog_tables_or_says_why_not(
     catalog: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    pairs: list[Pair] = [*traffic(seed=31, lines=1_200), *BAD]
+    pairs: list[Pair] = [*traffic(seed=31, lines=600), *BAD]
     with pytest.raises(TableError, match=r"no tables yet in `spark_catalog`"):
         tasks.check_quality(catalog)
 
-    # The first job judges by a rule that is wrong, the next goes on from its checkpoints.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
-        produce(catalog, pairs[600:])
-        tasks.run_pipeline(catalog, once=True)
+    run_under_a_wrong_rule(catalog, pairs[300:])
     files = as_directories(catalog, tmp_path / "view")
     assert len(rows(files, "silver.rejected", ["offset"])) > 10
-    cluster = on_another_cluster(catalog)
-    produce(cluster, pairs[:600])
-    tasks.run_pipeline(cluster, once=True)
-    assert len(rows(files, "bronze.access_log", ["offset"])) == len(pairs)
 
-    cluster = on_another_cluster(cluster)
-    expected = recount(pairs)
-    foretold = tasks.rebuild_table(cluster, "all", None, dry_run=True, say=quiet)
-    assert {d.table for d in foretold} >= {"silver.requests", "silver.rejected", "gold.visitors_by_country"}
-    assert tasks.rebuild_table(cluster, "all", None, dry_run=False, say=quiet) == foretold
-    assert_equal(files, expected)
+    # The next job's cluster goes on from the checkpoints, then makes everything anew by the right rules.
+    cluster = on_another_cluster(catalog)
+    produce(cluster, pairs[:300])
+    found = tasks.rebuild_table(cluster, "all", None, dry_run=False, say=quiet)
+    assert {d.table for d in found} >= {"silver.requests", "silver.rejected", "gold.visitors_by_country"}
+    assert_equal(files, recount(pairs))
     tables = spark.catalog.listTables(f"spark_catalog.{catalog.schema}")
     assert sorted(t.name for t in tables if not t.isTemporary) == sorted(
         t.name.replace(".", "_") for t in TABLES
     )
 
-    # A repetition of it changes nothing, and the stream goes on behind it.
-    assert tasks.rebuild_table(cluster, "silver.requests", None, dry_run=False, say=quiet) == []
-    more = traffic(seed=32, lines=200)
-    produce(cluster, more)
-    tasks.run_pipeline(cluster, once=True)
-    assert_equal(files, recount([*pairs, *more]))
-
     done = {entry.table: entry for entry in tasks.maintain_tables(on_another_cluster(cluster))}
     assert done.keys() == {table.name for table in TABLES}
     assert done["quality.progress"].files_after < done["quality.progress"].files_before
     assert not any(entry.skipped for entry in done.values())
-    assert_equal(files, recount([*pairs, *more]))
+    assert_equal(files, recount(pairs))
 
     results, docs = tasks.check_quality(cluster)
     assert [r for r in results if not r["success"] and r["severity"] == "critical"] == []
     assert {r["table"] for r in results} >= {"silver.requests", "gold.traffic"} and docs.exists()
-
-    # Sessions of another gap cannot be added to those that are there, but made anew.
-    shorter = replace(on_another_cluster(cluster), session_gap_seconds=60)
-    with pytest.raises(TableError, match=r"silver\.sessions no longer fits"):
-        tasks.run_pipeline(shorter, once=True)
-    sessions = len(rows(files, "silver.sessions", ["session_id"]))
-    tasks.rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=quiet)
-    assert len(rows(files, "silver.sessions", ["session_id"])) > sessions
-    tasks.run_pipeline(shorter, once=True)
 
     for refused in (
         lambda: tasks.make_savepoint(cluster, "name"),
@@ -138,6 +121,34 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
             refused()
     with pytest.raises(TableError, match="as a whole"):
         tasks.rebuild_table(cluster, "all", datetime.now(UTC), dry_run=True, say=quiet)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_rebuilds_foretell_repeat_and_take_up_a_changed_state(catalog: Settings, tmp_path: Path) -> None:
+    pairs: list[Pair] = [*traffic(seed=31, lines=1_200), *BAD]
+    run_under_a_wrong_rule(catalog, pairs)
+    files = as_directories(catalog, tmp_path / "view")
+
+    foretold = tasks.rebuild_table(catalog, "all", None, dry_run=True, say=quiet)
+    assert tasks.rebuild_table(catalog, "all", None, dry_run=False, say=quiet) == foretold != []
+    assert_equal(files, recount(pairs))
+
+    # A repetition changes nothing, and the stream goes on behind it.
+    assert tasks.rebuild_table(catalog, "silver.requests", None, dry_run=False, say=quiet) == []
+    more = traffic(seed=32, lines=200)
+    produce(catalog, more)
+    tasks.run_pipeline(catalog, once=True)
+    assert_equal(files, recount([*pairs, *more]))
+
+    # Sessions of another gap cannot be added to those that are there, but made anew.
+    shorter = replace(on_another_cluster(catalog), session_gap_seconds=60)
+    with pytest.raises(TableError, match=r"silver\.sessions no longer fits"):
+        tasks.run_pipeline(shorter, once=True)
+    sessions = len(rows(files, "silver.sessions", ["session_id"]))
+    tasks.rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=quiet)
+    assert len(rows(files, "silver.sessions", ["session_id"])) > sessions
+    tasks.run_pipeline(shorter, once=True)
 
 
 @pytest.mark.parametrize(
