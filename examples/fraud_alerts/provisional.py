@@ -189,4 +189,5 @@ def _kilometres(
     chord = F.pow(F.sin(north / 2), 2) + F.cos(F.radians(latitude)) * F.cos(
         F.radians(other_latitude)
     ) * F.pow(F.sin(east / 2), 2)
-    return F.asin(F.sqrt(F.least(F.lit(1.0), chord))) * (2 * location.EARTH_KM)
+    # Not `least`, which passes over NULL: an unknown place is no distance.
+    return F.asin(F.sqrt(F.when(chord > 1, 1.0).otherwise(chord))) * (2 * location.EARTH_KM)

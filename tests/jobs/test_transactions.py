@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import subprocess
@@ -90,9 +89,3 @@ def test_states_of_another_checkpoint_are_refused(broker: Settings, topics: tupl
     writer.commit(Commit("q/1", 7), [])
     with pytest.raises(TableError, match="another checkpoint"):
         writer.done(Commit("q/2", 0))
-
-
-def test_an_unreachable_broker_is_one_clear_error(broker: Settings) -> None:
-    nowhere = dataclasses.replace(broker, bootstrap_servers="127.0.0.1:1")
-    with pytest.raises(KafkaError):
-        Transactions(nowhere, "states")
