@@ -18,6 +18,7 @@ from examples.fraud_alerts.generator import events
 from examples.fraud_alerts.job import JOB, exact_queries
 from examples.fraud_alerts.judge import PROVISIONAL
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
+from tidemark import kafka
 from tidemark.jobs import run
 from tidemark.jobs.example import recount
 from tidemark.jobs.load import Event, Load, send
@@ -47,6 +48,8 @@ def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_pa
     job = replace(JOB, queries=exact_queries, slots=0)
     home = replace(broker, home=tmp_path)
     prepare_home(home)
+    for topic, partitions in job.topics().items():
+        kafka.ensure_topic(home, topic, partitions=partitions)
     made = [event._replace(at=0.0) for event in events(LOAD)]
     middle = len(made) * 3 // 4
     assert {rule for _, rule in truth(events(LOAD)).alerts} >= {
