@@ -38,7 +38,7 @@ def claims(made: list[Event]) -> list[Event]:
             for rule in ("amount", "location"):
                 claim = {
                     "transaction": fields["id"], "customer": fields["customer"], "rule": rule,
-                    "status": PROVISIONAL, "produced": 0, "time": 1_767_614_400_000 + round(event.at * 1000),
+                    "status": PROVISIONAL, "reason": "perhaps", "decided_at": 1, "produced": 0, "time": 1_767_614_400_000 + round(event.at * 1000),
                 }  # fmt: skip
                 found.append(Event(0.0, ALERTS, json.dumps(claim).encode(), fields["id"].encode()))
     return found
