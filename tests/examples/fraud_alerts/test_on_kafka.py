@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from examples.fraud_alerts.check import truth
 from examples.fraud_alerts.example import EXAMPLE
-from examples.fraud_alerts.generator import events
+from examples.fraud_alerts.generator import START, events
 from examples.fraud_alerts.job import JOB, exact_queries
 from examples.fraud_alerts.judge import PROVISIONAL
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
@@ -38,7 +38,8 @@ def claims(made: list[Event]) -> list[Event]:
             for rule in ("amount", "location"):
                 claim = {
                     "transaction": fields["id"], "customer": fields["customer"], "rule": rule,
-                    "status": PROVISIONAL, "reason": "perhaps", "decided_at": 1, "produced": 0, "time": 1_767_614_400_000 + round(event.at * 1000),
+                    "status": PROVISIONAL, "reason": "perhaps", "decided_at": 1,
+                    "produced": 0, "time": START * 1000 + round(event.at * 1000),
                 }  # fmt: skip
                 found.append(Event(0.0, ALERTS, json.dumps(claim).encode(), fields["id"].encode()))
     return found
