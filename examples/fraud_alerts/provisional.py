@@ -38,7 +38,7 @@ OVERLAP_SECONDS = 4.0
 # While the exact path is further behind than this it would be pointless to hurry: what it has not read yet is
 # old, and its profile knows little. But not for longer than PATIENCE_SECONDS.
 BEHIND_SECONDS = 2.0
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 5.0
 
 PROFILE = pa.schema(
     [
