@@ -24,8 +24,8 @@ _KNOWN: tuple[tuple[str, type[TidemarkError], str, str], ...] = (
         "Restore the topic, or accept the loss with TIDEMARK_ALLOW_DATA_LOSS=true.",
     ),
     (
-        "UnknownTopicOrPartition", KafkaError, "the topic does not exist any more",
-        "Create it again with all its data, or start a new home.",
+        "UnknownTopicOrPartition", KafkaError, "topic {settings.topic!r} does not exist any more",
+        "Restore it, or see docs/operations.md, 'Another topic'.",
     ),
     (
         "TimeoutException", KafkaError, "Kafka did not answer in time",
@@ -56,7 +56,7 @@ def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkEr
     (settings.logs / f"{flow}-failure.log").write_text(text, encoding="utf-8")
     for mark, kind, problem, remedy in _KNOWN:
         if mark in text:
-            return kind(f"flow {flow} stopped: {problem}", remedy)
+            return kind(f"flow {flow} stopped: {problem.format(settings=settings)}", remedy)
     unreadable = _UNREADABLE.search(text)
     if unreadable:
         return TableError(
