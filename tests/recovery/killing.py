@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import re
@@ -13,6 +14,8 @@ from typing import Literal
 
 from tests.pipeline.harness import assert_equal, run_process
 from tests.pipeline.recount import recount
+from tidemark.errors import PlatformError
+from tidemark.local import broker as embedded
 from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 
@@ -120,3 +123,19 @@ def finish(settings: Settings, pairs: list[Pair]) -> None:
     output, _ = process.communicate(timeout=200)
     assert process.returncode == 0, output
     assert_equal(settings, recount(pairs))
+
+
+def revive(home: Settings, servers: str) -> None:
+    """Starts a killed broker again at its address. A client that looks for it from a port of its own choice may
+    have taken that very port for a moment."""
+    port = int(servers.rpartition(":")[2])
+    at_its_port = dataclasses.replace(home, bootstrap_servers="", broker_port=port)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            embedded.start(at_its_port)
+            return
+        except PlatformError as error:
+            if "is taken" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)

@@ -24,7 +24,16 @@ from deltalake import DeltaTable
 
 from tests.pipeline.harness import assert_equal, environment, fresh
 from tests.pipeline.recount import recount
-from tests.recovery.killing import FILES, POINTS, Pair, await_running, kill_at, start_pipeline, traffic
+from tests.recovery.killing import (
+    FILES,
+    POINTS,
+    Pair,
+    await_running,
+    kill_at,
+    revive,
+    start_pipeline,
+    traffic,
+)
 from tidemark import kafka, lakehouse, pipeline
 from tidemark.flow.lag import table_lag, topic_lag
 from tidemark.local import broker as embedded
@@ -156,7 +165,7 @@ class _Stage:
             self._done.wait(delay % 2)
             while embedded.status(self._broker_home):
                 time.sleep(0.02)
-            embedded.start(self._broker_home)
+            revive(self._broker_home, self._settings.bootstrap_servers)
 
     def import_files(self, plan: Plan) -> None:
         """Imports file after file; the first ones are killed, and all repeated until they succeed."""
@@ -245,6 +254,8 @@ class _Stage:
 
     def _allow_ending(self, process: subprocess.Popen[str]) -> None:
         """A pipeline may end when its broker is away, with one clear line; anything else is a failure."""
+        for failure in self._failures:
+            raise failure
         output, _ = process.communicate()
         assert "Traceback" not in output and process.returncode == 1, output
         assert "Kafka" in output or "broker" in output, output
@@ -256,4 +267,4 @@ class _Stage:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         if embedded.status(self._broker_home) is None:
-            embedded.start(self._broker_home)
+            revive(self._broker_home, self._settings.bootstrap_servers)

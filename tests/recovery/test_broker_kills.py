@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, rows
+from tests.recovery.killing import revive
 from tidemark import kafka
 from tidemark.local import broker as embedded
 from tidemark.local.process import wait_until
@@ -41,7 +42,7 @@ def test_acknowledged_lines_are_in_silver_once(
                 time.sleep(chance.uniform(0, 1))
                 _kill(home)
                 time.sleep(chance.uniform(0, 0.5))
-                embedded.start(home)
+                revive(home, started.bootstrap_servers)
         assert load.sent > kills * 500 and len(load.acknowledged) == load.sent
         run_pipeline(settings, once=True)
     finally:
