@@ -19,6 +19,7 @@ from tests.app.test_pages import show
 from tests.kafka.secured import secured_broker
 from tests.pipeline.harness import environment, produce, run_process, shared_lines
 from tidemark import kafka
+from tidemark.local.process import read_record
 from tidemark.settings import Settings
 
 SECRETS = ("planted", "5ecre7")
@@ -80,10 +81,10 @@ def await_lines(settings: Settings, process: subprocess.Popen[str]) -> None:
         assert process.poll() is None, process.communicate()[0]
         if (accounts / "_delta_log").exists():
             found = DeltaTable(str(accounts)).to_pyarrow_table(columns=["received"])["received"].to_pylist()
-            record = json.loads((settings.run_directory / "pipeline.json").read_text())
+            record = read_record(settings.run_directory / "pipeline.json")
             if (
                 sum(found) == LINES
-                and record["state"] == "running"
+                and record.get("state") == "running"
                 and (settings.tables / "quality" / "progress").exists()
             ):
                 return
@@ -96,6 +97,7 @@ def test_secrets_show_nowhere_and_only_loopback_listens(settings: Settings) -> N
     kafka.ensure_topic(settings, settings.topic)
     produce(settings, [("default", line) for line in shared_lines()[:LINES]])
     process = run_process(settings, once=False)
+    seen: dict[str, str] = {}
     try:
         await_lines(settings, process)
         time.sleep(6)  # a write of the history, and a run of the expectations

@@ -274,6 +274,8 @@ def test_an_archive_is_pointed_out_with_a_way_to_it(browser: webdriver.Chrome, o
 
     browser.get(url)
     assert drawn(browser, "The newest line is from 2015-05-17 10:08:00")
-    browser.find_element(By.PARTIAL_LINK_TEXT, "Show all data").click()
+    link = wait(lambda: browser.find_elements(By.PARTIAL_LINK_TEXT, "Show all data"))
+    assert link, text(browser)
+    link[0].click()
     assert wait(lambda: "/countries?range=all" in browser.current_url), browser.current_url
     assert wait(lambda: metric(browser, "Visitors") == "9"), text(browser)
