@@ -79,6 +79,7 @@ def run_under_a_wrong_rule(settings: Settings, pairs: list[Pair]) -> None:
         tasks.run_pipeline(settings, once=True)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_every_command_works_on_catalog_tables_or_says_why_not(
     catalog: Settings, spark: SparkSession, tmp_path: Path
