@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -154,7 +155,9 @@ def _viewer(settings: Settings, wanted: bool) -> Iterator[None]:
             "--window-size=1280,1600",
         ):
             options.add_argument(option)
-        browser = webdriver.Chrome(options=options)
+        # Without a path, Selenium asks the internet for a driver.
+        service = webdriver.ChromeService(shutil.which("chromedriver"))
+        browser = webdriver.Chrome(options=options, service=service)
         try:
             browser.get(dashboard.url(settings))
             yield
