@@ -21,7 +21,7 @@ from tidemark.cut import Chain
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
 from tidemark.flow.flow import Flow, Plan
-from tidemark.flow.lag import HistoryLag, table_lag, topic_lag
+from tidemark.flow.lag import HistoryLag, table_lag, topic_lag, topic_rows
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.forget import Places
 from tidemark.lakehouse import Lakehouse
@@ -81,6 +81,7 @@ def requests_flow(settings: Settings) -> Flow:
         prepare=lambda records: rejected.rejected(requests.judged(access_log.access_log(records), knowledge)),
         plan=lambda judged: Plan(sinks),
         lag=partial(topic_lag, settings),
+        rows=partial(topic_rows, settings.topic),
         counts=True,
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
     )

@@ -96,7 +96,7 @@ class Settings:
         0, "Most lines in one micro-batch; 0 sizes it to the heap and the cores.", least=0
     )
     derive_interval_seconds: float = _setting(
-        1.0, "How often sessions, traffic and pages follow silver.requests.", least=0
+        2.0, "How often sessions, traffic and pages follow silver.requests.", least=0
     )
 
     # Lakehouse

@@ -7,7 +7,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import table
 from pyspark.sql import SparkSession
 
-from tidemark.flow.lag import table_lag, topic_lag
+from tidemark.flow.lag import table_lag, topic_lag, topic_rows
 from tidemark.settings import Settings
 
 
@@ -46,6 +46,16 @@ def test_a_damaged_checkpoint_has_no_lag_to_tell(offset: str, tmp_path: Path) ->
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "0").write_text(text, encoding="utf-8")
     assert table_lag(tmp_path / "_delta_log", tmp_path) is None
+
+
+def test_the_rows_that_a_batch_spans(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    for number, offset in enumerate(('{"log": {"0": 5}}', '{"log": {"0": 9, "1": 3}}')):
+        (tmp_path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{offset}", encoding="utf-8")
+    assert topic_rows("log", tmp_path, 0) == 5
+    assert topic_rows("log", tmp_path, 1) == 4 + 3
+    assert topic_rows("log", tmp_path, 2) is None
+    assert topic_rows("other", tmp_path, 0) is None
 
 
 def test_a_broker_that_is_away_has_no_lag_to_tell(home: Settings, tmp_path: Path) -> None:

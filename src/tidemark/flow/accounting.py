@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -17,7 +18,12 @@ from tidemark.quality.tables import ACCOUNTS, LATENESS_BOUNDS, SITES
 from tidemark.store.base import Commit, Store
 from tidemark.table import Change
 
+# The columns of judged lines that are counted.
+COUNTED = ("site", "event_time", "kafka_timestamp", "accepted")
 _COUNTS = ("accepted", "rejected", "late")
+_BOUNDS = (-1.0, *map(float, LATENESS_BOUNDS), float("inf"))
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,45 @@ class Ledger:
         )  # fmt: skip
         return Account(counted.toArrow().to_pylist(), duplicate)
 
+    def count_here(self, judged: pa.Table, duplicate: int = 0) -> Account:
+        """The same for a batch that has been fetched."""
+        self._refresh()
+        accepted = judged["accepted"].combine_chunks()
+        sites = judged["site"].combine_chunks().dictionary_encode()
+        known = [self._micros(site) for site in sites.dictionary.to_pylist()]
+        times = pc.if_else(accepted, judged["event_time"].combine_chunks(), None)
+        micros = times.cast(pa.timestamp("us")).cast(pa.int64())
+        lag = pc.divide(
+            pc.subtract(pc.take(pa.array(known, pa.int64()), sites.indices), micros).cast(pa.float64()), 1e6
+        )
+        behind = pc.if_else(accepted, pc.max_element_wise(pc.fill_null(lag, 0.0), 0.0), None)
+        flags = {
+            "accepted": accepted,
+            "rejected": pc.invert(accepted),
+            "late": pc.greater(behind, self._late_seconds),
+            **{
+                f"lateness_{n}": pc.and_(pc.greater(behind, low), pc.less_equal(behind, high))
+                for n, (low, high) in enumerate(pairwise(_BOUNDS))
+            },
+        }
+        by_site = pa.table(
+            {
+                "site": sites.dictionary_decode(),
+                **{name: pc.fill_null(flag, False).cast(pa.int64()) for name, flag in flags.items()},
+                "event_time": times,
+                "kafka_timestamp": judged["kafka_timestamp"],
+            }
+        ).group_by("site")
+        rows = by_site.aggregate(
+            [
+                *((name, "sum") for name in flags),
+                ("event_time", "min"),
+                ("event_time", "max"),
+                ("kafka_timestamp", "max"),
+            ]
+        ).to_pylist()
+        return Account([_named(row) for row in rows], duplicate)
+
     def commit(self, account: Account, started_at: datetime, commit: Commit) -> None:
         """Writes the batch's row, then the sites': `quality.accounts` first, because a batch whose row
         is there must not be counted again against sites that already know it."""
@@ -97,6 +142,11 @@ class Ledger:
             self._store.upsert(SITES, Change(pa.Table.from_pylist(rows, SITES.arrow_schema)), commit)
             self._sites.update({row["site"]: row for row in rows})
             self._version = self._store.version(SITES)
+
+    def _micros(self, site: str) -> int | None:
+        """Newest event time of a site in microseconds, as of the last committed batch."""
+        newest = self._sites.get(site, {}).get("newest_event_time")
+        return (newest - _EPOCH) // _MICROSECOND if newest else None
 
     def _refresh(self) -> None:
         version = self._store.version(SITES)
@@ -132,8 +182,19 @@ def _seconds_behind(newest: Mapping[str, datetime]) -> Column:
 
 
 def _histogram(seconds: Column) -> list[Column]:
-    bounds = (-1.0, *map(float, LATENESS_BOUNDS), float("inf"))
-    return [F.count_if((seconds > low) & (seconds <= high)) for low, high in pairwise(bounds)]
+    return [F.count_if((seconds > low) & (seconds <= high)) for low, high in pairwise(_BOUNDS)]
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of sums by site under the names that Spark's own count gives them."""
+    return {
+        "site": row["site"],
+        **{name: row[f"{name}_sum"] for name in _COUNTS},
+        "lateness": [row[f"lateness_{n}_sum"] for n in range(len(_BOUNDS) - 1)],
+        "first_event_time": row["event_time_min"],
+        "newest_event_time": row["event_time_max"],
+        "newest_kafka_timestamp": row["kafka_timestamp_max"],
+    }
 
 
 def _pick(choose: Any, a: datetime | None, b: datetime | None) -> datetime | None:

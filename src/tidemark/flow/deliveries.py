@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -98,6 +99,11 @@ class Deliveries:
     def _remember(self, accepted: Ids) -> None:
         for day in accepted.days:
             self._seen[day].add(accepted.take(np.flatnonzero(accepted.day == day)))
+
+
+def has_ids(judged: pa.Table) -> bool:
+    """Whether any judged line has an id (an empty one is none)."""
+    return bool(pc.any(pc.greater(pc.binary_length(judged["id"]), 0)).as_py())
 
 
 def without(lines: DataFrame, keys: pa.Table) -> DataFrame:

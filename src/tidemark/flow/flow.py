@@ -14,13 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.flow import gate
-from tidemark.flow.accounting import Ledger
+from tidemark.flow.accounting import COUNTED, Account, Ledger
 from tidemark.flow.crash import crash_point
-from tidemark.flow.deliveries import Deliveries, without
+from tidemark.flow.deliveries import Deliveries, has_ids, without
 from tidemark.flow.progress import Progress, account_facts
 from tidemark.flow.sinks import Append, Sink, Upsert
 from tidemark.lakehouse import Lakehouse
@@ -28,8 +29,8 @@ from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
 from tidemark.table import Table
 
-# Up to this many rows a batch is appended from Arrow by the store's own small writer: that saves two
-# thirds of the time of a Spark job and commit per table; beyond, Spark writes in parallel.
+# Up to this many rows a batch is counted here and appended from Arrow by the store's own small writer: that
+# saves two thirds of the time of a Spark job and commit per table; beyond, Spark writes in parallel.
 SMALL_BATCH_ROWS = 50_000
 
 
@@ -49,7 +50,8 @@ class Flow:
     `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the
     streaming query, so Spark analyses it once, not once per batch; each prepared batch is cached, and
     every sink takes its rows from there. `plan` says what to do with a prepared batch. `lag` tells,
-    from the checkpoint, how many rows wait. `counts`: the prepared batches are judged lines, to be
+    from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None where that
+    cannot be told. `counts`: the prepared batches are judged lines, to be
     accounted for. `lines_and_rejected`: the tables that tell which delivery ids were accepted before; lines
     that repeat one are left out.
     """
@@ -60,6 +62,7 @@ class Flow:
     prepare: Callable[[DataFrame], DataFrame]
     plan: Callable[[DataFrame], Plan]
     lag: Callable[[Path], int | None]
+    rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
     counts: bool = False
     lines_and_rejected: tuple[Table, Table] | None = None
     interval_seconds: float = 0.0
@@ -121,25 +124,27 @@ class Runner:
         self._progress.batch_done(self.flow.name, number, started, facts)
 
     def _write(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
-        # Also the first to ask for the batch's rows: it fills the cache for all others.
-        repeated = self._deliveries.repeated(prepared) if self._deliveries else None
-        lines = without(prepared, repeated) if repeated else prepared
-        plan = self.flow.plan(lines)
-        urgent, *rest = plan.sinks
-        futures = [self._submit(self._urgent(urgent, lines, commit))]
+        # A small batch of lines is fetched whole: what it takes to count it and to append it then needs no
+        # further Spark job. The urgent rows are computed meanwhile, on the guess that no line is repeated.
+        small = self._ledger is not None and self._rows(prepared, commit.number) <= SMALL_BATCH_ROWS
+        lines, plan = prepared, self.flow.plan(prepared)
+        urgent, fetched = self._both(plan, lines, commit) if small else (None, None)
+        repeated = self._repeated(prepared, fetched)
+        if repeated:
+            lines = without(prepared, repeated)
+            plan = self.flow.plan(lines)
+            urgent, fetched = self._both(plan, lines, commit) if small else (None, None)
+        first, *rest = plan.sinks
+        futures = [self._submit(urgent or self._urgent(first, lines, commit))]
         try:
-            account = self._ledger.count(lines, len(repeated or ())) if self._ledger else None
-            facts = account_facts(account) if account else plan.facts
-            appends = [sink for sink in rest if isinstance(sink, Append)]
-            if appends and facts["rows"] <= SMALL_BATCH_ROWS:
-                columns = {
-                    name for sink in appends for name in (*sink.table.column_names, sink.where) if name
-                }
-                collected = lines.select(*sorted(columns)).toArrow()
-                rest = [sink for sink in rest if not isinstance(sink, Append)]
+            if fetched is not None:
                 futures += [
-                    self._submit(partial(s.write_arrow, self._store, collected, commit)) for s in appends
+                    self._submit(partial(sink.write_arrow, self._store, fetched, commit))
+                    for sink in rest
+                    if isinstance(sink, Append)
                 ]
+                rest = [sink for sink in rest if not isinstance(sink, Append)]
+            account = self._counted(lines, fetched, len(repeated or ()))
             futures += [self._submit(partial(s.write, self._store, lines, commit)) for s in rest]
         finally:
             # Whatever fails: the gate must not be let go of while others still commit.
@@ -147,9 +152,37 @@ class Runner:
         for future in futures:
             future.result()
         crash_point(f"{self.flow.name}:before-ledger")
-        if self._ledger and account:
-            self._ledger.commit(account, started, commit)
-        return facts
+        if not (self._ledger and account):
+            return plan.facts
+        self._ledger.commit(account, started, commit)
+        return account_facts(account)
+
+    def _both(self, plan: Plan, lines: DataFrame, commit: Commit) -> tuple[Callable[[], None], pa.Table]:
+        """The rest of the urgent sink's work, and the lines that the other sinks need."""
+        appends = [sink for sink in plan.sinks if isinstance(sink, Append)]
+        columns = {name for sink in appends for name in (*sink.table.column_names, sink.where) if name}
+        fetching = self._threads.submit(lines.select(*sorted(columns | set(COUNTED))).toArrow)
+        try:
+            return self._urgent(plan.sinks[0], lines, commit), fetching.result()
+        finally:
+            wait([fetching])
+
+    def _repeated(self, prepared: DataFrame, fetched: pa.Table | None) -> pa.Table | None:
+        """Keys of the lines that are deliveries of accepted ones."""
+        if self._deliveries is None or (fetched is not None and not has_ids(fetched)):
+            return None
+        return self._deliveries.repeated(prepared)
+
+    def _counted(self, lines: DataFrame, fetched: pa.Table | None, duplicate: int) -> Account | None:
+        if not self._ledger:
+            return None
+        if fetched is None:
+            return self._ledger.count(lines, duplicate)
+        return self._ledger.count_here(fetched, duplicate)
+
+    def _rows(self, prepared: DataFrame, number: int) -> int:
+        rows = self.flow.rows(Path(self._lakehouse.checkpoint(self.flow.name, self.flow.version)), number)
+        return prepared.count() if rows is None else rows
 
     def _urgent(self, sink: Sink, prepared: DataFrame, commit: Commit) -> Callable[[], None]:
         """The rest of the urgent sink's work, after its rows have been computed."""

@@ -25,6 +25,19 @@ def topic_lag(settings: Settings, checkpoint: Path) -> int | None:
         return None
 
 
+def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
+    """Offsets that batch `number` spans, as its checkpoint has planned it; None where it cannot be told.
+
+    No fewer than the batch's rows: some offsets hold the marks of transactions.
+    """
+    try:
+        ends: dict[str, int] = _offset(checkpoint, number)[topic]
+        starts: dict[str, int] = _offset(checkpoint, number - 1)[topic] if number else {}
+        return sum(end - starts.get(partition, 0) for partition, end in ends.items())
+    except (OSError, ValueError, LookupError):
+        return None
+
+
 def table_lag(log: Path, checkpoint: Path) -> int | None:
     """Rows in the versions of a path table, whose `_delta_log` is `log`, that are not in a batch yet."""
     try:
@@ -64,7 +77,12 @@ def _committed_offset(checkpoint: Path) -> dict[str, Any]:
     batches = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
     if not batches:
         return {}
-    lines = (checkpoint / "offsets" / str(max(batches))).read_text(encoding="utf-8").splitlines()
+    return _offset(checkpoint, max(batches))
+
+
+def _offset(checkpoint: Path, number: int) -> dict[str, Any]:
+    """The source's end offset of a batch."""
+    lines = (checkpoint / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()
     offset = json.loads(lines[2])
     if not isinstance(offset, dict):
         raise ValueError(f"checkpoint {checkpoint} holds no offset: {lines[2]!r}")
