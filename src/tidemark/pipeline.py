@@ -18,7 +18,7 @@ from silver import rejected, requests, sessions
 from tidemark import kafka
 from tidemark.catalog.rebuild import CatalogRebuild
 from tidemark.cut import Chain
-from tidemark.enrich.columns import Knowledge
+from tidemark.enrich.columns import INPUTS, Knowledge, enrich
 from tidemark.enrich.visitor import visitor_key
 from tidemark.flow.flow import Flow, Plan
 from tidemark.flow.lag import HistoryLag, table_lag, topic_lag, topic_rows
@@ -60,6 +60,13 @@ _ACTIVITY_COLUMNS = (
 def flows(settings: Settings, house: Lakehouse, store: Store) -> tuple[Flow, ...]:
     """Every flow of the pipeline, in the order in which data passes through them."""
     return requests_flow(settings), activity_flow(settings, house, store)
+
+
+def warm_up(spark: SparkSession, settings: Settings) -> None:
+    """Starts a Python worker and has it load what lines are enriched with, which else the first batch waits for."""
+    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
+    line = spark.range(1).select(*(F.lit("").alias(name) for name in INPUTS))
+    enrich(line, knowledge).write.format("noop").mode("overwrite").save()
 
 
 def requests_flow(settings: Settings) -> Flow:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from tidemark.local import class_archive
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
 from tidemark.settings import Settings, options_of
@@ -37,6 +38,8 @@ _STREAMING = {
     # More groups than this would make sketches fall back to sorting.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
     "spark.sql.adaptive.enabled": "false",
+    # With ICU the first `lower` of a JVM takes more than a second to build its tables.
+    "spark.sql.icu.caseMappings.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
@@ -105,7 +108,8 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         "spark.driver.memory": settings.driver_memory,
         "spark.executor.extraJavaOptions": _jvm(settings),
         "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
-        f" -Dlog4j.configurationFile={_log4j(settings)} {settings.driver_java_options}",
+        f" -Dlog4j.configurationFile={_log4j(settings)} "
+        f" {_classes(settings)} {settings.driver_java_options}",
     }
     own = options_of("spark_options", settings.spark_options)
     for key, value in options.items():
@@ -136,6 +140,12 @@ def _out_of_sight(settings: Settings, options: dict[str, str]) -> Iterator[None]
     finally:
         os.environ["PYSPARK_SUBMIT_ARGS"] = before
         path.unlink(missing_ok=True)
+
+
+def _classes(settings: Settings) -> str:
+    """The archive of classes, unless the settings say which one, or that this JVM is to make it."""
+    own = settings.driver_java_options
+    return "" if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own else class_archive.use(settings)
 
 
 def _partitions(settings: Settings) -> int:

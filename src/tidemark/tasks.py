@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from tidemark import kafka, lakehouse
 from tidemark.catalog.lease import only_writer
@@ -29,6 +34,7 @@ from tidemark.pipeline import (
     rebuilding,
     rebuilding_catalog,
     streams,
+    warm_up,
 )
 from tidemark.quality.runner import Runner, check_new, watch
 from tidemark.quality.tables import ACCOUNTS
@@ -57,6 +63,7 @@ def _run(settings: Settings, house: Lakehouse, *, once: bool, remade: Sequence[T
         kafka.ensure_topic(settings, settings.topic)
     require_same_topic(settings, chain(house).first)
     spark = spark_session(settings)
+    threading.Thread(target=_warm_up, args=(spark, settings), daemon=True).start()
     store = open_store(settings, house, spark)
     metrics = Metrics()
     beside = [watch(spark, settings, house, store, TABLES, report=metrics.checked)]
@@ -68,6 +75,12 @@ def _run(settings: Settings, house: Lakehouse, *, once: bool, remade: Sequence[T
     )  # fmt: skip
     if once and settings.quality_interval_seconds:
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
+
+
+def _warm_up(spark: SparkSession, settings: Settings) -> None:
+    # Whatever is wrong, the first batch will say so.
+    with suppress(PySparkException, Py4JError, OSError):
+        warm_up(spark, settings)
 
 
 def _only_writer(house: Lakehouse, what: str) -> AbstractContextManager[None]:

@@ -17,6 +17,7 @@ from tidemark.settings import Settings, load
 # Modules are imported only when their command is called: `tidemark --help` must not wait for Spark.
 COMMANDS = {
     "demo": "tidemark.cli.local",
+    "prepare": "tidemark.cli.local",
     "broker": "tidemark.cli.local",
     "dashboard": "tidemark.cli.local",
     "run": "tidemark.cli.pipeline",

@@ -23,7 +23,8 @@ _RESULT = (
     "country string, visitor_id string, browser string, os string, device string, bot boolean, "
     "referrer_host string, channel string, address_ok boolean, ingested_at timestamp"
 )
-_INPUTS = ("site", "client_ip", "user_agent", "referrer", "query", "host")
+# The columns that rows are enriched by.
+INPUTS = ("site", "client_ip", "user_agent", "referrer", "query", "host")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def enrich(requests: DataFrame, knowledge: Knowledge) -> DataFrame:
     """
     campaign: Column = F.when(F.contains(F.col("query"), F.lit("utm_")), F.col("query"))
     look_up = _udf(knowledge)
-    found = look_up("site", "client_ip", "user_agent", "referrer", campaign, "host")
+    found = look_up(*(campaign if name == "query" else F.col(name) for name in INPUTS))
     names = [part.split()[0] for part in _RESULT.split(", ")]
     return (
         requests.withColumn("_found", found)

@@ -1,0 +1,68 @@
+"""The archive of classes: made by a real JVM, mapped by the next, and no trouble where it does not fit."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tidemark.local import class_archive
+from tidemark.local.jars import cache_directory
+from tidemark.local.java import require_java
+from tidemark.prepare import is_prepared, prepare
+from tidemark.session import _classes
+from tidemark.settings import Settings
+
+
+@pytest.fixture
+def cached(home: Settings, tmp_path: Path) -> Settings:
+    settings = replace(home, jvm_cache=str(tmp_path / "a cache"))
+    cache_directory(settings).mkdir(parents=True)
+    return settings
+
+
+def java(options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [require_java(), *shlex.split(options), "-Xlog:class+load", "-version"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_an_archive_is_made_kept_and_used(cached: Settings, tmp_path: Path) -> None:
+    assert class_archive.use(cached) == ""
+    made = tmp_path / "made.jsa"
+    assert java(class_archive.make(made)).returncode == 0
+    assert class_archive.keep(made, cached)
+    assert is_prepared(cached)
+    done = java(class_archive.use(cached))
+    assert done.returncode == 0, done.stderr
+    assert "shared objects file" in done.stdout
+    assert not class_archive.keep(made, cached), "nothing was made"
+
+
+def test_an_archive_that_does_not_fit_is_no_trouble(cached: Settings) -> None:
+    class_archive.archive(cached).write_bytes(os.urandom(10_000))
+    done = java(class_archive.use(cached))
+    assert done.returncode == 0
+    assert "warning" not in (done.stdout + done.stderr).lower()
+
+
+def test_the_users_own_options_come_first(cached: Settings) -> None:
+    class_archive.archive(cached).touch()
+    assert "SharedArchiveFile" in _classes(cached)
+    for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa"):
+        assert _classes(replace(cached, driver_java_options=own)) == ""
+
+
+@pytest.mark.soak
+def test_the_whole_of_it(home: Settings, tmp_path: Path) -> None:
+    settings = replace(home, jvm_cache=str(tmp_path / "cache"))
+    said: list[str] = []
+    assert prepare(settings, said.append)
+    assert is_prepared(settings)
+    assert len(said) == 2
+    assert [path for path in cache_directory(settings).iterdir() if path.name.startswith(".")] == []
