@@ -79,6 +79,12 @@ SCHEMAS = {
         rows_per_second=pa.float64(), freshness_seconds=pa.float64(), lag=LONG, state_rows=LONG,
         watermark=TIME, newest_event_time=TIME,
     ),
+    "intrusion/traffic_alerts": _schema(
+        rule=TEXT, client_ip=TEXT, started_at=TIME, value=LONG, usual=pa.float64(), updated_at=TIME,
+    ),
+    "intrusion/login_alerts": _schema(
+        rule=TEXT, client_ip=TEXT, started_at=TIME, matched_at=TIME, logins=pa.list_(TEXT), updated_at=TIME,
+    ),
     "quality/results": _schema(
         run_id=TEXT, run_time=TIME, table=TEXT, expectation=TEXT, column=TEXT, severity=TEXT,
         success=pa.bool_(), observed_value=TEXT, unexpected_count=LONG, details=TEXT,

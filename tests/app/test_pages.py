@@ -77,6 +77,22 @@ def test_live_counts_the_last_five_minutes(tmp_path: Path) -> None:
     assert not page.error and not page.warning
 
 
+def test_live_shows_the_alerts_of_a_job_beside(tmp_path: Path) -> None:
+    at = now().replace(microsecond=0)
+    tables.write_gold(tmp_path, [Request(at, "v1")])
+    assert not [d for d in show("live", tmp_path).dataframe if "rule" in d.value.columns]
+
+    scan = {"rule": "scan", "client_ip": "192.0.2.1", "started_at": at - timedelta(minutes=9)}
+    tables.write(tmp_path, "intrusion/traffic_alerts", [scan])
+    assert table(show("live", tmp_path), "rule", "address").values.tolist() == [["scan", "192.0.2.1"]]
+
+    logins = {"rule": "break-in", "client_ip": ATTACK, "started_at": at - timedelta(minutes=1)}
+    tables.write(tmp_path, "intrusion/login_alerts", [logins])
+    page = show("live", tmp_path)
+    assert table(page, "rule", "address").values.tolist() == [["break-in", ATTACK], ["scan", "192.0.2.1"]]
+    assert not page.error and not page.warning
+
+
 def test_live_falls_to_zero_when_traffic_stops(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, [Request(now() - timedelta(minutes=7), "v1")])
 

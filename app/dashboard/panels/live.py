@@ -15,6 +15,7 @@ from ..query import Where, total
 from ..reader import MissingTableError, Reader
 from ..text import clipped, duration, shown
 from ..visitors import distinct
+from . import alerts
 
 MINUTES = 5
 SUMS = ("requests", "pageviews", "visitors")
@@ -31,6 +32,7 @@ def page(reader: Reader, filters: Filters) -> None:
         windows_panel(reader, filters)
     with right:
         map_panel(reader, filters)
+    alerts.show(reader, filters)
     rejected_panel(reader, filters)
 
 

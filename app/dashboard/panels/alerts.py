@@ -1,0 +1,65 @@
+"""Alerts on the access log, where a job raises them into the home's tables (examples/intrusion does)."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from .. import data
+from ..filters import Filters
+from ..grid import grid, time_column
+from ..panel import LIVE, Look, nothing, panel
+from ..reader import MissingTableError, Reader
+from ..text import shown
+
+# Tables with these columns; one that is not there raises nothing.
+TABLES = ("intrusion/traffic_alerts", "intrusion/login_alerts")
+COLUMNS = ("started_at", "rule", "client_ip")
+ALERTS_SHOWN = 50
+
+
+def show(reader: Reader, filters: Filters) -> None:
+    """The panel, on homes that have such a job."""
+    if any(reader.version(table) is not None for table in TABLES):
+        alerts_panel(reader, filters)
+
+
+@panel(
+    "Latest alerts",
+    *TABLES,
+    every=LIVE,
+    help="Of all sites. An alert that a late line shows to be none goes away again.",
+)
+def alerts_panel(look: Look) -> None:
+    found = [rows for table in TABLES if not (rows := _latest(look.reader, table)).empty]
+    if not found:
+        return nothing("No alert was raised.")
+    latest = pd.concat(found).sort_values("started_at", ascending=False).head(ALERTS_SHOWN)
+    grid(alerts_table(latest, look), "alerts-latest", alerts_columns(look), rows=6)
+    return None
+
+
+def alerts_table(rows: pd.DataFrame, look: Look) -> pd.DataFrame:
+    """Alerts as shown: what began when, by whom."""
+    return pd.DataFrame(
+        {
+            "began": look.wall(rows["started_at"]).to_numpy(),
+            "rule": [shown(rule) for rule in rows["rule"]],
+            "address": [shown(address) for address in rows["client_ip"]],
+        }
+    )
+
+
+def alerts_columns(look: Look) -> dict[str, object]:
+    return {
+        "began": time_column("Began", look.filters.zone),
+        "rule": st.column_config.TextColumn("Rule"),
+        "address": st.column_config.TextColumn("Address"),
+    }
+
+
+def _latest(reader: Reader, table: str) -> pd.DataFrame:
+    try:
+        return data.rows(reader, table, list(COLUMNS), order_by=["-started_at"], limit=ALERTS_SHOWN)
+    except MissingTableError:
+        return pd.DataFrame()
