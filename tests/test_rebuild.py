@@ -190,20 +190,8 @@ def test_damaged_tables_are_made_anew(wrong: Settings, spark: SparkSession) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["swap:between-tables@1", "swap:between-tables@4", "swap:before-end@1"])
-def test_killed_after_it_began_to_swap_a_rebuild_is_finished_by_the_next_start(
-    wrong: Settings, spark: SparkSession, lines: list[Pair], point: str
-) -> None:
-    killed_rebuild(wrong, point)
-    assert swap.interrupted(wrong)
-    run_here(spark, wrong)
-    assert_equal(wrong, recount(lines))
-    assert not swap.interrupted(wrong)
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_killed_before_that_it_changed_nothing_and_the_next_one_does_it_all(
+def test_killed_before_the_swap_it_changed_nothing_and_after_that_the_next_start_finishes_it(
     wrong: Settings, spark: SparkSession, lines: list[Pair]
 ) -> None:
     before = versions(wrong)
@@ -211,6 +199,29 @@ def test_killed_before_that_it_changed_nothing_and_the_next_one_does_it_all(
         killed_rebuild(wrong, point)
         assert not swap.interrupted(wrong)
         assert versions(wrong) == before
+    killed_rebuild(wrong, "swap:between-tables@4")
+    assert swap.interrupted(wrong)
+    run_here(spark, wrong)
+    assert_equal(wrong, recount(lines))
+    assert not swap.interrupted(wrong)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("point", ["swap:between-tables@1", "swap:before-end@1"])
+def test_killed_at_other_moments_of_the_swap(
+    wrong: Settings, spark: SparkSession, lines: list[Pair], point: str
+) -> None:
+    killed_rebuild(wrong, point)
+    assert swap.interrupted(wrong)
+    run_here(spark, wrong)
+    assert_equal(wrong, recount(lines))
+
+
+@pytest.mark.soak
+def test_killed_before_the_swap_the_next_rebuild_does_it_all(
+    wrong: Settings, spark: SparkSession, lines: list[Pair]
+) -> None:
+    killed_rebuild(wrong, "rebuild:staging@2")
     rebuild(spark, wrong, "silver.requests")
     assert_equal(wrong, recount(lines))
 

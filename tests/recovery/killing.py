@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from tests.pipeline.harness import assert_equal, run_process
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import assert_equal, run_here, run_process
 from tests.pipeline.recount import recount
 from tidemark.errors import PlatformError
 from tidemark.local import broker as embedded
@@ -117,11 +119,9 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def finish(settings: Settings, pairs: list[Pair]) -> None:
+def finish(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
     """Catches up without further harm, and compares every table."""
-    process = run_process(settings)
-    output, _ = process.communicate(timeout=200)
-    assert process.returncode == 0, output
+    run_here(spark, settings)
     assert_equal(settings, recount(pairs))
 
 

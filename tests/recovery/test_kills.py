@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, produce
 from tests.recovery.killing import finish, kill_at, slices, start_pipeline, traffic
@@ -26,7 +27,9 @@ from tidemark.settings import Settings
     ],
     ids=["requests", "activity"],
 )
-def test_killed_at_one_moment_after_the_other(broker: Settings, tmp_path: Path, moments: list[str]) -> None:
+def test_killed_at_one_moment_after_the_other(
+    broker: Settings, spark: SparkSession, tmp_path: Path, moments: list[str]
+) -> None:
     """Each start finds what the kill before left behind, and more lines."""
     settings = fresh(broker, tmp_path, batch_lines=500)
     pairs = traffic(seed=11, lines=4_500)
@@ -34,7 +37,7 @@ def test_killed_at_one_moment_after_the_other(broker: Settings, tmp_path: Path, 
         produce(settings, part)
         process = start_pipeline(settings, moment)
         assert kill_at(settings, process, moment) == "in time", (moment, process.communicate()[0])
-    finish(settings, pairs)
+    finish(spark, settings, pairs)
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
         # The wheel leaves Spark to a runtime that brings it.
-        if (error.name or "").split(".")[0] not in ("pyspark", "delta"):
+        if (error.name or "").split(".")[0] not in ("pyspark", "py4j", "delta"):
             raise
         click.echo("tidemark: Spark is not installed. Install `tidemark[spark]`.", err=True)
         sys.exit(1)
