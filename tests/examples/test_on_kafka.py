@@ -21,6 +21,7 @@ from tidemark.settings import Settings
 @pytest.mark.parametrize(
     "name, rate",
     [
+        ("ad_campaigns", 400),
         ("bus_positions", 50),
         ("intrusion", 200),
         ("recommendations", 100),

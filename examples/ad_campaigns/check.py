@@ -1,0 +1,93 @@
+"""What the counts must be, recounted event by event without Spark; what to print of them; and how late they were."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from examples.ad_campaigns.campaigns import ads
+from examples.ad_campaigns.generator import events
+from examples.ad_campaigns.sinks import COUNTS, WINDOW_SECONDS, Count, ToRedis, counts_in_delta
+from tidemark.jobs.load import Event, Load
+from tidemark.jobs.results import Results, differences
+
+Counts = Mapping[tuple[str, int], Count]
+_BOUNDS_MS = (100, 250, 500, 1_000, 2_000, 5_000, 10_000, float("inf"))
+
+
+def truth(sent: Iterable[Event]) -> Counter[tuple[str, int]]:
+    """Views by campaign and start of the window in milliseconds."""
+    campaigns, size = ads(), WINDOW_SECONDS * 1000
+    views: Counter[tuple[str, int]] = Counter()
+    for event in sent:
+        if event.reason:
+            continue
+        fields = json.loads(event.value)
+        if fields["event_type"] == "view":
+            views[campaigns[fields["ad_id"]], int(fields["event_time"]) // size * size] += 1
+    return views
+
+
+def latencies(counts: Counts) -> list[int]:
+    """The benchmark's latency of each window that is over, in milliseconds: from its end, by the clock of Kafka, to the
+    update that completed it. The newest window is left out, since it may go on, and so are those that a late event
+    opened anew: they tell how late the event was."""
+    if not counts:
+        return []
+    clock = min(count.clock for count in counts.values())
+    newest = max(start for _, start in counts)
+    size = WINDOW_SECONDS * 1000
+    found = [count.updated - (start + size + clock) for (_, start), count in counts.items() if start < newest]
+    return [latency for latency in found if latency >= 0]
+
+
+def histogram(latency_ms: list[int]) -> Iterator[str]:
+    """How many windows were complete how soon after their end, a line each."""
+    if not latency_ms:
+        return
+    p50, p95, p99 = np.percentile(latency_ms, [50, 95, 99])
+    yield f"latency of {len(latency_ms)} windows: p50 {p50:,.0f} ms, p95 {p95:,.0f} ms, p99 {p99:,.0f} ms"
+    low = 0.0
+    for high in _BOUNDS_MS:
+        number = sum(low <= latency < high for latency in latency_ms)
+        what = f"under {high:,.0f} ms" if high < float("inf") else "longer"
+        yield f"  {what:>15}  {number:6}  {'#' * round(50 * number / len(latency_ms))}"
+        low = high
+
+
+@dataclass
+class View:
+    """What to print, and the recount, of the results where they are."""
+
+    redis: ToRedis | None
+    say: Callable[[str], None] = print
+    _shown: dict[int, int] = field(default_factory=dict)
+
+    def counts(self, results: Results) -> Counts:
+        if self.redis is not None:
+            return self.redis.counts(set(ads().values()))
+        return counts_in_delta(results.table(COUNTS))
+
+    def show(self, results: Results) -> Iterator[str]:
+        """A line for each window that has grown."""
+        views: Counter[int] = Counter()
+        campaigns: Counter[int] = Counter()
+        for (_, start), count in self.counts(results).items():
+            views[start] += count.views
+            campaigns[start] += 1
+        for start in sorted(views):
+            if views[start] != self._shown.get(start):
+                yield f"window of second {start // 1000}: {views[start]:,} views of {campaigns[start]} campaigns"
+        self._shown = dict(views)
+
+    def check(self, load: Load, results: Results) -> Iterator[str]:
+        """What differs from the truth; prints the latencies."""
+        counts = self.counts(results)
+        for line in histogram(latencies(counts)):
+            self.say(line)
+        found = {window: count.views for window, count in counts.items()}
+        yield from differences("views", truth(events(load)), found)

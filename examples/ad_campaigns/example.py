@@ -1,0 +1,21 @@
+"""The example as a whole."""
+
+from __future__ import annotations
+
+from examples.ad_campaigns.check import View
+from examples.ad_campaigns.generator import events
+from examples.ad_campaigns.job import job
+from examples.ad_campaigns.sinks import ToRedis, to_delta
+from tidemark.jobs.example import Example
+
+
+def example(redis: str | None) -> Example:
+    """With the counts in the Redis at this address, or without one in a Delta table."""
+    sink = ToRedis(redis) if redis else None
+    view = View(sink)
+    return Example(
+        "examples.ad_campaigns", job(sink or to_delta), events, view.show, view.check, rate=1_000.0
+    )
+
+
+EXAMPLE = example(None)

@@ -1,0 +1,132 @@
+"""Where the counts go: Redis, as in the benchmark, or a Delta table where there is no Redis.
+
+A sink gets the partial rows of a batch (`campaign`, `window_start`, `views`, `clock_ms`), which add up, and takes each
+batch once, however often it comes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from redis import Redis
+
+from tidemark.flow.sinks import Upsert, same_windows
+from tidemark.store.base import Commit, Store
+from tidemark.table import Change, Column, Table
+
+Sink = Callable[[Store, pa.Table, Commit], None]
+
+WINDOW_SECONDS = 10
+
+COUNTS = Table(
+    name="ad_campaigns.counts",
+    about="One row per campaign and window of 10 seconds of event time.",
+    kind="upsert",
+    key=("campaign", "window_start"),
+    time="window_start",
+    reads="ad-events",
+    columns=(
+        Column("campaign", "string", "Campaign."),
+        Column("window_start", "timestamp", "Start of the window, a multiple of 10 seconds."),
+        Column("views", "long", "Ads of the campaign viewed in the window."),
+        Column(
+            "clock_ms",
+            "long",
+            "Least lag of Kafka's clock behind the events' own, in ms: what latency is told by.",
+        ),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)
+
+
+class Count(NamedTuple):
+    """A window as a sink has it; times in milliseconds, `updated` by the wall clock."""
+
+    views: int
+    updated: int
+    clock: int
+
+
+def to_delta(store: Store, partial: pa.Table, commit: Commit) -> None:
+    """Into COUNTS."""
+    Upsert(COUNTS, lambda rows: rows, _added, same_windows).commit(store, partial, commit)
+
+
+def _added(existing: pa.Table, incoming: pa.Table) -> Change:
+    before = existing.select(incoming.column_names)
+    both = pa.concat_tables([before, incoming.cast(before.schema)])
+    summed = both.group_by(["campaign", "window_start"]).aggregate([("views", "sum"), ("clock_ms", "min")])
+    summed = summed.rename_columns(["campaign", "window_start", "views", "clock_ms"])
+    changed = summed.join(
+        incoming.select(["campaign", "window_start"]), ["campaign", "window_start"], join_type="left semi"
+    )
+    now = pa.scalar(time.time_ns() // 1000, pa.timestamp("us", tz="UTC"))
+    return Change(changed.append_column("updated_at", pa.repeat(now, changed.num_rows)))
+
+
+# Counts and the batch's number change in one step: a batch that comes again finds its number there. Redis runs a
+# script alone, and writes it to its log whole.
+_ADD = """
+if tonumber(redis.call('HGET', 'batches', ARGV[1]) or '-1') >= tonumber(ARGV[2]) then return 0 end
+for n = 4, #ARGV, 4 do
+    local campaign, start, views, clock = ARGV[n], ARGV[n + 1], ARGV[n + 2], ARGV[n + 3]
+    local window = campaign .. '/' .. start
+    redis.call('HSETNX', campaign, start, window)
+    redis.call('HINCRBY', window, 'seen_count', views)
+    redis.call('HSET', window, 'time_updated', ARGV[3])
+    local known = redis.call('HGET', window, 'clock')
+    if not known or tonumber(clock) < tonumber(known) then redis.call('HSET', window, 'clock', clock) end
+end
+redis.call('HSET', 'batches', ARGV[1], ARGV[2])
+return 1
+"""
+
+
+@dataclass(frozen=True)
+class ToRedis:
+    """Into the benchmark's layout: a hash per campaign that names its windows, a hash per window with
+    `seen_count` and `time_updated`."""
+
+    url: str
+
+    def __call__(self, store: Store, partial: pa.Table, commit: Commit) -> None:
+        starts = partial["window_start"].cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist()
+        rows = zip(
+            partial["campaign"].to_pylist(), starts, partial["views"].to_pylist(), partial["clock_ms"].to_pylist(),
+            strict=True,
+        )  # fmt: skip
+        arguments = [value for row in rows for value in row]
+        with Redis.from_url(self.url) as client:
+            client.eval(_ADD, 0, commit.writer, commit.number, time.time_ns() // 1_000_000, *arguments)
+
+    def counts(self, campaigns: set[str]) -> dict[tuple[str, int], Count]:
+        """All windows by campaign and start in milliseconds."""
+        found: dict[tuple[str, int], Count] = {}
+        with Redis.from_url(self.url, decode_responses=True) as client:
+            pipeline = client.pipeline(transaction=False)
+            names: list[str] = []
+            for campaign in sorted(campaigns):
+                windows: Any = client.hvals(campaign)
+                for window in windows:
+                    names.append(window)
+                    pipeline.hgetall(window)
+            for name, values in zip(names, pipeline.execute(), strict=True):
+                campaign, start = name.rsplit("/", 1)
+                found[campaign, int(start)] = Count(
+                    int(values["seen_count"]), int(values["time_updated"]), int(values["clock"])
+                )
+        return found
+
+
+def counts_in_delta(rows: pa.Table) -> dict[tuple[str, int], Count]:
+    """The same of the rows of COUNTS."""
+    return {
+        (row["campaign"], round(row["window_start"].timestamp() * 1000)): Count(
+            row["views"], round(row["updated_at"].timestamp() * 1000), row["clock_ms"]
+        )
+        for row in rows.to_pylist()
+    }
