@@ -18,6 +18,7 @@ from tests.pipeline.harness import (
     shared_lines,
 )
 from tests.pipeline.recount import recount
+from tidemark.flow import flow
 from tidemark.importing.importer import Options, import_files
 from tidemark.settings import Settings
 
@@ -69,10 +70,16 @@ def test_real_log_with_the_last_piece_first(broker: Settings, spark: SparkSessio
 
 
 @real_log
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("seed", "small"), [(1, 50_000), (2, 0)], ids=["fetched", "by-spark"])
 def test_real_log_shuffled_over_two_sites_in_random_batches(
-    broker: Settings, spark: SparkSession, tmp_path: Path, seed: int
+    broker: Settings,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    small: int,
 ) -> None:
+    monkeypatch.setattr(flow, "SMALL_BATCH_ROWS", small)
     chance = random.Random(seed)
     settings = fresh(broker, tmp_path, batch_lines=1_700)
     pairs = [(chance.choice(["default", "shop"]), line) for line in shared_lines()]
