@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import alerts, cluster, drain, freshness
+from benchmarks import ads, alerts, cluster, drain, freshness, start
 from benchmarks.figures import Figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -38,12 +38,22 @@ def _alerts(quick: bool) -> list[Figure]:
     return alerts.measure(seconds=20 if quick else 300, warm_up=15 if quick else 60)
 
 
+def _start(quick: bool) -> list[Figure]:
+    return start.measure(runs=1 if quick else 5)
+
+
+def _ads(quick: bool) -> list[Figure]:
+    return ads.measure(number=50_000 if quick else 1_000_000, runs=1 if quick else 3)
+
+
 BENCHMARKS: dict[str, Callable[[bool], list[Figure]]] = {
+    "start": _start,
     "drain": _drain,
     "freshness": _freshness,
     "steady": _steady,
     "cluster": _cluster,
     "alerts": _alerts,
+    "ads": _ads,
 }
 
 

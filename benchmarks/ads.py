@@ -1,0 +1,89 @@
+"""How fast the advertising benchmark's job (examples/ad_campaigns) works off events that wait in Kafka, against Spark
+that only reads the same topic.
+
+The job is the example's own, its parsing, dead letters and exactly-once sink included; the rate is from the start of
+its queries to their last commit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.figures import Figure
+from examples.ad_campaigns.check import truth
+from examples.ad_campaigns.generator import events
+from examples.ad_campaigns.job import EVENTS, job
+from examples.ad_campaigns.server import redis
+from examples.ad_campaigns.sinks import COUNTS, Count, Sink, ToRedis, counts_in_delta, to_delta
+from tidemark import kafka
+from tidemark.jobs import run
+from tidemark.jobs.load import Load, send
+from tidemark.jobs.results import Results
+from tidemark.local import broker
+from tidemark.local.process import prepare_home
+from tidemark.session import spark_session
+from tidemark.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_RATE = 1_000_000.0
+_SINKS = "Redis" if shutil.which("redis-server") else "a Delta table"
+
+
+def measure(*, number: int, runs: int) -> list[Figure]:
+    """Events per second of the job and of the raw read, and their ratio, run by run."""
+    load = Load(seed=1, rate=_RATE, seconds=number / _RATE, late=0.00001)
+    expected = truth(events(load))
+    rates, raw = [], []
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory, redis() as address:
+        root = Path(directory)
+        settings = Settings(home=root / "broker", broker_port=0)
+        started = broker.start(settings)
+        settings = dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
+        try:
+            kafka.ensure_topic(settings, EVENTS.topic, partitions=EVENTS.partitions)
+            send((event._replace(at=0.0) for event in events(load)), settings, threading.Event())
+            spark = spark_session(settings)
+            for turn in range(runs + 1):  # the first one warms up
+                raw.append(number / _raw(spark, settings))
+                home = dataclasses.replace(settings, home=root / f"home-{turn}")
+                sink = ToRedis(f"{address[:-1]}{turn}") if address else None
+                rates.append(number / _drained(spark, home, sink or to_delta))
+                campaigns = {campaign for campaign, _ in expected}
+                found = sink.counts(campaigns) if sink else _in_delta(home)
+                assert {key: count.views for key, count in found.items()} == expected, "the counts are wrong"
+            spark.stop()
+        finally:
+            broker.stop(dataclasses.replace(settings, bootstrap_servers=""))
+    rates, raw = rates[1:], raw[1:]
+    return [
+        Figure(f"advertising benchmark into {_SINKS}, events/s", rates),
+        Figure("reference: Spark reads the topic, events/s", raw),
+        Figure("ratio", [rate / reference for rate, reference in zip(rates, raw, strict=True)]),
+    ]
+
+
+def _drained(spark: SparkSession, settings: Settings, sink: Sink) -> float:
+    prepare_home(settings)
+    begun = time.monotonic()
+    run.start(job(sink), spark, settings).finish()
+    return time.monotonic() - begun
+
+
+def _raw(spark: SparkSession, settings: Settings) -> float:
+    reader = spark.read.format("kafka").options(**kafka.spark_options(settings))
+    begun = time.monotonic()
+    records = reader.option("subscribe", EVENTS.topic).load()
+    records.select("value").write.format("noop").mode("overwrite").save()
+    return time.monotonic() - begun
+
+
+def _in_delta(settings: Settings) -> dict[tuple[str, int], Count]:
+    return counts_in_delta(Results(settings).table(COUNTS))

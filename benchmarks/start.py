@@ -1,0 +1,68 @@
+"""How long `tidemark run` takes to its first commit in gold, with lines waiting: with the archive of classes that
+`tidemark prepare` makes, and without it as the reference.
+
+Each start has a home of its own, so making the tables is part of it; the JVM libraries are in the cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.drain import write
+from benchmarks.figures import Figure
+from tidemark.importing.importer import Options, import_files
+from tidemark.local import broker
+from tidemark.settings import Settings
+
+LINES = 1_000
+_PATIENCE_SECONDS = 120.0
+# Naming an archive that is not there is to have none.
+_NO_ARCHIVE = "-XX:SharedArchiveFile=/nonexistent -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def measure(*, runs: int) -> list[Figure]:
+    """Seconds from the start of the process to the first commit, by turns with and without the archive."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
+        root = Path(directory)
+        settings = Settings(home=root / "broker", broker_port=0)
+        started = broker.start(settings)
+        try:
+            at = dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
+            write(root / "access.log", LINES)
+            import_files([str(root / "access.log")], Options(at, say=lambda text: None))
+            prepared, plain = [], []
+            for number in range(runs):
+                prepared.append(_started(root / f"prepared-{number}", at.bootstrap_servers, ""))
+                plain.append(_started(root / f"plain-{number}", at.bootstrap_servers, _NO_ARCHIVE))
+        finally:
+            broker.stop(settings)
+    return [
+        Figure("start to first commit, s", prepared),
+        Figure("reference: without the archive of classes, s", plain),
+        Figure("ratio", [with_it / without for with_it, without in zip(prepared, plain, strict=True)]),
+    ]
+
+
+def _started(home: Path, servers: str, java_options: str) -> float:
+    environment = os.environ | {"TIDEMARK_DRIVER_JAVA_OPTIONS": java_options}
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tidemark", "--home", str(home), "--bootstrap-servers", servers, "run"],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        log = home / "tables/gold/visitors_by_country/_delta_log"
+        while not (log / f"{1:020}.json").exists():  # version 0 makes the table
+            if process.poll() is not None or time.monotonic() > begun + _PATIENCE_SECONDS:
+                raise RuntimeError("the pipeline did not come to its first commit")
+            time.sleep(0.02)
+        return time.monotonic() - begun
+    finally:
+        process.terminate()
+        process.wait(60)
