@@ -52,8 +52,9 @@ _STREAMING = {
 # Options whose values Spark shows in no plan, log, event or page.
 _REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
 # Parsing a line becomes one generated method that is longer than HotSpot compiles by default; left to the
-# interpreter it is more than twice as slow.
-_JVM = "-XX:+UseG1GC -XX:-DontCompileHugeMethods"
+# interpreter it is more than twice as slow. The same for all else that would come when the room for compiled code,
+# as small as 48 MB by default, is full: then HotSpot stops compiling.
+_JVM = "-XX:+UseG1GC -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m"
 _ANYWHERE = {
     # Its page would be open to the whole network.
     "spark.ui.enabled": "false",
