@@ -110,7 +110,7 @@ def test_rejected_lines_move_to_silver_and_everything_follows(
 
 def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
     settings = fresh(broker, tmp_path)
-    pairs = traffic(seed=23, lines=6_000)
+    pairs = traffic(seed=23, lines=4_000)
     wrongly_judged(spark, settings, pairs[:2_000])
     process = run_process(settings, once=False)
     try:

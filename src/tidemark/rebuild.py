@@ -9,6 +9,7 @@ judgement that the running pipeline gave them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -221,6 +222,7 @@ class _Work:
 
     def compare(self, before: Cut, after: Mapping[str, int] | None) -> Iterator[Difference]:
         """The rebuilt tables at `before` against the versions `after`, or against what is staged."""
+        pairs = []
         for derivation, since in self._made:
             for table in derivation.tables:
                 old = self._live(table, before.versions[table.name])
@@ -231,7 +233,11 @@ class _Work:
                     if since is not None:
                         column = table.clock if derivation is self._job.judging else table.time
                         new = new.unionByName(old.where(F.col(column) < F.lit(since)))
-                yield from differences(table, old, new)
+                pairs.append((table, old, new))
+        # A job over a small table is mostly planning, which one alone does not keep a machine busy with.
+        with ThreadPoolExecutor(max_workers=4) as threads:
+            for found in threads.map(lambda pair: list(differences(*pair)), pairs):
+                yield from found
 
     def _make(self, derivation: Derivation, source: DataFrame, since: datetime | None) -> None:
         for table in derivation.tables:

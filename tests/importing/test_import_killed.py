@@ -27,7 +27,7 @@ Read = Callable[[Settings], list[tuple[bytes, dict[str, bytes]]]]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_killed_again_and_again(
     tidemark: Start,
     settings: Settings,

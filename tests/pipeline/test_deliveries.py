@@ -66,7 +66,7 @@ def test_lines_delivered_again_enter_no_table(
 @pytest.mark.parametrize(
     ("point", "passes"),
     [
-        ("requests:between-tables", 1),
+        pytest.param("requests:between-tables", 1, marks=pytest.mark.soak),
         ("requests:between-tables", 3),
         ("requests:before-checkpoint", 1),
     ],

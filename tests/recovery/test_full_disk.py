@@ -23,8 +23,11 @@ from tidemark.tasks import run_pipeline
 
 @pytest.mark.parametrize(
     "part, leave, small_batch",
-    [("tables", 0, 50_000), ("tables", 300_000, 0), ("checkpoints", 0, 50_000)],
-    ids=["tables", "tables-written-by-spark", "checkpoints"],
+    [
+        pytest.param("tables", 0, 50_000, id="tables"),
+        pytest.param("tables", 300_000, 0, id="tables-written-by-spark", marks=pytest.mark.soak),
+        pytest.param("checkpoints", 0, 50_000, id="checkpoints"),
+    ],
 )
 def test_disk_full_under_the_pipeline(
     broker: Settings,

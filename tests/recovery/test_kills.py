@@ -40,7 +40,7 @@ def test_killed_at_one_moment_after_the_other(
     finish(spark, settings, pairs)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [1])
 def test_pipeline_broker_and_import_killed_in_each_others_presence(
     broker: Settings, tmp_path: Path, seed: int
