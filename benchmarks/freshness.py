@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import pyarrow.compute as pc
 from confluent_kafka import Producer
@@ -91,7 +92,8 @@ def _watched(settings: Settings, rate: int, seconds: int) -> list[Figure]:
     try:
         while not load.begun:
             time.sleep(0.01)
-        begun, cpu = time.time(), {}
+        begun = time.time()
+        cpu: dict[str, float] = {}
         while (now := time.time()) < begun + WARM_UP_SECONDS + seconds:
             table.update_incremental()
             counted = pc.sum(table.to_pyarrow_table(columns=["requests"])["requests"]).as_py() or 0
@@ -116,11 +118,27 @@ def _watched(settings: Settings, rate: int, seconds: int) -> list[Figure]:
             f"  minute {int(minute) + 1:2}: p50 {p50:.2f} s, p95 {p95:.2f} s, most {of.max():.2f} s",
             flush=True,
         )
+    _say_batches(settings)
     label = f"freshness at {rate:,} lines/s"
     return [
         Figure(f"{label}, p50, s", [float(np.percentile(ages, 50))]),
         Figure(f"{label}, p95, s", [float(np.percentile(ages, 95))]),
     ]
+
+
+def _say_batches(settings: Settings) -> None:
+    """How long the batches of each flow took, and how many rows they had, the first ones left out."""
+    progress = DeltaTable(str(settings.tables / "quality/progress")).to_pyarrow_table().to_pandas()
+    settled = progress[
+        progress["recorded_at"] > progress["recorded_at"].min() + pd.Timedelta(seconds=WARM_UP_SECONDS)
+    ]
+    for flow, batches in settled.groupby("flow"):
+        p50, p95 = np.percentile(batches["duration_ms"], [50, 95])
+        print(
+            f"  {len(batches):,} batches of {flow}: p50 {p50:,.0f} ms, p95 {p95:,.0f} ms,"
+            f" {batches['rows'].median():,.0f} rows",
+            flush=True,
+        )
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,14 @@ def differences(table: Table, before: DataFrame, after: DataFrame) -> Iterator[D
             was, is_now = old.get(day, {}).get(what) or 0, new.get(day, {}).get(what) or 0
             if was != is_now:
                 yield Difference(table.name, day, what, int(was), int(is_now))
+
+
+def differences_of(tables: Iterable[tuple[Table, DataFrame, DataFrame]]) -> Iterator[Difference]:
+    """The same of several tables, one after the other."""
+    # A job over a small table is mostly planning, with which one alone does not keep a machine busy.
+    with ThreadPoolExecutor(max_workers=4) as threads:
+        for found in threads.map(lambda each: list(differences(*each)), tables):
+            yield from found
 
 
 def lines(found: Sequence[Difference]) -> Iterator[str]:

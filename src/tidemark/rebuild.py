@@ -9,7 +9,6 @@ judgement that the running pipeline gave them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,7 +20,7 @@ from pyspark.sql import functions as F
 from tidemark import redelivery, swap
 from tidemark.books import Books, correction
 from tidemark.cut import Chain, Cut, at_cut
-from tidemark.difference import Difference, differences
+from tidemark.difference import Difference, differences_of
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.flow import fit, gate
 from tidemark.flow.crash import crash_point
@@ -234,10 +233,7 @@ class _Work:
                         column = table.clock if derivation is self._job.judging else table.time
                         new = new.unionByName(old.where(F.col(column) < F.lit(since)))
                 pairs.append((table, old, new))
-        # A job over a small table is mostly planning, which one alone does not keep a machine busy with.
-        with ThreadPoolExecutor(max_workers=4) as threads:
-            for found in threads.map(lambda pair: list(differences(*pair)), pairs):
-                yield from found
+        return differences_of(pairs)
 
     def _make(self, derivation: Derivation, source: DataFrame, since: datetime | None) -> None:
         for table in derivation.tables:

@@ -77,6 +77,7 @@ class Steady(type):
         return isinstance(value, datetime)
 
 
+@pytest.mark.soak
 def test_the_pipelines_own_clock_steps(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from .. import data
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..reader import MissingTableError, Reader
+from ..reader import MissingTableError, Reader, ReadError
 from ..text import shown
 
 # Tables with these columns; one that is not there raises nothing.
@@ -20,7 +20,11 @@ ALERTS_SHOWN = 50
 
 def show(reader: Reader, filters: Filters) -> None:
     """The panel, on homes that have such a job."""
-    if any(reader.version(table) is not None for table in TABLES):
+    try:
+        wanted = any(reader.version(table) is not None for table in TABLES)
+    except ReadError:  # the panel says so
+        wanted = True
+    if wanted:
         alerts_panel(reader, filters)
 
 
