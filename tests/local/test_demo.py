@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tidemark.errors import HomeBusyError, KafkaError, PlatformError
+from tidemark.flow.status import describe
 from tidemark.local.demo import run_demo
 from tidemark.local.process import free_port, locked, prepare_home, process_mark, wait_until
 from tidemark.settings import Settings
@@ -66,6 +67,7 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
     family: list[psutil.Process] = []
     try:
         came = wait_until(lambda: demo.poll() is not None or lines() > more_than, timeout=240, interval=0.5)
+        parts = describe(home)["parts"]
         family = psutil.Process(demo.pid).children(recursive=True)
         demo.send_signal(signal.SIGINT)
         out, _ = demo.communicate(timeout=12)
@@ -73,6 +75,9 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
         demo.kill()
     assert came, out
     assert demo.returncode == 0, out
+    assert {name: part["state"] for name, part in parts.items() if name != "dashboard"} == dict.fromkeys(
+        ("broker", "pipeline", "traffic"), "running"
+    )
     # A guard and its part each for broker, pipeline, traffic and dashboard, and Spark's JVM.
     assert len(family) >= 7
     assert not [process for process in family if process_mark(process.pid)]

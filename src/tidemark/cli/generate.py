@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import sys
@@ -78,6 +79,7 @@ def generate_command(
     Lines go to Kafka as they fall due, or with --output to a file at full speed.
     Started again with the same seed, the same people come again, at the new times.
     """
+    from tidemark.local.process import write_record
     from tidemark.traffic.schedule import paced
     from tidemark.traffic.sinks import prepare, send, write_file
     from tidemark.traffic.stream import Block, Traffic, blocks
@@ -111,6 +113,9 @@ def generate_command(
         if output is not None:
             write_file(made, output, stop, taken)
         else:
+            if settings.home.is_dir():  # `tidemark status` tells of it
+                settings.run_directory.mkdir(exist_ok=True)
+                write_record(settings.run_directory / "traffic.json", os.getpid())
             send(paced(made, traffic.start, speed, stop, delay), settings, traffic.site, stop, taken)
     if truth is not None:
         expected.write(truth)
