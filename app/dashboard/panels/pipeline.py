@@ -78,7 +78,9 @@ def flows_panel(look: Look) -> None:
         cells[4].metric("Rows in batch", number(row.rows), border=True)
         cells[5].metric("State rows", number(row.state_rows), border=True)
         notes = []
-        if not pd.isna(row.watermark):
+        if pd.isna(row.watermark):
+            notes.append("no watermark, since no line is too late")
+        else:
             notes.append(
                 f"watermark {clock.stamp(row.watermark, look.filters.zone, look.now)} {look.filters.zone}"
             )
