@@ -6,6 +6,7 @@ with the same input. Each table's commit carries the batch number, so what is al
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -86,7 +87,12 @@ class Runner:
             else None
         )
         self.failure: Exception | None = None
+        self._ending = threading.Event()
         self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
+
+    def end(self) -> None:
+        """Has no further batch begin; one that Spark hands over all the same fails, and runs again next time."""
+        self._ending.set()
 
     def start(self, spark: SparkSession, *, once: bool) -> StreamingQuery:
         """Starts the query; with `once` it works off what is there and ends."""
@@ -115,6 +121,8 @@ class Runner:
         commit = Commit(f"{self.flow.name}/{query}", number)
         started = datetime.now(UTC)
         with gate.batch(self._settings):
+            if self._ending.is_set():
+                raise InterruptedError(f"the pipeline is ending: batch {number} runs again next time")
             prepared.persist()
             try:
                 facts = self._write(prepared, commit, started)

@@ -93,17 +93,23 @@ def _finish(
     while not stopping.wait(_POLL_SECONDS) and any(query.isActive for query in queries):
         _raise_failure(runners, queries, settings)
     if stopping.is_set():
-        _stop_between_batches(queries, settings)
+        _stop_between_batches(runners, queries, settings)
     else:
         _raise_failure(runners, queries, settings)
 
 
-def _stop_between_batches(queries: Sequence[StreamingQuery], settings: Settings) -> None:
+def _stop_between_batches(
+    runners: Sequence[Runner], queries: Sequence[StreamingQuery], settings: Settings
+) -> None:
     """Waits for the batches under way; one that takes too long is interrupted, and run again next time."""
 
     def stop() -> None:
+        for runner in runners:
+            runner.end()
+        # Not held while the queries are stopped: Spark waits for a batch that has come to the gate meanwhile.
         with gate.at_rest(settings):
-            _stop(queries)
+            pass
+        _stop(queries)
 
     waiting = threading.Thread(target=stop, daemon=True)
     waiting.start()
