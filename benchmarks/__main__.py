@@ -56,6 +56,9 @@ BENCHMARKS: dict[str, Callable[[bool], list[Figure]]] = {
     "ads": _ads,
 }
 
+# Of the examples and of clusters, not of the pipeline on one machine: only when named.
+ONLY_WHEN_NAMED = ("cluster", "alerts")
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -65,7 +68,7 @@ def main() -> None:
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     print(machine)
     figures: list[Figure] = []
-    for name in [arguments.only] if arguments.only else BENCHMARKS:
+    for name in [arguments.only] if arguments.only else [n for n in BENCHMARKS if n not in ONLY_WHEN_NAMED]:
         print(f"== {name}", flush=True)
         figures += BENCHMARKS[name](arguments.quick)
     print(f"{'figure':<44} {'min':>12} {'median':>12} {'max':>12}")
