@@ -116,6 +116,10 @@ def test_what_a_job_needs_is_there_before_it_starts(spark: SparkSession, home: S
         f"{job.name}-letters.dead-letters": 1,
         f"{job.name}-upper": 2,
     }
-    run.start(job, spark, home).stop()
+    # Asked before the start: a query commits its first batch, an empty one, when it comes to it.
     assert not run.all_committed(job, home)
+    run.start(job, spark, home).stop()
     assert counts(home) == {}
+    produce(job, home, "ab")
+    run.start(job, spark, home).finish()
+    assert run.all_committed(job, home)
