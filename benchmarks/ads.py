@@ -45,9 +45,7 @@ def measure(*, number: int, runs: int) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory, redis() as address:
         root = Path(directory)
         settings = Settings(home=root / "broker", broker_port=0)
-        started = broker.start(settings)
-        settings = dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
-        try:
+        with broker.running(settings) as settings:
             kafka.ensure_topic(settings, EVENTS.topic, partitions=EVENTS.partitions)
             send((event._replace(at=0.0) for event in events(load)), settings, threading.Event())
             spark = spark_session(settings)
@@ -60,8 +58,6 @@ def measure(*, number: int, runs: int) -> list[Figure]:
                 found = sink.counts(campaigns) if sink else _in_delta(home)
                 assert {key: count.views for key, count in found.items()} == expected, "the counts are wrong"
             spark.stop()
-        finally:
-            broker.stop(dataclasses.replace(settings, bootstrap_servers=""))
     rates, raw = rates[1:], raw[1:]
     return [
         Figure(f"advertising benchmark into {_SINKS}, events/s", rates),

@@ -48,29 +48,27 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
             directory = Path(name)
             log = directory / "access.log"
             write(log, lines)
-            with standalone(directory / "cluster", WORKERS) as cluster:
-                kafka_home = Settings(home=directory / "kafka", broker_port=0)
-                started = broker.start(kafka_home)
-                try:
-                    base = Settings(
-                        home=directory / "local", bootstrap_servers=started.bootstrap_servers,
-                        visitor_key="the same for both", topic_partitions=4,
-                    )  # fmt: skip
-                    import_files([str(log)], Options(base, say=lambda text: None))
-                    on_cluster = dataclasses.replace(
-                        base, home=directory / "spread", master=cluster.master,
-                        spark_options=cluster.spark_options(), executor_python=str(cluster.executor_python()),
-                    )  # fmt: skip
-                    alone.append(drained(dataclasses.replace(base, master="local[2]"), lines))
-                    spread.append(drained(on_cluster, lines))
-                    assert counted(base) == counted(on_cluster), "the tables differ"
-                    tasks: Counter[str] = cluster.tasks()
-                    shares.append(100 * min(tasks[worker] for worker in WORKERS) / tasks.total())
-                    after_worker, after_driver = recovered(on_cluster, cluster)
-                    without_worker.append(after_worker)
-                    without_driver.append(after_driver)
-                finally:
-                    broker.stop(kafka_home)
+            with (
+                standalone(directory / "cluster", WORKERS) as cluster,
+                broker.running(Settings(home=directory / "kafka", broker_port=0)) as kafka_home,
+            ):
+                base = Settings(
+                    home=directory / "local", bootstrap_servers=kafka_home.bootstrap_servers,
+                    visitor_key="the same for both", topic_partitions=4,
+                )  # fmt: skip
+                import_files([str(log)], Options(base, say=lambda text: None))
+                on_cluster = dataclasses.replace(
+                    base, home=directory / "spread", master=cluster.master,
+                    spark_options=cluster.spark_options(), executor_python=str(cluster.executor_python()),
+                )  # fmt: skip
+                alone.append(drained(dataclasses.replace(base, master="local[2]"), lines))
+                spread.append(drained(on_cluster, lines))
+                assert counted(base) == counted(on_cluster), "the tables differ"
+                tasks: Counter[str] = cluster.tasks()
+                shares.append(100 * min(tasks[worker] for worker in WORKERS) / tasks.total())
+                after_worker, after_driver = recovered(on_cluster, cluster)
+                without_worker.append(after_worker)
+                without_driver.append(after_driver)
     return [
         Figure("drain, one process with two threads, lines/s", alone),
         Figure("drain, two workers of one core, lines/s", spread),

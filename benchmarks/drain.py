@@ -6,7 +6,6 @@ of the batches, from the first one's start to the last commit, cold code include
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 import tempfile
@@ -54,17 +53,12 @@ def write(log: Path, lines: int) -> None:
 
 def drained(home: Path, log: Path, lines: int) -> tuple[float, float]:
     """Lines per second of `tidemark run --once`, and the seconds before its first batch."""
-    settings = Settings(home=home, broker_port=0)
-    started = broker.start(settings)
-    try:
-        settings = dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
+    with broker.running(Settings(home=home, broker_port=0)) as settings:
         import_files([str(log)], Options(settings, say=lambda text: None))
         kafka = ["--bootstrap-servers", settings.bootstrap_servers]
         begun = time.time()
         run = [sys.executable, "-m", "tidemark", "--home", str(home), *kafka, "run", "--once"]
         subprocess.run(run, check=True, capture_output=True)
-    finally:
-        broker.stop(settings)
     accounts = DeltaTable(str(home / "tables/quality/accounts")).to_pyarrow_table().to_pandas()
     progress = DeltaTable(str(home / "tables/quality/progress")).to_pyarrow_table().to_pandas()
     assert accounts["received"].sum() == lines, "not every line arrived"

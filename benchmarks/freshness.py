@@ -7,7 +7,6 @@ one counted, for the lines of one partition are counted in their order.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import subprocess
@@ -74,13 +73,8 @@ def measure(*, rate: int, seconds: int, dashboard: bool = False) -> list[Figure]
     """Ages in seconds after the warm-up; with each minute's own, which show whether they grow."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         settings = Settings(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
-        started = broker.start(settings)
-        settings = dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
-        try:
-            with _pipeline(settings), _viewer(settings, dashboard):
-                return _watched(settings, rate, seconds)
-        finally:
-            broker.stop(dataclasses.replace(settings, bootstrap_servers=""))
+        with broker.running(settings) as there, _pipeline(there), _viewer(there, dashboard):
+            return _watched(there, rate, seconds)
 
 
 def _watched(settings: Settings, rate: int, seconds: int) -> list[Figure]:

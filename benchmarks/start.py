@@ -6,7 +6,6 @@ Each start has a home of its own, so making the tables is part of it; the JVM li
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -17,31 +16,26 @@ from pathlib import Path
 from benchmarks.drain import write
 from benchmarks.figures import Figure
 from tidemark.importing.importer import Options, import_files
-from tidemark.local import broker
+from tidemark.local import broker, class_archive
 from tidemark.settings import Settings
 
 LINES = 1_000
 _PATIENCE_SECONDS = 120.0
 # Naming an archive that is not there is to have none.
-_NO_ARCHIVE = "-XX:SharedArchiveFile=/nonexistent -Xlog:cds=off -Xlog:cds+dynamic=off"
+_NO_ARCHIVE = f"-XX:SharedArchiveFile=/nonexistent {class_archive.QUIET}"
 
 
 def measure(*, runs: int) -> list[Figure]:
     """Seconds from the start of the process to the first commit, by turns with and without the archive."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         root = Path(directory)
-        settings = Settings(home=root / "broker", broker_port=0)
-        started = broker.start(settings)
-        try:
-            at = dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
+        with broker.running(Settings(home=root / "broker", broker_port=0)) as at:
             write(root / "access.log", LINES)
             import_files([str(root / "access.log")], Options(at, say=lambda text: None))
             prepared, plain = [], []
             for number in range(runs):
                 prepared.append(_started(root / f"prepared-{number}", at.bootstrap_servers, ""))
                 plain.append(_started(root / f"plain-{number}", at.bootstrap_servers, _NO_ARCHIVE))
-        finally:
-            broker.stop(settings)
     return [
         Figure("start to first commit, s", prepared),
         Figure("reference: without the archive of classes, s", plain),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 from collections.abc import Iterator
@@ -45,6 +44,5 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings with the address of an embedded broker that all tests share: give topics names of your own."""
     settings = Settings(home=tmp_path_factory.mktemp("broker"), broker_port=0, dashboard_port=0)
-    started = embedded.start(settings)
-    yield dataclasses.replace(settings, bootstrap_servers=started.bootstrap_servers)
-    embedded.stop(settings)
+    with embedded.running(settings) as there:
+        yield there

@@ -215,6 +215,7 @@ def test_killed_at_other_moments_of_the_swap(
     assert swap.interrupted(wrong)
     run_here(spark, wrong)
     assert_equal(wrong, recount(lines))
+    assert not swap.interrupted(wrong)
 
 
 @pytest.mark.soak

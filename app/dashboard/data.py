@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from .query import Expression, Query, Where, greatest, least, query
-from .reader import Reader, Version, frame, open_reader
+from .reader import MissingTableError, Reader, Version, frame, open_reader
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,14 @@ def rows(
     """Like `reader.read`, remembered until the table's version changes. Raises ReadError."""
     q = query(table, columns, where, group_by=group_by, order_by=order_by, limit=limit)
     return _rows(reader, reader.label, repr(q), q, reader.version(table))
+
+
+def rows_if_any(reader: Reader, table: str, *args: Any, **kwargs: Any) -> pd.DataFrame:
+    """Like `rows`; empty, without columns, where the table does not exist yet."""
+    try:
+        return rows(reader, table, *args, **kwargs)
+    except MissingTableError:
+        return pd.DataFrame()
 
 
 @st.cache_data(max_entries=256, ttl=timedelta(minutes=30), show_spinner=False)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
+
+from tidemark.errors import PlatformError
+from tidemark.local.process import free_port, wait_until
 
 # The parts of a run, processes of their own, find the server by it; set it to use a Redis that runs already.
 VARIABLE = "AD_CAMPAIGNS_REDIS"
@@ -32,23 +33,16 @@ def redis() -> Iterator[str | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="tidemark-redis-") as directory:
-        port = _free_port()
-        options = [
-            "--bind",
-            "127.0.0.1",
-            "--port",
-            str(port),
-            "--dir",
-            directory,
-            "--save",
-            "",
-            "--appendonly",
-            "yes",
-        ]
+        port = free_port()
+        options = ["--bind", "127.0.0.1", "--port", str(port), "--dir", directory]
+        options += ["--save", "", "--appendonly", "yes"]
         server = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, start_new_session=True)
         url = f"redis://127.0.0.1:{port}/0"
         try:
-            _await(url)
+            if not wait_until(lambda: _answers(url), _START_SECONDS):
+                raise PlatformError(
+                    f"{program} did not answer within {_START_SECONDS:.0f} s", "Try it by hand."
+                )
             os.environ[VARIABLE] = url
             yield url
         finally:
@@ -57,21 +51,9 @@ def redis() -> Iterator[str | None]:
             server.wait(10)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
-def _await(url: str) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            with Redis.from_url(url) as client:
-                client.ping()
-            return
-        except RedisConnectionError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+def _answers(url: str) -> bool:
+    try:
+        with Redis.from_url(url) as client:
+            return bool(client.ping())
+    except RedisConnectionError:
+        return False

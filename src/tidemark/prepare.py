@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -39,15 +38,11 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
             jvm_cache=settings.jvm_cache, ivy_settings=settings.ivy_settings,
             driver_memory=settings.driver_memory, driver_java_options=class_archive.make(made),
         )  # fmt: skip
-        say("running the pipeline once over a little traffic, about half a minute")
+        say("running the pipeline once over a little traffic")
         write_file(blocks(Traffic(start=1_780_000_000, seconds=10), truth=False), log, Event())
-        address = broker.start(trial).bootstrap_servers
-        try:
-            with_broker = replace(trial, bootstrap_servers=address)
-            import_files([str(log)], Options(with_broker, say=lambda text: None))
-            run_pipeline(with_broker, once=True)
-        finally:
-            broker.stop(trial)
+        with broker.running(trial) as there:
+            import_files([str(log)], Options(there, say=lambda text: None))
+            run_pipeline(there, once=True)
         say("writing the archive of classes")
         try:
             class_archive.end(spark_session(trial))

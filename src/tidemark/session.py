@@ -109,7 +109,7 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         "spark.driver.memory": settings.driver_memory,
         "spark.executor.extraJavaOptions": _jvm(settings),
         "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
-        f" -Dlog4j.configurationFile={_log4j(settings)} "
+        f" -Dlog4j.configurationFile={_log4j(settings)}"
         f" {_classes(settings)} {settings.driver_java_options}",
     }
     own = options_of("spark_options", settings.spark_options)

@@ -93,7 +93,7 @@ class Settings:
         0, "Shuffle partitions; 0: one per core, at most 4, and 8 on a cluster.", least=0
     )
     batch_lines: int = _setting(
-        0, "Most lines in one micro-batch; 0 sizes it to the heap and the cores.", least=0
+        0, "Most lines in one micro-batch; 0: 200,000, which the default heap holds.", least=0
     )
     derive_interval_seconds: float = _setting(
         2.0, "How often sessions, traffic and pages follow silver.requests.", least=0

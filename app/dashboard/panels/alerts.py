@@ -9,7 +9,7 @@ from .. import data
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..reader import MissingTableError, Reader, ReadError
+from ..reader import Reader, ReadError
 from ..text import shown
 
 # Tables with these columns; one that is not there raises nothing.
@@ -63,7 +63,4 @@ def alerts_columns(look: Look) -> dict[str, object]:
 
 
 def _latest(reader: Reader, table: str) -> pd.DataFrame:
-    try:
-        return data.rows(reader, table, list(COLUMNS), order_by=["-started_at"], limit=ALERTS_SHOWN)
-    except MissingTableError:
-        return pd.DataFrame()
+    return data.rows_if_any(reader, table, list(COLUMNS), order_by=["-started_at"], limit=ALERTS_SHOWN)

@@ -12,7 +12,7 @@ from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
 from ..query import Where, total
-from ..reader import MissingTableError, Reader
+from ..reader import Reader
 from ..text import clipped, duration, shown
 from ..visitors import distinct
 from . import alerts
@@ -147,17 +147,14 @@ def map_panel(look: Look) -> None:
     help="Lines that broke a rule. They are kept byte for byte; bytes that are no text show as escapes.",
 )
 def rejected_panel(look: Look) -> None:
-    try:
-        latest = data.rows(
-            look.reader,
-            "silver/rejected",
-            ["rejected_at", "site", "reasons", "value"],
-            look.filters.sites(),
-            order_by=["-rejected_at"],
-            limit=REJECTED_SHOWN,
-        )
-    except MissingTableError:
-        latest = pd.DataFrame()
+    latest = data.rows_if_any(
+        look.reader,
+        "silver/rejected",
+        ["rejected_at", "site", "reasons", "value"],
+        look.filters.sites(),
+        order_by=["-rejected_at"],
+        limit=REJECTED_SHOWN,
+    )
     if latest.empty:
         return nothing("No line was rejected.")
     grid(rejected_table(latest, look), "rejected-latest", rejected_columns(look), rows=6)

@@ -33,14 +33,14 @@ def demo_command(
 @click.option("--again", is_flag=True, help="Also if it was done before.")
 @click.pass_context
 def prepare_command(ctx: click.Context, /, again: bool) -> None:
-    """Fetch the JVM libraries and make later starts quicker; once per machine, about half a minute."""
+    """Fetch the JVM libraries and make later starts quicker; once per machine, under a minute."""
     from tidemark.prepare import is_prepared, prepare
 
     settings = settings_of(ctx)
     if is_prepared(settings) and not again:
         click.echo("prepared already")
     elif prepare(settings, lambda what: click.echo(f"{what} ...", err=True)):
-        click.echo("prepared: later starts take a third less")
+        click.echo("prepared: later starts are quicker")
     else:
         click.echo(
             "the JVM libraries are here; this Java keeps no archive of classes, so starts stay as they are"

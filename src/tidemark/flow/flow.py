@@ -68,6 +68,10 @@ class Flow:
     lines_and_rejected: tuple[Table, Table] | None = None
     interval_seconds: float = 0.0
 
+    def checkpoint(self, lakehouse: Lakehouse) -> str:
+        """Where its query keeps its checkpoint."""
+        return lakehouse.checkpoint(self.name, self.version)
+
 
 class Runner:
     """Runs one flow's batches against a store."""
@@ -102,7 +106,7 @@ class Runner:
         return (
             self.flow.prepare(self.flow.source(spark))
             .writeStream.queryName(self.flow.name)
-            .option("checkpointLocation", self._lakehouse.checkpoint(self.flow.name, self.flow.version))
+            .option("checkpointLocation", self.flow.checkpoint(self._lakehouse))
             .foreachBatch(self._batch)
             .trigger(**trigger)
             .start()
@@ -189,7 +193,7 @@ class Runner:
         return self._ledger.count_here(fetched, duplicate)
 
     def _rows(self, prepared: DataFrame, number: int) -> int:
-        rows = self.flow.rows(Path(self._lakehouse.checkpoint(self.flow.name, self.flow.version)), number)
+        rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
         return prepared.count() if rows is None else rows
 
     def _urgent(self, sink: Sink, prepared: DataFrame, commit: Commit) -> Callable[[], None]:

@@ -59,8 +59,8 @@ def run(
     fitting = [table for table in tables if table not in remade]
     require_fitting(settings, lakehouse, fitting, {flow.name: flow.version for flow in flows})
     for flow in flows:
-        require_sound(flow.name, _checkpoint(lakehouse, flow), lakehouse, store, tables)
-    lags = {flow.name: partial(flow.lag, _checkpoint(lakehouse, flow)) for flow in flows}
+        require_sound(flow.name, Path(flow.checkpoint(lakehouse)), lakehouse, store, tables)
+    lags = {flow.name: partial(flow.lag, Path(flow.checkpoint(lakehouse))) for flow in flows}
     progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics)
     runners = [Runner(flow, settings, lakehouse, store, progress) for flow in flows]
     progress.start()
@@ -148,7 +148,3 @@ def _stop_signals() -> Iterator[threading.Event]:
         stopping.set()
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _checkpoint(lakehouse: Lakehouse, flow: Flow) -> Path:
-    return Path(lakehouse.checkpoint(flow.name, flow.version))

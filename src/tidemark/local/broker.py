@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,10 @@ def start(settings: Settings) -> Broker:
     """
     prepare_home(settings)
     with locked(settings.run_directory / "broker.lock"):
-        running = status(settings)
-        if running and len(running.pids) == settings.broker_nodes:
-            await_ready(running, settings, lambda: all(process_mark(pid) for pid in running.pids))
-            return running
+        there = status(settings)
+        if there and len(there.pids) == settings.broker_nodes:
+            await_ready(there, settings, lambda: all(process_mark(pid) for pid in there.pids))
+            return there
         nodes, commands = _prepare(settings)
         started = []
         for node, command in zip(nodes, commands, strict=True):
@@ -110,6 +110,15 @@ def run_in_foreground(settings: Settings, number: int = 1) -> None:
     os.execv(commands[number - 1][0], commands[number - 1])
 
 
+@contextmanager
+def running(settings: Settings) -> Iterator[Settings]:
+    """The home's broker for as long as this lasts; gives the settings with its address."""
+    try:
+        yield replace(settings, bootstrap_servers=start(settings).bootstrap_servers)
+    finally:
+        stop(settings)
+
+
 def stop(settings: Settings) -> bool:
     """Stops the home's broker and waits until it has ended. False if it was not running."""
     numbers = _numbers(settings)
@@ -143,9 +152,9 @@ def bootstrap_servers(settings: Settings) -> str:
     """
     if settings.bootstrap_servers:
         return settings.bootstrap_servers
-    running = status(settings)
-    if running:
-        return running.bootstrap_servers
+    there = status(settings)
+    if there:
+        return there.bootstrap_servers
     ports = [
         _wanted(settings, number) or read_record(_record_file(settings, number)).get("port")
         for number in _numbers(settings)

@@ -18,7 +18,7 @@ from tidemark.local.java import require_java
 from tidemark.settings import Settings
 
 # What does not fit is no trouble: nobody needs to hear of it.
-_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
 def archive(settings: Settings) -> Path:
@@ -33,12 +33,12 @@ def archive(settings: Settings) -> Path:
 def use(settings: Settings) -> str:
     """JVM options that map the archive, if it is there."""
     path = archive(settings)
-    return f'-XX:SharedArchiveFile="{path}" {_QUIET}' if path.exists() else ""
+    return f'-XX:SharedArchiveFile="{path}" {QUIET}' if path.exists() else ""
 
 
 def make(path: Path) -> str:
     """JVM options that write an archive to `path` when the JVM ends."""
-    return f'-XX:ArchiveClassesAtExit="{path}" {_QUIET}'
+    return f'-XX:ArchiveClassesAtExit="{path}" {QUIET}'
 
 
 def end(session: SparkSession, seconds: float = 120) -> None:
