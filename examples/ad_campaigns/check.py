@@ -32,17 +32,21 @@ def truth(sent: Iterable[Event]) -> Counter[tuple[str, int]]:
     return views
 
 
-def latencies(counts: Counts) -> list[int]:
+def latencies(counts: Counts) -> dict[tuple[str, int], int]:
     """The benchmark's latency of each window that is over, in milliseconds: from its end, by the clock of Kafka, to the
     update that completed it. The newest window is left out, since it may go on, and so are those that a late event
     opened anew: they tell how late the event was."""
     if not counts:
-        return []
+        return {}
     clock = min(count.clock for count in counts.values())
     newest = max(start for _, start in counts)
     size = WINDOW_SECONDS * 1000
-    found = [count.updated - (start + size + clock) for (_, start), count in counts.items() if start < newest]
-    return [latency for latency in found if latency >= 0]
+    found = {
+        (campaign, start): count.updated - (start + size + clock)
+        for (campaign, start), count in counts.items()
+        if start < newest
+    }
+    return {window: latency for window, latency in found.items() if latency >= 0}
 
 
 def histogram(latency_ms: list[int]) -> Iterator[str]:
@@ -76,18 +80,23 @@ class View:
         """A line for each window that has grown."""
         views: Counter[int] = Counter()
         campaigns: Counter[int] = Counter()
-        for (_, start), count in self.counts(results).items():
+        last: dict[int, int] = {}
+        counts = self.counts(results)
+        for (_, start), count in counts.items():
             views[start] += count.views
             campaigns[start] += 1
+        for (_, start), latency in latencies(counts).items():
+            last[start] = max(latency, last.get(start, 0))
         for start in sorted(views):
             if views[start] != self._shown.get(start):
-                yield f"window of second {start // 1000}: {views[start]:,} views of {campaigns[start]} campaigns"
+                seen = f"window of second {start // 1000}: {views[start]:,} views of {campaigns[start]} campaigns"
+                yield seen + (f", the last {last[start]:,} ms after its end" if start in last else "")
         self._shown = dict(views)
 
     def check(self, load: Load, results: Results) -> Iterator[str]:
         """What differs from the truth; prints the latencies."""
         counts = self.counts(results)
-        for line in histogram(latencies(counts)):
+        for line in histogram(list(latencies(counts).values())):
             self.say(line)
         found = {window: count.views for window, count in counts.items()}
         yield from differences("views", truth(events(load)), found)
