@@ -20,6 +20,7 @@ from tidemark.catalog.rebuild import CatalogRebuild
 from tidemark.cut import Chain
 from tidemark.enrich.columns import INPUTS, Knowledge, enrich
 from tidemark.enrich.visitor import visitor_key
+from tidemark.flow.batch_size import BatchSize
 from tidemark.flow.flow import Flow, Plan
 from tidemark.flow.lag import HistoryLag, table_lag, topic_lag, topic_rows
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
@@ -72,6 +73,7 @@ def warm_up(spark: SparkSession, settings: Settings) -> None:
 def requests_flow(settings: Settings) -> Flow:
     """Kafka to bronze.access_log, silver.requests, silver.rejected and gold.visitors_by_country."""
     knowledge = Knowledge(visitor_key(settings), settings.geo_database)
+    size = BatchSize(settings)
     sinks: tuple[Sink, ...] = (
         _windowed(
             visitors_by_country.TABLE,
@@ -84,7 +86,8 @@ def requests_flow(settings: Settings) -> Flow:
     return Flow(
         name="requests",
         version=REQUESTS_VERSION,
-        source=partial(_kafka_source, settings),
+        source=partial(_kafka_source, settings, size),
+        size=size,
         prepare=lambda records: rejected.rejected(requests.judged(access_log.access_log(records), knowledge)),
         plan=lambda judged: Plan(sinks),
         lag=partial(topic_lag, settings),
@@ -160,7 +163,7 @@ def _site_clocks(accepted: DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _kafka_source(settings: Settings, spark: SparkSession) -> DataFrame:
+def _kafka_source(settings: Settings, size: BatchSize, spark: SparkSession) -> DataFrame:
     return (
         spark.readStream.format("kafka")
         .options(**kafka.spark_options(settings))
@@ -168,7 +171,7 @@ def _kafka_source(settings: Settings, spark: SparkSession) -> DataFrame:
         .option("startingOffsets", "earliest")
         .option("includeHeaders", "true")
         .option("failOnDataLoss", str(not settings.allow_data_loss).lower())
-        .option("maxOffsetsPerTrigger", settings.batch_lines or 200_000)
+        .option("maxOffsetsPerTrigger", size.lines)
         .load()
     )
 

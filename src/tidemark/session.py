@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tidemark.local import class_archive
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
+from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.settings import Settings, options_of
 from tidemark.ship import code_archive
 
@@ -102,11 +103,11 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         **_STREAMING,
         **_ANYWHERE,
         **(_LOCAL if settings.is_local else {}),
-        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions or _partitions(settings)),
+        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
         "spark.jars": ",".join(map(str, jars)),
         # The driver needs the classes before it can ship the jars to executors.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
-        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.memory": f"{heap_mebibytes(settings)}m",
         "spark.executor.extraJavaOptions": _jvm(settings),
         "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
         f" -Dlog4j.configurationFile={_log4j(settings)}"
@@ -147,10 +148,6 @@ def _classes(settings: Settings) -> str:
     """The archive of classes, unless the settings say which one, or that this JVM is to make it."""
     own = settings.driver_java_options
     return "" if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own else class_archive.use(settings)
-
-
-def _partitions(settings: Settings) -> int:
-    return max(2, min(4, os.cpu_count() or 2)) if settings.is_local else 8
 
 
 def _jvm(settings: Settings) -> str:

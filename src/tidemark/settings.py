@@ -83,7 +83,9 @@ class Settings:
 
     # Spark
     master: str = _setting("", "Spark master. Empty: local, one thread per core.")
-    driver_memory: str = _setting("2g", "Heap of the Spark driver.")
+    driver_memory: str = _setting(
+        "", "Heap of the Spark driver, such as 2g. Empty: a third of the machine's memory, at most 2g."
+    )
     driver_java_options: str = _setting("", "More options for the driver's JVM, such as -XX:MaxRAM=3g.")
     spark_options: str = _setting(
         "", "More settings of Spark, name=value, parted by spaces; they win.", secret=True
@@ -93,7 +95,10 @@ class Settings:
         0, "Shuffle partitions; 0: one per core, at most 4, and 8 on a cluster.", least=0
     )
     batch_lines: int = _setting(
-        0, "Most lines in one micro-batch; 0: 200,000, which the default heap holds.", least=0
+        0, "Most lines in one micro-batch; 0: by freshness_goal_seconds, and what the heap holds.", least=0
+    )
+    freshness_goal_seconds: float = _setting(
+        10.0, "While lines pile up, batches are sized to take about this long.", least=0.1
     )
     derive_interval_seconds: float = _setting(
         2.0, "How often sessions, traffic and pages follow silver.requests.", least=0

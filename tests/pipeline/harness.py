@@ -50,7 +50,12 @@ def shared_lines() -> list[bytes]:
 def produce(settings: Settings, lines: Iterable[tuple[str, bytes]]) -> None:
     """Sends (site, line) pairs, spread over the partitions as a sticky producer would."""
     producer = Producer(
-        {**kafka.client_config(settings), "linger.ms": 5, "message.max.bytes": kafka.MAX_RECORD_BYTES}
+        {
+            **kafka.client_config(settings),
+            "linger.ms": 5,
+            "message.max.bytes": kafka.MAX_RECORD_BYTES,
+            "queue.buffering.max.messages": 1_000_000,
+        }
     )
     for number, (site, line) in enumerate(lines):
         headers = [("site", site.encode())] if site != "default" else None

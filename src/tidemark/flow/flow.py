@@ -6,6 +6,7 @@ with the same input. Each table's commit carries the batch number, so what is al
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -21,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.flow import gate
 from tidemark.flow.accounting import COUNTED, Account, Ledger
+from tidemark.flow.batch_size import BatchSize
 from tidemark.flow.crash import crash_point
 from tidemark.flow.deliveries import Deliveries, has_ids, without
 from tidemark.flow.progress import Progress, account_facts
@@ -29,6 +31,8 @@ from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
 from tidemark.table import Table
+
+log = logging.getLogger("tidemark.flow")
 
 # Up to this many rows a batch is counted here and appended from Arrow by the store's own small writer: that
 # saves two thirds of the time of a Spark job and commit per table; beyond, Spark writes in parallel.
@@ -53,8 +57,8 @@ class Flow:
     every sink takes its rows from there. `plan` says what to do with a prepared batch. `lag` tells,
     from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None where that
     cannot be told. `counts`: the prepared batches are judged lines, to be
-    accounted for. `lines_and_rejected`: the tables that tell which delivery ids were accepted before; lines
-    that repeat one are left out.
+    accounted for. `size` bounds the batches of a source that asks it. `lines_and_rejected`: the tables that
+    tell which delivery ids were accepted before; lines that repeat one are left out.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Flow:
     rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
     counts: bool = False
     lines_and_rejected: tuple[Table, Table] | None = None
+    size: BatchSize | None = None
     interval_seconds: float = 0.0
 
     def checkpoint(self, lakehouse: Lakehouse) -> str:
@@ -76,10 +81,19 @@ class Flow:
 class Runner:
     """Runs one flow's batches against a store."""
 
+    query: StreamingQuery
+
     def __init__(
-        self, flow: Flow, settings: Settings, lakehouse: Lakehouse, store: Store, progress: Progress
+        self,
+        flow: Flow,
+        spark: SparkSession,
+        settings: Settings,
+        lakehouse: Lakehouse,
+        store: Store,
+        progress: Progress,
     ) -> None:
         self.flow = flow
+        self._spark = spark
         self._settings = settings
         self._lakehouse = lakehouse
         self._store = store
@@ -90,7 +104,9 @@ class Runner:
             if flow.lines_and_rejected
             else None
         )
+        self._under_way = threading.Lock()
         self.failure: Exception | None = None
+        self._once = False
         self._ending = threading.Event()
         self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
 
@@ -98,23 +114,44 @@ class Runner:
         """Has no further batch begin; one that Spark hands over all the same fails, and runs again next time."""
         self._ending.set()
 
-    def start(self, spark: SparkSession, *, once: bool) -> StreamingQuery:
-        """Starts the query; with `once` it works off what is there and ends."""
+    def start(self, *, once: bool) -> None:
+        """Starts `query`; with `once` it works off what is there and ends."""
+        self._once = once
         trigger = (
             {"availableNow": True} if once else {"processingTime": f"{self.flow.interval_seconds:g} seconds"}
         )
-        return (
-            self.flow.prepare(self.flow.source(spark))
+        self.query = (
+            self.flow.prepare(self.flow.source(self._spark))
             .writeStream.queryName(self.flow.name)
             .option("checkpointLocation", self.flow.checkpoint(self._lakehouse))
             .foreachBatch(self._batch)
             .trigger(**trigger)
             .start()
         )
+        self._progress.watch(self.flow.name, self.query)
+
+    def resize(self, stopping: threading.Event) -> None:
+        """Where another bound on the batches would fit better, starts the query anew with it, between two
+        batches: Spark fixes the bound when a query starts."""
+        lines = self.flow.size.better() if self.flow.size and not self._once else None
+        if not self.flow.size or lines is None:
+            return
+        self._ending.set()
+        while not self._under_way.acquire(timeout=0.2):
+            if stopping.is_set():
+                return
+        self._under_way.release()
+        self.query.stop()
+        self._ending.clear()
+        self.failure = None
+        self.flow.size.change(lines)
+        log.info("a batch of %s has up to %d rows from now on", self.flow.name, lines)
+        self.start(once=False)
 
     def _batch(self, prepared: DataFrame, number: int) -> None:
         try:
-            self._run_batch(prepared, number)
+            with self._under_way:
+                self._run_batch(prepared, number)
         except Exception as error:
             # Through Spark it would come back as text only.
             self.failure = error
@@ -126,13 +163,15 @@ class Runner:
         started = datetime.now(UTC)
         with gate.batch(self._settings):
             if self._ending.is_set():
-                raise InterruptedError(f"the pipeline is ending: batch {number} runs again next time")
+                raise InterruptedError(f"the query is ending: batch {number} runs again next time")
             prepared.persist()
             try:
                 facts = self._write(prepared, commit, started)
             finally:
                 prepared.unpersist()
             crash_point(f"{self.flow.name}:before-checkpoint")
+        if self.flow.size:
+            self.flow.size.observe(facts["rows"], (datetime.now(UTC) - started).total_seconds())
         self._progress.batch_done(self.flow.name, number, started, facts)
 
     def _write(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:

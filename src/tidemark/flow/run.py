@@ -13,7 +13,6 @@ from types import FrameType
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.flow import gate
 from tidemark.flow.checkpoint import require_sound
@@ -62,45 +61,39 @@ def run(
         require_sound(flow.name, Path(flow.checkpoint(lakehouse)), lakehouse, store, tables)
     lags = {flow.name: partial(flow.lag, Path(flow.checkpoint(lakehouse))) for flow in flows}
     progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics)
-    runners = [Runner(flow, settings, lakehouse, store, progress) for flow in flows]
+    runners = [Runner(flow, spark, settings, lakehouse, store, progress) for flow in flows]
     progress.start()
     try:
         with _stop_signals() as stopping:
             if once:
                 for runner in runners:
-                    _finish([runner], [runner.start(spark, once=True)], settings, stopping)
+                    runner.start(once=True)
+                    _finish([runner], settings, stopping)
             else:
                 with serving(settings, progress.metrics.registry, progress.health) as endpoint:
-                    queries = []
                     for runner in runners:
-                        queries.append(runner.start(spark, once=False))
-                        progress.watch(runner.flow.name, queries[-1])
+                        runner.start(once=False)
                     progress.running(endpoint)
                     for side in beside:
                         threading.Thread(target=side, args=(stopping,), daemon=True).start()
-                    _finish(runners, queries, settings, stopping)
+                    _finish(runners, settings, stopping)
     finally:
         progress.stop()
 
 
-def _finish(
-    runners: Sequence[Runner],
-    queries: Sequence[StreamingQuery],
-    settings: Settings,
-    stopping: threading.Event,
-) -> None:
+def _finish(runners: Sequence[Runner], settings: Settings, stopping: threading.Event) -> None:
     """Waits for the end of the queries, or for the signal to end them between two batches."""
-    while not stopping.wait(_POLL_SECONDS) and any(query.isActive for query in queries):
-        _raise_failure(runners, queries, settings)
+    while not stopping.wait(_POLL_SECONDS) and any(runner.query.isActive for runner in runners):
+        for runner in runners:
+            runner.resize(stopping)
+        _raise_failure(runners, settings)
     if stopping.is_set():
-        _stop_between_batches(runners, queries, settings)
+        _stop_between_batches(runners, settings)
     else:
-        _raise_failure(runners, queries, settings)
+        _raise_failure(runners, settings)
 
 
-def _stop_between_batches(
-    runners: Sequence[Runner], queries: Sequence[StreamingQuery], settings: Settings
-) -> None:
+def _stop_between_batches(runners: Sequence[Runner], settings: Settings) -> None:
     """Waits for the batches under way; one that takes too long is interrupted, and run again next time."""
 
     def stop() -> None:
@@ -109,25 +102,25 @@ def _stop_between_batches(
         # Not held while the queries are stopped: Spark waits for a batch that has come to the gate meanwhile.
         with gate.at_rest(settings):
             pass
-        _stop(queries)
+        _stop(runners)
 
     waiting = threading.Thread(target=stop, daemon=True)
     waiting.start()
     waiting.join(timeout=_PATIENCE_SECONDS)
-    _stop(queries)
+    _stop(runners)
 
 
-def _stop(queries: Sequence[StreamingQuery]) -> None:
+def _stop(runners: Sequence[Runner]) -> None:
     # A signal to the whole process group ends the JVM before us: then there is nothing left to stop.
     with contextlib.suppress(Py4JError, ConnectionError):
-        for query in queries:
-            if query.isActive:
-                query.stop()
+        for runner in runners:
+            if runner.query.isActive:
+                runner.query.stop()
 
 
-def _raise_failure(runners: Sequence[Runner], queries: Sequence[StreamingQuery], settings: Settings) -> None:
-    for runner, query in zip(runners, queries, strict=True):
-        failure = query.exception()
+def _raise_failure(runners: Sequence[Runner], settings: Settings) -> None:
+    for runner in runners:
+        failure = runner.query.exception()
         if failure is not None:
             raise explain(runner.flow.name, runner.failure or failure, settings)
 
