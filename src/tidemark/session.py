@@ -53,9 +53,13 @@ _STREAMING = {
 # Options whose values Spark shows in no plan, log, event or page.
 _REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
 # Parsing a line becomes one generated method that is longer than HotSpot compiles by default; left to the
-# interpreter it is more than twice as slow. The same for all else that would come when the room for compiled code,
+# interpreter it is more than twice as slow. With the usual limit on nodes the optimizing compiler gives up on that
+# method, and the interpreter has it for good. The same for all else that would come when the room for compiled code,
 # as small as 48 MB by default, is full: then HotSpot stops compiling.
-_JVM = "-XX:+UseG1GC -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m"
+_JVM = (
+    "-XX:+UseG1GC -XX:-DontCompileHugeMethods -XX:MaxNodeLimit=300000 -XX:NodeLimitFudgeFactor=10000"
+    " -XX:ReservedCodeCacheSize=512m"
+)
 _ANYWHERE = {
     # Its page would be open to the whole network.
     "spark.ui.enabled": "false",

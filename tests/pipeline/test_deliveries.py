@@ -52,7 +52,7 @@ def pieces(sent: list[Delivery], ends: list[int]) -> list[list[Delivery]]:
 def test_lines_delivered_again_enter_no_table(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr(flow, "SMALL_BATCH_ROWS", small)
+    monkeypatch.setattr(flow, "most_fetched", lambda settings: small)
     settings = fresh(broker, tmp_path, batch_lines=1_200)
     sent = delivered_badly(seed=5, lines=2_000)
     pairs, duplicate = delivered_once(sent)

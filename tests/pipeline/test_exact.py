@@ -79,7 +79,7 @@ def test_real_log_shuffled_over_two_sites_in_random_batches(
     seed: int,
     small: int,
 ) -> None:
-    monkeypatch.setattr(flow, "SMALL_BATCH_ROWS", small)
+    monkeypatch.setattr(flow, "most_fetched", lambda settings: small)
     chance = random.Random(seed)
     settings = fresh(broker, tmp_path, batch_lines=1_700)
     pairs = [(chance.choice(["default", "shop"]), line) for line in shared_lines()]

@@ -9,10 +9,20 @@ from tidemark.settings import Settings
 
 # A batch is kept in memory while its tables are written.
 LINES_PER_HEAP_MEBIBYTE = 100
+# What the driver of a cluster fetches; there the executors' own writing is worth a job.
+FETCHED_FROM_CLUSTER = 50_000
 LINES_PER_PARTITION = 50_000
 # With fewer a batch's fixed cost is most of it.
 LEAST_LINES = 5_000
 _BATCHES = 3
+
+
+def most_fetched(settings: Settings) -> int:
+    """Up to how many rows a batch is fetched whole and written by the store's own writer, which costs a tenth of
+    Spark's."""
+    if settings.is_local:
+        return max(LEAST_LINES, heap_mebibytes(settings) * LINES_PER_HEAP_MEBIBYTE)
+    return FETCHED_FROM_CLUSTER
 
 
 class BatchSize:
@@ -24,10 +34,11 @@ class BatchSize:
     """
 
     def __init__(self, settings: Settings) -> None:
-        if settings.is_local:
-            most = max(LEAST_LINES, heap_mebibytes(settings) * LINES_PER_HEAP_MEBIBYTE)
-        else:
-            most = shuffle_partitions(settings) * LINES_PER_PARTITION
+        most = (
+            most_fetched(settings)
+            if settings.is_local
+            else shuffle_partitions(settings) * LINES_PER_PARTITION
+        )
         self._bounds = (settings.batch_lines,) * 2 if settings.batch_lines else (LEAST_LINES, most)
         self._goal = settings.freshness_goal_seconds
         self._rates: deque[float] = deque(maxlen=_BATCHES)

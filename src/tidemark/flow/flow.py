@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.flow import gate
 from tidemark.flow.accounting import COUNTED, Account, Ledger
-from tidemark.flow.batch_size import BatchSize
+from tidemark.flow.batch_size import BatchSize, most_fetched
 from tidemark.flow.crash import crash_point
 from tidemark.flow.deliveries import Deliveries, has_ids, without
 from tidemark.flow.progress import Progress, account_facts
@@ -33,10 +33,6 @@ from tidemark.store.base import Commit, Store
 from tidemark.table import Table
 
 log = logging.getLogger("tidemark.flow")
-
-# Up to this many rows a batch is counted here and appended from Arrow by the store's own small writer: that
-# saves two thirds of the time of a Spark job and commit per table; beyond, Spark writes in parallel.
-SMALL_BATCH_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -105,6 +101,7 @@ class Runner:
             else None
         )
         self._under_way = threading.Lock()
+        self._most_fetched = most_fetched(settings)
         self.failure: Exception | None = None
         self._once = False
         self._ending = threading.Event()
@@ -175,9 +172,9 @@ class Runner:
         self._progress.batch_done(self.flow.name, number, started, facts)
 
     def _write(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
-        # A small batch of lines is fetched whole: what it takes to count it and to append it then needs no
+        # A batch of lines that fits is fetched whole: what it takes to count it and to append it then needs no
         # further Spark job. The urgent rows are computed meanwhile, on the guess that no line is repeated.
-        small = self._ledger is not None and self._rows(prepared, commit.number) <= SMALL_BATCH_ROWS
+        small = self._ledger is not None and self._rows(prepared, commit.number) <= self._most_fetched
         lines, plan = prepared, self.flow.plan(prepared)
         urgent, fetched = self._both(plan, lines, commit) if small else (None, None)
         repeated = self._repeated(prepared, fetched)
