@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import ads, alerts, cluster, drain, freshness, start
+from benchmarks import ads, alerts, cluster, drain, freshness, growth, stages, start
 from benchmarks.figures import Figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -38,6 +38,14 @@ def _alerts(quick: bool) -> list[Figure]:
     return alerts.measure(seconds=20 if quick else 300, warm_up=15 if quick else 60)
 
 
+def _stages(quick: bool) -> list[Figure]:
+    return stages.measure(lines=100_000 if quick else 400_000, runs=1 if quick else 3)
+
+
+def _growth(quick: bool) -> list[Figure]:
+    return growth.measure(lines=200_000 if quick else 20_000_000)
+
+
 def _start(quick: bool) -> list[Figure]:
     return start.measure(runs=1 if quick else 5)
 
@@ -48,16 +56,18 @@ def _ads(quick: bool) -> list[Figure]:
 
 BENCHMARKS: dict[str, Callable[[bool], list[Figure]]] = {
     "start": _start,
+    "stages": _stages,
     "drain": _drain,
     "freshness": _freshness,
     "steady": _steady,
     "cluster": _cluster,
+    "growth": _growth,
     "alerts": _alerts,
     "ads": _ads,
 }
 
-# Of the examples and of clusters, not of the pipeline on one machine: only when named.
-ONLY_WHEN_NAMED = ("cluster", "alerts")
+# Of a cluster, of an example, or half an hour long: only when named.
+ONLY_WHEN_NAMED = ("cluster", "alerts", "growth")
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
+from benchmarks.commands import environment
 from benchmarks.drain import write
 from benchmarks.figures import Figure
 from benchmarks.standalone import Standalone, standalone
@@ -138,14 +139,9 @@ def counted(settings: Settings) -> dict[str, list[tuple[object, ...]]]:
 
 
 def start(settings: Settings, *arguments: str) -> subprocess.Popen[str]:
-    changed = {
-        field.name: getattr(settings, field.name)
-        for field in dataclasses.fields(settings)
-        if getattr(settings, field.name) != field.default
-    }
     return subprocess.Popen(
         [sys.executable, "-m", "tidemark", "run", *arguments],
-        env={**os.environ, **{f"TIDEMARK_{name.upper()}": str(value) for name, value in changed.items()}},
+        env=environment(settings),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ one counted, for the lines of one partition are counted in their order.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import pyarrow.compute as pc
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
+from benchmarks.commands import environment
 from benchmarks.figures import Figure
 from tidemark import kafka
 from tidemark.flow import status
@@ -183,20 +183,13 @@ def _started(settings: Settings, *command: str) -> Iterator[None]:
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", command[0], *options, *command[1:]],
         stdout=subprocess.DEVNULL,
-        env=_environment(settings),
+        env=environment(settings),
     )
     try:
         yield
     finally:
         process.terminate()
         process.wait(60)
-
-
-def _environment(settings: Settings) -> dict[str, str]:
-    return os.environ | {
-        "TIDEMARK_BOOTSTRAP_SERVERS": settings.bootstrap_servers,
-        "TIDEMARK_DASHBOARD_PORT": "0",
-    }
 
 
 def _cpu() -> dict[str, float]:

@@ -1,0 +1,55 @@
+"""Processor time and memory of a process and all that it started, while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import psutil
+
+_EVERY_SECONDS = 0.2
+
+
+@dataclass
+class Used:
+    """`seconds` of processor time so far; `resident` MiB of the largest process, and the most it ever was."""
+
+    seconds: float = 0.0
+    resident: float = 0.0
+    most_resident: float = 0.0
+    _by_process: dict[tuple[int, float], float] = field(default_factory=dict)
+
+    def look(self, pid: int) -> None:
+        """Takes what there is now. A process that has ended keeps what it was last seen with."""
+        sizes = [0.0]
+        try:
+            top = psutil.Process(pid)
+            for process in [top, *top.children(recursive=True)]:
+                key = (process.pid, process.create_time())
+                self._by_process[key] = sum(process.cpu_times()[:2])
+                sizes.append(process.memory_info().rss / 2**20)
+        except psutil.Error:
+            return
+        self.seconds = sum(self._by_process.values())
+        self.resident = max(sizes)
+        self.most_resident = max(self.most_resident, self.resident)
+
+
+@contextmanager
+def used_by(pid: int) -> Iterator[Used]:
+    """What the process uses, looked at five times a second."""
+    used, done = Used(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_EVERY_SECONDS):
+            used.look(pid)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield used
+    finally:
+        done.set()
+        watcher.join()

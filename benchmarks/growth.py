@@ -1,0 +1,138 @@
+"""Whether the pipeline slows down or swells as its tables grow, and how long the dashboard's pages then take.
+
+A month of traffic of up to a million visitors waits in Kafka and is worked off in small batches, so that every table
+gets thousands of commits, with upkeep beside it as usual. The second tenth of the lines is compared with the last one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pandas as pd
+from deltalake import DeltaTable
+
+from benchmarks.commands import environment
+from benchmarks.cpu import used_by
+from benchmarks.figures import Figure
+from tidemark.importing.importer import Options, import_files
+from tidemark.local import broker
+from tidemark.settings import Settings
+from tidemark.traffic.stream import Traffic, blocks
+
+DAYS = 30
+START = 1_780_000_200
+BATCH_LINES = 10_000
+PAGES = ("live", "countries", "sessions", "pages", "quality", "pipeline")
+_PATIENCE_SECONDS = 4 * 3600.0
+
+
+def measure(*, lines: int) -> list[Figure]:
+    """Rates and batch times of the second and the last tenth, the driver's memory, and seconds of each page."""
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
+        log = Path(directory) / "access.log"
+        _write(log, lines)
+        home = Settings(home=Path(directory) / "home", broker_port=0, batch_lines=BATCH_LINES)
+        with broker.running(home) as settings:
+            import_files([str(log)], Options(settings, say=lambda text: None))
+            log.unlink()
+            memory = _worked_off(settings, lines)
+        accounts = _rows(settings, "quality/accounts", ["received", "started_at", "committed_at"])
+        accounts = accounts.sort_values("committed_at")
+        second, last = _tenth(accounts, lines, 1), _tenth(accounts, lines, 9)
+        commits = DeltaTable(str(settings.tables / "gold/visitors_by_country")).version()
+        pages = [Figure(f"page {page}, all of it, s", [_drawn(settings, page)]) for page in PAGES]
+    return [
+        Figure("second tenth, lines/s", [second[0]]),
+        Figure("last tenth, lines/s", [last[0]]),
+        Figure("ratio", [last[0] / second[0]]),
+        Figure("second tenth, p50 of a batch, ms", [second[1]]),
+        Figure("last tenth, p50 of a batch, ms", [last[1]]),
+        Figure("commits of gold.visitors_by_country", [float(commits)]),
+        Figure("most resident memory of a process, MiB", [memory]),
+        *pages,
+    ]
+
+
+def _write(log: Path, lines: int) -> None:
+    seconds = DAYS * 86_400
+    traffic = Traffic(start=START, rate=lines / seconds, seconds=seconds, seed=1, visitors=1_000_000)
+    left = lines
+    with log.open("wb") as file:
+        for block in blocks(traffic, truth=False):
+            file.writelines(line + b"\n" for line in block.lines[:left])
+            left -= len(block.lines[:left])
+    assert left == 0, f"{left} lines too few were made"
+
+
+def _worked_off(settings: Settings, lines: int) -> float:
+    """Runs the pipeline until every flow has done all lines; the most memory (MiB) that its largest process took."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tidemark", "run"],
+        env=environment(settings), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    try:
+        with used_by(process.pid) as used:
+            while not _done(settings, lines):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError("the pipeline did not get to the end")
+                time.sleep(5)
+        return used.most_resident
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _done(settings: Settings, lines: int) -> bool:
+    if not (settings.tables / "quality/accounts/_delta_log").exists():
+        return False
+    accounts = _rows(settings, "quality/accounts", ["received", "accepted"])
+    progress = _rows(settings, "quality/progress", ["flow", "rows"])
+    derived = progress.loc[progress["flow"] == "activity", "rows"].sum()
+    return bool(accounts["received"].sum() == lines and derived == accounts["accepted"].sum())
+
+
+def _tenth(accounts: pd.DataFrame, lines: int, number: int) -> tuple[float, float]:
+    """Lines per second and median milliseconds of a batch in a tenth of the lines, counted from 0."""
+    done = accounts["received"].cumsum()
+    batches = accounts[(done > lines * number / 10) & (done <= lines * (number + 1) / 10)]
+    took = (batches["committed_at"].max() - batches["started_at"].min()).total_seconds()
+    millis = (batches["committed_at"] - batches["started_at"]).dt.total_seconds() * 1000
+    return batches["received"].sum() / took, float(millis.median())
+
+
+def _drawn(settings: Settings, page: str) -> float:
+    """Seconds that a whole page takes, all panels of it, over all the time there is, with nothing cached."""
+    from streamlit.testing.v1 import AppTest
+
+    def script(page: str, home: str) -> None:
+        import importlib
+        from pathlib import Path
+
+        from app.dashboard.filters import Filters
+        from app.dashboard.reader_delta import DeltaReader
+
+        module = importlib.import_module(f"app.dashboard.panels.{page}")
+        module.page(DeltaReader(Path(home)), Filters(None, "all"))
+
+    importlib.import_module(f"app.dashboard.panels.{page}")
+    test = AppTest.from_function(
+        script, default_timeout=120, kwargs={"page": page, "home": str(settings.home)}
+    )
+    begun = time.perf_counter()
+    test.run()
+    took = time.perf_counter() - begun
+    assert not test.exception, test.exception
+    return took
+
+
+def _rows(settings: Settings, table: str, columns: list[str]) -> pd.DataFrame:
+    found: pd.DataFrame = (
+        DeltaTable(str(settings.tables / table)).to_pyarrow_table(columns=columns).to_pandas()
+    )
+    return found
