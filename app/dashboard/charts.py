@@ -159,8 +159,10 @@ def _value_axis(ticks: int = 5, *, whole: bool = True) -> alt.Axis:
 
 def _time_axis() -> alt.Axis:
     # At most a label every 90 pixels, or a phone shows them on top of each other.
-    midnight = "utchours(datum.value) == 0 && utcminutes(datum.value) == 0"
-    label = f"{midnight} ? utcFormat(datum.value, '%b %-d') : utcFormat(datum.value, '%H:%M')"
+    midnight = "utchours(datum.value) + utcminutes(datum.value) + utcseconds(datum.value) == 0"
+    # Over a few minutes the labels are less than a minute apart.
+    time = "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M')"
+    label = f"{midnight} ? utcFormat(datum.value, '%b %-d') : {time}"
     ticks = alt.ExprRef("width / 90")
     return alt.Axis(grid=False, labelExpr=label, labelOverlap="greedy", labelSeparation=12, tickCount=ticks)
 
