@@ -6,7 +6,6 @@ only, and needs nothing from elsewhere: no tiles, no fonts.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ import streamlit as st
 from examples.bus_positions.job import LATEST
 from examples.bus_positions.routes import ROUTES
 from tidemark.errors import TidemarkError
+from tidemark.jobs.page import home_of
 from tidemark.jobs.results import Results
 from tidemark.settings import load
 
@@ -137,13 +137,5 @@ def _state(silent: bool, stops: Sequence[str]) -> str:
     return "under way" if len(stops) else "standing"
 
 
-def _home(arguments: list[str]) -> Path:
-    parser = argparse.ArgumentParser(prog="page.py", description="Shows the buses of a home.")
-    parser.add_argument(
-        "--home", type=Path, required=True, help="The home that the example was started with."
-    )
-    return Path(parser.parse_args(arguments).home).absolute()
-
-
 if __name__ == "__main__":
-    page(_home(sys.argv[1:]))
+    page(home_of(sys.argv[1:]))

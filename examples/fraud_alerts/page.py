@@ -1,19 +1,20 @@
 """A small page of its own: alerts as they arrive, and payments and flags by merchant and country.
 
-`.venv/bin/streamlit run examples/fraud_alerts/page.py`, with TIDEMARK_HOME naming the home of a run with `--home`.
+Run it beside the example: `python -m streamlit run examples/fraud_alerts/page.py -- --home DIR`.
 """
 
 from __future__ import annotations
 
-import os
+import sys
 from datetime import timedelta
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 from deltalake import DeltaTable
 
-HOME = Path(os.environ.get("TIDEMARK_HOME", ".tidemark"))
+from tidemark.jobs.page import home_of
+
+HOME = home_of(sys.argv[1:])
 ALERTS, WINDOWS = "fraud_alerts/alerts", "fraud_alerts/windows"
 SHOWN = 200
 

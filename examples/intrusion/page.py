@@ -6,7 +6,6 @@ tables only.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import streamlit as st
 
 from examples.intrusion.job import LOGIN_ALERTS, TRAFFIC_ALERTS
 from tidemark.errors import TidemarkError
+from tidemark.jobs.page import home_of
 from tidemark.jobs.results import Results
 from tidemark.settings import load
 
@@ -95,11 +95,5 @@ def _traffic(row: dict[str, object]) -> str:
     return f"{row['value']:,} requests, usually {row['usual']:.0f}"
 
 
-def _home(arguments: list[str]) -> Path:
-    parser = argparse.ArgumentParser(prog="page.py", description="Shows the alerts of a home.")
-    parser.add_argument("--home", type=Path, required=True, help="The home on which the job runs.")
-    return Path(parser.parse_args(arguments).home).absolute()
-
-
 if __name__ == "__main__":
-    page(_home(sys.argv[1:]))
+    page(home_of(sys.argv[1:]))

@@ -6,7 +6,6 @@ only.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from examples.sensors.averages import AVERAGES
 from examples.sensors.generator import SENSORS
 from examples.sensors.sequences import SEQUENCES
 from tidemark.errors import TidemarkError
+from tidemark.jobs.page import home_of
 from tidemark.jobs.results import Results
 from tidemark.settings import load
 from tidemark.table import Table
@@ -54,7 +54,14 @@ def _live(home: Path, sensor: str) -> None:
     moved = _rows(results, SEQUENCES, sensor)
     moved = moved[moved["kind"] == "moved"].sort_values("number", ascending=False)
     st.subheader("Where the value moved", anchor=False)
-    st.dataframe(moved[["number", "readings", "average"]], hide_index=True, width="stretch", key="moved")
+    st.dataframe(
+        moved[["number", "readings", "average"]], hide_index=True, width="stretch", key="moved",
+        column_config={
+            "number": st.column_config.NumberColumn("Window", help="One ends whenever the value has moved."),
+            "readings": st.column_config.NumberColumn("Readings"),
+            "average": st.column_config.NumberColumn("Average", format="%.2f"),
+        },
+    )  # fmt: skip
     st.caption(f"As of {windows['updated_at'].max():%H:%M:%S} UTC by our clock; windows are by the plant's.")
 
 
@@ -68,17 +75,19 @@ def clocks(windows: pd.DataFrame) -> alt.LayerChart:
     # The axis shows the plant's time as it is, in whatever time zone the browser may be.
     shown["window_end"] = shown["window_end"].dt.tz_localize(None)
     shown["state"] = shown["final"].map({True: "final", False: "early"}).fillna("no watermark")
+    look = {
+        "title": None,
+        "legend": alt.Legend(orient="top"),
+        "scale": alt.Scale(domain=list(COLORS), range=list(COLORS.values())),
+    }
     base = alt.Chart(shown).encode(
         x=alt.X("window_end:T", title=None, axis=alt.Axis(format="%H:%M:%S")),
-        y=alt.Y("average:Q", title=None, scale=alt.Scale(zero=False)),
-        color=alt.Color(
-            "kind:N", title=None, scale=alt.Scale(domain=list(COLORS), range=list(COLORS.values()))
-        ),
+        y=alt.Y("average:Q", title="Average", scale=alt.Scale(zero=False)),
+        color=alt.Color("kind:N", **look),
     )
     points = base.mark_point(size=45).encode(
-        fill=alt.condition(
-            "datum.state == 'early'", alt.value("white"), alt.Color("kind:N", legend=None)
-        ),
+        fill=alt.Fill("kind:N", **look),
+        fillOpacity=alt.condition("datum.state == 'early'", alt.value(0), alt.value(1)),
         tooltip=["kind:N", "average:Q", "readings:Q", "late:Q", "state:N"],
     )  # fmt: skip
     return alt.layer(base.mark_line(strokeWidth=1.5), points).properties(height=360)
@@ -93,13 +102,5 @@ def _rows(results: Results, table: Table, sensor: str) -> pd.DataFrame:
     return frame[frame["sensor"] == sensor]
 
 
-def _home(arguments: list[str]) -> Path:
-    parser = argparse.ArgumentParser(prog="page.py", description="Shows the sensors of a home.")
-    parser.add_argument(
-        "--home", type=Path, required=True, help="The home that the example was started with."
-    )
-    return parser.parse_args(arguments).home.absolute()
-
-
 if __name__ == "__main__":
-    page(_home(sys.argv[1:]))
+    page(home_of(sys.argv[1:]))
