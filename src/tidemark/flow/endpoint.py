@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from tidemark.errors import PlatformError
-from tidemark.local.process import port_is_free
+from tidemark.local.process import frees_up
 from tidemark.settings import Settings
 
 Health = Callable[[], dict[str, Any]]
@@ -82,7 +82,7 @@ def _server(settings: Settings, registry: CollectorRegistry, health: Health) -> 
     try:
         return Server((settings.metrics_address, settings.metrics_port), Handler)
     except OSError as error:
-        if settings.metrics_port and not port_is_free(settings.metrics_port, settings.metrics_address):
+        if settings.metrics_port and not frees_up(settings.metrics_port, settings.metrics_address):
             raise PlatformError(
                 f"port {settings.metrics_port} of {settings.metrics_address}, which the metrics are to be"
                 " served on, is taken",

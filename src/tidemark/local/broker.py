@@ -19,6 +19,7 @@ from tidemark.local import broker_setup
 from tidemark.local.broker_setup import Node
 from tidemark.local.process import (
     free_port,
+    frees_up,
     live_record,
     locked,
     port_is_free,
@@ -34,7 +35,6 @@ from tidemark.settings import Settings
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
-PORT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def check_port(settings: Settings) -> None:
     """Raises PlatformError if a port that the broker is to listen on is taken."""
     for number in _numbers(settings):
         port = _wanted(settings, number)
-        if port and not live_record(_record_file(settings, number)) and not _frees_up(port):
+        if port and not live_record(_record_file(settings, number)) and not frees_up(port):
             raise PlatformError(
                 f"port {port}, which the broker is to listen on, is taken",
                 "Set TIDEMARK_BROKER_PORT (broker_port) to another port, or to 0 for any free one.",
@@ -218,7 +218,7 @@ def _prepare(settings: Settings) -> tuple[Sequence[Node], list[list[str]]]:
 
     def port(record: dict[str, Any], name: str) -> int:
         known = record.get(name)
-        return known if known and (stay or _frees_up(known)) else free_port()
+        return known if known and (stay or frees_up(known)) else free_port()
 
     nodes = []
     for number in numbers:
@@ -236,11 +236,6 @@ def _prepare(settings: Settings) -> tuple[Sequence[Node], list[list[str]]]:
         if live_record(_record_file(settings, node.number)) is None:
             _record(settings, node)
     return nodes, commands
-
-
-def _frees_up(port: int) -> bool:
-    """Whether a port is free, or will be at once: a node that was killed may hold its own for another moment."""
-    return wait_until(lambda: port_is_free(port), PORT_SECONDS)
 
 
 def _numbers(settings: Settings) -> range:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tidemark.errors import PlatformError
-from tidemark.local.process import free_port, live_record, port_is_free, prepare_home, write_record
+from tidemark.local.process import free_port, frees_up, live_record, prepare_home, write_record
 from tidemark.settings import Settings
 
 
@@ -78,7 +78,7 @@ def is_healthy(settings: Settings) -> bool:
 
 def check_port(settings: Settings) -> None:
     """Raises PlatformError if the dashboard's port is taken."""
-    if settings.dashboard_port and not port_is_free(settings.dashboard_port, settings.dashboard_address):
+    if settings.dashboard_port and not frees_up(settings.dashboard_port, settings.dashboard_address):
         raise PlatformError(
             f"port {settings.dashboard_port} of {settings.dashboard_address}, which the dashboard is to"
             " listen on, is taken",

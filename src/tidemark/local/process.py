@@ -19,6 +19,8 @@ from typing import Any
 from tidemark.errors import PlatformError
 from tidemark.settings import Settings
 
+_PORT_SECONDS = 1.0
+
 
 def prepare_home(settings: Settings) -> None:
     """Makes the home's directories. Raises PlatformError if the home cannot be written."""
@@ -158,6 +160,11 @@ def port_is_free(port: int, address: str = "127.0.0.1") -> bool:
         except OSError:
             return False
         return True
+
+
+def frees_up(port: int, address: str = "127.0.0.1") -> bool:
+    """Whether `port` is free, or will be at once: a server that was killed may hold its own for another moment."""
+    return wait_until(lambda: port_is_free(port, address), _PORT_SECONDS)
 
 
 def free_port(address: str = "127.0.0.1") -> int:
