@@ -17,29 +17,29 @@ LEAST_LINES = 5_000
 _BATCHES = 3
 
 
-def most_fetched(settings: Settings) -> int:
-    """Up to how many rows a batch is fetched whole and written by the store's own writer, which costs a tenth of
-    Spark's."""
+def most_held(settings: Settings) -> int:
+    """How many rows a batch has room for: in the heap, or on a cluster in its partitions."""
     if settings.is_local:
         return max(LEAST_LINES, heap_mebibytes(settings) * LINES_PER_HEAP_MEBIBYTE)
-    return FETCHED_FROM_CLUSTER
+    return shuffle_partitions(settings) * LINES_PER_PARTITION
+
+
+def most_fetched(settings: Settings) -> int:
+    """Up to how many rows a batch is fetched whole and written by the store's own writer, which costs a fraction
+    of Spark's."""
+    return most_held(settings) if settings.is_local else FETCHED_FROM_CLUSTER
 
 
 class BatchSize:
-    """The bound on a batch: as many lines as take `freshness_goal_seconds`, and have room: in the heap, or
-    on a cluster in its partitions.
+    """The bound on a batch: as many lines as take `freshness_goal_seconds`, and have room.
 
     It matters only while lines pile up: a batch that is not full took what was there. Of the last few full
     batches the quickest counts, since the first ones after a start compile code.
     """
 
     def __init__(self, settings: Settings) -> None:
-        most = (
-            most_fetched(settings)
-            if settings.is_local
-            else shuffle_partitions(settings) * LINES_PER_PARTITION
-        )
-        self._bounds = (settings.batch_lines,) * 2 if settings.batch_lines else (LEAST_LINES, most)
+        fixed = settings.batch_lines
+        self._bounds = (fixed, fixed) if fixed else (LEAST_LINES, most_held(settings))
         self._goal = settings.freshness_goal_seconds
         self._rates: deque[float] = deque(maxlen=_BATCHES)
         self.lines = self._bounds[1]

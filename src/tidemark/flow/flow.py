@@ -74,6 +74,10 @@ class Flow:
         return lakehouse.checkpoint(self.name, self.version)
 
 
+class _EndingError(Exception):
+    """No further batch is to begin."""
+
+
 class Runner:
     """Runs one flow's batches against a store."""
 
@@ -130,29 +134,33 @@ class Runner:
     def resize(self, stopping: threading.Event) -> None:
         """Where another bound on the batches would fit better, starts the query anew with it, between two
         batches: Spark fixes the bound when a query starts."""
-        lines = self.flow.size.better() if self.flow.size and not self._once else None
-        if not self.flow.size or lines is None:
+        size = None if self._once else self.flow.size
+        lines = size.better() if size else None
+        if size is None or lines is None:
             return
         self._ending.set()
         while not self._under_way.acquire(timeout=0.2):
             if stopping.is_set():
                 return
         self._under_way.release()
+        if self.failure:  # which a query started anew would hide
+            return
         self.query.stop()
         self._ending.clear()
-        self.failure = None
-        self.flow.size.change(lines)
+        size.change(lines)
         log.info("a batch of %s has up to %d rows from now on", self.flow.name, lines)
         self.start(once=False)
 
     def _batch(self, prepared: DataFrame, number: int) -> None:
-        try:
-            with self._under_way:
+        with self._under_way:
+            try:
                 self._run_batch(prepared, number)
-        except Exception as error:
-            # Through Spark it would come back as text only.
-            self.failure = error
-            raise
+            except _EndingError:
+                raise
+            except Exception as error:
+                # Through Spark it would come back as text only.
+                self.failure = error
+                raise
 
     def _run_batch(self, prepared: DataFrame, number: int) -> None:
         query = prepared.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
@@ -160,7 +168,7 @@ class Runner:
         started = datetime.now(UTC)
         with gate.batch(self._settings):
             if self._ending.is_set():
-                raise InterruptedError(f"the query is ending: batch {number} runs again next time")
+                raise _EndingError(f"the query is ending: batch {number} runs again next time")
             prepared.persist()
             try:
                 facts = self._write(prepared, commit, started)

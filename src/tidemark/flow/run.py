@@ -84,9 +84,9 @@ def run(
 def _finish(runners: Sequence[Runner], settings: Settings, stopping: threading.Event) -> None:
     """Waits for the end of the queries, or for the signal to end them between two batches."""
     while not stopping.wait(_POLL_SECONDS) and any(runner.query.isActive for runner in runners):
+        _raise_failure(runners, settings)
         for runner in runners:
             runner.resize(stopping)
-        _raise_failure(runners, settings)
     if stopping.is_set():
         _stop_between_batches(runners, settings)
     else:
