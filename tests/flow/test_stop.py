@@ -28,7 +28,7 @@ def test_a_batch_that_comes_to_the_gate_meanwhile_does_not_hold_up_the_end(
 ) -> None:
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=71, lines=4_000)
-    at_rest, told = gate.at_rest, threading.Event()
+    at_rest, told, ended = gate.at_rest, threading.Event(), threading.Event()
 
     @contextmanager
     def for_a_while(settings: Settings) -> Iterator[None]:
@@ -43,7 +43,7 @@ def test_a_batch_that_comes_to_the_gate_meanwhile_does_not_hold_up_the_end(
         first = settings.tables / "quality" / "accounts" / "_delta_log" / f"{1:020}.json"
         wait_until(first.exists, timeout=60)
         for number, part in enumerate(parts):
-            if number == 20:
+            if number == 20 and not ended.is_set():  # nobody else would take the signal
                 told.set()
                 os.kill(os.getpid(), signal.SIGTERM)
             produce(settings, part)
@@ -52,8 +52,11 @@ def test_a_batch_that_comes_to_the_gate_meanwhile_does_not_hold_up_the_end(
     monkeypatch.setattr(gate, "at_rest", for_a_while)
     sender = threading.Thread(target=send_and_end)
     sender.start()
-    run_pipeline(settings, once=False)
-    sender.join(30)
+    try:
+        run_pipeline(settings, once=False)
+    finally:
+        ended.set()
+        sender.join(90)
     assert told.is_set()
     run_here(spark, settings)
     assert_equal(settings, recount(pairs))
