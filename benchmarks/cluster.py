@@ -21,7 +21,6 @@ from pathlib import Path
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from benchmarks.commands import environment
 from benchmarks.drain import write
 from benchmarks.figures import Figure
 from benchmarks.standalone import Standalone, standalone
@@ -141,7 +140,7 @@ def counted(settings: Settings) -> dict[str, list[tuple[object, ...]]]:
 def start(settings: Settings, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tidemark", "run", *arguments],
-        env=environment(settings),
+        env=os.environ | settings.environment(),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
 

@@ -14,27 +14,23 @@ _EVERY_SECONDS = 0.2
 
 @dataclass
 class Used:
-    """`seconds` of processor time so far; `resident` MiB of the largest process, and the most it ever was."""
+    """`seconds` of processor time so far; `most_resident`: the most MiB that any one process took."""
 
     seconds: float = 0.0
-    resident: float = 0.0
     most_resident: float = 0.0
     _by_process: dict[tuple[int, float], float] = field(default_factory=dict)
 
     def look(self, pid: int) -> None:
         """Takes what there is now. A process that has ended keeps what it was last seen with."""
-        sizes = [0.0]
         try:
             top = psutil.Process(pid)
             for process in [top, *top.children(recursive=True)]:
                 key = (process.pid, process.create_time())
                 self._by_process[key] = sum(process.cpu_times()[:2])
-                sizes.append(process.memory_info().rss / 2**20)
-        except psutil.Error:
-            return
+                self.most_resident = max(self.most_resident, process.memory_info().rss / 2**20)
+        except psutil.Error:  # one has just ended; the next look is soon
+            pass
         self.seconds = sum(self._by_process.values())
-        self.resident = max(sizes)
-        self.most_resident = max(self.most_resident, self.resident)
 
 
 @contextmanager

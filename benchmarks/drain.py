@@ -58,11 +58,16 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
     return figures
 
 
-def write(log: Path, lines: int) -> None:
-    rate = 500
+def write(log: Path, lines: int, *, seconds: int = 0, visitors: int = 100_000) -> None:
+    """Makes a log of so many lines, over `seconds` of its own time; 500 lines a second unless it says."""
+    over = seconds or lines // 500
+    traffic = Traffic(start=START, rate=lines / over, seconds=over, seed=1, visitors=visitors)
+    left = lines
     with log.open("wb") as file:
-        for block in blocks(Traffic(start=START, rate=rate, seconds=lines // rate, seed=1), truth=False):
-            file.writelines(line + b"\n" for line in block.lines)
+        for block in blocks(traffic, truth=False):
+            file.writelines(line + b"\n" for line in block.lines[:left])
+            left -= len(block.lines[:left])
+    assert left == 0, f"{left} lines too few were made"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ one counted, for the lines of one partition are counted in their order.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,6 @@ import pyarrow.compute as pc
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from benchmarks.commands import environment
 from benchmarks.figures import Figure
 from tidemark import kafka
 from tidemark.flow import status
@@ -183,7 +183,7 @@ def _started(settings: Settings, *command: str) -> Iterator[None]:
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", command[0], *options, *command[1:]],
         stdout=subprocess.DEVNULL,
-        env=environment(settings),
+        env=os.environ | settings.environment(),
     )
     try:
         yield

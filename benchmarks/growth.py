@@ -7,6 +7,7 @@ gets thousands of commits, with upkeep beside it as usual. The second tenth of t
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,16 +17,14 @@ from pathlib import Path
 import pandas as pd
 from deltalake import DeltaTable
 
-from benchmarks.commands import environment
 from benchmarks.cpu import used_by
+from benchmarks.drain import write
 from benchmarks.figures import Figure
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
 from tidemark.settings import Settings
-from tidemark.traffic.stream import Traffic, blocks
 
 DAYS = 30
-START = 1_780_000_200
 BATCH_LINES = 10_000
 PAGES = ("live", "countries", "sessions", "pages", "quality", "pipeline")
 _PATIENCE_SECONDS = 4 * 3600.0
@@ -35,7 +34,7 @@ def measure(*, lines: int) -> list[Figure]:
     """Rates and batch times of the second and the last tenth, the driver's memory, and seconds of each page."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         log = Path(directory) / "access.log"
-        _write(log, lines)
+        write(log, lines, seconds=DAYS * 86_400, visitors=1_000_000)
         home = Settings(home=Path(directory) / "home", broker_port=0, batch_lines=BATCH_LINES)
         with broker.running(home) as settings:
             import_files([str(log)], Options(settings, say=lambda text: None))
@@ -58,22 +57,11 @@ def measure(*, lines: int) -> list[Figure]:
     ]
 
 
-def _write(log: Path, lines: int) -> None:
-    seconds = DAYS * 86_400
-    traffic = Traffic(start=START, rate=lines / seconds, seconds=seconds, seed=1, visitors=1_000_000)
-    left = lines
-    with log.open("wb") as file:
-        for block in blocks(traffic, truth=False):
-            file.writelines(line + b"\n" for line in block.lines[:left])
-            left -= len(block.lines[:left])
-    assert left == 0, f"{left} lines too few were made"
-
-
 def _worked_off(settings: Settings, lines: int) -> float:
     """Runs the pipeline until every flow has done all lines; the most memory (MiB) that its largest process took."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", "run"],
-        env=environment(settings), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=os.environ | settings.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     deadline = time.monotonic() + _PATIENCE_SECONDS
     try:
@@ -108,6 +96,7 @@ def _tenth(accounts: pd.DataFrame, lines: int, number: int) -> tuple[float, floa
 
 def _drawn(settings: Settings, page: str) -> float:
     """Seconds that a whole page takes, all panels of it, over all the time there is, with nothing cached."""
+    import streamlit
     from streamlit.testing.v1 import AppTest
 
     def script(page: str, home: str) -> None:
@@ -124,6 +113,7 @@ def _drawn(settings: Settings, page: str) -> float:
     test = AppTest.from_function(
         script, default_timeout=120, kwargs={"page": page, "home": str(settings.home)}
     )
+    streamlit.cache_data.clear()  # of the page before
     begun = time.perf_counter()
     test.run()
     took = time.perf_counter() - begun

@@ -14,19 +14,18 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-import psutil
 from pyspark.sql import DataFrame
 
+from benchmarks.cpu import Used
 from benchmarks.drain import write
 from benchmarks.figures import Figure
 from bronze import access_log
 from silver import rejected, requests
 from tidemark import kafka, lakehouse
-from tidemark.enrich.columns import Knowledge
-from tidemark.enrich.visitor import visitor_key
 from tidemark.formats import parse
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
+from tidemark.pipeline import requests_flow
 from tidemark.session import spark_session
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
@@ -45,29 +44,33 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
             spark = spark_session(settings)
             reader = spark.read.format("kafka").options(**kafka.spark_options(settings))
             records = reader.option("subscribe", settings.topic).option("includeHeaders", "true").load()
-            figures = []
+            figures, used = [], Used()
             for name, act in (_stages(settings, records) | _writes(settings, records)).items():
                 rates, costs = [], []
                 for _ in range(_WARM_UPS + runs):
-                    before, begun = _cpu(), time.perf_counter()
+                    # Of this process, Spark's JVM and its Python workers; the broker is not a child of ours.
+                    used.look(os.getpid())
+                    before, begun = used.seconds, time.perf_counter()
                     act()
                     rates.append(lines / (time.perf_counter() - begun))
-                    costs.append((_cpu() - before) / lines * 1e6)
+                    used.look(os.getpid())
+                    costs.append((used.seconds - before) / lines * 1e6)
                 figures.append(Figure(f"{name}, lines/s", rates[_WARM_UPS:]))
                 figures.append(Figure(f"{name}, us of CPU a line", costs[_WARM_UPS:]))
             spark.stop()
     return figures
 
 
-def _judged(settings: Settings, records: DataFrame) -> DataFrame:
-    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
-    return rejected.rejected(requests.judged(access_log.access_log(records), knowledge))
-
-
 def _writes(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
     store = DeltaRsStore(lakehouse.of(settings))
     store.ensure(requests.TABLE)
-    accepted = _judged(settings, records).where("accepted").select(*requests.TABLE.column_names).persist()
+    accepted = (
+        requests_flow(settings)
+        .prepare(records)
+        .where("accepted")
+        .select(*requests.TABLE.column_names)
+        .persist()
+    )
     fetched = accepted.toArrow()
     numbers = count()
     return {
@@ -80,7 +83,7 @@ def _writes(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
 
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
     lines = access_log.access_log(records)
-    judged = _judged(settings, records)
+    judged = requests_flow(settings).prepare(records)
     tables = (access_log.TABLE, requests.TABLE, rejected.TABLE)
     columns = [*dict.fromkeys(name for table in tables for name in table.column_names), "accepted"]
 
@@ -101,9 +104,3 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
 
 def _thrown_away(rows: DataFrame) -> None:
     rows.write.format("noop").mode("overwrite").save()
-
-
-def _cpu() -> float:
-    """Of this process, Spark's JVM and its Python workers; the broker is not a child of ours."""
-    own = psutil.Process(os.getpid())
-    return sum(sum(process.cpu_times()[:2]) for process in [own, *own.children(recursive=True)])

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from tests.pipeline.harness import environment, fresh, produce, rows, run_here, run_process
+from tests.pipeline.harness import fresh, produce, rows, run_here, run_process
 from tests.recovery.killing import Pair, await_running, traffic
 from tidemark import swap, tasks
 from tidemark.cli import tidemark
@@ -127,7 +127,7 @@ def test_by_visitor_through_the_command(home_with_rows: Settings) -> None:
     ).most_common(1)  # type: ignore[misc]
     tasks.make_savepoint(settings, "before")
     command = ["forget", "--visitor", str(visitor), "--json"]
-    called = CliRunner().invoke(tidemark, command, env=environment(settings), catch_exceptions=False)
+    called = CliRunner().invoke(tidemark, command, env=settings.environment(), catch_exceptions=False)
     report = json.loads(called.output)
     assert report["rows"]["silver.requests"] == report["rows"]["bronze.access_log"] == count
     assert report["kept_in_savepoints"] == ["before"]
@@ -170,7 +170,7 @@ def test_killed_it_did_nothing_or_all(home_with_rows: Settings, address: str, po
     before = {table: keys(settings, table) for table in TABLES[:3]}
     done = subprocess.run(
         [sys.executable, "-m", "tidemark", "forget", "--address", address],
-        env={**os.environ, **environment(settings), "TIDEMARK_CRASH_AT": point},
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, done.stderr

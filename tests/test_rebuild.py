@@ -20,7 +20,6 @@ from silver import requests
 from tests.pipeline.harness import (
     assert_equal,
     deliver,
-    environment,
     fresh,
     produce,
     rows,
@@ -230,7 +229,7 @@ def test_killed_before_the_swap_the_next_rebuild_does_it_all(
 def killed_rebuild(settings: Settings, point: str) -> None:
     killed = subprocess.run(
         [sys.executable, "-m", "tidemark", "rebuild", "all"],
-        env={**os.environ, **environment(settings), "TIDEMARK_CRASH_AT": point},
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from tests.pipeline.harness import assert_equal, environment, fresh, produce, run_here, run_process
+from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, await_running, traffic
 from tests.test_maintain import maintained
@@ -132,7 +132,7 @@ def test_a_killed_creation_leaves_no_savepoint(saved: Settings, point: str) -> N
 def killed(settings: Settings, point: str, *command: str) -> bool:
     done = subprocess.run(
         [sys.executable, "-m", "tidemark", *command],
-        env={**os.environ, **environment(settings), "TIDEMARK_CRASH_AT": point},
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -159,7 +159,7 @@ def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
 
 def test_the_commands(saved: Settings, lines: list[Pair]) -> None:
     def call(*arguments: str) -> str:
-        done = CliRunner().invoke(tidemark, [*arguments], env=environment(saved), catch_exceptions=False)
+        done = CliRunner().invoke(tidemark, [*arguments], env=saved.environment(), catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return done.output
 

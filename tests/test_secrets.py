@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from tests.app.test_pages import show
 from tests.kafka.secured import secured_broker
-from tests.pipeline.harness import environment, produce, run_process, shared_lines
+from tests.pipeline.harness import produce, run_process, shared_lines
 from tidemark import kafka
 from tidemark.local.process import read_record
 from tidemark.settings import Settings
@@ -59,7 +59,7 @@ def shown_by(settings: Settings, process: subprocess.Popen[str]) -> dict[str, st
     for arguments in (["status"], ["status", "--json"], ["run"]):  # the last is refused: one runs already
         done = subprocess.run(
             [sys.executable, "-m", "tidemark", *arguments, "--home", str(settings.home)],
-            env={**psutil.Process().environ(), **environment(settings)}, capture_output=True, text=True, timeout=60,
+            env={**psutil.Process().environ(), **settings.environment()}, capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         seen[" ".join(arguments)] = done.stdout + done.stderr
     at = show("pipeline", settings.home)

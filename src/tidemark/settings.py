@@ -184,6 +184,12 @@ class Settings:
         """Whether Spark runs inside this machine's own process."""
         return not self.master or self.master.startswith("local")
 
+    def environment(self) -> dict[str, str]:
+        """The variables that give a process of its own these settings; of those with other than default values."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        changed = {name: value for name, value in values.items() if value != _FIELDS[name].default}
+        return {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in changed.items()}
+
     def public(self) -> dict[str, Any]:
         """Every setting by name with secrets masked, for logs and the Pipeline page."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}

@@ -96,21 +96,12 @@ def run_process(settings: Settings, *, crash_at: str = "", once: bool = True) ->
     """The real command in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "tidemark", "run", *(["--once"] if once else [])],
-        env={**os.environ, **environment(settings), "TIDEMARK_CRASH_AT": crash_at},
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    changed = {
-        field.name: getattr(settings, field.name)
-        for field in dataclasses.fields(settings)
-        if getattr(settings, field.name) != field.default
-    }
-    return {f"TIDEMARK_{name.upper()}": str(value) for name, value in changed.items()}
 
 
 def rows(settings: Settings, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
-from tests.pipeline.harness import assert_equal, environment, fresh
+from tests.pipeline.harness import assert_equal, fresh
 from tests.pipeline.recount import recount
 from tests.recovery.killing import (
     FILES,
@@ -211,7 +211,7 @@ class _Stage:
     def _start_import(self, path: Path, site: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "tidemark", "import", str(path), "--site", site],
-            env={**os.environ, **environment(self._settings)},
+            env={**os.environ, **self._settings.environment()},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
