@@ -27,13 +27,13 @@ def exact_queries(sources: Sources, provisional: Provisional | None = None) -> S
             "sequences",
             sequences.matches(sources),
             sequences.SequenceAlerts(sources).write,
-            trigger={"processingTime": "3 seconds"},
+            trigger={"processingTime": "10 seconds"},
         ),
         Query(
             "charts",
             charts.judgements(sources),
             partial(charts.write, sources.store),
-            trigger={"processingTime": "3 seconds"},
+            trigger={"processingTime": "5 seconds"},
         ),
     ]
 

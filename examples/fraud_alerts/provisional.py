@@ -31,10 +31,13 @@ from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
 from tidemark import kafka
 from tidemark.jobs.events import good, judged
 from tidemark.jobs.job import Sources
+from tidemark.local.process import wait_until
 
 REFRESH_SECONDS = 60.0
-# The old query goes on until the new one surely runs; meanwhile both alert, under the same key.
-OVERLAP_SECONDS = 4.0
+# The old query goes on until the tasks of the new one run, and so much longer, for they compile their code
+# first; meanwhile both alert, under the same key.
+OVERLAP_SECONDS = 3.0
+START_SECONDS = 60.0
 # While the exact path is further behind than this it would be pointless to hurry: what it has not read yet is
 # old, and its profile knows little. But not for longer than PATIENCE_SECONDS.
 BEHIND_SECONDS = 2.0
@@ -89,11 +92,19 @@ class Provisional:
             query = start(alerts(self._payments(positions), known), self._sources, directory)
             before, self._running = self._running, (query, directory)
             if before:
+                wait_until(lambda: self._is_at_work(query), START_SECONDS)
                 time.sleep(OVERLAP_SECONDS)
                 before[0].stop()
                 shutil.rmtree(before[1], ignore_errors=True)
         except Exception as error:
             self._failure = error
+
+    def _is_at_work(self, query: StreamingQuery) -> bool:
+        """Whether a task of it runs for each partition."""
+        tracker = self._sources.spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return any(stage.numActiveTasks == stage.numTasks for stage in stages if stage)
 
     def _payments(self, positions: dict[str, int]) -> DataFrame:
         partitions = kafka.end_offsets(self._sources.settings, TRANSACTIONS.topic)

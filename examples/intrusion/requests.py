@@ -7,31 +7,31 @@ from pyspark.sql import functions as F
 
 from tidemark import lakehouse
 from tidemark.formats import parse
-from tidemark.jobs.events import Events
+from tidemark.jobs.events import Events, reasons_of
 from tidemark.jobs.job import Sources
 
 REQUESTS = "silver.requests"
 
 
 def judged(records: DataFrame) -> DataFrame:
-    """Parses records of log lines: `id`, `client_ip`, `event_time`, `method`, `path`, `status`; `record`
-    and `reasons` as for JSON events, see `tidemark.jobs.events.judged`."""
+    """Parses records of log lines: `id`, `client_ip`, `event_time`, `method`, `path`, `status`; `record`,
+    `accepted` and `reasons` as for JSON events, see `tidemark.jobs.events.judged`."""
     lines = records.select(
         F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
         "value",
         F.lit(None).cast("string").alias("format"),
     )
-    reasons = F.when(~F.col("well_formed"), F.array(F.lit("malformed"))).otherwise(
-        F.array_compact(
-            F.array(
-                F.when(F.col("event_time").isNull(), F.lit("invalid_time")),
-                F.when(F.col("status").isNull(), F.lit("invalid_status")),
-            )
-        )
-    )
+    read = F.col("well_formed")
+    broken = {
+        "malformed": ~read,
+        "invalid_time": read & F.col("event_time").isNull(),
+        "invalid_status": read & F.col("status").isNull(),
+    }
+    accepted = read & F.col("event_time").isNotNull() & F.col("status").isNotNull()
     place = F.format_string("%05d/%019d", "record.partition", "record.offset")
     names = ("client_ip", "event_time", "method", "path", "status")
-    return parse(lines).select(place.alias("id"), *names, "record", reasons.alias("reasons"))
+    verdict = (accepted.alias("accepted"), reasons_of(broken).alias("reasons"))
+    return parse(lines).select(place.alias("id"), *names, "record", *verdict)
 
 
 LINES = Events("access-log", "", judge=judged)

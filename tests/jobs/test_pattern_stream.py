@@ -46,8 +46,7 @@ def match(pattern: str, first: float, last: float, *seconds: float) -> Row:
 
 
 def assert_no_state(tws: TwsTester) -> None:
-    assert tws.peekListState("waiting", "ann") == []
-    assert tws.peekValueState("runs", "ann") is None
+    assert tws.peekValueState("state", "ann") is None
 
 
 def test_events_out_of_order_match_in_order_of_time_once_the_watermark_has_passed_them() -> None:
@@ -72,7 +71,7 @@ def test_state_is_empty_when_the_time_is_over() -> None:
     tws = in_memory(TESTING)
     tws.test("ann", [paid(0, 5)])
     tws.setWatermark(millis(1))
-    assert tws.peekValueState("runs", "ann") is not None
+    assert tws.peekValueState("state", "ann") is not None
     assert tws.setWatermark(millis(301)) == []
     assert_no_state(tws)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -43,32 +44,26 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
     """Parses Kafka records (the columns of Spark's `kafka` source) of one topic.
 
     Returns the event's fields; `record`, a struct of the record's topic, partition, offset, timestamp and
-    value; and `reasons`, an array of strings: empty for a good event, else `not_json` alone, `wrong_type`
-    alone, or `missing_<field>` for each and the names of broken rules.
+    value; `accepted`, whether the event is good; and `reasons`, an array of strings: empty for a good event,
+    else `not_json` alone, `wrong_type` alone, or `missing_<field>` for each and the names of broken rules.
     """
     if events.judge is not None:
         return events.judge(records)
     text = F.col("value").cast("string")
     options = {"columnNameOfCorruptRecord": _CORRUPT, "allowNonNumericNumbers": "false"}
+    event = F.from_json(text, f"{events.schema}, {_CORRUPT} string", options)
     parsed = records.select(
         F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
         _is_object(text).alias("_object"),
-        F.from_json(text, f"{events.schema}, {_CORRUPT} string", options).alias("_event"),
+        # Of a plain column the optimizer would put the parsing into every condition, once for each field there.
+        F.explode(F.array(event)).alias("_event"),
     ).select("record", "_object", "_event.*")
     schema = StructType.fromDDL(events.schema)
     assert isinstance(schema, StructType)
     names = schema.names
-    broken = [
-        *(
-            F.when(F.col(name).isNull(), F.lit(MISSING + name))
-            for name in names
-            if name not in events.optional
-        ),
-        *(
-            F.when(~F.coalesce(F.expr(holds), F.lit(False)), F.lit(rule))
-            for rule, holds in events.rules.items()
-        ),
-    ]
+    broken = {MISSING + name: F.col(name).isNull() for name in names if name not in events.optional}
+    broken |= {rule: ~F.coalesce(F.expr(holds), F.lit(False)) for rule, holds in events.rules.items()}
+    whole = F.col("_object") & F.col(_CORRUPT).isNull()
     reasons = (
         F.when(~F.col("_object"), F.array(F.lit(NOT_JSON)))
         .when(
@@ -79,15 +74,26 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
                 )
             ),
         )
-        .otherwise(F.array_compact(F.array(*broken)) if broken else F.array().cast("array<string>"))
+        .otherwise(reasons_of(broken))
     )
-    return parsed.select(*names, "record", reasons.alias("reasons"))
+    accepted = reduce(Column.__and__, [~fault for fault in broken.values()], whole)
+    return parsed.select(*names, "record", accepted.alias("accepted"), reasons.alias("reasons"))
+
+
+def reasons_of(broken: Mapping[str, Column]) -> Column:
+    """The names of the conditions that are true, as an array."""
+    none = F.array().cast("array<string>")
+    return (
+        F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in broken.items())))
+        if broken
+        else none
+    )
 
 
 def good(judged_events: DataFrame) -> DataFrame:
     """The events without fault: their fields, and `record` without the value."""
-    rows = judged_events.where(F.size("reasons") == 0)
-    return rows.withColumn("record", F.col("record").dropFields("value")).drop("reasons")
+    rows = judged_events.where("accepted")
+    return rows.withColumn("record", F.col("record").dropFields("value")).drop("accepted", "reasons")
 
 
 def dead_letters(judged_events: DataFrame, events: Events) -> DataFrame:
@@ -98,7 +104,7 @@ def dead_letters(judged_events: DataFrame, events: Events) -> DataFrame:
     a record twice after a crash, and a reader takes each key once.
     """
     place = [F.col("record.topic"), F.col("record.partition"), F.col("record.offset")]
-    return judged_events.where(F.size("reasons") > 0).select(
+    return judged_events.where(~F.col("accepted")).select(
         F.lit(events.dead_letters).alias("topic"),
         F.concat_ws("/", *place).cast("binary").alias("key"),
         F.col("record.value").alias("value"),

@@ -91,7 +91,7 @@ class Job:
         bad = [dead_letters(judged(sources.records(e.topic), e), e) for e in self.inputs]
         if bad:
             rows = reduce(DataFrame.unionByName, bad)
-            found.append(Query("dead-letters", rows, trigger={"processingTime": "1 second"}))
+            found.append(Query("dead-letters", rows, trigger={"processingTime": "5 seconds"}))
         return found
 
     def topics(self) -> dict[str, int]:

@@ -19,7 +19,6 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
-    ListState,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
@@ -27,6 +26,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from tidemark.jobs.patterns import OPERATORS, Event, Match, Matcher, Pattern, Run, Where
+
+Waiting = tuple[int, str, str]
 
 MATCHES = "key string, pattern string, started_at timestamp, matched_at timestamp, ids array<string>"
 
@@ -90,9 +91,9 @@ def _may_hold(condition: Where) -> Column:
 class PatternProcessor(StatefulProcessor):
     """For one key: events wait until the watermark has passed them, then every pattern's matcher has them.
 
-    Takes rows (key, time, id, fields as JSON), gives rows as in MATCHES. State: `waiting`, events not yet
-    passed by the watermark; `runs`, the beginnings of each pattern as JSON. Both are empty again when
-    nothing is under way.
+    Takes rows (key, time, id, fields as JSON), gives rows as in MATCHES. State, one value as JSON for each call
+    costs a way to the JVM and back: `waiting`, the (time, id, fields) that the watermark has not passed, and `runs`,
+    the beginnings of each pattern. Cleared when nothing is under way.
     """
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
@@ -100,26 +101,26 @@ class PatternProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
-        self._waiting: ListState = handle.getListState("waiting", "time long, id string, fields string")
-        self._runs: ValueState = handle.getValueState("runs", "json string")
+        self._state: ValueState = handle.getValueState("state", "json string")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:
-        arrived = [(_millis(row["time"]), row["id"], row["fields"]) for row in rows]
-        if arrived:
-            self._waiting.appendList(arrived)
-        for time in {time for time, _, _ in arrived}:
-            self._handle.registerTimer(time)
+        waiting, runs = self._load()
+        due = min((time for time, _, _ in waiting), default=None)
+        waiting += [(_millis(row["time"]), row["id"], row["fields"]) for row in rows]
+        self._store(waiting, runs)
+        first = min(time for time, _, _ in waiting)
+        if due is None or first < due:
+            self._handle.registerTimer(first)
         return iter(())
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[Row]:
         watermark = timerValues.getCurrentWatermarkInMs()
-        waiting = list(self._waiting.get()) if self._waiting.exists() else []
+        waiting, runs = self._load()
         passed = sorted(row for row in waiting if row[0] <= watermark)
-        self._keep(waiting, len(passed), watermark)
+        kept = [row for row in waiting if row[0] > watermark]
         events = [Event(time, id, json.loads(fields)) for time, id, fields in passed]
-        runs = self._load()
         found: list[Match] = []
         for matcher in self._matchers:
             name = matcher.pattern.name
@@ -128,7 +129,8 @@ class PatternProcessor(StatefulProcessor):
             begun, ended = matcher.expire(begun, watermark + 1)
             runs[name] = begun
             found += matches + ended
-        self._store(runs)
+        self._store(kept, runs)
+        self._await(kept, runs)
         for match in sorted(found, key=lambda match: (match.completed, match.pattern)):
             yield Row(
                 key=key[0],
@@ -138,37 +140,33 @@ class PatternProcessor(StatefulProcessor):
                 ids=list(match.ids),
             )
 
-    def _keep(self, waiting: list[tuple[int, str, str]], passed: int, watermark: int) -> None:
-        if passed == len(waiting):
-            self._waiting.clear()
-        elif passed:
-            self._waiting.put([row for row in waiting if row[0] > watermark])
-
-    def _load(self) -> dict[str, list[Run]]:
-        if not self._runs.exists():
-            return {}
-        (stored,) = self._runs.get()  # type: ignore[misc]
-        return {
-            name: [Run(taken, started, tuple(ids)) for taken, started, ids in runs]
-            for name, runs in json.loads(stored).items()
+    def _load(self) -> tuple[list[Waiting], dict[str, list[Run]]]:
+        stored = self._state.get()
+        if stored is None:
+            return [], {}
+        state = json.loads(stored[0])
+        runs = {
+            name: [Run(taken, started, tuple(ids)) for taken, started, ids in begun]
+            for name, begun in state["runs"].items()
         }
+        return [(time, id, fields) for time, id, fields in state["waiting"]], runs
 
-    def _store(self, runs: dict[str, list[Run]]) -> None:
-        under_way = {name: begun for name, begun in runs.items() if begun}
-        if not under_way:
-            self._runs.clear()
-            return
-        self._runs.update(
-            (
-                json.dumps(
-                    {name: [(r.taken, r.started, r.ids) for r in begun] for name, begun in under_way.items()}
-                ),
-            )
-        )
-        # So that runs whose time is over are ended, and forgotten, without another event of the key.
+    def _store(self, waiting: list[Waiting], runs: dict[str, list[Run]]) -> None:
+        under_way = {
+            name: [(run.taken, run.started, run.ids) for run in begun] for name, begun in runs.items() if begun
+        }
+        if waiting or under_way:
+            self._state.update((json.dumps({"waiting": waiting, "runs": under_way}),))
+        else:
+            self._state.clear()
+
+    def _await(self, waiting: list[Waiting], runs: dict[str, list[Run]]) -> None:
+        """Runs whose time is over are ended, and forgotten, without another event of the key."""
+        times = [time for time, _, _ in waiting]
         for matcher in self._matchers:
-            for run in under_way.get(matcher.pattern.name, []):
-                self._handle.registerTimer(matcher.deadline(run))
+            times += [matcher.deadline(run) for run in runs.get(matcher.pattern.name, [])]
+        if times:
+            self._handle.registerTimer(min(times))
 
 
 def _millis(time: datetime) -> int:
