@@ -35,7 +35,7 @@ def _cluster(quick: bool) -> list[Figure]:
 
 
 def _alerts(quick: bool) -> list[Figure]:
-    return alerts.measure(seconds=20 if quick else 300, warm_up=15 if quick else 60)
+    return alerts.measure(seconds=20 if quick else 300, warm_up=40 if quick else 180)
 
 
 def _stages(quick: bool) -> list[Figure]:

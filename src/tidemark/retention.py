@@ -36,6 +36,11 @@ def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
     return found
 
 
+def limited(text: str) -> frozenset[str]:
+    """The names of the tables that such a setting limits."""
+    return frozenset(part.partition("=")[0].strip() for part in text.split(",")) - {""}
+
+
 def delete_older(target: DeltaTable, table: Table, days: float) -> int:
     """Deletes rows whose `table.time` is more than `days` ago; gives their number."""
     cut = datetime.now(UTC) - timedelta(days=days)

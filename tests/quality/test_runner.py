@@ -84,6 +84,21 @@ def test_a_sound_batch_passes_and_leaves_complete_rows(scene: Scene) -> None:
         assert all(r[name] is not None and r[name] != "" for r in stored), name
 
 
+@pytest.mark.parametrize(
+    ("limits", "compared"),
+    [
+        ("silver.requests=30", {"bronze.access_log", "silver.rejected"}),
+        ("silver.requests=30, quality.accounts=30", set()),
+    ],
+)
+def test_rows_that_are_kept_for_a_time_only_are_not_missed(
+    scene: Scene, limits: str, compared: set[str]
+) -> None:
+    results = scene.runner(retention_days=limits).run_new()
+
+    assert {r["table"] for r in results if r["expectation"] == "rows_accounted_for"} == compared
+
+
 def test_only_new_rows_are_looked_at(scene: Scene) -> None:
     scene.add("silver.requests", good(TABLE["silver.requests"], 5, status=99))
     runner = scene.runner(("silver.requests",))
