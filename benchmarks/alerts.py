@@ -39,7 +39,9 @@ def measure(*, seconds: float, warm_up: float, rate: float = 1_000.0) -> list[Fi
         settings = load({"home": Path(directory)})
         arrived = watched(settings, Load(rate=rate, seconds=warm_up + seconds))
     live = [
-        (read, alert) for read, alert in firsts(arrived) if alert["time"] >= START * 1000 and alert["produced"]
+        (read, alert)
+        for read, alert in firsts(arrived)
+        if alert["time"] >= START * 1000 and alert["produced"]
     ]
     begin = min(alert["produced"] for _, alert in live) + warm_up * 1000
     measured: dict[str, list[float]] = {}

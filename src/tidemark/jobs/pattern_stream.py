@@ -153,7 +153,9 @@ class PatternProcessor(StatefulProcessor):
 
     def _store(self, waiting: list[Waiting], runs: dict[str, list[Run]]) -> None:
         under_way = {
-            name: [(run.taken, run.started, run.ids) for run in begun] for name, begun in runs.items() if begun
+            name: [(run.taken, run.started, run.ids) for run in begun]
+            for name, begun in runs.items()
+            if begun
         }
         if waiting or under_way:
             self._state.update((json.dumps({"waiting": waiting, "runs": under_way}),))

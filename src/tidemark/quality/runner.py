@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -136,7 +136,7 @@ class Runner:
         return self._validation
 
 
-def _accountable(table: Table, limited: Collection[str]) -> Table:
+def _accountable(table: Table, limited: frozenset[str]) -> Table:
     """The table without a sum of quality.accounts to compare with where rows of either are not kept for ever."""
     return replace(table, accounted="") if limited & {table.name, ACCOUNTS.name} else table
 
