@@ -8,6 +8,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +25,7 @@ from tidemark.errors import PlatformError
 from tidemark.flow.endpoint import serving
 from tidemark.flow.health import Pulse, complaints
 from tidemark.flow.progress import Progress
-from tidemark.local.process import prepare_home
+from tidemark.local.process import prepare_home, read_record
 from tidemark.quality.tables import ACCOUNTS, PROGRESS
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
@@ -215,3 +216,14 @@ def test_every_metric_in_the_alert_rules_and_in_the_documentation_exists(scene: 
         )
         named = set(re.findall(r"\b(?:tidemark_\w+|up\b)", rule["expr"]))
         assert named and named <= known | {"up"}, rule["alert"]
+
+
+def test_its_record_is_written_by_several_threads_at_once(scene: Scene) -> None:
+    def write() -> None:
+        for _ in range(200):
+            scene.progress.running("127.0.0.1:1")
+
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(write) for _ in range(4)]:
+            done.result()
+    assert read_record(scene.settings.run_directory / "pipeline.json")["state"] == "running"

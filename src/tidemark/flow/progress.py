@@ -62,6 +62,7 @@ class Progress:
         self._state = "starting"
         self._endpoint = ""
         self._done = threading.Event()
+        self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
 
     def start(self) -> None:
@@ -155,11 +156,12 @@ class Progress:
                 last = time.monotonic()
 
     def _write_record(self) -> None:
-        flows = {name: self._summary(name) for name in self._flows}
-        write_record(
-            self._settings.run_directory / "pipeline.json",
-            pid=os.getpid(), state=self._state, endpoint=self._endpoint, flows=flows,
-        )  # fmt: skip
+        with self._writing:  # by the thread, and when the state changes
+            flows = {name: self._summary(name) for name in self._flows}
+            write_record(
+                self._settings.run_directory / "pipeline.json",
+                pid=os.getpid(), state=self._state, endpoint=self._endpoint, flows=flows,
+            )  # fmt: skip
 
     def _summary(self, name: str) -> dict[str, Any]:
         lag = self._lag[name]()
