@@ -122,10 +122,11 @@ def test_every_task_runs_from_the_installed_wheel(
             **configuration,
             "spark.driver.extraClassPath": os.pathsep.join(jars),
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 "
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
             + configuration["spark.driver.extraJavaOptions"],
             "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
             "spark.sql.shuffle.partitions": "2",
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.ui.enabled": "false",
         },
