@@ -23,7 +23,7 @@ demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARG
 	@$(BIN)/tidemark demo $(ARGS)
 
 test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
-	$(BIN)/pytest -n 3 --dist worksteal -m "not soak and not cluster" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not soak and not cluster" $(ARGS)
 
 cluster: setup ## Run the tests on a Spark standalone cluster and on three brokers (a few minutes)
 	$(BIN)/pytest -m cluster tests/cluster $(ARGS)
