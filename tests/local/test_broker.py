@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tidemark.errors import PlatformError
@@ -40,11 +40,22 @@ def produce(bootstrap: str, topic: str, values: list[bytes], transaction: str = 
             "message.max.bytes": 16 * 1024 * 1024,
         }
     )
-    producer.init_transactions(30)
+    wait_until(lambda: _initialized(producer), 30, interval=0.2)
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value)
     producer.commit_transaction(30)
+
+
+def _initialized(producer: Producer) -> bool:
+    try:
+        producer.init_transactions(30)
+    except KafkaException as error:
+        # A broker that was killed may still be at the end of the transaction before.
+        if not error.args[0].retriable():
+            raise
+        return False
+    return True
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:

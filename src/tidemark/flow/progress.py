@@ -156,8 +156,8 @@ class Progress:
                 last = time.monotonic()
 
     def _write_record(self) -> None:
+        flows = {name: self._summary(name) for name in self._flows}
         with self._writing:  # by the thread, and when the state changes
-            flows = {name: self._summary(name) for name in self._flows}
             write_record(
                 self._settings.run_directory / "pipeline.json",
                 pid=os.getpid(), state=self._state, endpoint=self._endpoint, flows=flows,
