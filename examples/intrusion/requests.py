@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidemark import lakehouse
 from tidemark.formats import parse
-from tidemark.jobs.events import Events, reasons_of
+from tidemark.jobs.events import Events
 from tidemark.jobs.job import Sources
+from tidemark.quality.rules import names_of
 
 REQUESTS = "silver.requests"
 
@@ -27,10 +30,10 @@ def judged(records: DataFrame) -> DataFrame:
         "invalid_time": read & F.col("event_time").isNull(),
         "invalid_status": read & F.col("status").isNull(),
     }
-    accepted = read & F.col("event_time").isNotNull() & F.col("status").isNotNull()
+    accepted = reduce(Column.__and__, [~fault for fault in broken.values()])
     place = F.format_string("%05d/%019d", "record.partition", "record.offset")
     names = ("client_ip", "event_time", "method", "path", "status")
-    verdict = (accepted.alias("accepted"), reasons_of(broken).alias("reasons"))
+    verdict = (accepted.alias("accepted"), names_of(broken).alias("reasons"))
     return parse(lines).select(place.alias("id"), *names, "record", *verdict)
 
 

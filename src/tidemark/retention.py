@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from deltalake import DeltaTable
@@ -19,8 +19,7 @@ def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
     """
     known = {table.name: table for table in tables}
     found: dict[str, float] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, days = (piece.strip() for piece in part.partition("="))
+    for part, name, days in _limits(text):
         if name not in known or not known[name].time:
             able = ", ".join(table.name for table in tables if table.time)
             raise SettingError(f"retention_days: cannot limit {name!r}", f"Tables with a time are {able}.")
@@ -38,7 +37,14 @@ def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
 
 def limited(text: str) -> frozenset[str]:
     """The names of the tables that such a setting limits."""
-    return frozenset(part.partition("=")[0].strip() for part in text.split(",")) - {""}
+    return frozenset(name for _, name, _ in _limits(text))
+
+
+def _limits(text: str) -> Iterator[tuple[str, str, str]]:
+    """Each part of the setting, its table and its days."""
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, days = (piece.strip() for piece in part.partition("="))
+        yield part, name, days
 
 
 def delete_older(target: DeltaTable, table: Table, days: float) -> int:

@@ -46,10 +46,10 @@ _STREAMING = {
     "spark.databricks.delta.optimizeWrite.enabled": "false",
     "spark.databricks.delta.writeChecksumFile.enabled": "false",
     "spark.databricks.delta.stalenessLimit": "0",
-    # The version that a rebuild replaced may be older than old files are kept, but its files left the table
-    # only just now and are still there to compare with.
     # VACUUM lists a table's files in so many tasks, 10,000 by default.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+    # The version that a rebuild replaced may be older than old files are kept, but its files left the table
+    # only just now and are still there to compare with.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }
 # Options whose values Spark shows in no plan, log, event or page.

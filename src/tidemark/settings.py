@@ -186,8 +186,7 @@ class Settings:
 
     def environment(self) -> dict[str, str]:
         """The variables that give a process of its own these settings; of those with other than default values."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        changed = {name: value for name, value in values.items() if value != _FIELDS[name].default}
+        changed = {n: getattr(self, n) for n, field in _FIELDS.items() if getattr(self, n) != field.default}
         return {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in changed.items()}
 
     def public(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def produce(bootstrap: str, topic: str, values: list[bytes], transaction: str = 
             "message.max.bytes": 16 * 1024 * 1024,
         }
     )
-    wait_until(lambda: _initialized(producer), 30, interval=0.2)
+    assert wait_until(lambda: _initialized(producer), 30, interval=0.2)
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value)

@@ -10,6 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tidemark.quality.rules import names_of
+
 NOT_JSON = "not_json"
 WRONG_TYPE = "wrong_type"
 MISSING = "missing_"
@@ -74,20 +76,10 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
                 )
             ),
         )
-        .otherwise(reasons_of(broken))
+        .otherwise(names_of(broken))
     )
     accepted = reduce(Column.__and__, [~fault for fault in broken.values()], whole)
     return parsed.select(*names, "record", accepted.alias("accepted"), reasons.alias("reasons"))
-
-
-def reasons_of(broken: Mapping[str, Column]) -> Column:
-    """The names of the conditions that are true, as an array."""
-    none = F.array().cast("array<string>")
-    return (
-        F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in broken.items())))
-        if broken
-        else none
-    )
 
 
 def good(judged_events: DataFrame) -> DataFrame:

@@ -27,9 +27,10 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from tidemark.jobs.patterns import OPERATORS, Event, Match, Matcher, Pattern, Run, Where
 
-Waiting = tuple[int, str, str]
-
 MATCHES = "key string, pattern string, started_at timestamp, matched_at timestamp, ids array<string>"
+
+# An event: time (ms), id, fields as JSON.
+Waiting = tuple[int, str, str]
 
 
 def detect(
@@ -91,9 +92,9 @@ def _may_hold(condition: Where) -> Column:
 class PatternProcessor(StatefulProcessor):
     """For one key: events wait until the watermark has passed them, then every pattern's matcher has them.
 
-    Takes rows (key, time, id, fields as JSON), gives rows as in MATCHES. State, one value as JSON for each call
-    costs a way to the JVM and back: `waiting`, the (time, id, fields) that the watermark has not passed, and `runs`,
-    the beginnings of each pattern. Cleared when nothing is under way.
+    Takes rows (key, time, id, fields as JSON), gives rows as in MATCHES. The state is one value, since each
+    access is a way to the JVM and back: JSON with `waiting`, events that the watermark has not passed, and
+    `runs`, the beginnings of each pattern. It is cleared when nothing is under way.
     """
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:

@@ -6,7 +6,7 @@ Expectations expectation over the table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
@@ -53,9 +53,15 @@ def reasons(rules: Sequence[Rule]) -> Column:
     A condition that is NULL is one that does not hold. Takes the column `accepted`, which spares good
     rows, nearly all, the look for reasons.
     """
-    broken = [F.when(~_holds(rule), F.lit(rule.name)) for rule in rules if rule.quarantine]
-    none = F.array().cast("array<string>")
-    return F.when(F.col("accepted"), none).otherwise(F.array_compact(F.array(*broken)))
+    broken = {rule.name: ~_holds(rule) for rule in rules if rule.quarantine}
+    return F.when(F.col("accepted"), names_of({})).otherwise(names_of(broken))
+
+
+def names_of(broken: Mapping[str, Column]) -> Column:
+    """The names of the conditions that are true, in their order, as an array of strings."""
+    if not broken:
+        return F.array().cast("array<string>")
+    return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in broken.items())))
 
 
 def _holds(rule: Rule) -> Column:

@@ -51,8 +51,9 @@ class Runner:
         self._house = house
         self._store = store
         self._for_docs = for_docs
-        tables = [_accountable(table, limited(settings.retention_days)) for table in tables]
-        self._tables = [table for table in tables if table.rules or table.accounted or table.volume]
+        passing = limited(settings.retention_days)
+        accountable = [_accountable(table, passing) for table in tables]
+        self._tables = [table for table in accountable if table.rules or table.accounted or table.volume]
         self._seen: dict[str, datetime | None] | None = None
         self._newest: dict[str, datetime | None] = {}
         self._booked: dict[str, int] = {}
@@ -136,9 +137,9 @@ class Runner:
         return self._validation
 
 
-def _accountable(table: Table, limited: frozenset[str]) -> Table:
+def _accountable(table: Table, passing: frozenset[str]) -> Table:
     """The table without a sum of quality.accounts to compare with where rows of either are not kept for ever."""
-    return replace(table, accounted="") if limited & {table.name, ACCOUNTS.name} else table
+    return replace(table, accounted="") if passing & {table.name, ACCOUNTS.name} else table
 
 
 def watch(
