@@ -61,6 +61,10 @@ TABLE = Table(
 )
 
 
+# The columns of silver.requests that are counted.
+READS = ("site", "event_time", "country", "pageview", "bot", "visitor_id")
+
+
 def visitors_by_country(requests: DataFrame) -> DataFrame:
     """Rows of silver.requests to partial rows of the table, which add up; merging adds `updated_at`."""
     return (

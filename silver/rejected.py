@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from tidemark.quality.rules import Rule
 from tidemark.table import Column, Table
 
@@ -27,11 +24,6 @@ TABLE = Table(
         Column("reasons", "strings", "Names of the rules of silver.requests that the line breaks; `delivered_twice`: "
                "none, but a rebuild accepted another delivery of it."),
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
-        Column("rejected_at", "timestamp", "When Tidemark turned it away."),
+        Column("rejected_at", "timestamp", "When Tidemark turned it away.", of="ingested_at"),
     ),
 )  # fmt: skip
-
-
-def rejected(judged_lines: DataFrame) -> DataFrame:
-    """Adds what this table has beyond the judged lines of silver.requests: `rejected_at`."""
-    return judged_lines.withColumn("rejected_at", F.col("ingested_at"))

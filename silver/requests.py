@@ -2,66 +2,71 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
 
-from tidemark.enrich.columns import Knowledge, enrich
-from tidemark.formats import FORMATS, parse
-from tidemark.quality.rules import Rule, accepted, reasons
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.compute import field
+
+from tidemark.arrow import Arrays, Pieces, Vectorized, flags_of
+from tidemark.enrich.columns import KNOWN, Knowledge, describe
+from tidemark.formats import FIELDS, FORMATS, fields
+from tidemark.quality.rules import Rule, verdict
 from tidemark.table import Column, Table
 
 # Files that belong to a page rather than being one.
-ASSETS = (
+ASSETS = pa.array([
     "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp",
     "woff", "woff2", "ttf", "otf", "eot", "mp4", "webm", "mp3", "wasm",
-)  # fmt: skip
+])  # fmt: skip
 
 # Sums of the sizes of many lines must not overflow, whatever the lines say.
 MOST_RESPONSE_BYTES = 1 << 40
 
+_A_DAY_AHEAD = pc.add(field("kafka_timestamp"), timedelta(days=1))
+_NO_LINE = ~field("well_formed")
+
 RULES = (
-    Rule("empty", "octet_length(value) > 0", "value", "The line has content.", quarantine=True, in_table=False),
+    Rule("empty", "", "value", "The line has content.", judged=pc.binary_length(field("value")) > 0),
     Rule(
-        "too_long", "fits AND chunk IS NULL", "value",
-        "The line is no longer than a server could have written.", quarantine=True, in_table=False,
+        "too_long", "", "value", "The line is no longer than a server could have written.",
+        judged=field("fits") & field("chunk").is_null(),
+    ),
+    Rule("invalid_utf8", "", "value", "The bytes are UTF-8.", judged=field("utf8_ok")),
+    Rule(
+        "control_characters", "", "value", "The line is text: servers escape control characters.",
+        judged=field("text_ok") | ~field("utf8_ok") | ~field("fits"),
     ),
     Rule(
-        "invalid_utf8", "utf8_ok", "value",
-        "The bytes are UTF-8.", quarantine=True, in_table=False,
+        "unknown_format", "", "value", "The sender named a format that exists, or none.",
+        judged=field("format").is_null() | field("format").isin(FORMATS),
     ),
     Rule(
-        "control_characters", "text_ok OR NOT utf8_ok OR NOT fits", "value",
-        "The line is text: servers escape control characters.", quarantine=True, in_table=False,
+        "malformed", "", "value", "The line has the fields of a known log format.",
+        judged=field("well_formed") | ~field("text_ok") | (pc.binary_length(field("value")) == 0),
     ),
     Rule(
-        "unknown_format", f"format IS NULL OR format IN {FORMATS}", "value",
-        "The sender named a format that exists, or none.", quarantine=True, in_table=False,
+        "invalid_address", "", "client_ip", "The client's address is an IPv4 or IPv6 address.",
+        judged=field("address_ok") | _NO_LINE,
     ),
     Rule(
-        "malformed", "well_formed OR NOT text_ok OR octet_length(value) = 0", "value",
-        "The line has the fields of a known log format.", quarantine=True, in_table=False,
+        "invalid_time", "", "event_time", "The time in the line exists, and is not before 1970.",
+        judged=field("event_time").is_valid() | _NO_LINE,
     ),
     Rule(
-        "invalid_address", "address_ok OR NOT well_formed", "client_ip",
-        "The client's address is an IPv4 or IPv6 address.", quarantine=True, in_table=False,
+        "future_time", "", "event_time", "The line is not from the future: at most a day ahead of its arrival.",
+        judged=field("event_time").is_null() | (field("event_time") <= _A_DAY_AHEAD),
     ),
     Rule(
-        "invalid_time", "event_time IS NOT NULL OR NOT well_formed", "event_time",
-        "The time in the line exists, and is not before 1970.", quarantine=True, in_table=False,
+        "invalid_status", "status BETWEEN 100 AND 599", "status", "The status code is one of HTTP's.",
+        judged=(field("status") >= 100) & (field("status") <= 599) | _NO_LINE,
     ),
     Rule(
-        "future_time", "event_time IS NULL OR event_time <= kafka_timestamp + INTERVAL 1 DAY", "event_time",
-        "The line is not from the future: at most a day ahead of its arrival.", quarantine=True, in_table=False,
-    ),
-    Rule(
-        "invalid_status", "status BETWEEN 100 AND 599 OR NOT well_formed", "status",
-        "The status code is one of HTTP's.", quarantine=True, in_table="status BETWEEN 100 AND 599",
-    ),
-    Rule(
-        "invalid_size", f"bytes BETWEEN 0 AND {MOST_RESPONSE_BYTES} OR NOT well_formed", "bytes",
-        "The response size is a number, not negative, and at most 1 TiB.", quarantine=True,
-        in_table=f"bytes BETWEEN 0 AND {MOST_RESPONSE_BYTES}",
+        "invalid_size", f"bytes BETWEEN 0 AND {MOST_RESPONSE_BYTES}", "bytes",
+        "The response size is a number, not negative, and at most 1 TiB.",
+        judged=(field("bytes") >= 0) & (field("bytes") <= MOST_RESPONSE_BYTES) | _NO_LINE,
     ),
     Rule("time_known", "event_time IS NOT NULL", "event_time", "Every request has its event time."),
     Rule("visitor_known", "visitor_id IS NOT NULL", "visitor_id", "Every request has its visitor."),
@@ -115,25 +120,29 @@ TABLE = Table(
 )
 
 
-def judged(lines: DataFrame, knowledge: Knowledge) -> DataFrame:
-    """Rows of bronze.access_log with every column of this table, `reasons` (empty for a good line)
-    and `accepted`."""
-    enriched = enrich(parse(lines), knowledge)
-    return (
-        enriched.withColumn("asset", is_asset())
-        .withColumn("pageview", is_pageview())
-        .withColumn("accepted", accepted(RULES))
-        .withColumn("reasons", reasons(RULES))
-    )
+def judging(knowledge: Knowledge) -> Vectorized:
+    """What makes rows of bronze.access_log to judged lines: adds every column of this table, `accepted`, `reasons`
+    (empty for a good line), and what the rules speak of."""
+    inputs = ("site", "value", "format", "chunk", "kafka_timestamp")
+    verdicts = "asset boolean, pageview boolean, accepted boolean, reasons array<string>"
+    return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {verdicts}", partial(_judged, RULES, knowledge))
 
 
-def is_asset() -> SparkColumn:
-    """Whether `path` ends like a file that belongs to a page; false without a path."""
-    ending = F.lower(F.substring_index("path", ".", -1))
-    return F.coalesce(F.contains(F.col("path"), F.lit(".")) & ending.isin(*ASSETS), F.lit(False))
+def _judged(rules: Sequence[Rule], knowledge: Knowledge, lines: Arrays) -> Arrays:
+    found = {**lines, **fields(lines)}
+    found |= describe(knowledge, lines["site"], found)
+    found["asset"] = is_asset(found["path"])
+    found["pageview"] = is_pageview(found)
+    return found | verdict(rules, found)
 
 
-def is_pageview() -> SparkColumn:
+def is_asset(path: pa.Array) -> pa.Array:
+    """Whether a path ends like a file that belongs to a page; false without a path."""
+    return pc.is_in(pc.utf8_lower(Pieces.of(path, ".", 1, last=True).at(1)), ASSETS)
+
+
+def is_pageview(requests: Arrays) -> pa.Array:
     """A person's successful GET of a page."""
-    page = (F.col("method") == "GET") & ~F.col("bot") & ~F.col("asset") & (F.col("status") < 400)
-    return F.coalesce(page, F.lit(False))
+    people = ~flags_of(requests["bot"]) & ~flags_of(requests["asset"])
+    got = flags_of(pc.equal(requests["method"], "GET")) & flags_of(pc.less(requests["status"], 400))
+    return pa.array(got & people)

@@ -214,7 +214,7 @@ def judge(spark: SparkSession, lines: Sequence[Line]) -> list[dict[str, Any]]:
         "topic string, partition int, offset long, value binary, timestamp timestamp, "
         "headers array<struct<key string, value binary>>",
     )
-    judged = requests.judged(access_log.access_log(frame), KNOWLEDGE).drop("ingested_at")
+    judged = requests.judging(KNOWLEDGE).to_frame(access_log.access_log(frame)).drop("ingested_at")
     return sorted(judged.toArrow().to_pylist(), key=lambda row: row["offset"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from silver import rejected, requests, sessions
 from tidemark import kafka
 from tidemark.catalog.rebuild import CatalogRebuild
 from tidemark.cut import Chain
-from tidemark.enrich.columns import INPUTS, Knowledge, enrich
+from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
 from tidemark.flow.batch_size import BatchSize
 from tidemark.flow.flow import Flow, Plan
@@ -63,22 +64,23 @@ def flows(settings: Settings, house: Lakehouse, store: Store) -> tuple[Flow, ...
     return requests_flow(settings), activity_flow(settings, house, store)
 
 
-def warm_up(spark: SparkSession, settings: Settings) -> None:
-    """Starts a Python worker and has it load what lines are enriched with, which else the first batch waits for."""
-    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
-    line = spark.range(1).select(*(F.lit("").alias(name) for name in INPUTS))
-    enrich(line, knowledge).write.format("noop").mode("overwrite").save()
+def warm_up(settings: Settings) -> None:
+    """Loads what lines are enriched with, which else the first batch waits for."""
+    judge = requests.judging(Knowledge(visitor_key(settings), settings.geo_database))
+    line = {name: pa.array([], access_log.TABLE.arrow_schema.field(name).type) for name in judge.inputs}
+    judge.make(line)
 
 
 def requests_flow(settings: Settings) -> Flow:
     """Kafka to bronze.access_log, silver.requests, silver.rejected and gold.visitors_by_country."""
     knowledge = Knowledge(visitor_key(settings), settings.geo_database)
+    by_country = _windowed(
+        visitors_by_country.TABLE,
+        lambda judged: visitors_by_country.visitors_by_country(judged.where("accepted")),
+    )
     size = BatchSize(settings)
     sinks: tuple[Sink, ...] = (
-        _windowed(
-            visitors_by_country.TABLE,
-            lambda judged: visitors_by_country.visitors_by_country(judged.where("accepted")),
-        ),
+        replace(by_country, needs=(*visitors_by_country.READS, "accepted")),
         Append(access_log.TABLE),
         Append(requests.TABLE, where="accepted"),
         Append(rejected.TABLE, where="accepted", wanted=False),
@@ -88,11 +90,11 @@ def requests_flow(settings: Settings) -> Flow:
         version=REQUESTS_VERSION,
         source=partial(_kafka_source, settings, size),
         size=size,
-        prepare=lambda records: rejected.rejected(requests.judged(access_log.access_log(records), knowledge)),
+        prepare=access_log.access_log,
+        judge=requests.judging(knowledge),
         plan=lambda judged: Plan(sinks),
         lag=partial(topic_lag, settings),
         rows=partial(topic_rows, settings.topic),
-        counts=True,
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
     )
 
@@ -227,11 +229,11 @@ def chain(house: Lakehouse) -> Chain:
 
 def _judging(settings: Settings) -> Derivation:
     """Bronze lines judged anew. They keep the time at which they were first read."""
-    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
+    judging = requests.judging(Knowledge(visitor_key(settings), settings.geo_database))
 
     def judged(lines: DataFrame) -> DataFrame:
-        again = requests.judged(lines.withColumnRenamed("ingested_at", "_first_read"), knowledge)
-        return rejected.rejected(again.drop("ingested_at").withColumnRenamed("_first_read", "ingested_at"))
+        again = judging.to_frame(lines.withColumnRenamed("ingested_at", "_first_read"))
+        return again.drop("ingested_at").withColumnRenamed("_first_read", "ingested_at")
 
     return Derivation(
         tables=(requests.TABLE, rejected.TABLE),

@@ -33,6 +33,8 @@ _STREAMING = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "20000",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # Rows handed to Spark would else become part of the plan, and be filtered by the planner, row by row.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
     # The flows' queries together are more than the default of 100 generated classes: with fewer places
     # than classes every batch would compile them all again.
     "spark.sql.codegen.cache.maxEntries": "2000",
@@ -54,13 +56,12 @@ _STREAMING = {
 }
 # Options whose values Spark shows in no plan, log, event or page.
 _REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
-# Parsing a line becomes one generated method that is longer than HotSpot compiles by default; left to the
-# interpreter it is more than twice as slow. With the usual limit on nodes the optimizing compiler gives up on that
-# method, and the interpreter has it for good. The same for all else that would come when the room for compiled code,
-# as small as 48 MB by default, is full: then HotSpot stops compiling.
+# Of many columns Spark generates methods that are longer than HotSpot compiles by default. When the room for compiled
+# code, as small as 48 MB by default, is full, it stops compiling at all. And its optimizing compiler takes most of the
+# first minute's processor time on few cores: a method is its business after five times as many calls as usual.
 _JVM = (
-    "-XX:+UseG1GC -XX:-DontCompileHugeMethods -XX:MaxNodeLimit=300000 -XX:NodeLimitFudgeFactor=10000"
-    " -XX:ReservedCodeCacheSize=512m"
+    "-XX:+UseG1GC -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=25000"
+    " -XX:Tier4MinInvocationThreshold=3000 -XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
 )
 _ANYWHERE = {
     # Its page would be open to the whole network.
@@ -74,6 +75,9 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",
     "spark.cleaner.periodicGC.interval": "5min",
+    # A fetched batch comes straight from its tasks, not by way of the block manager's files and sockets.
+    "spark.task.maxDirectResultSize": "1g",
+    "spark.rpc.message.maxSize": "1500",
 }
 # What a session of somebody else's making must have; the rest is the cluster's own configuration.
 _ON_A_RUNTIME = {

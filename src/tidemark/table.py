@@ -39,11 +39,13 @@ _TYPES: dict[str, tuple[DataType, pa.DataType]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, one of the types above, what it means."""
+    """One column: its name, one of the types above, what it means, and its name in the rows that the table is
+    made of, where that is another."""
 
     name: str
     type: str
     meaning: str
+    of: str = ""
 
 
 @dataclass(frozen=True)

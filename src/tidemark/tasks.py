@@ -9,15 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-
 from tidemark import kafka, lakehouse
 from tidemark.catalog.lease import only_writer
 from tidemark.catalog.upkeep import maintain_catalog
 from tidemark.difference import Difference
-from tidemark.errors import SettingError, TableError
+from tidemark.errors import SettingError, TableError, TidemarkError
 from tidemark.flow import fit, gate
 from tidemark.flow.metrics import Metrics
 from tidemark.flow.run import run
@@ -62,8 +58,8 @@ def _run(settings: Settings, house: Lakehouse, *, once: bool, remade: Sequence[T
     if not has_read(settings, chain(house).first):
         kafka.ensure_topic(settings, settings.topic)
     require_same_topic(settings, chain(house).first)
+    threading.Thread(target=_warm_up, args=(settings,), daemon=True).start()
     spark = spark_session(settings)
-    threading.Thread(target=_warm_up, args=(spark, settings), daemon=True).start()
     store = open_store(settings, house, spark)
     metrics = Metrics()
     beside = [watch(spark, settings, house, store, TABLES, report=metrics.checked)]
@@ -77,10 +73,10 @@ def _run(settings: Settings, house: Lakehouse, *, once: bool, remade: Sequence[T
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
 
 
-def _warm_up(spark: SparkSession, settings: Settings) -> None:
+def _warm_up(settings: Settings) -> None:
     # Whatever is wrong, the first batch will say so.
-    with suppress(PySparkException, Py4JError, OSError):
-        warm_up(spark, settings)
+    with suppress(TidemarkError, OSError):
+        warm_up(settings)
 
 
 def _only_writer(house: Lakehouse, what: str) -> AbstractContextManager[None]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -30,7 +31,11 @@ from tidemark.settings import Settings
 BAD = [("default", b"no log line"), ("shop", b"")]
 # A rule that turns away good lines: it was wrong, and is gone today.
 WRONG = Rule(
-    "no_errors", "status < 400 OR NOT well_formed", "status", "A rule that was wrong.", quarantine=True
+    "no_errors",
+    "",
+    "status",
+    "A rule that was wrong.",
+    judged=(pc.field("status") < 400) | ~pc.field("well_formed"),
 )
 
 

@@ -6,11 +6,13 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark.enrich.columns import Knowledge, enrich
+from silver.requests import judging
+from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_id, visitor_key
 from tidemark.errors import PlatformError
 from tidemark.settings import Settings
@@ -87,13 +89,13 @@ def test_a_home_that_is_a_file_is_a_clear_error(home: Settings) -> None:
 def test_the_key_shows_nowhere(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     knowledge = Knowledge(SECRET)
     frame = spark.createDataFrame(
-        [("s", "203.0.113.7", "a", None, None, None)],
-        "site string, client_ip string, user_agent string, referrer string, query string, host string",
+        [("s", bytearray(b"203.0.113.7 - - []"), None, None, datetime.now(UTC))],
+        "site string, value binary, format string, chunk string, kafka_timestamp timestamp",
     )
-    enriched = enrich(frame, knowledge)
+    enriched = judging(knowledge).to_frame(frame)
     enriched.explain(True)
     shown = capsys.readouterr().out + repr(knowledge) + str(knowledge) + repr(enriched)
-    assert "look_up" in shown
+    assert "columns(" in shown
     for form in (SECRET.decode(), SECRET.hex(), repr(list(SECRET)), "not to be seen"):
         assert form not in shown
     assert os.fsencode(str(Settings(visitor_key=SECRET.decode()))).find(SECRET) == -1

@@ -1,30 +1,29 @@
-"""Adds what is known about an address, a user agent and a referrer to parsed requests.
+"""What is known about an address, a user agent and a referrer.
 
-One Arrow UDF for all of it: each batch is reduced to its distinct values, looked up once, and spread
-over the rows again, so Python's work grows with the number of distinct values, not of rows.
+Each batch is reduced to its distinct values, each is looked up once, and the answers are spread over the rows
+again, so the work grows with the number of distinct values, not of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
+from tidemark.arrow import Arrays, flags_of, where
 from tidemark.enrich import country, referrer, user_agent
 from tidemark.enrich.visitor import visitor_id
 
-_RESULT = (
+# What `describe` gives, as Spark types.
+KNOWN = (
     "country string, visitor_id string, browser string, os string, device string, bot boolean, "
-    "referrer_host string, channel string, address_ok boolean, ingested_at timestamp"
+    "referrer_host string, channel string, address_ok boolean, ingested_at timestamp, rules_version string"
 )
-# The columns that rows are enriched by.
-INPUTS = ("site", "client_ip", "user_agent", "referrer", "query", "host")
 
 
 @dataclass(frozen=True)
@@ -43,46 +42,17 @@ class Knowledge:
         return f"{country.data_version(self.geo_database)}, {user_agent.rules_version()}"
 
 
-def enrich(requests: DataFrame, knowledge: Knowledge) -> DataFrame:
-    """Adds `country`, `visitor_id`, `browser`, `os`, `device`, `bot`, `referrer_host`, `channel`,
-    `address_ok` (whether `client_ip` is a valid address), `rules_version`, and `ingested_at`, the
-    time of the look-up.
-
-    Takes `site`, `client_ip`, `user_agent`, `referrer`, `query` and `host`; keeps all columns.
-    Rows without a `client_ip` get NULLs, but for `ingested_at`.
+def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
+    """KNOWN of parsed lines (`tidemark.formats.fields`) of sites: NULL where there is no `client_ip`, but for
+    `ingested_at`, the time of the look-up, and `rules_version`.
 
     The time comes from here because Spark writes its own `current_timestamp` into the generated code,
     which would then be compiled anew for every micro-batch.
     """
-    campaign: Column = F.when(F.contains(F.col("query"), F.lit("utm_")), F.col("query"))
-    look_up = _udf(knowledge)
-    found = look_up(*(campaign if name == "query" else F.col(name) for name in INPUTS))
-    names = [part.split()[0] for part in _RESULT.split(", ")]
-    return (
-        requests.withColumn("_found", found)
-        .withColumns({name: F.col(f"_found.{name}") for name in names})
-        .withColumn("rules_version", F.lit(knowledge.version))
-        .drop("_found")
-    )
-
-
-def _udf(knowledge: Knowledge) -> Callable[..., Column]:
-    @F.arrow_udf(returnType=_RESULT)  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
-    def look_up(
-        site: pa.Array,
-        client_ip: pa.Array,
-        agent: pa.Array,
-        source: pa.Array,
-        campaign: pa.Array,
-        host: pa.Array,
-    ) -> pa.Array:
-        return describe(knowledge, site, client_ip, agent, source, campaign, host)
-
-    return look_up  # type: ignore[no-any-return, unused-ignore]
-
-
-def describe(knowledge: Knowledge, *columns: pa.Array) -> pa.StructArray:
-    """The enrichment of six equally long arrays, in the order of `enrich`'s inputs."""
+    query = fields["query"]
+    campaign = where(flags_of(pc.match_substring(query, "utm_")), query, None)
+    columns = (site, fields["client_ip"], fields["user_agent"], fields["referrer"], campaign, fields["host"])
+    rows = len(site)
     site, client_ip, agent, source, campaign, host = (_Coded.of(column) for column in columns)
     codes = country.lookup(knowledge.geo_database)([ip or "" for ip in client_ip.values])
     valid = [ip is not None and country.is_address(ip) for ip in client_ip.values]
@@ -96,23 +66,24 @@ def describe(knowledge: Knowledge, *columns: pa.Array) -> pa.StructArray:
     sources = _Pairs.of(source, campaign, host)
     origins = [referrer.origin(*values) for values in sources.values]
 
-    arrays = [
-        client_ip.spread([code if ok else None for code, ok in zip(codes, valid, strict=True)], pa.string()),
-        visitors.spread(ids, pa.string()),
-        agent.spread([a.browser for a in agents], pa.string()),
-        agent.spread([a.os for a in agents], pa.string()),
-        agent.spread([a.device for a in agents], pa.string()),
-        agent.spread([a.bot for a in agents], pa.bool_()),
-        sources.spread([o.host for o in origins], pa.string()),
-        sources.spread([o.channel for o in origins], pa.string()),
-        client_ip.spread(
+    return {
+        "country": client_ip.spread(
+            [c if ok else None for c, ok in zip(codes, valid, strict=True)], pa.string()
+        ),
+        "visitor_id": visitors.spread(ids, pa.string()),
+        "browser": agent.spread([a.browser for a in agents], pa.string()),
+        "os": agent.spread([a.os for a in agents], pa.string()),
+        "device": agent.spread([a.device for a in agents], pa.string()),
+        "bot": agent.spread([a.bot for a in agents], pa.bool_()),
+        "referrer_host": sources.spread([o.host for o in origins], pa.string()),
+        "channel": sources.spread([o.channel for o in origins], pa.string()),
+        "address_ok": client_ip.spread(
             [ok if ip is not None else None for ok, ip in zip(valid, client_ip.values, strict=True)],
             pa.bool_(),
         ),
-        pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), len(columns[0])),
-    ]
-    names = [part.split()[0] for part in _RESULT.split(", ")]
-    return pa.StructArray.from_arrays(arrays, names=names)
+        "ingested_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), rows),
+        "rules_version": pa.repeat(knowledge.version, rows),
+    }
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ from tidemark.table import Table
 KEY = ("topic", "partition", "offset")
 _DAY_US = 86_400_000_000
 _LONGS = (-(1 << 63), (1 << 63) - 1)
+# What is looked at of a line.
+NEEDS = (*KEY, "site", "id", "kafka_timestamp", "accepted")
 # Days of Kafka time that no line has asked for in this long are let go of.
 _IDLE_SECONDS = 3600.0
 
@@ -50,7 +52,7 @@ class Deliveries:
     def repeated(self, judged: DataFrame) -> pa.Table | None:
         """Keys of the lines of a batch that were accepted before, in an earlier batch or in this one.
 
-        Takes judged lines (the columns of bronze and `accepted`); None if no accepted line has an id. The
+        Takes judged lines (NEEDS); None if no accepted line has an id. The
         ids of the others count as accepted from then on: each batch is to be asked about once.
         """
         ids = with_digest(judged.where("accepted")).select(*KEY, "_time", "_digest").toArrow()
@@ -110,6 +112,13 @@ def without(lines: DataFrame, keys: pa.Table) -> DataFrame:
     """The lines that do not have these keys."""
     gone = F.broadcast(lines.sparkSession.createDataFrame(keys.select(list(KEY))))
     return lines.join(gone, list(KEY), "left_anti")
+
+
+def left_of(lines: pa.Table, keys: pa.Table) -> pa.Table:
+    """The same of fetched lines, in their order."""
+    numbered = lines.select(list(KEY)).append_column("_row", pa.array(np.arange(lines.num_rows)))
+    kept = numbered.join(keys.select(list(KEY)), list(KEY), join_type="left anti")
+    return lines.take(kept["_row"].combine_chunks().sort())
 
 
 def with_digest(lines: DataFrame) -> DataFrame:

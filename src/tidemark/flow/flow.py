@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidemark.arrow import Vectorized
 from tidemark.flow import gate
-from tidemark.flow.accounting import COUNTED, Account, Ledger
+from tidemark.flow.accounting import Account, Ledger
 from tidemark.flow.batch_size import BatchSize, most_fetched
 from tidemark.flow.crash import crash_point
-from tidemark.flow.deliveries import Deliveries, has_ids, without
+from tidemark.flow.deliveries import NEEDS, Deliveries, has_ids, left_of, without
 from tidemark.flow.progress import Progress, account_facts
 from tidemark.flow.sinks import Append, Sink, Upsert
 from tidemark.lakehouse import Lakehouse
@@ -49,12 +50,12 @@ class Flow:
     """What a flow reads, makes of it and writes.
 
     `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the
-    streaming query, so Spark analyses it once, not once per batch; each prepared batch is cached, and
-    every sink takes its rows from there. `plan` says what to do with a prepared batch. `lag` tells,
+    streaming query, so Spark analyses it once, not once per batch; a batch is fetched or cached, and
+    every sink takes its rows from there. `plan` says what to do with such a batch. `lag` tells,
     from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None where that
-    cannot be told. `counts`: the prepared batches are judged lines, to be
-    accounted for. `size` bounds the batches of a source that asks it. `lines_and_rejected`: the tables that
-    tell which delivery ids were accepted before; lines that repeat one are left out.
+    cannot be told. `judge`: the batches are lines, to be judged by it, which adds `accepted`, and accounted for;
+    the plan is for judged ones. `size` bounds the batches of a source that asks it. `lines_and_rejected`: the tables
+    that tell which delivery ids were accepted before; lines that repeat one are left out.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Flow:
     plan: Callable[[DataFrame], Plan]
     lag: Callable[[Path], int | None]
     rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
-    counts: bool = False
+    judge: Vectorized | None = None
     lines_and_rejected: tuple[Table, Table] | None = None
     size: BatchSize | None = None
     interval_seconds: float = 0.0
@@ -98,7 +99,7 @@ class Runner:
         self._lakehouse = lakehouse
         self._store = store
         self._progress = progress
-        self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.counts else None
+        self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.judge else None
         self._deliveries = (
             Deliveries(store, lakehouse, *flow.lines_and_rejected, settings.duplicate_days)
             if flow.lines_and_rejected
@@ -169,72 +170,79 @@ class Runner:
         with gate.batch(self._settings):
             if self._ending.is_set():
                 raise _EndingError(f"the query is ending: batch {number} runs again next time")
-            prepared.persist()
-            try:
-                facts = self._write(prepared, commit, started)
-            finally:
-                prepared.unpersist()
+            facts = self._work(prepared, commit, started)
             crash_point(f"{self.flow.name}:before-checkpoint")
         if self.flow.size:
             self.flow.size.observe(facts["rows"], (datetime.now(UTC) - started).total_seconds())
         self._progress.batch_done(self.flow.name, number, started, facts)
 
-    def _write(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
-        # A batch of lines that fits is fetched whole: what it takes to count it and to append it then needs no
-        # further Spark job. The urgent rows are computed meanwhile, on the guess that no line is repeated.
-        small = self._ledger is not None and self._rows(prepared, commit.number) <= self._most_fetched
-        lines, plan = prepared, self.flow.plan(prepared)
-        urgent, fetched = self._both(plan, lines, commit) if small else (None, None)
-        repeated = self._repeated(prepared, fetched)
-        if repeated:
-            lines = without(prepared, repeated)
-            plan = self.flow.plan(lines)
-            urgent, fetched = self._both(plan, lines, commit) if small else (None, None)
-        first, *rest = plan.sinks
-        futures = [self._submit(urgent or self._urgent(first, lines, commit))]
+    def _work(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
+        judge = self.flow.judge
+        if judge and self._rows(prepared, commit.number) <= self._most_fetched:
+            return self._write_fetched(judge, prepared, commit, started)
+        lines = judge.to_frame(prepared) if judge else prepared
+        lines.persist()
         try:
-            if fetched is not None:
-                futures += [
-                    self._submit(partial(sink.write_arrow, self._store, fetched, commit))
-                    for sink in rest
-                    if isinstance(sink, Append)
-                ]
-                rest = [sink for sink in rest if not isinstance(sink, Append)]
-            account = self._counted(lines, fetched, len(repeated or ()))
-            futures += [self._submit(partial(s.write, self._store, lines, commit)) for s in rest]
+            return self._write(lines, commit, started)
+        finally:
+            lines.unpersist()
+
+    def _write_fetched(
+        self, judge: Vectorized, prepared: DataFrame, commit: Commit, started: datetime
+    ) -> Mapping[str, Any]:
+        """A batch of lines that fits comes here as it is: judging it and appending it then needs no Spark job, and
+        those of gold get no more of it than they count."""
+        lines = judge.to_table(prepared.toArrow(), self._threads)
+
+        def frame(columns: Sequence[str]) -> DataFrame:
+            return prepared.sparkSession.createDataFrame(lines.select(list(columns)))
+
+        repeated = self._deliveries.repeated(frame(NEEDS)) if self._deliveries and has_ids(lines) else None
+        if repeated:
+            lines = left_of(lines, repeated)
+        plan = self.flow.plan(prepared)
+        acts = [
+            partial(sink.write_arrow, self._store, lines, commit)
+            if isinstance(sink, Append)
+            else partial(sink.write, self._store, frame(sink.needs), commit)
+            for sink in plan.sinks
+        ]
+        with self._all_done(acts):
+            account = self._ledger.count_here(lines, len(repeated or ())) if self._ledger else None
+        return self._accounted(plan, account, started, commit)
+
+    def _write(self, lines: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
+        """By Spark, a batch of any size that it keeps in memory."""
+        repeated = self._deliveries.repeated(lines) if self._deliveries else None
+        if repeated:
+            lines = without(lines, repeated)
+        plan = self.flow.plan(lines)
+        first, *rest = plan.sinks
+        urgent = self._urgent(first, lines, commit)
+        with self._all_done([urgent, *(partial(s.write, self._store, lines, commit) for s in rest)]):
+            account = self._ledger.count(lines, len(repeated or ())) if self._ledger else None
+        return self._accounted(plan, account, started, commit)
+
+    @contextmanager
+    def _all_done(self, acts: Sequence[Callable[[], None]]) -> Iterator[None]:
+        """Does them in threads, the first one first, beside what stands in the block."""
+        futures = [self._threads.submit(self._committed, act) for act in acts]
+        try:
+            yield
         finally:
             # Whatever fails: the gate must not be let go of while others still commit.
             wait(futures)
         for future in futures:
             future.result()
+
+    def _accounted(
+        self, plan: Plan, account: Account | None, started: datetime, commit: Commit
+    ) -> Mapping[str, Any]:
         crash_point(f"{self.flow.name}:before-ledger")
         if not (self._ledger and account):
             return plan.facts
         self._ledger.commit(account, started, commit)
         return account_facts(account)
-
-    def _both(self, plan: Plan, lines: DataFrame, commit: Commit) -> tuple[Callable[[], None], pa.Table]:
-        """The rest of the urgent sink's work, and the lines that the other sinks need."""
-        appends = [sink for sink in plan.sinks if isinstance(sink, Append)]
-        columns = {name for sink in appends for name in (*sink.table.column_names, sink.where) if name}
-        fetching = self._threads.submit(lines.select(*sorted(columns | set(COUNTED))).toArrow)
-        try:
-            return self._urgent(plan.sinks[0], lines, commit), fetching.result()
-        finally:
-            wait([fetching])
-
-    def _repeated(self, prepared: DataFrame, fetched: pa.Table | None) -> pa.Table | None:
-        """Keys of the lines that are deliveries of accepted ones."""
-        if self._deliveries is None or (fetched is not None and not has_ids(fetched)):
-            return None
-        return self._deliveries.repeated(prepared)
-
-    def _counted(self, lines: DataFrame, fetched: pa.Table | None, duplicate: int) -> Account | None:
-        if not self._ledger:
-            return None
-        if fetched is None:
-            return self._ledger.count(lines, duplicate)
-        return self._ledger.count_here(fetched, duplicate)
 
     def _rows(self, prepared: DataFrame, number: int) -> int:
         rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
@@ -245,9 +253,6 @@ class Runner:
         if isinstance(sink, Upsert) and self._store.committed(sink.table, commit.writer) < commit.number:
             return partial(sink.commit, self._store, sink.rows(prepared).toArrow(), commit)
         return partial(sink.write, self._store, prepared, commit)
-
-    def _submit(self, act: Callable[[], None]) -> Future[None]:
-        return self._threads.submit(self._committed, act)
 
     def _committed(self, act: Callable[[], None]) -> None:
         act()

@@ -28,26 +28,30 @@ class Append:
         """By Spark, for batches of any size."""
         if store.committed(self.table, commit.writer) < commit.number:
             rows = batch.where(F.col(self.where) == F.lit(self.wanted)) if self.where else batch
-            store.append(self.table, rows.select(*self.table.column_names), commit)
+            columns = [F.col(c.of or c.name).alias(c.name) for c in self.table.columns]
+            store.append(self.table, rows.select(*columns), commit)
 
     def write_arrow(self, store: Store, batch: pa.Table, commit: Commit) -> None:
-        """From the collected batch, for small ones: no Spark job and no commit of nothing."""
-        rows = batch.filter(pc.equal(batch[self.where], self.wanted)) if self.where else batch
+        """From the fetched batch: no Spark job and no commit of nothing."""
+        rows = batch.select([c.of or c.name for c in self.table.columns])
+        rows = rows.filter(pc.equal(batch[self.where], self.wanted)) if self.where else rows
         if rows.num_rows and store.committed(self.table, commit.writer) < commit.number:
-            store.append_arrow(self.table, rows.select(self.table.column_names), commit)
+            store.append_arrow(self.table, rows.rename_columns(self.table.column_names), commit)
 
 
 @dataclass(frozen=True)
 class Upsert:
     """Aggregates the batch to a few rows with Spark, combines them with the rows that they touch.
 
-    `touched` says which rows of the table those are; `combine` makes the change of both.
+    `touched` says which rows of the table those are; `combine` makes the change of both. `needs` are the columns
+    that Spark is handed of a fetched batch.
     """
 
     table: Table
     rows: Callable[[DataFrame], DataFrame]
     combine: Callable[[pa.Table, pa.Table], Change]
     touched: Callable[[Table, pa.Table], Where]
+    needs: tuple[str, ...] = ()
 
     def write(self, store: Store, batch: DataFrame, commit: Commit) -> None:
         if store.committed(self.table, commit.writer) < commit.number:

@@ -1,29 +1,34 @@
 """The rule catalogue: conditions on a table's rows, written once as data.
 
-The same rule becomes a reason that sends a row to quarantine inside the stream, and a Great
-Expectations expectation over the table.
+A rule that turns rows away is judged inside the stream, on Arrow arrays. A rule about the table's own rows becomes
+a Great Expectations expectation over the table. Some are both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Literal
 
+import numpy as np
+import pyarrow as pa
+from pyarrow import acero
+from pyarrow import compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from tidemark.arrow import Arrays
 
 Severity = Literal["critical", "warning", "info"]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`holds` is a SQL condition that every good row fulfils; a row for which it is not true breaks the rule.
+    """A condition that every good row fulfils; a row for which it is not true breaks the rule.
 
-    `on` names the column that the rule is about. A rule with `quarantine` turns a row away inside
-    the stream. `in_table` says whether `holds` can also be checked on the table's own rows; text is the
-    condition to check there instead, where `holds` speaks of columns that the table does not keep.
+    `on` names the column that the rule is about. `holds` is the condition on the table's own rows, in SQL; "" where
+    the table does not keep what the rule speaks of. `judged` is the one on the judged line, an Arrow expression: a
+    line that does not fulfil it goes to quarantine.
     """
 
     name: str
@@ -31,30 +36,28 @@ class Rule:
     on: str
     about: str
     severity: Severity = "critical"
-    quarantine: bool = False
-    in_table: bool | str = True
+    judged: pc.Expression | None = None
 
     @property
-    def holds_in_table(self) -> str | None:
-        """The condition on the table's own rows; None where there is none."""
-        if isinstance(self.in_table, str):
-            return self.in_table
-        return self.holds if self.in_table else None
+    def quarantine(self) -> bool:
+        """Whether the rule turns rows away inside the stream."""
+        return self.judged is not None
 
 
-def accepted(rules: Sequence[Rule]) -> Column:
-    """Whether a row breaks none of the quarantine rules."""
-    return reduce(Column.__and__, [_holds(rule) for rule in rules if rule.quarantine])
-
-
-def reasons(rules: Sequence[Rule]) -> Column:
-    """Names of the quarantine rules that a row breaks, in the catalogue's order; empty for a good row.
-
-    A condition that is NULL is one that does not hold. Takes the column `accepted`, which spares good
-    rows, nearly all, the look for reasons.
-    """
-    broken = {rule.name: ~_holds(rule) for rule in rules if rule.quarantine}
-    return F.when(F.col("accepted"), names_of({})).otherwise(names_of(broken))
+def verdict(rules: Sequence[Rule], lines: Arrays) -> dict[str, pa.Array]:
+    """`accepted`, whether each line breaks none of the rules that turn lines away, and `reasons`, the names of those
+    that it breaks, in the catalogue's order. A condition that is NULL does not hold."""
+    judging = {rule.name: rule.judged for rule in rules if rule.judged is not None}
+    project = acero.ProjectNodeOptions(list(judging.values()), list(judging))
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.table(dict(lines))))
+    held = acero.Declaration("project", project, [source]).to_table(use_threads=False)
+    broken = ~np.column_stack([pc.fill_null(column, False).to_numpy() for column in held.columns])
+    ends = np.concatenate([[0], np.cumsum(broken.sum(axis=1))])
+    reasons = pa.array(list(judging)).take(pa.array(np.nonzero(broken)[1]))
+    return {
+        "accepted": pa.array(~broken.any(axis=1)),
+        "reasons": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), reasons),
+    }
 
 
 def names_of(broken: Mapping[str, Column]) -> Column:
@@ -62,7 +65,3 @@ def names_of(broken: Mapping[str, Column]) -> Column:
     if not broken:
         return F.array().cast("array<string>")
     return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in broken.items())))
-
-
-def _holds(rule: Rule) -> Column:
-    return F.coalesce(F.expr(rule.holds), F.lit(False))

@@ -31,7 +31,7 @@ def row_suite(table: Table, *, with_key: bool = True) -> gx.ExpectationSuite:
 
     An expectation has the rule's name and column in `meta` and its words in `notes`.
     """
-    expectations = [rule_expectation(rule) for rule in table.rules if rule.holds_in_table]
+    expectations = [rule_expectation(rule) for rule in table.rules if rule.holds]
     if with_key:
         expectations.append(key_expectation(table))
     return gx.ExpectationSuite(name=_rows_name(table, with_key), expectations=expectations)
@@ -40,7 +40,7 @@ def row_suite(table: Table, *, with_key: bool = True) -> gx.ExpectationSuite:
 def rule_expectation(rule: Rule) -> ExpectNoneUnexpected:
     """Counts the rows of which the rule's condition is not true."""
     return ExpectNoneUnexpected(
-        counted=f"count_if(NOT coalesce({rule.holds_in_table}, false))", about=rule.about,
+        counted=f"count_if(NOT coalesce({rule.holds}, false))", about=rule.about,
         severity=FailureSeverity(rule.severity), notes=rule.about, meta=_meta(rule.name, rule.on),
     )  # fmt: skip
 

@@ -1,0 +1,93 @@
+"""Functions over Arrow arrays, as columns of Spark and of fetched tables, and the operations that parsing needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Arrays = Mapping[str, pa.Array]
+
+
+@dataclass(frozen=True)
+class Vectorized:
+    """Columns `results` (names and types as in Spark's DDL) that `make` makes of the columns `inputs`, whose names
+    it is given them by, some thousand rows at a time.
+
+    The same function runs in Spark's Python workers and here, so it makes no difference to a row where.
+    """
+
+    inputs: tuple[str, ...]
+    results: str
+    make: Callable[[Arrays], Arrays]
+
+    @property
+    def names(self) -> list[str]:
+        """The results' names."""
+        return [part.split()[0] for part in self.results.split(", ")]
+
+    def to_frame(self, frame: DataFrame) -> DataFrame:
+        """The frame with the results; of a column that was there before, the result."""
+        inputs, names, make = self.inputs, self.names, self.make
+
+        @F.arrow_udf(returnType=self.results)  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
+        def columns(*arrays: pa.Array) -> pa.Array:
+            found = make(dict(zip(inputs, arrays, strict=True)))
+            return pa.StructArray.from_arrays([found[name] for name in names], names=names)
+
+        made = frame.withColumn("_made", columns(*inputs))
+        return made.withColumns({name: made[f"_made.{name}"] for name in names}).drop("_made")
+
+    def to_table(self, table: pa.Table, threads: Executor) -> pa.Table:
+        """The table with the results, which threads make of its batches side by side."""
+
+        def added(batch: pa.RecordBatch) -> pa.Table:
+            found = self.make({name: batch.column(name) for name in self.inputs})
+            kept = {name: batch.column(name) for name in batch.schema.names}
+            return pa.table(kept | {name: found[name] for name in self.names})
+
+        batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+        return pa.concat_tables(threads.map(added, batches))
+
+
+def flags_of(condition: pa.Array) -> Flags:
+    """A boolean array as one of numpy's, NULL as false."""
+    return pc.fill_null(condition, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def where(flags: Flags, chosen: pa.Array, other: Any) -> pa.Array:
+    """The values where flagged, else `other`: an array, or one value for all (None for NULL)."""
+    if not isinstance(other, pa.Array):
+        if flags.all():
+            return chosen
+        other = pa.scalar(other, chosen.type)
+    return pc.if_else(pa.array(flags), chosen, other)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What strings were split into: row after row `count` pieces, of which the first is at `start` in `flat`."""
+
+    flat: pa.Array
+    start: np.ndarray[Any, Any]
+    count: np.ndarray[Any, Any]
+
+    @staticmethod
+    def of(text: pa.Array, separator: str, most: int | None = None, *, last: bool = False) -> Pieces:
+        """Splits at the first `most` separators, or at the last ones; NULL has no pieces."""
+        split = pc.split_pattern(text, separator, max_splits=most, reverse=last)
+        offsets = split.offsets.to_numpy()
+        return Pieces(split.values, offsets[:-1], np.diff(offsets))
+
+    def at(self, index: int | np.ndarray[Any, Any]) -> pa.Array:
+        """Each row's piece of that index; NULL where it has not so many."""
+        missing = (index >= self.count) | (index < np.zeros_like(self.count))
+        return self.flat.take(pa.array(np.where(missing, 0, self.start + index), mask=missing))
