@@ -45,6 +45,10 @@ TABLE = Table(
 )
 
 
+# The columns of silver.requests that are counted.
+READS = ("site", "event_time", "pageview", "path", "visitor_id")
+
+
 def pages(requests: DataFrame) -> DataFrame:
     """Rows of silver.requests to partial rows of the table, which add up; merging adds `updated_at`."""
     return (

@@ -66,6 +66,10 @@ TABLE = Table(
 )
 
 
+# The columns of silver.requests that are counted.
+READS = ("site", "event_time", "pageview", "bot", "bytes", "status", "visitor_id")
+
+
 def traffic(requests: DataFrame) -> DataFrame:
     """Rows of silver.requests to partial rows of the table, which add up; merging adds `updated_at`."""
     status_class = F.floor(F.col("status") / 100)

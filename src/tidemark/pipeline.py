@@ -23,7 +23,7 @@ from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
 from tidemark.flow.batch_size import BatchSize
 from tidemark.flow.flow import Flow, Plan
-from tidemark.flow.lag import HistoryLag, table_lag, topic_lag, topic_rows
+from tidemark.flow.lag import HistoryLag, table_lag, table_rows, topic_lag, topic_rows
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.forget import Places
 from tidemark.lakehouse import Lakehouse
@@ -31,7 +31,7 @@ from tidemark.maintain import Streams
 from tidemark.quality.tables import ACCOUNTS, SITES
 from tidemark.quality.tables import TABLES as QUALITY_TABLES
 from tidemark.rebuild import Derivation, Rebuild, Say
-from tidemark.sessions import merge
+from tidemark.sessions import intervals, merge
 from tidemark.settings import Settings
 from tidemark.store.base import Store
 from tidemark.store.spark import SparkStore
@@ -80,7 +80,7 @@ def requests_flow(settings: Settings) -> Flow:
     )
     size = BatchSize(settings)
     sinks: tuple[Sink, ...] = (
-        replace(by_country, needs=(*visitors_by_country.READS, "accepted")),
+        replace(by_country, reads=(*visitors_by_country.READS, "accepted")),
         Append(access_log.TABLE),
         Append(requests.TABLE, where="accepted"),
         Append(rejected.TABLE, where="accepted", wanted=False),
@@ -102,7 +102,7 @@ def requests_flow(settings: Settings) -> Flow:
 def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
     """silver.requests to silver.sessions, gold.traffic and gold.pages."""
 
-    def plan(accepted: DataFrame) -> Plan:
+    def plan(accepted: DataFrame | pa.Table) -> Plan:
         clocks = _site_clocks(accepted)
         newest = {row["site"]: row["newest_event_time"] for row in clocks}
         for row in store.read(SITES, columns=["site", "newest_event_time"]).to_pylist():
@@ -110,8 +110,8 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
                 known = newest.get(row["site"], row["newest_event_time"])
                 newest[row["site"]] = max(known, row["newest_event_time"])
         sinks: tuple[Sink, ...] = (
-            _windowed(traffic.TABLE, traffic.traffic),
-            _windowed(pages.TABLE, pages.pages),
+            replace(_windowed(traffic.TABLE, traffic.traffic), reads=traffic.READS),
+            replace(_windowed(pages.TABLE, pages.pages), reads=pages.READS, where="pageview"),
             _sessions_sink(settings.session_gap_seconds, newest),
         )
         facts = {
@@ -128,6 +128,7 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         prepare=lambda accepted: accepted.select(*_ACTIVITY_COLUMNS),
         plan=plan,
         lag=_activity_lag(house, store),
+        rows=partial(table_rows, Path(house.path(requests.TABLE)) / "_delta_log"),
         interval_seconds=settings.derive_interval_seconds,
     )
 
@@ -152,10 +153,18 @@ def _sessions_sink(gap_seconds: int, newest: dict[str, datetime]) -> Upsert:
         lambda accepted: sessions.sessions(accepted, gap_seconds),
         combine,
         lambda _, incoming: sessions_near(incoming, gap_seconds, newest),
+        where="pageview",
+        rows_here=intervals,
     )
 
 
-def _site_clocks(accepted: DataFrame) -> list[dict[str, Any]]:
+def _site_clocks(accepted: DataFrame | pa.Table) -> list[dict[str, Any]]:
+    if isinstance(accepted, pa.Table):
+        found = accepted.group_by("site").aggregate(
+            [("site", "count"), ("event_time", "max"), ("ingested_at", "max")]
+        )
+        names = ["site", "rows", "newest_event_time", "newest_ingested_at"]
+        return found.rename_columns(names).to_pylist()  # type: ignore[no-any-return]
     clocks = accepted.groupBy("site").agg(
         F.count("*").alias("rows"),
         F.max("event_time").alias("newest_event_time"),
@@ -180,7 +189,8 @@ def _kafka_source(settings: Settings, size: BatchSize, spark: SparkSession) -> D
 
 def _table_source(house: Lakehouse, table: Table, spark: SparkSession) -> DataFrame:
     reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
-    reader = reader.option("maxBytesPerTrigger", "64m").option("maxFilesPerTrigger", "200")
+    # About as many rows as a batch of lines has.
+    reader = reader.option("maxBytesPerTrigger", "2m").option("maxFilesPerTrigger", "200")
     return reader.table(house.sql_name(table)) if house.in_catalog else reader.load(house.path(table))
 
 

@@ -1,9 +1,9 @@
 """Sessions as intervals: they merge, so the order in which pageviews arrive does not matter.
 
 A session is one visitor's pageviews on one site with gaps shorter than a limit. A batch's own sessions
-are computed by Spark (`sessionize`); `merge` joins them with the ones already in the table. Both give
-what one pass over all pageviews would give, because whether two pageviews share a session depends
-only on the pageviews between them.
+are computed by Spark (`sessionize`), or its pageviews taken one by one (`intervals`); `merge` joins them with the
+sessions already in the table. Either way gives what one pass over all pageviews would give, because whether two
+pageviews share a session depends only on the pageviews between them.
 """
 
 from __future__ import annotations
@@ -65,6 +65,17 @@ def sessionize(pageviews: DataFrame, gap_seconds: int) -> DataFrame:
     )
 
 
+def intervals(pageviews: pa.Table) -> pa.Table:
+    """Each pageview as an interval of one moment. `merge` makes sessions of them, the same ones as of `sessionize`'s:
+    better here for what has been fetched."""
+    time, path = pageviews["event_time"], pageviews["path"]
+    own = {
+        "start_time": time, "end_time": time, "entry_page": path, "exit_page": path,
+        "pageviews": pa.repeat(pa.scalar(1, pa.int64()), pageviews.num_rows),
+    }  # fmt: skip
+    return pa.table(own | {name: pageviews[name] for name in ("site", "visitor_id", *OF_VISITOR, *OF_ENTRY)})
+
+
 def session_id(site: str, visitor_id: str, start_us: int) -> str:
     """Id of the session that starts then: 32 hex digits, the same however its pageviews arrived."""
     return blake2b(f"{site}\0{visitor_id}\0{start_us}".encode(), digest_size=16).hexdigest()
@@ -82,17 +93,17 @@ def merge(
 
     `existing` are rows of the sessions table: all of the incoming visitors that may lie within the gap
     of an incoming interval, and all open ones that `newest` (site -> newest event time) may close.
-    `incoming` comes from `sessionize`. Returns the rows that changed, and the ids that merged away.
+    `incoming` comes from `sessionize` or `intervals`. Returns the rows that changed, and the ids that merged away.
     """
     columns = [
         "site", "visitor_id", "start_time", "end_time", "pageviews", "entry_page", "exit_page",
         *OF_VISITOR, *OF_ENTRY,
     ]  # fmt: skip
     own = existing.select(columns)
-    intervals = pa.concat_tables([own, incoming.select(columns).cast(own.schema)])
-    if intervals.num_rows == 0:
+    both = pa.concat_tables([own, incoming.select(columns).cast(own.schema)]).combine_chunks()
+    if both.num_rows == 0:
         return Change(existing)
-    merged = _join_intervals(intervals, gap_seconds * 1_000_000)
+    merged = _join_intervals(both, gap_seconds * 1_000_000)
     rows = _finish(merged, gap_seconds, newest, now, existing.schema)
     return _difference(existing, rows)
 
@@ -157,13 +168,15 @@ def _get(table: pa.Table, name: str) -> Any:
 
 def _difference(existing: pa.Table, rows: pa.Table) -> Change:
     """Rows that are new or differ from the existing ones in more than `updated_at`, and ids that are gone."""
-    compared = [name for name in rows.column_names if name != "updated_at"]
-    before = {row["session_id"]: row for row in existing.select(compared).to_pylist()}
-    after = rows.select(compared).to_pylist()
-    changed = [index for index, row in enumerate(after) if before.get(row["session_id"]) != row]
-    kept = {row["session_id"] for row in after}
-    gone = pc.invert(pc.is_in(existing["session_id"], pa.array(list(kept), pa.string())))
-    return Change(rows.take(pa.array(changed, pa.int64())), existing.filter(gone))
+    place = pc.index_in(rows["session_id"], existing["session_id"])
+    before = existing.take(place)
+    same = pc.is_valid(place)
+    for name in rows.column_names:
+        if name != "updated_at":
+            neither = pc.and_(pc.is_null(rows[name]), pc.is_null(before[name]))
+            same = pc.and_(same, pc.or_(neither, pc.fill_null(pc.equal(rows[name], before[name]), False)))
+    gone = pc.invert(pc.is_in(existing["session_id"], rows["session_id"]))
+    return Change(rows.filter(pc.invert(same)), existing.filter(gone))
 
 
 def _micros(times: pa.ChunkedArray) -> np.ndarray[Any, Any]:

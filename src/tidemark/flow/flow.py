@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -27,7 +28,7 @@ from tidemark.flow.batch_size import BatchSize, most_fetched
 from tidemark.flow.crash import crash_point
 from tidemark.flow.deliveries import NEEDS, Deliveries, has_ids, left_of, without
 from tidemark.flow.progress import Progress, account_facts
-from tidemark.flow.sinks import Append, Sink, Upsert
+from tidemark.flow.sinks import Sink, Upsert
 from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
@@ -51,7 +52,7 @@ class Flow:
 
     `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the
     streaming query, so Spark analyses it once, not once per batch; a batch is fetched or cached, and
-    every sink takes its rows from there. `plan` says what to do with such a batch. `lag` tells,
+    every sink takes its rows from there. `plan` says what to do with such a batch, either way. `lag` tells,
     from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None where that
     cannot be told. `judge`: the batches are lines, to be judged by it, which adds `accepted`, and accounted for;
     the plan is for judged ones. `size` bounds the batches of a source that asks it. `lines_and_rejected`: the tables
@@ -62,7 +63,7 @@ class Flow:
     version: int
     source: Callable[[SparkSession], DataFrame]
     prepare: Callable[[DataFrame], DataFrame]
-    plan: Callable[[DataFrame], Plan]
+    plan: Callable[[DataFrame | pa.Table], Plan]
     lag: Callable[[Path], int | None]
     rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
     judge: Vectorized | None = None
@@ -178,8 +179,10 @@ class Runner:
 
     def _work(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
         judge = self.flow.judge
-        if judge and self._rows(prepared, commit.number) <= self._most_fetched:
-            return self._write_fetched(judge, prepared, commit, started)
+        if self._rows(prepared, commit.number) <= self._most_fetched:
+            rows = prepared.toArrow()
+            rows = judge.to_table(rows, self._threads) if judge else rows
+            return self._write_fetched(rows, prepared.sparkSession, commit, started)
         lines = judge.to_frame(prepared) if judge else prepared
         lines.persist()
         try:
@@ -188,27 +191,19 @@ class Runner:
             lines.unpersist()
 
     def _write_fetched(
-        self, judge: Vectorized, prepared: DataFrame, commit: Commit, started: datetime
+        self, rows: pa.Table, spark: SparkSession, commit: Commit, started: datetime
     ) -> Mapping[str, Any]:
-        """A batch of lines that fits comes here as it is: judging it and appending it then needs no Spark job, and
-        those of gold get no more of it than they count."""
-        lines = judge.to_table(prepared.toArrow(), self._threads)
-
-        def frame(columns: Sequence[str]) -> DataFrame:
-            return prepared.sparkSession.createDataFrame(lines.select(list(columns)))
-
-        repeated = self._deliveries.repeated(frame(NEEDS)) if self._deliveries and has_ids(lines) else None
+        """A batch that fits comes here as it is: judging it and appending it then needs no Spark job, and those of
+        gold get no more of it than they count."""
+        repeated = None
+        if self._deliveries and has_ids(rows):
+            repeated = self._deliveries.repeated(spark.createDataFrame(rows.select(list(NEEDS))))
         if repeated:
-            lines = left_of(lines, repeated)
-        plan = self.flow.plan(prepared)
-        acts = [
-            partial(sink.write_arrow, self._store, lines, commit)
-            if isinstance(sink, Append)
-            else partial(sink.write, self._store, frame(sink.needs), commit)
-            for sink in plan.sinks
-        ]
+            rows = left_of(rows, repeated)
+        plan = self.flow.plan(rows)
+        acts = [partial(sink.write_fetched, self._store, rows, commit, spark) for sink in plan.sinks]
         with self._all_done(acts):
-            account = self._ledger.count_here(lines, len(repeated or ())) if self._ledger else None
+            account = self._ledger.count_here(rows, len(repeated or ())) if self._ledger else None
         return self._accounted(plan, account, started, commit)
 
     def _write(self, lines: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:

@@ -41,13 +41,27 @@ def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
 def table_lag(log: Path, checkpoint: Path) -> int | None:
     """Rows in the versions of a path table, whose `_delta_log` is `log`, that are not in a batch yet."""
     try:
-        offset = _committed_offset(checkpoint)
-        version = int(offset.get("reservoirVersion", 0))
+        version = int(_committed_offset(checkpoint).get("reservoirVersion", 0))
         rows = 0
-        while (commit := log / f"{version:020}.json").exists():
-            rows += sum(_records(line) for line in commit.read_text(encoding="utf-8").splitlines())
+        while (commit := _commit(log, version)).exists():
+            rows += _added(commit)
             version += 1
         return rows
+    except (OSError, ValueError, LookupError):
+        return None
+
+
+def table_rows(log: Path, checkpoint: Path, number: int) -> int | None:
+    """Rows in the versions of a path table that batch `number` spans, no fewer than the batch's; None where it
+    cannot be told, as of a batch that starts with the table as it was."""
+    try:
+        end = _offset(checkpoint, number)
+        start = _offset(checkpoint, number - 1) if number else {"reservoirVersion": 0}
+        if start.get("isStartingVersion") or end.get("isStartingVersion"):
+            return None
+        # A version of which a batch takes a part only counts whole.
+        last = int(end["reservoirVersion"]) - (1 if int(end["index"]) < 0 else 0)
+        return sum(_added(_commit(log, n)) for n in range(int(start["reservoirVersion"]), last + 1))
     except (OSError, ValueError, LookupError):
         return None
 
@@ -87,6 +101,15 @@ def _offset(checkpoint: Path, number: int) -> dict[str, Any]:
     if not isinstance(offset, dict):
         raise ValueError(f"checkpoint {checkpoint} holds no offset: {lines[2]!r}")
     return offset
+
+
+def _commit(log: Path, version: int) -> Path:
+    return log / f"{version:020}.json"
+
+
+def _added(commit: Path) -> int:
+    """Rows that a commit added."""
+    return sum(_records(line) for line in commit.read_text(encoding="utf-8").splitlines())
 
 
 def _records(action: str) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.store.base import Commit, Store, Where
@@ -31,7 +31,7 @@ class Append:
             columns = [F.col(c.of or c.name).alias(c.name) for c in self.table.columns]
             store.append(self.table, rows.select(*columns), commit)
 
-    def write_arrow(self, store: Store, batch: pa.Table, commit: Commit) -> None:
+    def write_fetched(self, store: Store, batch: pa.Table, commit: Commit, spark: SparkSession) -> None:
         """From the fetched batch: no Spark job and no commit of nothing."""
         rows = batch.select([c.of or c.name for c in self.table.columns])
         rows = rows.filter(pc.equal(batch[self.where], self.wanted)) if self.where else rows
@@ -43,19 +43,31 @@ class Append:
 class Upsert:
     """Aggregates the batch to a few rows with Spark, combines them with the rows that they touch.
 
-    `touched` says which rows of the table those are; `combine` makes the change of both. `needs` are the columns
-    that Spark is handed of a fetched batch.
+    `touched` says which rows of the table those are; `combine` makes the change of both. Of a fetched batch,
+    Spark is handed the columns `reads` of the rows that are flagged `where`; with `rows_here`, that makes
+    the rows of the fetched batch.
     """
 
     table: Table
     rows: Callable[[DataFrame], DataFrame]
     combine: Callable[[pa.Table, pa.Table], Change]
     touched: Callable[[Table, pa.Table], Where]
-    needs: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    where: str = ""
+    rows_here: Callable[[pa.Table], pa.Table] | None = None
 
     def write(self, store: Store, batch: DataFrame, commit: Commit) -> None:
         if store.committed(self.table, commit.writer) < commit.number:
             self.commit(store, self.rows(batch).toArrow(), commit)
+
+    def write_fetched(self, store: Store, batch: pa.Table, commit: Commit, spark: SparkSession) -> None:
+        if store.committed(self.table, commit.writer) < commit.number:
+            batch = batch.filter(batch[self.where]) if self.where else batch
+            if self.rows_here:
+                self.commit(store, self.rows_here(batch), commit)
+            else:
+                frame = spark.createDataFrame(batch.select(list(self.reads)))
+                self.commit(store, self.rows(frame).toArrow(), commit)
 
     def commit(self, store: Store, incoming: pa.Table, commit: Commit) -> None:
         if incoming.num_rows == 0 and not self.touched(self.table, incoming):

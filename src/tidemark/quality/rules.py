@@ -7,7 +7,7 @@ a Great Expectations expectation over the table. Some are both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -36,7 +36,7 @@ class Rule:
     on: str
     about: str
     severity: Severity = "critical"
-    judged: pc.Expression | None = None
+    judged: pc.Expression | None = field(default=None, compare=False)
 
     @property
     def quarantine(self) -> bool:
