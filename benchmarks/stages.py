@@ -1,8 +1,7 @@
 """What each stage of the way of a line costs: wall clock and processor time, warm, against reading the topic.
 
-Each stage does all before it too, and throws its rows away; so a stage's own cost is the difference to the line
-above. A batch is kept in memory and fetched as Arrow. Writing a table is by itself: rows that are there already, by
-either of the two writers.
+Fetching does what reading does, too; every other stage is by itself, on rows that are there already. Judging is done
+here and, for comparison, as for a batch too large to be fetched: by Spark's Python workers, after reading.
 """
 
 from __future__ import annotations
@@ -11,22 +10,30 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from benchmarks.cpu import Used
 from benchmarks.drain import write
 from benchmarks.figures import Figure
 from bronze import access_log
-from silver import rejected, requests
+from gold import visitors_by_country
+from silver import requests
+from silver import sessions as silver_sessions
 from tidemark import kafka, lakehouse
-from tidemark.formats import parse
+from tidemark.arrow import Vectorized
+from tidemark.enrich.columns import Knowledge
+from tidemark.enrich.visitor import visitor_key
+from tidemark.formats import FIELDS, LINE, fields
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
-from tidemark.pipeline import requests_flow
 from tidemark.session import spark_session
+from tidemark.sessions import intervals, merge
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
 from tidemark.store.deltars import DeltaRsStore
@@ -45,7 +52,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
             reader = spark.read.format("kafka").options(**kafka.spark_options(settings))
             records = reader.option("subscribe", settings.topic).option("includeHeaders", "true").load()
             figures, used = [], Used()
-            for name, act in (_stages(settings, records) | _writes(settings, records)).items():
+            for name, act in _stages(settings, records).items():
                 rates, costs = [], []
                 for _ in range(_WARM_UPS + runs):
                     # Of this process, Spark's JVM and its Python workers; the broker is not a child of ours.
@@ -61,44 +68,47 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
     return figures
 
 
-def _writes(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
-    store = DeltaRsStore(lakehouse.of(settings))
-    store.ensure(requests.TABLE)
-    accepted = (
-        requests_flow(settings)
-        .prepare(records)
-        .where("accepted")
-        .select(*requests.TABLE.column_names)
-        .persist()
-    )
-    fetched = accepted.toArrow()
-    numbers = count()
-    return {
-        "write silver.requests, by delta-rs": lambda: store.append_arrow(requests.TABLE, fetched),
-        "write silver.requests, by Spark": lambda: store.append(
-            requests.TABLE, accepted, Commit("benchmark", next(numbers))
-        ),
-    }
-
-
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
+    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
+    judging, threads = requests.judging(knowledge), ThreadPoolExecutor(6)
+    store = DeltaRsStore(lakehouse.of(settings))
+    tables = (access_log.TABLE, requests.TABLE, visitors_by_country.TABLE, silver_sessions.TABLE)
+    for table in tables:
+        store.ensure(table)
     lines = access_log.access_log(records)
-    judged = requests_flow(settings).prepare(records)
-    tables = (access_log.TABLE, requests.TABLE, rejected.TABLE)
-    columns = [*dict.fromkeys(name for table in tables for name in table.column_names), "accepted"]
+    fetched = lines.toArrow()
+    judged = judging.to_table(fetched, threads)
+    accepted = judged.filter(judged["accepted"]).select(requests.TABLE.column_names)
+    counted = accepted.select(list(visitors_by_country.READS))
+    pageviews = accepted.filter(accepted["pageview"])
+    spark, numbers = records.sparkSession, count()
+    in_spark = spark.createDataFrame(accepted).persist()
+    in_spark.count()
+    newest = dict.fromkeys(pc.unique(accepted["site"]).to_pylist(), pc.max(accepted["event_time"]).as_py())
+    none = silver_sessions.TABLE.arrow_schema.empty_table()
 
-    def kept() -> None:
-        judged.persist()
-        judged.select(*columns).toArrow()
-        judged.unpersist()
+    def merged() -> object:
+        gap = settings.session_gap_seconds
+        return merge(none, intervals(pageviews), gap_seconds=gap, newest=newest, now=datetime.now(UTC))
 
     return {
         "reference: read the topic": lambda: _thrown_away(records.select("value")),
         "read, with headers": lambda: _thrown_away(lines),
-        "... and parse": lambda: _thrown_away(parse(lines)),
-        "... and enrich and judge": lambda: _thrown_away(judged),
-        "... and fetch": lambda: judged.select(*columns).toArrow(),
-        "... and keep in memory": kept,
+        "... and fetch": lines.toArrow,
+        "parse, here": lambda: Vectorized(LINE, FIELDS, fields).to_table(fetched, threads),
+        "parse, enrich and judge, here": lambda: judging.to_table(fetched, threads),
+        "read, parse, enrich and judge by Spark": lambda: _thrown_away(judging.to_frame(lines)),
+        "write bronze.access_log, by delta-rs": lambda: store.append_arrow(
+            access_log.TABLE, judged.select(access_log.TABLE.column_names)
+        ),
+        "write silver.requests, by delta-rs": lambda: store.append_arrow(requests.TABLE, accepted),
+        "write silver.requests, by Spark": lambda: store.append(
+            requests.TABLE, in_spark, Commit("benchmark", next(numbers))
+        ),
+        "rows of visitors_by_country": lambda: visitors_by_country.visitors_by_country(
+            spark.createDataFrame(counted)
+        ).toArrow(),
+        "sessions of the batch": merged,
     }
 
 

@@ -73,7 +73,7 @@ def test_without_spark_the_wheel_says_what_to_install(clean_python: Path, tmp_pa
     assert done.stderr == "tidemark: Spark is not installed. Install `tidemark[spark]`.\n"
 
 
-@pytest.mark.soak
+@pytest.mark.cluster
 @pytest.mark.timeout(600)
 def test_every_task_runs_from_the_installed_wheel(
     clean_python: Path, broker: Settings, tmp_path: Path

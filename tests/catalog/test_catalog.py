@@ -84,7 +84,7 @@ def run_under_a_wrong_rule(settings: Settings, pairs: list[Pair]) -> None:
         tasks.run_pipeline(settings, once=True)
 
 
-@pytest.mark.soak
+@pytest.mark.cluster
 @pytest.mark.timeout(600)
 def test_every_command_works_on_catalog_tables_or_says_why_not(
     catalog: Settings, spark: SparkSession, tmp_path: Path
@@ -129,7 +129,7 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
         tasks.rebuild_table(cluster, "all", datetime.now(UTC), dry_run=True, say=quiet)
 
 
-@pytest.mark.soak
+@pytest.mark.cluster
 @pytest.mark.timeout(1200)
 def test_rebuilds_foretell_repeat_and_take_up_a_changed_state(catalog: Settings, tmp_path: Path) -> None:
     pairs: list[Pair] = [*traffic(seed=31, lines=1_200), *BAD]

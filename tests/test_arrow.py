@@ -1,0 +1,53 @@
+"""A vectorized function gives the same columns in Spark's workers and here; strings are split as told."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from tidemark.arrow import Arrays, Pieces, Vectorized, flags_of, where
+
+
+def _described(arrays: Arrays) -> Arrays:
+    return {"n": pc.add(arrays["n"], 1), "even": pc.equal(pc.bit_wise_and(arrays["n"], 1), 0)}
+
+
+EXAMPLE = Vectorized(("n",), "n bigint, even boolean", _described)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 70_000])
+def test_the_same_columns_here_and_in_spark(rows: int, spark: SparkSession) -> None:
+    frame = spark.range(rows).selectExpr("id", "id AS n")
+    fetched = frame.toArrow()
+    with ThreadPoolExecutor(3) as threads:
+        here = EXAMPLE.to_table(fetched, threads)
+    there = EXAMPLE.to_frame(frame).toArrow()
+    assert here.column_names == there.column_names == ["id", "n", "even"]
+    assert here.to_pydict() == there.sort_by("id").to_pydict()
+    assert here["n"].to_pylist() == list(range(1, rows + 1))
+
+
+def test_pieces_of_strings() -> None:
+    text = pa.array(["a b c", "", None, "d"])
+    every, first, last = Pieces.of(text, " "), Pieces.of(text, " ", 1), Pieces.of(text, " ", 1, last=True)
+    assert every.count.tolist() == [3, 1, 0, 1]
+    assert every.at(1).to_pylist() == ["b", None, None, None]
+    assert every.at(every.count - 1).to_pylist() == ["c", "", None, "d"]
+    assert first.at(1).to_pylist() == ["b c", None, None, None]
+    assert last.at(0).to_pylist() == ["a b", "", None, "d"]
+    assert Pieces.of(pa.array([], pa.string()), " ").at(0).to_pylist() == []
+
+
+def test_where_and_flags() -> None:
+    flags = flags_of(pa.array([True, None, False]))
+    assert flags.tolist() == [True, False, False]
+    values = pa.array(["a", "b", "c"])
+    assert where(flags, values, None).to_pylist() == ["a", None, None]
+    assert where(flags, values, "x").to_pylist() == ["a", "x", "x"]
+    assert where(flags, values, pa.array(["d", None, "f"])).to_pylist() == ["a", None, "f"]
+    assert where(np.ones(3, bool), values, None) is values
