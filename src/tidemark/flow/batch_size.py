@@ -9,6 +9,8 @@ from tidemark.settings import Settings
 
 # A batch is kept in memory while its tables are written.
 LINES_PER_HEAP_MEBIBYTE = 100
+# More at once make no line cheaper, and the pipeline's own process holds them too.
+MOST_LINES = 400_000
 # What the driver of a cluster fetches; there the executors' own writing is worth a job.
 FETCHED_FROM_CLUSTER = 50_000
 LINES_PER_PARTITION = 50_000
@@ -20,7 +22,8 @@ _BATCHES = 3
 def most_held(settings: Settings) -> int:
     """How many rows a batch has room for: in the heap, or on a cluster in its partitions."""
     if settings.is_local:
-        return max(LEAST_LINES, heap_mebibytes(settings) * LINES_PER_HEAP_MEBIBYTE)
+        room = heap_mebibytes(settings) * LINES_PER_HEAP_MEBIBYTE
+        return min(MOST_LINES, max(LEAST_LINES, room))
     return shuffle_partitions(settings) * LINES_PER_PARTITION
 
 

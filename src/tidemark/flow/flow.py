@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -179,8 +181,8 @@ class Runner:
 
     def _work(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
         judge = self.flow.judge
-        if self._rows(prepared, commit.number) <= self._most_fetched:
-            rows = prepared.toArrow()
+        rows = self._fetched(prepared, commit.number)
+        if rows is not None:
             rows = judge.to_table(rows, self._threads) if judge else rows
             return self._write_fetched(rows, prepared.sparkSession, commit, started)
         lines = judge.to_frame(prepared) if judge else prepared
@@ -189,6 +191,19 @@ class Runner:
             return self._write(lines, commit, started)
         finally:
             lines.unpersist()
+
+    def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
+        """The batch, where it is small enough to be here."""
+        if self._rows(prepared, number) > self._most_fetched:
+            return None
+        try:
+            return prepared.toArrow()
+        except (Py4JJavaError, PySparkException) as error:
+            # How long its rows are only shows now. The limit is there for that.
+            if "spark.driver.maxResultSize" not in str(error):
+                raise
+            log.info("batch %d of %s has few rows, but long ones: Spark keeps them", number, self.flow.name)
+            return None
 
     def _write_fetched(
         self, rows: pa.Table, spark: SparkSession, commit: Commit, started: datetime
