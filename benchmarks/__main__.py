@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import ads, alerts, cluster, drain, freshness, growth, stages, start
+from benchmarks import ads, alerts, cluster, drain, freshness, growth, overload, stages, start
 from benchmarks.figures import Figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -46,6 +46,10 @@ def _growth(quick: bool) -> list[Figure]:
     return growth.measure(lines=200_000 if quick else 20_000_000)
 
 
+def _overload(quick: bool) -> list[Figure]:
+    return overload.measure(rate=100_000 if quick else 300_000, seconds=10 if quick else 30)
+
+
 def _start(quick: bool) -> list[Figure]:
     return start.measure(runs=1 if quick else 5)
 
@@ -62,12 +66,13 @@ BENCHMARKS: dict[str, Callable[[bool], list[Figure]]] = {
     "steady": _steady,
     "cluster": _cluster,
     "growth": _growth,
+    "overload": _overload,
     "alerts": _alerts,
     "ads": _ads,
 }
 
-# Of a cluster, of an example, or half an hour long: only when named.
-ONLY_WHEN_NAMED = ("cluster", "alerts", "growth")
+# Of a cluster, of an example, or long: only when named.
+ONLY_WHEN_NAMED = ("cluster", "alerts", "growth", "overload")
 
 
 def main() -> None:

@@ -73,7 +73,7 @@ def measure(*, rate: int, seconds: int, dashboard: bool = False) -> list[Figure]
     """Ages in seconds after the warm-up; with each minute's own, which show whether they grow."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         settings = Settings(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
-        with broker.running(settings) as there, _pipeline(there), _viewer(there, dashboard):
+        with broker.running(settings) as there, running_pipeline(there), _viewer(there, dashboard):
             return _watched(there, rate, seconds)
 
 
@@ -136,14 +136,15 @@ def _say_batches(settings: Settings) -> None:
 
 
 @contextmanager
-def _pipeline(settings: Settings) -> Iterator[None]:
-    with _started(settings, "run"):
+def running_pipeline(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
+    """A pipeline in a process of its own, from when it says that it runs."""
+    with _started(settings, "run") as process:
         deadline = time.time() + 120
         while status.describe(settings)["parts"]["pipeline"]["state"] != "running":
             if time.time() > deadline:
                 raise TimeoutError("the pipeline did not start in 120 s")
             time.sleep(0.1)
-        yield
+        yield process
 
 
 @contextmanager
@@ -178,7 +179,7 @@ def _viewer(settings: Settings, wanted: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _started(settings: Settings, *command: str) -> Iterator[None]:
+def _started(settings: Settings, *command: str) -> Iterator[subprocess.Popen[bytes]]:
     options = ["--home", str(settings.home)]
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", command[0], *options, *command[1:]],
@@ -186,7 +187,7 @@ def _started(settings: Settings, *command: str) -> Iterator[None]:
         env=os.environ | settings.environment(),
     )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait(60)

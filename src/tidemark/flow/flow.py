@@ -193,8 +193,9 @@ class Runner:
             lines.unpersist()
 
     def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
-        """The batch, where it is small enough to be here."""
-        if self._rows(prepared, number) > self._most_fetched:
+        """The batch, where it is known to be small enough to be here."""
+        rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
+        if rows is None or rows > self._most_fetched:
             return None
         try:
             return prepared.toArrow()
@@ -253,10 +254,6 @@ class Runner:
             return plan.facts
         self._ledger.commit(account, started, commit)
         return account_facts(account)
-
-    def _rows(self, prepared: DataFrame, number: int) -> int:
-        rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
-        return prepared.count() if rows is None else rows
 
     def _urgent(self, sink: Sink, prepared: DataFrame, commit: Commit) -> Callable[[], None]:
         """The rest of the urgent sink's work, after its rows have been computed."""

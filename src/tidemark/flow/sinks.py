@@ -44,8 +44,8 @@ class Upsert:
     """Aggregates the batch to a few rows with Spark, combines them with the rows that they touch.
 
     `touched` says which rows of the table those are; `combine` makes the change of both. Of a fetched batch,
-    Spark is handed the columns `reads` of the rows that are flagged `where`; with `rows_here`, that makes
-    the rows of the fetched batch.
+    Spark is handed the columns `reads` (all, if none is named) of the rows that are flagged `where`; or `rows_here`
+    makes the rows, without Spark.
     """
 
     table: Table
@@ -66,7 +66,7 @@ class Upsert:
             if self.rows_here:
                 self.commit(store, self.rows_here(batch), commit)
             else:
-                frame = spark.createDataFrame(batch.select(list(self.reads)))
+                frame = spark.createDataFrame(batch.select(list(self.reads) or batch.column_names))
                 self.commit(store, self.rows(frame).toArrow(), commit)
 
     def commit(self, store: Store, incoming: pa.Table, commit: Commit) -> None:

@@ -107,10 +107,16 @@ class Transactions:
                 self._producer.poll(0.05)
 
     def _call(self, act: Any, *arguments: float) -> None:
-        try:
-            act(*arguments)
-        except KafkaException as error:
-            raise kafka.kafka_error(self._settings, error.args[0]) from error
+        """Again, where Kafka says that it may be tried again, as while it ends what a killed process had open."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            try:
+                act(*arguments)
+                return
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise kafka.kafka_error(self._settings, error.args[0]) from error
+                time.sleep(0.1)
 
 
 def _read(settings: Settings, topic: str) -> dict[bytes, bytes]:
