@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -190,3 +191,18 @@ def versions(settings: Settings) -> dict[str, int]:
         for log in settings.tables.glob("*/*/_delta_log")
         if log.parent.parent.name != "quality" or log.parent.name in ("accounts", "sites")
     }
+
+
+@pytest.mark.parametrize("flow", ["requests", "activity"])
+def test_a_first_batch_that_was_killed_while_it_was_planned_is_planned_again(
+    flow: str, broker: Settings, spark: SparkSession, tmp_path: Path, pairs: list[Pair]
+) -> None:
+    settings = fresh(broker, tmp_path)
+    checkpoint = settings.checkpoints / f"{flow}-v1"
+    for log in ("offsets", "commits"):
+        (checkpoint / log).mkdir(parents=True)
+    (checkpoint / "metadata").write_text(f'{{"id":"{uuid.uuid4()}"}}')
+    (checkpoint / "offsets" / f".0.{uuid.uuid4()}.tmp").touch()
+    produce(settings, pairs[:300])
+    run_pipeline(settings, once=True)
+    assert_equal(settings, recount(pairs[:300]))

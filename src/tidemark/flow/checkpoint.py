@@ -64,6 +64,14 @@ def require_sound(
             )
 
 
+def clear_unfinished(checkpoint: Path) -> None:
+    """Removes the logs' files that a killed process had begun. Nobody reads them, but Spark refuses a checkpoint
+    whose log of offsets has such a file and no finished one. Nobody else may be using the checkpoint."""
+    for log in ("offsets", "commits"):
+        for unfinished in (checkpoint / log).glob(".*.tmp"):
+            unfinished.unlink(missing_ok=True)
+
+
 def _newest(directory: Path) -> int:
     return max((int(path.name) for path in directory.glob("*") if path.name.isdigit()), default=-1)
 

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from tidemark.flow import gate
-from tidemark.flow.checkpoint import require_sound
+from tidemark.flow.checkpoint import clear_unfinished, require_sound
 from tidemark.flow.endpoint import serving
 from tidemark.flow.failures import explain
 from tidemark.flow.fit import require_fitting
@@ -58,6 +58,7 @@ def run(
     fitting = [table for table in tables if table not in remade]
     require_fitting(settings, lakehouse, fitting, {flow.name: flow.version for flow in flows})
     for flow in flows:
+        clear_unfinished(Path(flow.checkpoint(lakehouse)))
         require_sound(flow.name, Path(flow.checkpoint(lakehouse)), lakehouse, store, tables)
     lags = {flow.name: partial(flow.lag, Path(flow.checkpoint(lakehouse))) for flow in flows}
     progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark import kafka, lakehouse
+from tidemark.flow.checkpoint import clear_unfinished
 from tidemark.flow.crash import crash_point
 from tidemark.flow.failures import explain
 from tidemark.jobs.job import Job, Query, Sources
@@ -99,6 +100,7 @@ class Running:
 
     def start(self, query: Query, name: str, checkpoint: str) -> None:
         """Starts one query under `name`."""
+        clear_unfinished(Path(checkpoint))
         writer = (
             query.rows.writeStream.queryName(name)
             .option("checkpointLocation", checkpoint)
