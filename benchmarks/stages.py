@@ -32,6 +32,7 @@ from tidemark.enrich.visitor import visitor_key
 from tidemark.formats import FIELDS, LINE, fields
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
+from tidemark.machine import judging_threads
 from tidemark.session import spark_session
 from tidemark.sessions import intervals, merge
 from tidemark.settings import Settings
@@ -70,7 +71,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
     knowledge = Knowledge(visitor_key(settings), settings.geo_database)
-    judging, threads = requests.judging(knowledge), ThreadPoolExecutor(6)
+    judging, threads = requests.judging(knowledge), ThreadPoolExecutor(judging_threads())
     store = DeltaRsStore(lakehouse.of(settings))
     tables = (access_log.TABLE, requests.TABLE, visitors_by_country.TABLE, silver_sessions.TABLE)
     for table in tables:
@@ -79,7 +80,6 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
     fetched = lines.toArrow()
     judged = judging.to_table(fetched, threads)
     accepted = judged.filter(judged["accepted"]).select(requests.TABLE.column_names)
-    counted = accepted.select(list(visitors_by_country.READS))
     pageviews = accepted.filter(accepted["pageview"])
     spark, numbers = records.sparkSession, count()
     in_spark = spark.createDataFrame(accepted).persist()
@@ -105,9 +105,8 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         "write silver.requests, by Spark": lambda: store.append(
             requests.TABLE, in_spark, Commit("benchmark", next(numbers))
         ),
-        "rows of visitors_by_country": lambda: visitors_by_country.visitors_by_country(
-            spark.createDataFrame(counted)
-        ).toArrow(),
+        "rows of visitors_by_country, here": lambda: visitors_by_country.COUNTS.here(accepted),
+        "rows of visitors_by_country, by Spark": visitors_by_country.COUNTS.by_spark(in_spark).toArrow,
         "sessions of the batch": merged,
     }
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from tidemark.counts import WindowedCounts, flagged, rows, total, within
 from tidemark.quality.rules import Rule
-from tidemark.sketches import added_up, mergeable, unique_count, unique_sketch
 from tidemark.table import Column, Table
-from tidemark.windows import tumbling_start, window_end
 
 WINDOW_SECONDS = 60
-KEY = ("site", "window_start")
 STATUS_CLASSES = (2, 3, 4, 5)
-SUMS = ["requests", "pageviews", "bot_requests", "bytes", *(f"status_{c}xx" for c in STATUS_CLASSES)]
-UNIQUES = {"visitors": "visitors_sketch"}
+COUNTS = WindowedCounts(
+    seconds=WINDOW_SECONDS,
+    sums={
+        "requests": rows(),
+        "pageviews": flagged("pageview"),
+        "bot_requests": flagged("bot"),
+        "bytes": total("bytes"),
+        **{f"status_{c}xx": within("status", c * 100, c * 100 + 99) for c in STATUS_CLASSES},
+    },
+)
 
 TABLE = Table(
     name="gold.traffic",
     about="One row per site and minute of event time.",
     kind="upsert",
-    key=KEY,
+    key=COUNTS.key,
     time="window_start",
     reads="silver.requests",
     volume="requests",
@@ -45,8 +48,8 @@ TABLE = Table(
             "Every response is in at most one status class.",
         ),
     ),
-    combine=mergeable(KEY, SUMS, UNIQUES),
-    state=added_up(WINDOW_SECONDS, SUMS, UNIQUES),
+    combine=COUNTS.combine,
+    state=COUNTS.state,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the minute."),
@@ -64,29 +67,3 @@ TABLE = Table(
         Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
     ),
 )
-
-
-# The columns of silver.requests that are counted.
-READS = ("site", "event_time", "pageview", "bot", "bytes", "status", "visitor_id")
-
-
-def traffic(requests: DataFrame) -> DataFrame:
-    """Rows of silver.requests to partial rows of the table, which add up; merging adds `updated_at`."""
-    status_class = F.floor(F.col("status") / 100)
-    return (
-        requests.groupBy("site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"))
-        .agg(
-            F.count("*").alias("requests"),
-            F.count_if("pageview").alias("pageviews"),
-            F.count_if("bot").alias("bot_requests"),
-            F.sum("bytes").alias("bytes"),
-            *(F.count_if(status_class == c).alias(f"status_{c}xx") for c in STATUS_CLASSES),
-            unique_sketch(F.when(~F.col("bot"), F.col("visitor_id"))).alias("visitors_sketch"),
-        )
-        .withColumns(
-            {
-                "window_end": window_end(F.col("window_start"), WINDOW_SECONDS),
-                "visitors": unique_count(F.col("visitors_sketch")),
-            }
-        )
-    )

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
+from tidemark.counts import WindowedCounts, flagged, rows
 from tidemark.quality.rules import Rule
-from tidemark.sketches import added_up, mergeable, unique_count, unique_sketch
 from tidemark.table import Column, Table
-from tidemark.windows import tumbling_start, window_end
 
 WINDOW_SECONDS = 300
-KEY = ("site", "window_start", "country")
-SUMS = ["pageviews", "requests", "bot_requests"]
-UNIQUES = {"visitors": "visitors_sketch"}
+COUNTS = WindowedCounts(
+    seconds=WINDOW_SECONDS,
+    by=("country",),
+    sums={"pageviews": flagged("pageview"), "requests": rows(), "bot_requests": flagged("bot")},
+)
 
 TABLE = Table(
     name="gold.visitors_by_country",
     about="One row per site, 5-minute event-time window and country.",
     kind="upsert",
-    key=KEY,
+    key=COUNTS.key,
     time="window_start",
     reads="silver.requests",
     rules=(
@@ -44,8 +42,8 @@ TABLE = Table(
         ),
         Rule("country_code", "country RLIKE '^[A-Z]{2}$'", "country", "An ISO 3166-1 alpha-2 code, or ZZ."),
     ),
-    combine=mergeable(KEY, SUMS, UNIQUES),
-    state=added_up(WINDOW_SECONDS, SUMS, UNIQUES),
+    combine=COUNTS.combine,
+    state=COUNTS.state,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the window, aligned to the epoch."),
@@ -59,28 +57,3 @@ TABLE = Table(
         Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
     ),
 )
-
-
-# The columns of silver.requests that are counted.
-READS = ("site", "event_time", "country", "pageview", "bot", "visitor_id")
-
-
-def visitors_by_country(requests: DataFrame) -> DataFrame:
-    """Rows of silver.requests to partial rows of the table, which add up; merging adds `updated_at`."""
-    return (
-        requests.groupBy(
-            "site", tumbling_start(F.col("event_time"), WINDOW_SECONDS).alias("window_start"), "country"
-        )
-        .agg(
-            F.count_if("pageview").alias("pageviews"),
-            F.count("*").alias("requests"),
-            F.count_if("bot").alias("bot_requests"),
-            unique_sketch(F.when(~F.col("bot"), F.col("visitor_id"))).alias("visitors_sketch"),
-        )
-        .withColumns(
-            {
-                "window_end": window_end(F.col("window_start"), WINDOW_SECONDS),
-                "visitors": unique_count(F.col("visitors_sketch")),
-            }
-        )
-    )

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pyarrow as pa
-from datasketches import compact_theta_sketch, update_theta_sketch
+from datasketches import compact_theta_sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.sketches import LG_ENTRIES, count, mergeable, unique_count, unique_sketch, unite
+from tidemark.sketches import count, mergeable, sketch_of, unique_count, unique_sketch, unite
 
 Fact = tuple[str, str]  # key, visitor
-
-
-def sketch_of(values: Iterable[str]) -> bytes:
-    sketch = update_theta_sketch(LG_ENTRIES)
-    for value in values:
-        sketch.update(value)
-    return bytes(sketch.compact().serialize())
 
 
 def partial(facts: list[Fact]) -> pa.Table:

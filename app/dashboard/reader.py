@@ -89,7 +89,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def open_reader(environment: Mapping[str, str] | None = None) -> Reader:
     """The reader that the environment asks for.
 
-    A warehouse when TIDEMARK_CATALOG is set, otherwise the tables of TIDEMARK_HOME (default ./.tidemark).
+    A warehouse when TIDEMARK_CATALOG is set, tables at TIDEMARK_TABLES_LOCATION when that is set, otherwise those of
+    TIDEMARK_HOME (default ./.tidemark).
     """
     environment = os.environ if environment is None else environment
     if environment.get("TIDEMARK_CATALOG"):
@@ -98,4 +99,5 @@ def open_reader(environment: Mapping[str, str] | None = None) -> Reader:
         return open_warehouse(environment)
     from .reader_delta import DeltaReader
 
-    return DeltaReader(Path(environment.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute())
+    home = Path(environment.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute()
+    return DeltaReader(home, environment.get("TIDEMARK_TABLES_LOCATION", ""))

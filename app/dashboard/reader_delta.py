@@ -1,4 +1,4 @@
-"""Reads the Delta tables of a home with `deltalake`; its DataFusion engine prunes, filters and aggregates."""
+"""Reads Delta tables of a home or at a URL with `deltalake`; its DataFusion engine prunes, filters and aggregates."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 
 class DeltaReader:
-    """Tables at `<home>/tables/<layer>/<table>`. Keeps one handle a table and moves it forward.
+    """Tables at `<home>/tables/<layer>/<table>`, or at `<location>/<layer>/<table>`, a URL such as
+    s3a://bucket/tidemark. Keeps one handle a table and moves it forward.
 
     Safe to share between threads: a query runs on the handle's snapshot under that table's lock.
     """
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.label = str(home)
+    def __init__(self, home: Path, location: str = "") -> None:
+        self.label = location or str(home)
+        # The name that Hadoop has for S3 is not everybody's.
+        self._root = location.rstrip("/").replace("s3a://", "s3://") or str(home / "tables")
+        self._here = not location
         self._handles: dict[str, DeltaTable] = {}
         self._versions: dict[str, Version] = {}
         self._locks: dict[str, threading.Lock] = {}
@@ -60,16 +63,16 @@ class DeltaReader:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        path = self.home / "tables" / table
-        if not (path / "_delta_log").is_dir():
+        path = f"{self._root}/{table}"
+        if self._here and not Path(path, "_delta_log").is_dir():
             self._handles.pop(table, None)
             raise MissingTableError(f"{table} does not exist yet")
         try:
             handle = self._handles.get(table)
-            if handle is not None and not _log_entry(path, handle.version()):
+            if handle is not None and self._here and not _log_entry(Path(path), handle.version()):
                 handle = None
             if handle is None:
-                handle = self._handles[table] = DeltaTable(str(path))
+                handle = self._handles[table] = DeltaTable(path)
                 self._versions.pop(table, None)
             else:
                 handle.update_incremental()

@@ -118,6 +118,6 @@ def write(store: Store, batch: DataFrame, commit: Commit) -> None:
     try:
         Upsert(WINDOWS, windows, _combine, same_windows).write(store, batch, commit)
         alerts = batch.where(F.col("transaction").isNotNull()).select(*CONFIRMED_ALERTS.column_names)
-        Append(CONFIRMED_ALERTS).write_fetched(store, alerts.toArrow(), commit, batch.sparkSession)
+        Append(CONFIRMED_ALERTS).write_fetched(store, alerts.toArrow(), commit)
     finally:
         batch.unpersist()

@@ -28,6 +28,7 @@ def exact_queries(sources: Sources, provisional: Provisional | None = None) -> S
             sequences.matches(sources),
             sequences.SequenceAlerts(sources).write,
             trigger={"processingTime": "10 seconds"},
+            state_partitions=1,  # each takes a Python worker of its own, and few payments fit a step
         ),
         Query(
             "charts",

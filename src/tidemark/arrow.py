@@ -89,5 +89,5 @@ class Pieces:
 
     def at(self, index: int | np.ndarray[Any, Any]) -> pa.Array:
         """Each row's piece of that index; NULL where it has not so many."""
-        missing = (index >= self.count) | (index < np.zeros_like(self.count))
+        missing = (index >= self.count) | np.less(index, 0)
         return self.flat.take(pa.array(np.where(missing, 0, self.start + index), mask=missing))

@@ -50,10 +50,18 @@ class Lakehouse:
 def of(settings: Settings) -> Lakehouse:
     """The lakehouse that the settings describe.
 
-    Raises SettingError for a catalog without what must outlive the machine that the pipeline runs on.
+    Raises SettingError for a catalog without what must outlive the machine that the pipeline runs on, and for a
+    tables_location that is no URL, or beside a catalog.
     """
+    location = settings.tables_location
+    if location and (settings.catalog or "://" not in location):
+        raise SettingError(
+            f"tables_location {location} is " + ("beside a catalog" if settings.catalog else "not a URL"),
+            "Name a URL such as s3a://bucket/tidemark, or leave it out.",
+        )
     if not settings.catalog:
-        return Lakehouse(checkpoint_root=str(settings.checkpoints), root=str(settings.tables))
+        root = location.rstrip("/") or str(settings.tables)
+        return Lakehouse(checkpoint_root=str(settings.checkpoints), root=root)
     if not settings.checkpoint_location:
         raise SettingError(
             f"tables in the catalog {settings.catalog} need a checkpoint_location",
@@ -71,5 +79,7 @@ def require_directories(house: Lakehouse, what: str) -> None:
         raise TableError(
             f"{what} works on tables in directories of this machine, not on those of "
             f"{house.catalog_schema or house.root}",
-            "docs/deploy.md, 'What is different with catalog tables', says what to do instead.",
+            "docs/deploy.md, 'What is different with catalog tables', says what to do instead."
+            if house.in_catalog
+            else "docs/cluster.md, 'Tables on S3', says what to do instead.",
         )

@@ -1,9 +1,10 @@
-"""Defaults that fit the machine: the driver's heap and the parts that rows are shuffled in."""
+"""Defaults that fit the machine: the driver's heap, the parts that rows are shuffled in, threads."""
 
 from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 from tidemark.errors import SettingError
 from tidemark.settings import Settings
@@ -11,12 +12,14 @@ from tidemark.settings import Settings
 LEAST_HEAP_MEBIBYTES = 512
 MOST_HEAP_MEBIBYTES = 2048
 
+# Where a container's limit of memory is told, by cgroup v2 and v1. "max", or more than there is, is none.
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
 
 def heap_mebibytes(settings: Settings) -> int:
-    """The driver's heap: as set, or a third of the machine's memory within bounds. Raises SettingError."""
+    """The driver's heap: as set, or a third of the memory there is, within bounds. Raises SettingError."""
     if not settings.driver_memory:
-        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-        return max(LEAST_HEAP_MEBIBYTES, min(MOST_HEAP_MEBIBYTES, machine // 3))
+        return max(LEAST_HEAP_MEBIBYTES, min(MOST_HEAP_MEBIBYTES, memory_mebibytes() // 3))
     size = re.fullmatch(r"([1-9]\d*)([mg])b?", settings.driver_memory.strip().lower())
     if size is None:
         raise SettingError(
@@ -25,7 +28,26 @@ def heap_mebibytes(settings: Settings) -> int:
     return int(size[1]) << (10 if size[2] == "g" else 0)
 
 
+def memory_mebibytes(limits: tuple[Path, ...] = _LIMITS) -> int:
+    """What the machine has, or the least that a file of `limits` allows this container."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in limits:
+        try:
+            memory = min(memory, int(limit.read_text()))
+        except (OSError, ValueError):
+            continue
+    return memory >> 20
+
+
 def shuffle_partitions(settings: Settings) -> int:
     """As set, or one per core within bounds; on a cluster, whose cores the driver does not know, 8."""
-    here = max(2, min(4, os.cpu_count() or 2)) if settings.is_local else 8
-    return settings.shuffle_partitions or here
+    return settings.shuffle_partitions or (_few() if settings.is_local else 8)
+
+
+def judging_threads() -> int:
+    """One per core, and few: half of what they do holds Python's lock."""
+    return _few()
+
+
+def _few() -> int:
+    return max(2, min(4, os.cpu_count() or 2))

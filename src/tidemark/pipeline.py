@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from gold import pages, traffic, visitors_by_country
 from silver import rejected, requests, sessions
 from tidemark import kafka
 from tidemark.catalog.rebuild import CatalogRebuild
+from tidemark.counts import WindowedCounts
 from tidemark.cut import Chain
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
@@ -74,13 +74,9 @@ def warm_up(settings: Settings) -> None:
 def requests_flow(settings: Settings) -> Flow:
     """Kafka to bronze.access_log, silver.requests, silver.rejected and gold.visitors_by_country."""
     knowledge = Knowledge(visitor_key(settings), settings.geo_database)
-    by_country = _windowed(
-        visitors_by_country.TABLE,
-        lambda judged: visitors_by_country.visitors_by_country(judged.where("accepted")),
-    )
     size = BatchSize(settings)
     sinks: tuple[Sink, ...] = (
-        replace(by_country, reads=(*visitors_by_country.READS, "accepted")),
+        _windowed(visitors_by_country.TABLE, visitors_by_country.COUNTS, where="accepted"),
         Append(access_log.TABLE),
         Append(requests.TABLE, where="accepted"),
         Append(rejected.TABLE, where="accepted", wanted=False),
@@ -110,8 +106,8 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
                 known = newest.get(row["site"], row["newest_event_time"])
                 newest[row["site"]] = max(known, row["newest_event_time"])
         sinks: tuple[Sink, ...] = (
-            replace(_windowed(traffic.TABLE, traffic.traffic), reads=traffic.READS),
-            replace(_windowed(pages.TABLE, pages.pages), reads=pages.READS, where="pageview"),
+            _windowed(traffic.TABLE, traffic.COUNTS),
+            _windowed(pages.TABLE, pages.COUNTS),
             _sessions_sink(settings.session_gap_seconds, newest),
         )
         facts = {
@@ -128,7 +124,7 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         prepare=lambda accepted: accepted.select(*_ACTIVITY_COLUMNS),
         plan=plan,
         lag=_activity_lag(house, store),
-        rows=partial(table_rows, Path(house.path(requests.TABLE)) / "_delta_log"),
+        rows=partial(table_rows, Path(house.path(requests.TABLE))),
         interval_seconds=settings.derive_interval_seconds,
     )
 
@@ -139,9 +135,8 @@ def _activity_lag(house: Lakehouse, store: Store) -> Callable[[Path], int | None
     return partial(table_lag, Path(house.path(requests.TABLE)) / "_delta_log")
 
 
-def _windowed(table: Table, rows: Callable[[DataFrame], DataFrame]) -> Upsert:
-    assert table.combine is not None
-    return Upsert(table, rows, table.combine, same_windows)
+def _windowed(table: Table, counts: WindowedCounts, where: str = "") -> Upsert:
+    return Upsert(table, counts.by_spark, counts.combine, same_windows, counts.here, where)
 
 
 def _sessions_sink(gap_seconds: int, newest: dict[str, datetime]) -> Upsert:
@@ -153,8 +148,8 @@ def _sessions_sink(gap_seconds: int, newest: dict[str, datetime]) -> Upsert:
         lambda accepted: sessions.sessions(accepted, gap_seconds),
         combine,
         lambda _, incoming: sessions_near(incoming, gap_seconds, newest),
-        where="pageview",
         rows_here=intervals,
+        where="pageview",
     )
 
 
@@ -259,9 +254,9 @@ def _judging(settings: Settings) -> Derivation:
 
 
 def _derived(settings: Settings) -> tuple[Derivation, ...]:
-    by_country = _windowed(visitors_by_country.TABLE, visitors_by_country.visitors_by_country)
-    by_minute = _windowed(traffic.TABLE, traffic.traffic)
-    by_page = _windowed(pages.TABLE, pages.pages)
+    by_country = _windowed(visitors_by_country.TABLE, visitors_by_country.COUNTS)
+    by_minute = _windowed(traffic.TABLE, traffic.COUNTS)
+    by_page = _windowed(pages.TABLE, pages.COUNTS)
     from_requests = partial(Derivation, source=requests.TABLE, time=requests.TABLE.time)
     return (
         from_requests(

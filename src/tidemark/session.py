@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tidemark.local import class_archive
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
+from tidemark.local.s3 import LOG_STORE, s3_jars
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.settings import Settings, options_of
 from tidemark.ship import code_archive
@@ -58,10 +59,10 @@ _STREAMING = {
 _REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
 # Of many columns Spark generates methods that are longer than HotSpot compiles by default. When the room for compiled
 # code, as small as 48 MB by default, is full, it stops compiling at all. And its optimizing compiler takes most of the
-# first minute's processor time on few cores: a method is its business after five times as many calls as usual.
+# first minute's processor time on few cores: a method is its business after twenty times as many calls as usual.
 _JVM = (
-    "-XX:+UseG1GC -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=25000"
-    " -XX:Tier4MinInvocationThreshold=3000 -XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
+    "-XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=100000"
+    " -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
 )
 _ANYWHERE = {
     # Its page would be open to the whole network.
@@ -78,6 +79,11 @@ _LOCAL = {
     # A fetched batch comes straight from its tasks, not by way of the block manager's files and sockets.
     "spark.task.maxDirectResultSize": "1g",
     "spark.rpc.message.maxSize": "1500",
+}
+# Tables on S3. The default stream needs an asynchronous client that is not brought.
+_S3 = {
+    "spark.delta.logStore.s3a.impl": LOG_STORE,
+    "spark.hadoop.fs.s3a.input.stream.type": "classic",
 }
 # What a session of somebody else's making must have; the rest is the cluster's own configuration.
 _ON_A_RUNTIME = {
@@ -107,12 +113,14 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
     if settings.executor_python:
         os.environ["PYSPARK_PYTHON"] = settings.executor_python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    jars = spark_jars(settings)
+    on_s3 = settings.tables_location.startswith("s3a://")
+    jars = [*spark_jars(settings), *(s3_jars(settings) if on_s3 else ())]
     builder = SparkSession.builder.appName(name).master(settings.master or "local[*]")
     options = {
         **_STREAMING,
         **_ANYWHERE,
         **(_LOCAL if settings.is_local else {}),
+        **(_S3 if on_s3 else {}),
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
         "spark.jars": ",".join(map(str, jars)),
         # The driver needs the classes before it can ship the jars to executors.
@@ -161,9 +169,13 @@ def _classes(settings: Settings) -> str:
 
 
 def _jvm(settings: Settings) -> str:
+    # In a small heap on few cores, whole pauses cost less than threads that collect beside; batches are large arrays,
+    # each of which would start those.
+    collector = "-XX:+UseParallelGC" if settings.is_local else "-XX:+UseG1GC"
+    options = f"{collector} {_JVM}"
     # Kafka's Java client asks for tokens only where it is told that it may.
     url = settings.kafka_oauth_token_url
-    return f"{_JVM} -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else _JVM
+    return f"{options} -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else options
 
 
 def _log4j(settings: Settings) -> str:

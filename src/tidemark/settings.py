@@ -84,7 +84,8 @@ class Settings:
     # Spark
     master: str = _setting("", "Spark master. Empty: local, one thread per core.")
     driver_memory: str = _setting(
-        "", "Heap of the Spark driver, such as 2g. Empty: a third of the machine's memory, at most 2g."
+        "",
+        "Heap of the Spark driver, such as 2g. Empty: a third of the machine's or container's memory, at most 2g.",
     )
     driver_java_options: str = _setting("", "More options for the driver's JVM, such as -XX:MaxRAM=3g.")
     spark_options: str = _setting(
@@ -112,6 +113,9 @@ class Settings:
     )
     catalog: str = _setting("", "Unity Catalog that the tables are in. Empty: directories of the home.")
     schema: str = _setting("tidemark", "Schema of the catalog that the tables are in.")
+    tables_location: str = _setting(
+        "", "URL of a directory that the tables are in, such as s3a://bucket/tidemark. Empty: in the home."
+    )
     checkpoint_location: str = _setting(
         "", "Directory of the checkpoints, such as one in a volume. Empty: in the home."
     )

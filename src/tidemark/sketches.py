@@ -7,13 +7,13 @@ Dasgupta, Lang, Rhodes, Thaler: "A Framework for Estimating Stream Expression Ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasketches import compact_theta_sketch, theta_union
+from datasketches import compact_theta_sketch, theta_union, update_theta_sketch
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -30,6 +30,14 @@ def unique_sketch(values: Column) -> Column:
 def unique_count(sketch: Column) -> Column:
     """Distinct values in a sketch, as a long."""
     return F.theta_sketch_estimate(sketch).cast("long")
+
+
+def sketch_of(values: Iterable[str]) -> bytes:
+    """The same of values that are here."""
+    sketch = update_theta_sketch(LG_ENTRIES)
+    for value in values:
+        sketch.update(value)
+    return bytes(sketch.compact().serialize())
 
 
 def unite(sketches: Sequence[bytes]) -> bytes:

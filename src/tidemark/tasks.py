@@ -39,6 +39,7 @@ from tidemark.savepoints import Savepoint, create
 from tidemark.session import spark_session
 from tidemark.settings import Settings
 from tidemark.store.choose import open_store
+from tidemark.store.spark import SparkStore
 from tidemark.table import Table
 
 
@@ -80,14 +81,14 @@ def _warm_up(settings: Settings) -> None:
 
 
 def _only_writer(house: Lakehouse, what: str) -> AbstractContextManager[None]:
-    return nullcontext() if house.on_this_machine else only_writer(house, what)
+    return only_writer(house, what) if house.in_catalog else nullcontext()
 
 
 def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
     """A key that is made in the home would be another one on the next cluster."""
-    if not house.on_this_machine and not settings.visitor_key:
+    if house.in_catalog and not settings.visitor_key:
         raise SettingError(
-            f"tables in {house.catalog_schema or house.root} need a visitor_key that stays",
+            f"tables in {house.catalog_schema} need a visitor_key that stays",
             "Set TIDEMARK_VISITOR_KEY, from a secret.",
         )
 
@@ -95,7 +96,7 @@ def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
 def maintain_tables(settings: Settings) -> list[Done]:
     """The `maintain` command: the upkeep that the pipeline does by itself, now. Raises as `maintain`."""
     house = lakehouse.of(settings)
-    if house.in_catalog:
+    if not house.on_this_machine:
         return maintain_catalog(spark_session(settings), settings, house, TABLES)
     return maintain(settings, house, TABLES, streams(house))
 
@@ -112,6 +113,8 @@ def rebuild_table(
         raise TableError(
             f"{name} cannot be rebuilt", f"Tables made from others are {', '.join(made)}; or all."
         )
+    if not settings.catalog:
+        lakehouse.require_directories(lakehouse.of(settings), "`rebuild`")
     house = _house_with_tables(settings)
     names = ["silver.requests"] if name == "all" else [name]
     if house.in_catalog:
@@ -159,12 +162,12 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
 
 def _house_with_tables(settings: Settings) -> Lakehouse:
     house = lakehouse.of(settings)
-    if house.in_catalog:
-        there = spark_session(settings).catalog.tableExists(house.sql_name(ACCOUNTS))
-    else:
+    if house.on_this_machine:
         there = (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir()
+    else:
+        there = SparkStore(spark_session(settings), house).exists(ACCOUNTS)
     if not there:
-        where = house.catalog_schema or settings.home
+        where = house.catalog_schema or settings.tables_location or settings.home
         raise TableError(f"no tables yet in {where}", "Run `tidemark run` or `tidemark demo` first.")
     return house
 

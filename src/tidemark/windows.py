@@ -8,7 +8,8 @@ from pyspark.sql import functions as F
 
 def tumbling_start(time: Column, seconds: int) -> Column:
     """Start of the epoch-aligned tumbling window of `seconds` that holds `time` (timestamp)."""
-    return F.timestamp_seconds(F.floor(F.unix_timestamp(time) / seconds) * seconds)
+    micros = F.unix_micros(time)
+    return F.timestamp_micros(micros - F.pmod(micros, F.lit(seconds * 1_000_000)))
 
 
 def window_end(start: Column, seconds: int) -> Column:

@@ -54,11 +54,14 @@ def literal(value: Any) -> str:
     return str(value)
 
 
-@pytest.fixture(params=["delta", "warehouse"])
+@pytest.fixture(params=["delta", "url", "warehouse"])
 def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
     """Opens a home's tables with one of the backends."""
     if request.param == "delta":
         yield DeltaReader
+        return
+    if request.param == "url":
+        yield lambda home: DeltaReader(home / "elsewhere", f"file://{home}/tables/")
         return
     session = request.getfixturevalue("spark")
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidemark.enrich.country import data_version, is_address, lookup
 from tidemark.errors import InputError
@@ -129,3 +131,20 @@ def test_a_missing_database_is_a_clear_error(path: str) -> None:
 )  # fmt: skip
 def test_is_address(text: str, valid: bool) -> None:
     assert is_address(text) is valid
+
+
+@given(
+    st.one_of(
+        st.text(max_size=12),
+        st.from_regex(r"[0-9a-fA-F:.]{1,45}", fullmatch=True),
+        st.from_regex(r"([0-9]{1,4}\.){3}[0-9]{1,4}", fullmatch=True),
+        st.from_regex(r"([0-9a-f]{0,5}:){1,8}([0-9]{1,3}\.){0,3}[0-9a-f]{0,4}", fullmatch=True),
+        st.ip_addresses().map(str),
+    )
+)
+def test_is_address_says_what_the_standard_library_says(text: str) -> None:
+    try:
+        expected = "%" not in str(ipaddress.ip_address(text))
+    except ValueError:
+        expected = False
+    assert is_address(text) is expected

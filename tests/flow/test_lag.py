@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import table
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from tidemark.flow.lag import table_lag, topic_lag, topic_rows
+from tidemark.flow.lag import table_lag, table_rows, topic_lag, topic_rows
 from tidemark.settings import Settings
 
 
@@ -60,3 +60,29 @@ def test_the_rows_that_a_batch_spans(tmp_path: Path) -> None:
 
 def test_a_broker_that_is_away_has_no_lag_to_tell(home: Settings, tmp_path: Path) -> None:
     assert topic_lag(home, tmp_path) is None
+
+
+def test_a_batch_of_a_table_has_no_more_rows_than_told(spark: SparkSession, tmp_path: Path) -> None:
+    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
+    for rows in (40, 7, 7, 7):  # what is there before the stream begins
+        write_deltalake(source, table({"n": range(rows)}), mode="append")
+    batches: dict[int, tuple[int, int | None]] = {}
+
+    def look(batch: DataFrame, number: int) -> None:
+        batches[number] = batch.count(), table_rows(source, checkpoint, number)
+
+    def drain() -> None:
+        stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 2).load(str(source))
+        writer = stream.writeStream.foreachBatch(look).option("checkpointLocation", str(checkpoint))
+        assert writer.trigger(availableNow=True).start().awaitTermination(60)
+
+    drain()
+    assert sum(rows for rows, _ in batches.values()) == 61
+    before = len(batches)
+    assert before == 2
+    for rows in (5, 6, 9):
+        write_deltalake(source, table({"n": range(rows)}), mode="append")
+    drain()
+    assert sum(rows for rows, _ in batches.values()) == 81 and len(batches) > before
+    assert all(told is not None and rows <= told < 60 for rows, told in batches.values()), batches
+    assert table_rows(source, checkpoint, 99) is None

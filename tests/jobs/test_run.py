@@ -123,3 +123,25 @@ def test_what_a_job_needs_is_there_before_it_starts(spark: SparkSession, home: S
     produce(job, home, "ab")
     run.start(job, spark, home).finish()
     assert run.all_committed(job, home)
+
+
+def test_a_query_keeps_its_state_in_as_many_parts_as_it_says(
+    home: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    def read(batch: DataFrame, commit: Commit) -> None:
+        assert batch.count() == 3
+
+    spark.range(9).write.parquet(str(tmp_path / "numbers"))
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    assert before != "1"
+    running = run.Running(home)
+    for parts in (None, 1):
+        numbers = spark.readStream.schema("id long").parquet(str(tmp_path / "numbers"))
+        counted = numbers.groupBy(F.col("id") % 3).count()
+        query = Query("counted", counted, read, "complete", state_partitions=parts)
+        running.start(query, f"parts-{parts}", str(tmp_path / f"checkpoint-{parts}"))
+    running.finish()
+    for parts, expected in ((None, before), (1, "1")):
+        found = [path for path in (tmp_path / f"checkpoint-{parts}/state/0").iterdir() if path.name.isdigit()]
+        assert str(len(found)) == expected
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before

@@ -77,6 +77,7 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
             timeout=240,
             interval=0.5,
         )
+        parts = describe(home)["parts"]
         family = psutil.Process(demo.pid).children(recursive=True)
         demo.send_signal(signal.SIGINT)
         out, _ = demo.communicate(timeout=12)
@@ -84,6 +85,9 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
         demo.kill()
     assert came, out
     assert demo.returncode == 0, out
+    assert {name: part["state"] for name, part in parts.items() if name != "dashboard"} == dict.fromkeys(
+        ("broker", "pipeline", "traffic"), "running"
+    )
     # A guard and its part each for broker, pipeline, traffic and dashboard, and Spark's JVM.
     assert len(family) >= 7
     assert not [process for process in family if process_mark(process.pid)]

@@ -13,6 +13,7 @@ import pytest
 from tidemark.errors import PlatformError
 from tidemark.local import jars
 from tidemark.local.process import wait_until
+from tidemark.local.s3 import S3_IVY_FILE
 from tidemark.settings import Settings
 
 TINY_IVY = """<ivy-module version="2.0"><info organisation="t" module="t"/>
@@ -54,6 +55,11 @@ def test_the_jars_are_those_that_ivy_xml_lists(home: Settings) -> None:
     assert len(spark) + len(broker) == jars.IVY_FILE.read_text(encoding="utf-8").count("<dependency ")
     assert {"delta-spark_4.2_2.13-4.4.0.jar", "spark-sql-kafka-0-10_2.13-4.2.0.jar"} <= set(spark)
     assert "kafka_2.13-4.2.1.jar" in broker
+
+
+def test_the_client_of_s3_is_of_the_release_of_hadoop_that_pyspark_has() -> None:
+    hadoop = jars.pyspark_jar("hadoop-client-api").stem.removeprefix("hadoop-client-api-")
+    assert f'name="hadoop-aws" rev="{hadoop}"' in S3_IVY_FILE.read_text(encoding="utf-8")
 
 
 def test_jars_are_resolved_once_into_the_cache(offline: Settings, tmp_path: Path) -> None:

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from gold import traffic
 from tests.fixtures.home import HOMES, LINES, START, lines, unpack
 from tests.pipeline.harness import assert_equal, deliver, rows, run_here
 from tests.pipeline.recount import delivered_once, recount
 from tidemark import lakehouse, pipeline
+from tidemark.counts import within
 from tidemark.errors import TableError
 from tidemark.flow.flow import Flow, Plan
 from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
-from tidemark.sketches import added_up, mergeable
 from tidemark.store.base import Store
 from tidemark.table import Column
 
@@ -51,18 +50,15 @@ def test_a_column_and_a_table_more_need_nothing(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, sent = unpack(KEPT[-1], broker, tmp_path / "home")
-    sums = [*traffic.SUMS, "errors"]
+    more = replace(traffic.COUNTS, sums={**traffic.COUNTS.sums, "errors": within("status", 400, 599)})
     wider = replace(
         traffic.TABLE,
         columns=(*traffic.TABLE.columns, Column("errors", "long", "Responses that tell of an error.")),
-        combine=mergeable(traffic.KEY, sums, traffic.UNIQUES),
-        state=added_up(traffic.WINDOW_SECONDS, sums, traffic.UNIQUES),
+        combine=more.combine,
+        state=more.state,
     )
     again = replace(traffic.TABLE, name="gold.traffic_again")
-    narrow, before = traffic.traffic, pipeline.activity_flow
-
-    def counted(accepted: DataFrame) -> DataFrame:
-        return narrow(accepted).withColumn("errors", F.col("status_4xx") + F.col("status_5xx"))
+    narrow, before = traffic.COUNTS, pipeline.activity_flow
 
     def flow_with_both(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         flow = before(settings, house, store)
@@ -74,7 +70,7 @@ def test_a_column_and_a_table_more_need_nothing(
         return replace(flow, plan=plan)
 
     monkeypatch.setattr(traffic, "TABLE", wider)
-    monkeypatch.setattr(traffic, "traffic", counted)
+    monkeypatch.setattr(traffic, "COUNTS", more)
     monkeypatch.setattr(pipeline, "activity_flow", flow_with_both)
     tables = [wider if table.name == wider.name else table for table in pipeline.TABLES]
     monkeypatch.setattr(pipeline, "TABLES", (*tables, again))

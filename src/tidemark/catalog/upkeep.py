@@ -1,4 +1,4 @@
-"""Upkeep of catalog tables through SQL: expired rows, compaction, files of old versions."""
+"""Upkeep through SQL, for tables of a catalog or at a URL: expired rows, compaction, files of old versions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tidemark.lakehouse import Lakehouse
 from tidemark.maintain import Done
 from tidemark.retention import retention_days
 from tidemark.settings import Settings
+from tidemark.store.spark import SparkStore
 from tidemark.table import Table
 
 
@@ -25,10 +26,11 @@ def maintain_catalog(
     for the next time. Raises SettingError for a retention that makes no sense.
     """
     limits = retention_days(settings.retention_days, tables)
+    store = SparkStore(spark, house)
     return [
         _maintain(spark, house.sql_name(table), table, limits.get(table.name, 0.0))
         for table in tables
-        if spark.catalog.tableExists(house.sql_name(table))
+        if store.exists(table)
     ]
 
 

@@ -18,8 +18,6 @@ from tidemark.quality.tables import ACCOUNTS, LATENESS_BOUNDS, SITES
 from tidemark.store.base import Commit, Store
 from tidemark.table import Change
 
-# The columns of judged lines that are counted.
-COUNTED = ("site", "event_time", "kafka_timestamp", "accepted")
 _COUNTS = ("accepted", "rejected", "late")
 _BOUNDS = (-1.0, *map(float, LATENESS_BOUNDS), float("inf"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

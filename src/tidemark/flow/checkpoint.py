@@ -15,6 +15,7 @@ from tidemark import deltalog
 from tidemark.errors import TableError
 from tidemark.lakehouse import Lakehouse
 from tidemark.store.base import Store
+from tidemark.store.spark import SparkStore
 from tidemark.table import Table
 
 _REMEDY = (
@@ -36,7 +37,7 @@ def require_sound(
     if not writer:
         if planned >= 0 or done >= 0:
             raise _damaged(flow, f"{checkpoint / 'metadata'} is missing")
-        written = next((table.name for table in tables if _has_batches_of(flow, house, table)), None)
+        written = next((table.name for table in tables if _has_batches_of(flow, house, store, table)), None)
         if written:
             raise TableError(
                 f"flow {flow} has no checkpoint at {checkpoint}, but {written} holds its batches", _REMEDY
@@ -101,7 +102,9 @@ def _damaged(flow: str, what: str) -> TableError:
     return TableError(f"the checkpoint of flow {flow} is damaged: {what}", _REMEDY)
 
 
-def _has_batches_of(flow: str, house: Lakehouse, table: Table) -> bool:
+def _has_batches_of(flow: str, house: Lakehouse, store: Store, table: Table) -> bool:
+    if isinstance(store, SparkStore) and not house.on_this_machine:
+        return not house.in_catalog and store.has_batches_of(table, flow)
     log = Path(house.path(table)) / "_delta_log"
     versions = (deltalog.version_of(path) for path in log.glob("*.json"))
     return any(

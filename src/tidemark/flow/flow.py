@@ -32,6 +32,7 @@ from tidemark.flow.deliveries import NEEDS, Deliveries, has_ids, left_of, withou
 from tidemark.flow.progress import Progress, account_facts
 from tidemark.flow.sinks import Sink, Upsert
 from tidemark.lakehouse import Lakehouse
+from tidemark.machine import judging_threads
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
 from tidemark.table import Table
@@ -41,8 +42,10 @@ log = logging.getLogger("tidemark.flow")
 
 @dataclass(frozen=True)
 class Plan:
-    """The sinks of one batch, the urgent one first: its rows are computed before those of any
-    other. `facts` is what the flow reports of the batch, see `Progress.batch_done`."""
+    """The sinks of one batch, the urgent one first: it is begun before any other.
+
+    `facts` is what the flow reports of the batch, see `Progress.batch_done`.
+    """
 
     sinks: Sequence[Sink]
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -114,6 +117,7 @@ class Runner:
         self._once = False
         self._ending = threading.Event()
         self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
+        self._judges = ThreadPoolExecutor(judging_threads(), thread_name_prefix=f"{flow.name}-judge")
 
     def end(self) -> None:
         """Has no further batch begin; one that Spark hands over all the same fails, and runs again next time."""
@@ -183,7 +187,7 @@ class Runner:
         judge = self.flow.judge
         rows = self._fetched(prepared, commit.number)
         if rows is not None:
-            rows = judge.to_table(rows, self._threads) if judge else rows
+            rows = judge.to_table(rows, self._judges) if judge else rows
             return self._write_fetched(rows, prepared.sparkSession, commit, started)
         lines = judge.to_frame(prepared) if judge else prepared
         lines.persist()
@@ -209,15 +213,14 @@ class Runner:
     def _write_fetched(
         self, rows: pa.Table, spark: SparkSession, commit: Commit, started: datetime
     ) -> Mapping[str, Any]:
-        """A batch that fits comes here as it is: judging it and appending it then needs no Spark job, and those of
-        gold get no more of it than they count."""
+        """A batch that fits comes here as it is: what is made of it then needs no Spark job."""
         repeated = None
         if self._deliveries and has_ids(rows):
             repeated = self._deliveries.repeated(spark.createDataFrame(rows.select(list(NEEDS))))
         if repeated:
             rows = left_of(rows, repeated)
         plan = self.flow.plan(rows)
-        acts = [partial(sink.write_fetched, self._store, rows, commit, spark) for sink in plan.sinks]
+        acts = [partial(sink.write_fetched, self._store, rows, commit) for sink in plan.sinks]
         with self._all_done(acts):
             account = self._ledger.count_here(rows, len(repeated or ())) if self._ledger else None
         return self._accounted(plan, account, started, commit)
@@ -258,7 +261,7 @@ class Runner:
     def _urgent(self, sink: Sink, prepared: DataFrame, commit: Commit) -> Callable[[], None]:
         """The rest of the urgent sink's work, after its rows have been computed."""
         if isinstance(sink, Upsert) and self._store.committed(sink.table, commit.writer) < commit.number:
-            return partial(sink.commit, self._store, sink.rows(prepared).toArrow(), commit)
+            return partial(sink.commit, self._store, sink.incoming(prepared), commit)
         return partial(sink.write, self._store, prepared, commit)
 
     def _committed(self, act: Callable[[], None]) -> None:

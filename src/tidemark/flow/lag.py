@@ -8,6 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
 from tidemark import kafka
 from tidemark.errors import TidemarkError
 from tidemark.settings import Settings
@@ -51,19 +55,30 @@ def table_lag(log: Path, checkpoint: Path) -> int | None:
         return None
 
 
-def table_rows(log: Path, checkpoint: Path, number: int) -> int | None:
-    """Rows in the versions of a path table that batch `number` spans, no fewer than the batch's; None where it
-    cannot be told, as of a batch that starts with the table as it was."""
+def table_rows(table: Path, checkpoint: Path, number: int) -> int | None:
+    """Rows of a path table that batch `number` spans, no fewer than the batch's; None where it cannot be told."""
     try:
         end = _offset(checkpoint, number)
-        start = _offset(checkpoint, number - 1) if number else {"reservoirVersion": 0}
-        if start.get("isStartingVersion") or end.get("isStartingVersion"):
-            return None
+        start = _offset(checkpoint, number - 1) if number else None
+        done = int(start["index"]) + 1 if start else 0
+        if end.get("isStartingVersion"):
+            return _most_rows(table, int(end["reservoirVersion"]), done, int(end["index"]) + 1)
+        rows, first = 0, int(start["reservoirVersion"]) if start else 0
+        if start and start.get("isStartingVersion"):
+            rows, first = _most_rows(table, first, done), first + 1
         # A version of which a batch takes a part only counts whole.
         last = int(end["reservoirVersion"]) - (1 if int(end["index"]) < 0 else 0)
-        return sum(_added(_commit(log, n)) for n in range(int(start["reservoirVersion"]), last + 1))
-    except (OSError, ValueError, LookupError):
+        return rows + sum(_added(_commit(table / "_delta_log", n)) for n in range(first, last + 1))
+    except (OSError, ValueError, LookupError, TypeError, DeltaError):
         return None
+
+
+def _most_rows(table: Path, version: int, done: int, upto: int | None = None) -> int:
+    """The most rows that the files from the one numbered `done` to the one before `upto` of a version can have. Spark
+    numbers them in an order of its own, so it is those of as many of the largest."""
+    files = DeltaTable(table, version=version).get_add_actions(flatten=True)
+    sizes = sorted(map(int, pa.table(files)["num_records"].to_pylist()), reverse=True)
+    return sum(sizes[: (len(sizes) if upto is None else upto) - done])
 
 
 class HistoryLag:

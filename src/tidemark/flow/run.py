@@ -58,8 +58,9 @@ def run(
     fitting = [table for table in tables if table not in remade]
     require_fitting(settings, lakehouse, fitting, {flow.name: flow.version for flow in flows})
     for flow in flows:
-        clear_unfinished(Path(flow.checkpoint(lakehouse)))
-        require_sound(flow.name, Path(flow.checkpoint(lakehouse)), lakehouse, store, tables)
+        checkpoint = Path(flow.checkpoint(lakehouse))
+        clear_unfinished(checkpoint)
+        require_sound(flow.name, checkpoint, lakehouse, store, tables)
     lags = {flow.name: partial(flow.lag, Path(flow.checkpoint(lakehouse))) for flow in flows}
     progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics)
     runners = [Runner(flow, spark, settings, lakehouse, store, progress) for flow in flows]

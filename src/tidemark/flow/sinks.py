@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.store.base import Commit, Store, Where
@@ -31,7 +31,7 @@ class Append:
             columns = [F.col(c.of or c.name).alias(c.name) for c in self.table.columns]
             store.append(self.table, rows.select(*columns), commit)
 
-    def write_fetched(self, store: Store, batch: pa.Table, commit: Commit, spark: SparkSession) -> None:
+    def write_fetched(self, store: Store, batch: pa.Table, commit: Commit) -> None:
         """From the fetched batch: no Spark job and no commit of nothing."""
         rows = batch.select([c.of or c.name for c in self.table.columns])
         rows = rows.filter(pc.equal(batch[self.where], self.wanted)) if self.where else rows
@@ -41,33 +41,32 @@ class Append:
 
 @dataclass(frozen=True)
 class Upsert:
-    """Aggregates the batch to a few rows with Spark, combines them with the rows that they touch.
+    """Aggregates the batch to a few rows, combines them with the rows of the table that they touch.
 
-    `touched` says which rows of the table those are; `combine` makes the change of both. Of a fetched batch,
-    Spark is handed the columns `reads` (all, if none is named) of the rows that are flagged `where`; or `rows_here`
-    makes the rows, without Spark.
+    `rows` has Spark do that, `rows_here` does it with a fetched batch, which not every flow has. `touched` says which
+    rows of the table the few touch; `combine` makes the change of both. `where`: only rows with this flag count.
     """
 
     table: Table
     rows: Callable[[DataFrame], DataFrame]
     combine: Callable[[pa.Table, pa.Table], Change]
     touched: Callable[[Table, pa.Table], Where]
-    reads: tuple[str, ...] = ()
-    where: str = ""
     rows_here: Callable[[pa.Table], pa.Table] | None = None
+    where: str = ""
 
     def write(self, store: Store, batch: DataFrame, commit: Commit) -> None:
         if store.committed(self.table, commit.writer) < commit.number:
-            self.commit(store, self.rows(batch).toArrow(), commit)
+            self.commit(store, self.incoming(batch), commit)
 
-    def write_fetched(self, store: Store, batch: pa.Table, commit: Commit, spark: SparkSession) -> None:
+    def incoming(self, batch: DataFrame) -> pa.Table:
+        """The rows that Spark makes of the batch."""
+        return self.rows(batch.where(self.where) if self.where else batch).toArrow()
+
+    def write_fetched(self, store: Store, batch: pa.Table, commit: Commit) -> None:
+        assert self.rows_here, f"{self.table.name} is not made of fetched batches"
         if store.committed(self.table, commit.writer) < commit.number:
             batch = batch.filter(batch[self.where]) if self.where else batch
-            if self.rows_here:
-                self.commit(store, self.rows_here(batch), commit)
-            else:
-                frame = spark.createDataFrame(batch.select(list(self.reads) or batch.column_names))
-                self.commit(store, self.rows(frame).toArrow(), commit)
+            self.commit(store, self.rows_here(batch), commit)
 
     def commit(self, store: Store, incoming: pa.Table, commit: Commit) -> None:
         if incoming.num_rows == 0 and not self.touched(self.table, incoming):

@@ -26,7 +26,8 @@ class Query:
     besides must be harmless to repeat. Without `write`, `rows` have the columns of a Kafka record
     (topic, value; key, headers), which may be written again after a crash: give them a key that a reader can know
     them by. `trigger` is what `DataStreamWriter.trigger` takes. A query with timers of processing time says in
-    `linger_seconds` how long after the last input the last of them is due.
+    `linger_seconds` how long after the last input the last of them is due. `state_partitions`: in how many parts its
+    state is kept, where fewer than rows are shuffled in will do; fixed with its first batch.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Query:
     output_mode: str = "append"
     trigger: Mapping[str, str] = field(default_factory=lambda: {"processingTime": "200 milliseconds"})
     linger_seconds: float | None = None
+    state_partitions: int | None = None
 
 
 @dataclass(frozen=True)

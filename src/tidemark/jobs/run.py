@@ -89,6 +89,18 @@ def start(job: Job, spark: SparkSession, settings: Settings) -> Running:
     return running
 
 
+@contextlib.contextmanager
+def _shuffled_in(spark: SparkSession, partitions: int | None) -> Iterator[None]:
+    """A query takes the session's settings over when it starts."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(partitions or before))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
+
+
 class Running:
     """The queries of a job that runs."""
 
@@ -111,7 +123,8 @@ class Running:
             writer = writer.format("kafka").options(**kafka.spark_options(self._settings))
         else:
             writer = writer.foreachBatch(partial(self._batch, query, name))
-        self._queries.append(writer.start())
+        with _shuffled_in(query.rows.sparkSession, query.state_partitions):
+            self._queries.append(writer.start())
         if query.linger_seconds is not None:
             self._lingering[name] = query.linger_seconds
 

@@ -36,6 +36,7 @@ def run_in_foreground(settings: Settings) -> None:
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]
     os.environ["TIDEMARK_HOME"] = str(settings.home)
+    os.environ["TIDEMARK_TABLES_LOCATION"] = settings.tables_location
     # Streamlit looks for .streamlit/config.toml in the working directory.
     os.chdir(entry.parent)
     os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(entry), *arguments])

@@ -1,4 +1,4 @@
-"""Brings the JVM libraries listed in ivy.xml, once, into the user's cache."""
+"""Brings the JVM libraries that an Ivy file lists, once, into the user's cache."""
 
 from __future__ import annotations
 
@@ -28,25 +28,27 @@ def spark_jars(settings: Settings) -> list[Path]:
 
     Raises PlatformError if they cannot be fetched, or the cache cannot be written.
     """
-    return sorted((_resolved(settings) / "spark").glob("*.jar"))
+    return sorted((resolved(settings, IVY_FILE) / "spark").glob("*.jar"))
 
 
 def broker_jars(settings: Settings) -> list[Path]:
     """The class path of the embedded Kafka broker; resolves it on first use. Raises as `spark_jars`."""
-    return sorted((_resolved(settings) / "broker").glob("*.jar"))
+    return sorted((resolved(settings, IVY_FILE) / "broker").glob("*.jar"))
 
 
-def cache_directory(settings: Settings) -> Path:
-    """Where the jars of this version of ivy.xml are, or will be once resolved."""
+def cache_directory(settings: Settings, ivy_file: Path | None = None) -> Path:
+    """Where the jars of this version of an Ivy file, ivy.xml if none is named, are or will be once resolved."""
     if settings.jvm_cache:
         root = Path(settings.jvm_cache).expanduser()
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidemark"
-    return root / f"jvm-{hashlib.sha256(IVY_FILE.read_bytes()).hexdigest()[:16]}"
+    return root / f"jvm-{hashlib.sha256((ivy_file or IVY_FILE).read_bytes()).hexdigest()[:16]}"
 
 
-def _resolved(settings: Settings) -> Path:
-    ready = cache_directory(settings)
+def resolved(settings: Settings, ivy_file: Path) -> Path:
+    """The directory that has the jars of an Ivy file by configuration; resolves them on first use. Raises as
+    `spark_jars`."""
+    ready = cache_directory(settings, ivy_file)
     if ready.is_dir():
         return ready
     try:
@@ -54,7 +56,7 @@ def _resolved(settings: Settings) -> Path:
         with locked(ready.with_suffix(".lock")):
             # Another process may have resolved them while we waited for the lock.
             if not ready.is_dir():
-                _build(ready, settings)
+                _build(ready, settings, ivy_file)
     except OSError as error:
         raise PlatformError(
             f"cannot write the cache of JVM libraries {ready.parent}: {error.strerror}",
@@ -63,7 +65,7 @@ def _resolved(settings: Settings) -> Path:
     return ready
 
 
-def _build(ready: Path, settings: Settings) -> None:
+def _build(ready: Path, settings: Settings, ivy_file: Path) -> None:
     """Resolves into a temporary directory and renames it, so that a cache is either complete or absent."""
     unfinished = f"{ready.name}.part-"
     # We hold the lock: whatever an interrupted resolve left belongs to nobody.
@@ -71,22 +73,23 @@ def _build(ready: Path, settings: Settings) -> None:
         shutil.rmtree(left, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=unfinished, dir=ready.parent))
     try:
-        _run_ivy(work, settings)
+        _run_ivy(work, settings, ivy_file)
         (work / "jars").rename(ready)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _run_ivy(work: Path, settings: Settings) -> None:
-    total = len(re.findall(r"<dependency ", IVY_FILE.read_text(encoding="utf-8")))
+def _run_ivy(work: Path, settings: Settings, ivy_file: Path) -> None:
+    listed = ivy_file.read_text(encoding="utf-8")
+    total = listed.count("<dependency ")
     command = [
-        str(require_java()), "-jar", str(_ivy_jar()),
+        str(require_java()), "-jar", str(pyspark_jar("ivy")),
         "-settings", settings.ivy_settings or str(IVY_SETTINGS),
-        "-ivy", str(IVY_FILE), "-cache", str(work / "ivy"), "-confs", "spark", "broker",
+        "-ivy", str(ivy_file), "-cache", str(work / "ivy"), "-confs", *re.findall(r'<conf name="(\w+)"', listed),
         "-retrieve", f"{work}/jars/[conf]/[artifact]-[revision].[ext]", "-types", "jar", "bundle",
     ]  # fmt: skip
     said: list[str] = []
-    tqdm.write(f"Fetching {total} JVM libraries (Delta, Kafka), once.", file=sys.stderr)
+    tqdm.write(f"Fetching {total} JVM libraries, once.", file=sys.stderr)
     with (
         subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -106,13 +109,14 @@ def _run_ivy(work: Path, settings: Settings) -> None:
         )
 
 
-def _ivy_jar() -> Path:
+def pyspark_jar(name: str) -> Path:
+    """A jar that PySpark brings, by its name without a version. Raises PlatformError where it is missing."""
     spec = find_spec("pyspark")
     places = spec.submodule_search_locations if spec else None
     for place in places or ():
-        for jar in Path(place).glob("jars/ivy-*.jar"):
+        for jar in Path(place).glob(f"jars/{name}-[0-9]*.jar"):
             return jar
-    raise PlatformError("PySpark's Ivy was not found", "Reinstall tidemark, which brings pyspark.")
+    raise PlatformError(f"PySpark's {name} was not found", "Reinstall tidemark, which brings pyspark.")
 
 
 def _reason(said: list[str]) -> str:

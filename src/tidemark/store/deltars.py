@@ -13,7 +13,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from pyspark.sql import DataFrame
 
 from tidemark.errors import PlatformError, TableError, TidemarkError
-from tidemark.lakehouse import Lakehouse
+from tidemark.lakehouse import Lakehouse, require_directories
 from tidemark.store.base import Commit, Where
 from tidemark.table import Change, Table
 
@@ -32,9 +32,11 @@ _FULL = "No space left on device"
 
 
 class DeltaRsStore:
-    """The tables of a home. Keeps one handle per table; use one store per process."""
+    """The tables of a home. Keeps one handle per table; use one store per process. Raises TableError for tables
+    that are not in directories."""
 
     def __init__(self, lakehouse: Lakehouse) -> None:
+        require_directories(lakehouse, "delta-rs")
         self._lakehouse = lakehouse
         self._open: dict[str, DeltaTable] = {}
 

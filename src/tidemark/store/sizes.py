@@ -17,7 +17,7 @@ from tidemark.table import Table
 def sizes(house: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, tuple[int, int]]]:
     """A function that gives rows and bytes of each table's newest version; without tables in directories of
     this machine, nothing. A table that cannot be read now is left out."""
-    if house.in_catalog or "://" in house.root:
+    if not house.on_this_machine:
         return dict
     lock = threading.Lock()
     handles: dict[str, DeltaTable] = {}

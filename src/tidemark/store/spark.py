@@ -51,7 +51,7 @@ class SparkStore:
     def ensure(self, table: Table) -> None:
         name = self._lakehouse.sql_name(table)
         with _explained(name):
-            if not self._exists(table):
+            if not self.exists(table):
                 self._create(table, name)
             there = {field.name: field.dataType for field in self._spark.table(name).schema}
             for column in table.schema:
@@ -102,6 +102,11 @@ class SparkStore:
                 self._done(table, commit)
             self._looked[table.name] = time.monotonic()
         return self._numbers.setdefault(key, -1)
+
+    def has_batches_of(self, table: Table, flow: str) -> bool:
+        """Whether one of the table's newest commits is the flow's, under whatever checkpoint."""
+        self.committed(table, "")  # looks at the history
+        return any(name == table.name and writer.startswith(f"{flow}/") for name, writer in self._numbers)
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         wanted = list(columns or table.column_names)
@@ -166,7 +171,8 @@ class SparkStore:
                 spark.conf.unset(key)
         self._done(table, commit)
 
-    def _exists(self, table: Table) -> bool:
+    def exists(self, table: Table) -> bool:
+        """Whether there is a Delta table, of whatever columns."""
         if self._lakehouse.in_catalog:
             return self._spark.catalog.tableExists(self._lakehouse.sql_name(table))
         return DeltaTable.isDeltaTable(self._spark, self._lakehouse.path(table))
@@ -175,7 +181,7 @@ class SparkStore:
         # Without a look, an append to a table that is missing would make a new one.
         name = self._lakehouse.sql_name(table)
         with _explained(name):
-            if not self._exists(table):
+            if not self.exists(table):
                 raise TableError(
                     f"table {name} does not exist", "Start the pipeline once: it makes its tables."
                 )
