@@ -129,7 +129,7 @@ def ensure_topic(
     A new topic keeps records for ever and takes records of up to 16 MiB; `config` adds to that or
     overrides it. `partitions` defaults to the setting. Raises KafkaError.
     """
-    admin = _admin(settings)
+    admin = admin_client(settings)
     if _partitions(settings, admin, topic):
         return
     wanted = NewTopic(
@@ -158,9 +158,14 @@ def ensure_topic(
         time.sleep(0.05)
 
 
+def admin_client(settings: Settings) -> AdminClient:
+    """A client that creates and describes topics; it connects when it is first used."""
+    return AdminClient(client_config(settings))
+
+
 def topic_id(settings: Settings, topic: str) -> str | None:
     """The id that the cluster gave the topic when it was created; None when there is no such topic."""
-    described = _described(settings, _admin(settings), topic)
+    described = _described(settings, admin_client(settings), topic)
     return str(described.topic_id) if described else None
 
 
@@ -169,10 +174,15 @@ def beginning_offsets(settings: Settings, topic: str) -> dict[int, int]:
     return _offsets(settings, topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
 
-def end_offsets(settings: Settings, topic: str, *, committed: bool = True) -> dict[int, int]:
+def end_offsets(
+    settings: Settings, topic: str, *, committed: bool = True, admin: AdminClient | None = None
+) -> dict[int, int]:
     """Offset after the last one that a read-committed reader may see now (the last stable offset),
-    or with `committed=False` after the last one written; empty when there is no such topic."""
-    return _offsets(settings, topic, OffsetSpec.latest(), committed=committed)  # type: ignore[no-untyped-call]
+    or with `committed=False` after the last one written; empty when there is no such topic.
+
+    Who asks again and again brings a client of `admin_client`.
+    """
+    return _offsets(settings, topic, OffsetSpec.latest(), committed=committed, admin=admin)  # type: ignore[no-untyped-call]
 
 
 def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> bool:
@@ -191,7 +201,7 @@ def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> boo
 
 def topic_config(settings: Settings, topic: str) -> dict[str, str]:
     """The topic's configuration as the broker has it."""
-    admin, resource = _admin(settings), ConfigResource(ResourceType.TOPIC, topic)
+    admin, resource = admin_client(settings), ConfigResource(ResourceType.TOPIC, topic)
     try:
         entries = admin.describe_configs([resource])[resource].result(_REQUEST_SECONDS)
     except KafkaException as error:
@@ -246,10 +256,6 @@ def _mismatch(fault: Fault) -> bool:
     return "security.protocol" in fault.str() or "SSL handshake" in fault.str()
 
 
-def _admin(settings: Settings) -> AdminClient:
-    return AdminClient(client_config(settings))
-
-
 def _partitions(settings: Settings, admin: AdminClient, topic: str) -> list[int]:
     described = _described(settings, admin, topic)
     return [partition.id for partition in described.partitions] if described else []
@@ -267,8 +273,15 @@ def _described(settings: Settings, admin: AdminClient, topic: str) -> TopicDescr
     return described
 
 
-def _offsets(settings: Settings, topic: str, spec: OffsetSpec, *, committed: bool = True) -> dict[int, int]:
-    admin = _admin(settings)
+def _offsets(
+    settings: Settings,
+    topic: str,
+    spec: OffsetSpec,
+    *,
+    committed: bool = True,
+    admin: AdminClient | None = None,
+) -> dict[int, int]:
+    admin = admin or admin_client(settings)
     wanted = {TopicPartition(topic, p): spec for p in _partitions(settings, admin, topic)}
     if not wanted:
         return {}

@@ -23,7 +23,7 @@ from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
 from tidemark.flow.batch_size import BatchSize
 from tidemark.flow.flow import Flow, Plan
-from tidemark.flow.lag import HistoryLag, table_lag, table_rows, topic_lag, topic_rows
+from tidemark.flow.lag import HistoryLag, TopicLag, table_lag, table_rows, topic_rows
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.forget import Places
 from tidemark.lakehouse import Lakehouse
@@ -89,7 +89,7 @@ def requests_flow(settings: Settings) -> Flow:
         prepare=access_log.access_log,
         judge=requests.judging(knowledge),
         plan=lambda judged: Plan(sinks),
-        lag=partial(topic_lag, settings),
+        lag=TopicLag(settings),
         rows=partial(topic_rows, settings.topic),
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
     )

@@ -7,7 +7,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import table
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemark.flow.lag import table_lag, table_rows, topic_lag, topic_rows
+from tidemark.flow.lag import TopicLag, table_lag, table_rows, topic_rows
 from tidemark.settings import Settings
 
 
@@ -59,7 +59,7 @@ def test_the_rows_that_a_batch_spans(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_is_away_has_no_lag_to_tell(home: Settings, tmp_path: Path) -> None:
-    assert topic_lag(home, tmp_path) is None
+    assert TopicLag(home)(tmp_path) is None
 
 
 def test_a_batch_of_a_table_has_no_more_rows_than_told(spark: SparkSession, tmp_path: Path) -> None:

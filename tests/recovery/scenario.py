@@ -35,7 +35,7 @@ from tests.recovery.killing import (
     traffic,
 )
 from tidemark import kafka, lakehouse, pipeline
-from tidemark.flow.lag import table_lag, topic_lag
+from tidemark.flow.lag import TopicLag, table_lag
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
 
@@ -242,7 +242,7 @@ class _Stage:
         log = settings.tables / "silver" / "requests" / "_delta_log"
         return (
             self._rows() >= lines
-            and topic_lag(settings, chain.first) == 0
+            and TopicLag(settings)(chain.first) == 0
             and table_lag(log, chain.second) == 0
         )
 

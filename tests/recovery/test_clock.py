@@ -29,13 +29,18 @@ from tidemark.tasks import run_pipeline
 STEPS = (0, 300, -300, 0)
 
 # Adds the seconds that a file holds to the time of day, and to nothing else: sleeping and waiting go by a clock
-# that does not step, as they do when a machine's clock is set.
+# that does not step, as they do when a machine's clock is set. Who waits until a time of day says so to the kernel,
+# whose clock has not been set; no clock but that of the day has seen a thousand million seconds.
 _SHIM = r"""
+#define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,6 +73,19 @@ time_t time(time_t *now) {
     clock_gettime(CLOCK_REALTIME, &exact);
     if (now) *now = exact.tv_sec;
     return exact.tv_sec;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock,
+                           const struct timespec *restrict until) {
+    struct timespec kernels = *until;
+    if (until->tv_sec < 1000000000) return pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, until);
+    if (step) kernels.tv_sec -= *step;
+    return pthread_cond_clockwait(cond, lock, CLOCK_REALTIME, &kernels);
+}
+
+int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict lock, const struct timespec *restrict until) {
+    int failed = pthread_cond_timedwait((pthread_cond_t *)cond, (pthread_mutex_t *)lock, until);
+    return failed == ETIMEDOUT ? thrd_timedout : failed ? thrd_error : thrd_success;
 }
 """
 

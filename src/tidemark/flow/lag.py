@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -19,14 +20,23 @@ from tidemark.settings import Settings
 _HISTORY_SECONDS = 10.0
 
 
-def topic_lag(settings: Settings, checkpoint: Path) -> int | None:
+class TopicLag:
     """Offsets of the topic that are not in a committed batch yet; None where it cannot be told."""
-    try:
-        ends = kafka.end_offsets(settings, settings.topic)
-        done: dict[str, int] = _committed_offset(checkpoint).get(settings.topic, {})
-        return sum(max(end - done.get(str(partition), 0), 0) for partition, end in ends.items())
-    except (OSError, ValueError, LookupError, TidemarkError):
-        return None
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        # One for good: each has threads and connections of its own. It connects when it is first used.
+        self._admin: AdminClient | None = None
+
+    def __call__(self, checkpoint: Path) -> int | None:
+        topic = self._settings.topic
+        try:
+            self._admin = self._admin or kafka.admin_client(self._settings)
+            ends = kafka.end_offsets(self._settings, topic, admin=self._admin)
+            done: dict[str, int] = _committed_offset(checkpoint).get(topic, {})
+            return sum(max(end - done.get(str(partition), 0), 0) for partition, end in ends.items())
+        except (OSError, ValueError, LookupError, TidemarkError):
+            return None
 
 
 def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
