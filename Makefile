@@ -40,8 +40,8 @@ format: setup ## Format the code and apply ruff's safe fixes
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: setup ## Run the benchmarks (QUICK=1 for a short run)
-	$(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(ARGS)
+bench: setup ## Run the benchmarks: half an hour (QUICK=1: minutes, FULL=1: hours)
+	$(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(if $(FULL),--full) $(ARGS)
 
 examples: setup ## Run every example, kill its job in between, and recount its results (ARGS="--seed 7")
 	@for example in examples/*/__main__.py; do \

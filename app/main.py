@@ -25,6 +25,8 @@ PAGES = (
 ICON = Path(__file__).parent / "icon.png"
 STYLE = """<style>
 .block-container {padding: 3.8rem 1.4rem 2rem; max-width: 1500px;}
+/* Panels side by side are equally high. */
+[data-testid="stColumn"] > [data-testid="stVerticalBlock"] > [data-testid="stLayoutWrapper"]:last-child {flex-grow: 1;}
 @media (max-width: 640px) {
   [data-testid="stColumn"]:has(
     > div > [data-testid="stElementContainer"]:only-child [data-testid="stMetric"]

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick]`: runs every benchmark, prints a table, keeps the figures as JSON."""
+"""`python -m benchmarks [--quick | --full]`: runs every benchmark, prints a table, keeps the figures as JSON."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from benchmarks import ads, alerts, cluster, drain, freshness, growth, overload, stages, start
 from benchmarks.figures import Figure
@@ -16,68 +18,69 @@ from benchmarks.figures import Figure
 RESULTS = Path(__file__).parent / "results"
 
 
-def _drain(quick: bool) -> list[Figure]:
-    return drain.measure(lines=100_000 if quick else 2_000_000, runs=1 if quick else 3)
+@dataclass(frozen=True)
+class Benchmark:
+    """What measures, and what it is called with: in minutes, in seconds (`quick`), or at the size of the targets
+    (`full`), each of which overrides the sizes before it."""
+
+    measure: Callable[..., list[Figure]]
+    usual: Mapping[str, Any]
+    quick: Mapping[str, Any]
+    full: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, size: str) -> list[Figure]:
+        other = {"quick": self.quick, "full": self.full}.get(size, {})
+        return self.measure(**{**self.usual, **other})
 
 
-def _freshness(quick: bool) -> list[Figure]:
-    seconds = 20 if quick else 180
-    rates = (1_000,) if quick else (1_000, 10_000)
-    return [figure for rate in rates for figure in freshness.measure(rate=rate, seconds=seconds)]
-
-
-def _steady(quick: bool) -> list[Figure]:
-    return freshness.measure(rate=5_000, seconds=20 if quick else 600, dashboard=True)
-
-
-def _cluster(quick: bool) -> list[Figure]:
-    return cluster.measure(lines=50_000 if quick else 1_000_000, runs=1 if quick else 3)
-
-
-def _alerts(quick: bool) -> list[Figure]:
-    return alerts.measure(seconds=20 if quick else 300, warm_up=40 if quick else 180)
-
-
-def _stages(quick: bool) -> list[Figure]:
-    return stages.measure(lines=100_000 if quick else 400_000, runs=1 if quick else 3)
-
-
-def _growth(quick: bool) -> list[Figure]:
-    return growth.measure(lines=200_000 if quick else 20_000_000)
-
-
-def _overload(quick: bool) -> list[Figure]:
-    return overload.measure(rate=100_000 if quick else 300_000, seconds=10 if quick else 30)
-
-
-def _start(quick: bool) -> list[Figure]:
-    return start.measure(runs=1 if quick else 5)
-
-
-def _ads(quick: bool) -> list[Figure]:
-    return ads.measure(number=50_000 if quick else 1_000_000, runs=1 if quick else 3)
-
-
-BENCHMARKS: dict[str, Callable[[bool], list[Figure]]] = {
-    "start": _start,
-    "stages": _stages,
-    "drain": _drain,
-    "freshness": _freshness,
-    "steady": _steady,
-    "cluster": _cluster,
-    "growth": _growth,
-    "overload": _overload,
-    "alerts": _alerts,
-    "ads": _ads,
+BENCHMARKS = {
+    "start": Benchmark(start.measure, {"runs": 5}, quick={"runs": 1}),
+    "stages": Benchmark(stages.measure, {"lines": 400_000, "runs": 3}, quick={"lines": 100_000, "runs": 1}),
+    "drain": Benchmark(drain.measure, {"lines": 2_000_000, "runs": 3}, quick={"lines": 100_000, "runs": 1}),
+    "freshness": Benchmark(
+        freshness.at_rates,
+        {"rates": (1_000, 10_000), "seconds": 180, "warm_up": 40},
+        quick={"rates": (1_000,), "seconds": 10, "warm_up": 15},
+        full={"seconds": 600},
+    ),
+    "steady": Benchmark(
+        freshness.measure,
+        {"rate": 5_000, "seconds": 120, "warm_up": 40, "dashboard": True},
+        quick={"seconds": 10, "warm_up": 15},
+        full={"seconds": 600},
+    ),
+    "growth": Benchmark(
+        growth.measure, {"lines": 2_000_000}, quick={"lines": 100_000}, full={"lines": 20_000_000}
+    ),
+    "overload": Benchmark(
+        overload.measure, {"rate": 300_000, "seconds": 30}, quick={"rate": 100_000, "seconds": 10}
+    ),
+    "ads": Benchmark(ads.measure, {"number": 1_000_000, "runs": 3}, quick={"number": 50_000, "runs": 1}),
+    "cluster": Benchmark(
+        cluster.measure, {"lines": 1_000_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}
+    ),
+    "alerts": Benchmark(
+        alerts.measure, {"seconds": 300, "warm_up": 180}, quick={"seconds": 20, "warm_up": 40}
+    ),
 }
 
-# Of a cluster, of an example, or long: only when named.
-ONLY_WHEN_NAMED = ("cluster", "alerts", "growth", "overload")
+# Not of the pipeline on one machine: of a cluster, and of an example.
+ONLY_WHEN_NAMED = ("cluster", "alerts")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer lines and a single run")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument(
+        "--quick", dest="size", action="store_const", const="quick", help="fewer lines and a single run"
+    )
+    sizes.add_argument(
+        "--full",
+        dest="size",
+        action="store_const",
+        const="full",
+        help="as long as the targets ask for: hours",
+    )
     parser.add_argument("--only", choices=BENCHMARKS, help="run one of them")
     arguments = parser.parse_args()
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
@@ -85,7 +88,7 @@ def main() -> None:
     figures: list[Figure] = []
     for name in [arguments.only] if arguments.only else [n for n in BENCHMARKS if n not in ONLY_WHEN_NAMED]:
         print(f"== {name}", flush=True)
-        figures += BENCHMARKS[name](arguments.quick)
+        figures += BENCHMARKS[name].run(arguments.size)
     print(f"{'figure':<44} {'min':>12} {'median':>12} {'max':>12}")
     for figure in figures:
         print(f"{figure.name:<44} {figure.least:>12,.2f} {figure.median:>12,.2f} {figure.most:>12,.2f}")

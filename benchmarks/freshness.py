@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +34,6 @@ from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 
 EVERY_SECONDS = 0.1
-WARM_UP_SECONDS = 40
 
 
 @dataclass
@@ -69,15 +68,20 @@ class Load:
         self._stop.set()
 
 
-def measure(*, rate: int, seconds: int, dashboard: bool = False) -> list[Figure]:
+def at_rates(*, rates: Sequence[int], seconds: int, warm_up: int) -> list[Figure]:
+    """The same for several rates, one after the other."""
+    return [figure for rate in rates for figure in measure(rate=rate, seconds=seconds, warm_up=warm_up)]
+
+
+def measure(*, rate: int, seconds: int, warm_up: int, dashboard: bool = False) -> list[Figure]:
     """Ages in seconds after the warm-up; with each minute's own, which show whether they grow."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         settings = Settings(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
         with broker.running(settings) as there, running_pipeline(there), _viewer(there, dashboard):
-            return _watched(there, rate, seconds)
+            return _watched(there, rate, seconds, warm_up)
 
 
-def _watched(settings: Settings, rate: int, seconds: int) -> list[Figure]:
+def _watched(settings: Settings, rate: int, seconds: int, warm_up: int) -> list[Figure]:
     load = Load(settings, rate)
     sender = threading.Thread(target=load.run)
     table = DeltaTable(str(settings.tables / "gold/visitors_by_country"))
@@ -88,13 +92,13 @@ def _watched(settings: Settings, rate: int, seconds: int) -> list[Figure]:
             time.sleep(0.01)
         begun = time.time()
         cpu: dict[str, float] = {}
-        while (now := time.time()) < begun + WARM_UP_SECONDS + seconds:
+        while (now := time.time()) < begun + warm_up + seconds:
             table.update_incremental()
             counted = pc.sum(table.to_pyarrow_table(columns=["requests"])["requests"]).as_py() or 0
             now = time.time()
-            if now > begun + WARM_UP_SECONDS:
+            if now > begun + warm_up:
                 cpu = cpu or _cpu()
-                times.append(now - begun - WARM_UP_SECONDS)
+                times.append(now - begun - warm_up)
                 ages.append(now - load.begun - counted / rate)
             time.sleep(EVERY_SECONDS)
         used = {name: (after - cpu.get(name, 0.0)) / seconds for name, after in _cpu().items()}
@@ -112,7 +116,7 @@ def _watched(settings: Settings, rate: int, seconds: int) -> list[Figure]:
             f"  minute {int(minute) + 1:2}: p50 {p50:.2f} s, p95 {p95:.2f} s, most {of.max():.2f} s",
             flush=True,
         )
-    _say_batches(settings)
+    _say_batches(settings, warm_up)
     label = f"freshness at {rate:,} lines/s"
     return [
         Figure(f"{label}, p50, s", [float(np.percentile(ages, 50))]),
@@ -120,11 +124,11 @@ def _watched(settings: Settings, rate: int, seconds: int) -> list[Figure]:
     ]
 
 
-def _say_batches(settings: Settings) -> None:
+def _say_batches(settings: Settings, warm_up: int) -> None:
     """How long the batches of each flow took, and how many rows they had, the first ones left out."""
     progress = DeltaTable(str(settings.tables / "quality/progress")).to_pyarrow_table().to_pandas()
     settled = progress[
-        progress["recorded_at"] > progress["recorded_at"].min() + pd.Timedelta(seconds=WARM_UP_SECONDS)
+        progress["recorded_at"] > progress["recorded_at"].min() + pd.Timedelta(seconds=warm_up)
     ]
     for flow, batches in settled.groupby("flow"):
         p50, p95 = np.percentile(batches["duration_ms"], [50, 95])

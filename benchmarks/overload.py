@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from benchmarks.cpu import used_by
 from benchmarks.figures import Figure
-from benchmarks.freshness import WARM_UP_SECONDS, running_pipeline
+from benchmarks.freshness import running_pipeline
 from tidemark import kafka
 from tidemark.local import broker
 from tidemark.settings import Settings
@@ -27,6 +27,7 @@ from tidemark.traffic.stream import Traffic, blocks
 
 _MADE = 100_000
 _PATIENCE_SECONDS = 1_800.0
+_WARM_UP_SECONDS = 10
 
 
 @dataclass
@@ -69,7 +70,7 @@ def measure(*, rate: int, seconds: int) -> list[Figure]:
             running_pipeline(there) as process,
             used_by(process.pid) as used,
         ):
-            time.sleep(WARM_UP_SECONDS / 4)
+            time.sleep(_WARM_UP_SECONDS)
             flood = Flood(there, rate)
             sender = threading.Thread(target=flood.run)
             sender.start()

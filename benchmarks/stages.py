@@ -1,7 +1,8 @@
 """What each stage of the way of a line costs: wall clock and processor time, warm, against reading the topic.
 
-Fetching does what reading does, too; every other stage is by itself, on rows that are there already. Judging is done
-here and, for comparison, as for a batch too large to be fetched: by Spark's Python workers, after reading.
+Fetching does what reading does, too; every other stage is by itself, on rows that are there already. Tables are written
+by the flows' own sinks, gold's counting and merging included. Judging is done here and, for comparison, as for a batch
+too large to be fetched: by Spark's Python workers, after reading.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-import pyarrow.compute as pc
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from benchmarks.cpu import Used
@@ -24,17 +24,16 @@ from benchmarks.figures import Figure
 from bronze import access_log
 from gold import visitors_by_country
 from silver import requests
-from silver import sessions as silver_sessions
-from tidemark import kafka, lakehouse
+from tidemark import kafka, lakehouse, pipeline
 from tidemark.arrow import Vectorized
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
+from tidemark.flow.sinks import Sink
 from tidemark.formats import FIELDS, LINE, fields
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
 from tidemark.machine import judging_threads
 from tidemark.session import spark_session
-from tidemark.sessions import intervals, merge
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
 from tidemark.store.deltars import DeltaRsStore
@@ -72,25 +71,23 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
     knowledge = Knowledge(visitor_key(settings), settings.geo_database)
     judging, threads = requests.judging(knowledge), ThreadPoolExecutor(judging_threads())
-    store = DeltaRsStore(lakehouse.of(settings))
-    tables = (access_log.TABLE, requests.TABLE, visitors_by_country.TABLE, silver_sessions.TABLE)
-    for table in tables:
-        store.ensure(table)
+    house = lakehouse.of(settings)
+    store = DeltaRsStore(house)
     lines = access_log.access_log(records)
     fetched = lines.toArrow()
     judged = judging.to_table(fetched, threads)
     accepted = judged.filter(judged["accepted"]).select(requests.TABLE.column_names)
-    pageviews = accepted.filter(accepted["pageview"])
     spark, numbers = records.sparkSession, count()
     in_spark = spark.createDataFrame(accepted).persist()
     in_spark.count()
-    newest = dict.fromkeys(pc.unique(accepted["site"]).to_pylist(), pc.max(accepted["event_time"]).as_py())
-    none = silver_sessions.TABLE.arrow_schema.empty_table()
+    for table in pipeline.TABLES:
+        store.ensure(table)
 
-    def merged() -> object:
-        gap = settings.session_gap_seconds
-        return merge(none, intervals(pageviews), gap_seconds=gap, newest=newest, now=datetime.now(UTC))
+    def written(sink: Sink, rows: pa.Table) -> Callable[[], object]:
+        return lambda: sink.write_fetched(store, rows, Commit("benchmark", next(numbers)))
 
+    firsts = pipeline.requests_flow(settings).plan(judged).sinks
+    seconds = pipeline.activity_flow(settings, house, store).plan(accepted).sinks
     return {
         "reference: read the topic": lambda: _thrown_away(records.select("value")),
         "read, with headers": lambda: _thrown_away(lines),
@@ -98,16 +95,13 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
         "parse, here": lambda: Vectorized(LINE, FIELDS, fields).to_table(fetched, threads),
         "parse, enrich and judge, here": lambda: judging.to_table(fetched, threads),
         "read, parse, enrich and judge by Spark": lambda: _thrown_away(judging.to_frame(lines)),
-        "write bronze.access_log, by delta-rs": lambda: store.append_arrow(
-            access_log.TABLE, judged.select(access_log.TABLE.column_names)
-        ),
-        "write silver.requests, by delta-rs": lambda: store.append_arrow(requests.TABLE, accepted),
+        **{f"write {sink.table.name}": written(sink, judged) for sink in firsts},
+        **{f"write {sink.table.name}": written(sink, accepted) for sink in seconds},
         "write silver.requests, by Spark": lambda: store.append(
             requests.TABLE, in_spark, Commit("benchmark", next(numbers))
         ),
         "rows of visitors_by_country, here": lambda: visitors_by_country.COUNTS.here(accepted),
         "rows of visitors_by_country, by Spark": visitors_by_country.COUNTS.by_spark(in_spark).toArrow,
-        "sessions of the batch": merged,
     }
 
 

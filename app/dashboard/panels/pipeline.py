@@ -124,11 +124,11 @@ def history(look: Look, column: str) -> pd.DataFrame:
     ).dropna(subset=["value"])
 
 
-def _history_panel(column: str, title: str, unit: str, form: str):
+def _history_panel(column: str, title: str, unit: str, form: str, empty: str = "Nothing in this range."):
     def body(look: Look) -> None:
         found = history(look, column)
         if found.empty:
-            return nothing()
+            return nothing(empty)
         found["bin"] = look.wall(found["bin"])
         found["series"] = [shown(s) for s in found["series"]]
         series = sorted(set(found["series"]), reverse=True)
@@ -143,7 +143,9 @@ def _history_panel(column: str, title: str, unit: str, form: str):
 
 
 HISTORY = {column: _history_panel(column, title, unit, form) for column, title, unit, form in MEASURES}
-state_panel = _history_panel("state_rows", "State rows", "Rows", ",.0f")
+state_panel = _history_panel(
+    "state_rows", "State rows", "Rows", ",.0f", "No flow keeps state in Spark: the tables are the state."
+)
 
 
 @panel("Late and rejected lines", ACCOUNTS)
