@@ -63,14 +63,16 @@ class Plan:
         chance = random.Random(seed)
         targets = chance.choices(["pipeline", "broker", "imports"], [3, 2, 2], k=kills)
         pipeline = [_moment(chance) for _ in range(targets.count("pipeline"))]
+        imports = targets.count("imports")
         return cls(
             seed=seed,
             pairs=traffic(seed, lines, rate=chance.choice([2, 10, 50])),
             batch_lines=chance.choice([400, 1_000, 3_000]),
-            files=len(pipeline) + chance.randint(1, 3),
+            # An import each: a file may have lines of one site only.
+            files=max(len(pipeline) + chance.randint(1, 3), imports),
             pipeline=pipeline,
             broker=[chance.uniform(0, 12) for _ in range(targets.count("broker"))],
-            imports=[chance.uniform(0, 0.1) for _ in range(targets.count("imports"))],
+            imports=[chance.uniform(0, 0.1) for _ in range(imports)],
         )
 
     def __str__(self) -> str:
