@@ -11,9 +11,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
@@ -22,9 +23,10 @@ from tests.test_maintain import maintained
 from tidemark import tasks
 from tidemark.cli import tidemark
 from tidemark.errors import HomeBusyError, SettingError, TableError
-from tidemark.flow import gate
+from tidemark.flow import flow, gate
+from tidemark.flow.sinks import Upsert
 from tidemark.savepoints import delete, restore, savepoints
-from tidemark.settings import Settings
+from tidemark.settings import Settings, load
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +141,39 @@ def killed(settings: Settings, point: str, *command: str) -> bool:
     return True
 
 
+def test_restored_with_other_partitions(
+    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From two to four to one, with batches that Spark shuffles: the tables are those of one go."""
+    monkeypatch.setattr(flow, "most_fetched", lambda settings: 0)
+    settings, before = fresh(broker, tmp_path), spark.conf.get("spark.sql.shuffle.partitions")
+    shuffled: set[str | None] = set()
+    by_spark = Upsert.incoming
+
+    def watched(sink: Upsert, batch: DataFrame) -> pa.Table:
+        shuffled.add(batch.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+        return by_spark(sink, batch)
+
+    monkeypatch.setattr(Upsert, "incoming", watched)
+    try:
+        for number, partitions in enumerate((2, 4, 1), start=1):
+            if number > 1:
+                tasks.make_savepoint(settings, f"before-{partitions}")
+                restore(settings, f"before-{partitions}", partitions=partitions)
+                settings = replace(
+                    settings, shuffle_partitions=load({"home": settings.home}).shuffle_partitions
+                )
+                assert settings.shuffle_partitions == partitions
+            spark.conf.set("spark.sql.shuffle.partitions", partitions)  # as a session is made with
+            produce(settings, lines[(number - 1) * 1_000 : number * 1_000])
+            run_here(spark, settings)
+            assert shuffled == {str(partitions)}
+            assert_equal(settings, recount(lines[: number * 1_000]))
+            shuffled.clear()
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
 def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
     (found,) = savepoints(saved)
     assert sum(found.offsets[saved.topic].values()) == 1_000
@@ -165,6 +200,11 @@ def test_the_commands(saved: Settings, lines: list[Pair]) -> None:
 
     call("savepoint", "create", "now")
     assert [line.split()[0] for line in call("savepoint", "list").splitlines()] == ["middle", "now"]
-    assert "nothing to repartition" in call("savepoint", "restore", "middle", "--state-partitions", "4")
+    (saved.home / "tidemark.toml").write_text('# ours\nlog_level = "info"\n')
+    for partitions in ("4", "1"):
+        said = call("savepoint", "restore", "middle", "--state-partitions", partitions)
+        assert f"shuffle_partitions = {partitions} from now on" in said
+    written = (saved.home / "tidemark.toml").read_text()
+    assert written == 'shuffle_partitions = 1\n# ours\nlog_level = "info"\n'
     assert_equal(saved, recount(lines[:1_000]))
     assert "deleted" in call("savepoint", "delete", "now")

@@ -102,12 +102,15 @@ def savepoints(settings: Settings) -> list[Savepoint]:
     return sorted(found, key=lambda savepoint: (savepoint.created_at, savepoint.name))
 
 
-def restore(settings: Settings, name: str, into: Settings | None = None) -> Savepoint:
+def restore(
+    settings: Settings, name: str, into: Settings | None = None, partitions: int | None = None
+) -> Savepoint:
     """Puts a savepoint's tables and checkpoints in place of the home's, or forks it `into` a new home.
 
-    The pipeline must not run. Killed half way, it is to be repeated; until then the home refuses to
-    run. Raises HomeBusyError beside a running pipeline, TableError for an unknown savepoint or a
-    new home that has tables of its own.
+    `partitions`: how many parts the restored pipeline shuffles its state in, the rows of the tables; kept as
+    `shuffle_partitions` in its tidemark.toml. The pipeline must not run. Killed half way, it is to be repeated;
+    until then the home refuses to run. Raises HomeBusyError beside a running pipeline, TableError for an
+    unknown savepoint or a new home that has tables of its own.
     """
     target = into or settings
     require_directories(lakehouse.of(target), "`savepoint`")
@@ -137,6 +140,8 @@ def restore(settings: Settings, name: str, into: Settings | None = None) -> Save
             _remove(draft)
             if into is not None:
                 _take_over(settings, into)
+            if partitions is not None:
+                _set(target.home / "tidemark.toml", "shuffle_partitions", partitions)
             crash_point("restore:before-end")
             mark.unlink()
     return made
@@ -225,6 +230,18 @@ def _take_over(settings: Settings, into: Settings) -> None:
         "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8"
     )
     file.chmod(0o600)
+
+
+def _set(file: Path, setting: str, value: int) -> None:
+    """Sets one setting of a tidemark.toml and leaves the rest of it as it is."""
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    line = f"{setting} = {value}"
+    text, found = re.subn(rf"(?m)^{setting}\s*=.*$", line, text)
+    # Before all else, for after the header of a table it would be a key of that.
+    draft = file.with_name(f".{file.name}.draft")
+    draft.touch(mode=0o600)
+    draft.write_text(text if found else f"{line}\n{text}", encoding="utf-8")
+    draft.replace(file)
 
 
 def _place(settings: Settings, name: str) -> Path:

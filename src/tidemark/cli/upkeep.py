@@ -136,7 +136,9 @@ def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
 @click.argument("name")
 @click.option("--home", "target", type=click.Path(path_type=Path), help="Fork into this new home instead.")
 @click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker.")
-@click.option("--state-partitions", type=click.IntRange(min=1), help="Partitions of Spark's state, if any.")
+@click.option(
+    "--state-partitions", type=click.IntRange(min=1), help="Parts to shuffle the state in from then on."
+)
 @click.pass_context
 def savepoint_restore(
     ctx: click.Context, /, name: str, target: Path | None, bootstrap_servers: str | None,
@@ -147,6 +149,9 @@ def savepoint_restore(
     With --home the savepoint becomes a second pipeline there, which reads the same topic on from where
     the savepoint was made; the home that holds the savepoint is the one of TIDEMARK_HOME or of
     the option before the command. Interrupted, it is to be repeated.
+
+    The state is the tables, so other --state-partitions move nothing: they are kept as shuffle_partitions
+    in the home's tidemark.toml.
     """
     from tidemark.savepoints import restore
 
@@ -154,10 +159,11 @@ def savepoint_restore(
     into = replace(settings, home=target.expanduser().absolute()) if target else None
     if into is not None and (into.home / "savepoints" / name).is_dir():
         settings, into = into, None  # its own savepoint: a restore like any other
-    made = restore(settings, name, into)
-    click.echo(f"savepoint {name} of {made.created_at} restored into {(into or settings).home}")
+    made = restore(settings, name, into, state_partitions)
+    home = (into or settings).home
+    click.echo(f"savepoint {name} of {made.created_at} restored into {home}")
     if state_partitions is not None:
-        click.echo("no flow keeps state in Spark: there is nothing to repartition", err=True)
+        click.echo(f"shuffle_partitions = {state_partitions} from now on, as {home / 'tidemark.toml'} says")
 
 
 @savepoint_command.command("delete")
