@@ -41,13 +41,23 @@ def test_killed_again_and_again(
     content = numbered(1_200_000)
     one = write(tmp_path / "one.log", content[:800_000])
     two = write(tmp_path / "two.log", content[800_000:])
+    admin = kafka.admin_client(settings)
+
+    def written(committed: bool) -> int:
+        ends = kafka.end_offsets(settings, settings.topic, committed=committed, admin=admin)
+        return sum(ends.values())
+
     seen = []
-    for _ in range(6):
+    for committed in (True, False) * 3:
+        before = written(committed)
         process = tidemark(one, two)
-        time.sleep(random_source.uniform(0.3, 1.6))
+        # In the midst of its first transaction, or of a later one.
+        while written(committed) == before and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(random_source.uniform(0, 0.4))
         process.kill()
         process.communicate()
-        seen.append(sum(kafka.end_offsets(settings, settings.topic).values()))
+        seen.append(written(True))
 
     last = tidemark(one, two)
     out, err = last.communicate(timeout=120)
