@@ -8,12 +8,14 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
@@ -140,6 +142,33 @@ def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(
     done = maintained(settings)
     for name in ("gold.traffic", "silver.sessions", "gold.visitors_by_country"):
         assert files(settings, name) == done[name].files_after
+
+
+def test_a_vacuum_that_meets_other_commits_is_done_again_or_left_for_the_next_time(home: Settings) -> None:
+    house = lakehouse.of(home)
+    DeltaRsStore(house).ensure(PROGRESS)
+    path = house.path(PROGRESS)
+    schema = pa.schema([field.with_nullable(True) for field in PROGRESS.arrow_schema])
+    row = pa.Table.from_pylist([{}], schema=schema).cast(PROGRESS.arrow_schema)
+    maintained(home)
+    done = threading.Event()
+
+    def rewrite() -> None:
+        while not done.is_set():
+            with suppress(CommitFailedError):
+                write_deltalake(path, row, mode="overwrite")
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    try:
+        time.sleep(1.1)
+        reports = [maintained(home)["quality.progress"] for _ in range(8)]
+    finally:
+        done.set()
+        writer.join()
+    assert sum(report.files_deleted for report in reports) > 0
+    assert all(not report.skipped or "concurrent" in report.skipped for report in reports)
+    assert DeltaTable(path).to_pyarrow_table().num_rows == 1
 
 
 def test_the_log_is_cut_at_a_checkpoint(home: Settings) -> None:

@@ -157,7 +157,7 @@ class _Upkeep:
             expired = 0
             if keep_days is not None and not self._in_use:
                 if keep_days:
-                    expired = self._retry(lambda t: delete_older(t, self._table, keep_days))
+                    expired = self._retry(lambda t: delete_older(t, self._table, keep_days), "expired") or 0
                 self._compact()
             deleted, freed = self._vacuum()
             cleaned = deltalog.clean(
@@ -180,7 +180,7 @@ class _Upkeep:
         there = target.metadata().configuration
         if any(there.get(name) != value for name, value in wanted.items()):
             with gate.at_rest(self._settings):
-                self._retry(lambda t: t.alter.set_table_properties(wanted))
+                self._retry(lambda t: t.alter.set_table_properties(wanted), "configured")
 
     def _compact(self) -> None:
         size = UPSERT_FILE_BYTES if self._table.kind == "upsert" else APPEND_FILE_BYTES
@@ -220,14 +220,21 @@ class _Upkeep:
         """Deletes files that no version within the retention has; gives their number and bytes."""
         if self._in_use or self._streams_need_old_files():
             return 0, 0
-        target = DeltaTable(self._path)
-        found = target.vacuum(dry_run=True, enforce_retention_duration=False, full=True)
-        sizes = [size for size in (_size(self._path / name) for name in found) if size is not None]
-        if sizes:
-            target.vacuum(
-                dry_run=False, enforce_retention_duration=False, full=True, commit_properties=_COMMIT
-            )
-        return len(sizes), sum(sizes)
+        sizes: dict[str, int] = {}
+
+        def act(target: DeltaTable) -> None:
+            found = target.vacuum(dry_run=True, enforce_retention_duration=False, full=True)
+            there = {name: size for name in found if (size := _size(self._path / name)) is not None}
+            sizes.update(there)
+            if there:
+                target.vacuum(
+                    dry_run=False, enforce_retention_duration=False, full=True, commit_properties=_COMMIT
+                )
+
+        # It is a commit too, and meets those of others; what it deleted until then stays deleted.
+        self._retry(act, "vacuumed")
+        deleted = [size for name, size in sizes.items() if _size(self._path / name) is None]
+        return len(deleted), sum(deleted)
 
     def erase(self) -> bool:
         """Deletes what the newest version does not have; false if a stream has yet to read it."""
@@ -258,15 +265,17 @@ class _Upkeep:
         offsets = [deltalog.stream_offset(checkpoint) for checkpoint in self._checkpoints]
         return min((int(offset.get("reservoirVersion", 0)) - 1 for offset in offsets), default=None)
 
-    def _retry(self, act: Callable[[DeltaTable], Any]) -> Any:
-        """Others commit at the same time; then it is tried again on the newest version."""
-        for attempt in range(1, _ATTEMPTS + 1):
+    def _retry(self, act: Callable[[DeltaTable], Any], done: str) -> Any:
+        """Others commit at the same time; then it is tried again on the newest version. None if it was in vain
+        each time: then it is left for the next time."""
+        reason = ""
+        for _ in range(_ATTEMPTS):
             try:
                 return act(DeltaTable(self._path))
-            except CommitFailedError:
-                if attempt == _ATTEMPTS:
-                    raise
-        raise AssertionError("unreachable")
+            except CommitFailedError as error:
+                reason = _first_line(error)
+        self._skipped = f"not {done}: {reason}"
+        return None
 
 
 def _small_files(target: DeltaTable, size: int) -> list[int]:
