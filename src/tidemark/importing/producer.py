@@ -145,7 +145,10 @@ class Sender:
                 "queue.buffering.max.kbytes": 64 * 1024,
             }
         )
-        self._patiently(lambda: producer.init_transactions(_SLICE_SECONDS), deadline)
+        try:
+            self._patiently(lambda: producer.init_transactions(_SLICE_SECONDS), deadline)
+        except KafkaException as error:
+            raise kafka.kafka_error(self._settings, error.args[0]) from error
         self._progress.refresh()
         return producer
 
