@@ -3,14 +3,22 @@ pipeline ends with exact tables."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.pipeline.harness import fresh, produce
-from tests.recovery.killing import finish, kill_at, slices, start_pipeline, traffic
+from tests.pipeline.harness import fresh, produce, run_process
+from tests.recovery.killing import await_running, finish, kill, kill_at, slices, start_pipeline, traffic
 from tests.recovery.scenario import Plan, play
+from tests.traffic.test_kafka_sink import read_all
+from tidemark import kafka
+from tidemark.local import dashboard
+from tidemark.local.process import wait_until
 from tidemark.settings import Settings
 
 
@@ -47,3 +55,41 @@ def test_pipeline_broker_and_import_killed_in_each_others_presence(
 ) -> None:
     """One scenario of `make soak`."""
     play(Plan.of(seed, kills=5, lines=6_000), broker, tmp_path, say=print)
+
+
+@pytest.mark.slow
+def test_generator_and_dashboard_are_killed_beside_the_pipeline(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    """What the generator has got into the topic is counted once; the dashboard is there again when it is started."""
+    settings = fresh(broker, tmp_path, batch_lines=500)
+    environment = {**os.environ, **settings.environment()}
+
+    def start(*command: str) -> subprocess.Popen[bytes]:
+        call = [sys.executable, "-m", "tidemark", *command]
+        return subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def sent() -> int:
+        return sum(kafka.end_offsets(settings, settings.topic).values())
+
+    pipeline = run_process(settings, once=False)
+    try:
+        await_running(settings, pipeline)
+        for seed in ("1", "2", "3"):
+            before = sent()
+            generator, page = start("generate", "--seed", seed, "--rate", "400"), start("dashboard")
+            try:
+                assert wait_until(lambda: sent() > before + 500 and dashboard.is_healthy(settings), 60)  # noqa: B023
+            finally:
+                os.killpg(generator.pid, signal.SIGKILL)
+                os.killpg(page.pid, signal.SIGKILL)
+                generator.wait()
+                page.wait()
+            assert wait_until(lambda: not dashboard.is_healthy(settings), 10)
+        os.killpg(pipeline.pid, signal.SIGTERM)
+        output, _ = pipeline.communicate(timeout=60)
+        assert pipeline.returncode == 0, output
+    finally:
+        if pipeline.poll() is None:
+            kill(pipeline)
+    finish(spark, settings, [("default", value) for value, *_ in read_all(settings, settings.topic)])
