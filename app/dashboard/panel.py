@@ -86,7 +86,10 @@ def panel(
     return decorate
 
 
-def nothing(message: str = "Nothing in this range.") -> None:
+NOTHING = "Nothing in this range."
+
+
+def nothing(message: str = NOTHING) -> None:
     """What a panel shows in place of an empty chart or table."""
     st.text(message)
 

@@ -190,13 +190,16 @@ def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> boo
 
     A commit returns before its markers are in the partitions, so the last lines show a moment later.
     """
-    written = end_offsets(settings, topic, committed=False)
+    admin = admin_client(settings)
+    written = end_offsets(settings, topic, committed=False, admin=admin)
     deadline = time.monotonic() + timeout
-    while any(end_offsets(settings, topic)[partition] < end for partition, end in written.items()):
+    while True:
+        seen = end_offsets(settings, topic, admin=admin)
+        if all(seen[partition] >= end for partition, end in written.items()):
+            return True
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
-    return True
 
 
 def topic_config(settings: Settings, topic: str) -> dict[str, str]:

@@ -148,8 +148,7 @@ def _sessions_sink(gap_seconds: int, newest: dict[str, datetime]) -> Upsert:
         lambda accepted: sessions.sessions(accepted, gap_seconds),
         combine,
         lambda _, incoming: sessions_near(incoming, gap_seconds, newest),
-        rows_here=intervals,
-        where="pageview",
+        rows_here=lambda accepted: intervals(accepted.filter(accepted["pageview"])),
     )
 
 

@@ -28,7 +28,7 @@ from tidemark.flow import gate
 from tidemark.flow.crash import crash_point
 from tidemark.lakehouse import Lakehouse, require_directories
 from tidemark.local.broker import bootstrap_servers
-from tidemark.local.process import locked
+from tidemark.local.process import locked, replace_text
 from tidemark.maintain import Streams
 from tidemark.settings import Settings
 from tidemark.table import Table
@@ -237,11 +237,7 @@ def _set(file: Path, setting: str, value: int) -> None:
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     line = f"{setting} = {value}"
     text, found = re.subn(rf"(?m)^{setting}\s*=.*$", line, text)
-    # Before all else, for after the header of a table it would be a key of that.
-    draft = file.with_name(f".{file.name}.draft")
-    draft.touch(mode=0o600)
-    draft.write_text(text if found else f"{line}\n{text}", encoding="utf-8")
-    draft.replace(file)
+    replace_text(file, text if found else f"{line}\n{text}", mode=0o600)
 
 
 def _place(settings: Settings, name: str) -> Path:

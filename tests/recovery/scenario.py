@@ -123,6 +123,7 @@ class _Stage:
         # Files wait for the next start of the pipeline, so that each one has lines to be killed over.
         self._files_due = threading.Semaphore(0)
         self._process: subprocess.Popen[str] | None = None
+        self._lag = TopicLag(settings)
         self.killed = 0
 
     @contextmanager
@@ -242,11 +243,7 @@ class _Stage:
     def _caught_up(self, lines: int) -> bool:
         settings, chain = self._settings, pipeline.chain(lakehouse.of(self._settings))
         log = settings.tables / "silver" / "requests" / "_delta_log"
-        return (
-            self._rows() >= lines
-            and TopicLag(settings)(chain.first) == 0
-            and table_lag(log, chain.second) == 0
-        )
+        return self._rows() >= lines and self._lag(chain.first) == 0 and table_lag(log, chain.second) == 0
 
     def _rows(self) -> int:
         path = self._settings.tables / "quality" / "accounts"

@@ -8,7 +8,7 @@ import streamlit as st
 from .. import charts, clock, data
 from ..filters import Filters
 from ..grid import grid, time_column
-from ..panel import LIVE, Look, nothing, panel
+from ..panel import LIVE, NOTHING, Look, nothing, panel
 from ..query import Where, greatest, time_bin, total
 from ..reader import Reader
 from ..text import duration, number, plain, shown
@@ -124,7 +124,7 @@ def history(look: Look, column: str) -> pd.DataFrame:
     ).dropna(subset=["value"])
 
 
-def _history_panel(column: str, title: str, unit: str, form: str, empty: str = "Nothing in this range."):
+def _history_panel(column: str, title: str, unit: str, form: str, empty: str = NOTHING):
     def body(look: Look) -> None:
         found = history(look, column)
         if found.empty:

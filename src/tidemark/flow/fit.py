@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tidemark.errors import PlatformError, TableError
 from tidemark.lakehouse import Lakehouse
+from tidemark.local.process import replace_text
 from tidemark.settings import Settings
 from tidemark.table import Table
 
@@ -79,11 +80,9 @@ def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
     }
     if wanted != known:
         path = Path(house.checkpoint_root) / _FILE
-        unfinished = path.with_suffix(".unfinished")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(json.dumps(wanted, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-            unfinished.replace(path)
+            replace_text(path, json.dumps(wanted, indent=1, sort_keys=True) + "\n")
         except OSError as error:
             raise PlatformError(
                 f"cannot write {path}: {error.strerror}", "Free space, or make it writable, and start again."

@@ -88,7 +88,7 @@ def _most_rows(table: Path, version: int, done: int, upto: int | None = None) ->
     numbers them in an order of its own, so it is those of as many of the largest."""
     files = DeltaTable(table, version=version).get_add_actions(flatten=True)
     sizes = sorted(map(int, pa.table(files)["num_records"].to_pylist()), reverse=True)
-    return sum(sizes[: (len(sizes) if upto is None else upto) - done])
+    return sum(sizes[: len(sizes[done:upto])])
 
 
 class HistoryLag:

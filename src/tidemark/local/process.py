@@ -45,8 +45,15 @@ def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
             "pid_mark": process_mark(pid),
             "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
+    replace_text(path, json.dumps(record) + "\n")
+
+
+def replace_text(path: Path, text: str, mode: int = 0o666) -> None:
+    """Writes a file anew: who reads it, after a kill too, finds the old text or the new one whole. `mode` is as
+    that of `open`, less the umask."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    unfinished.touch(mode)
+    unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(path)
 
 
