@@ -7,11 +7,14 @@ gets thousands of commits, with upkeep beside it as usual. The second tenth of t
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -44,7 +47,7 @@ def measure(*, lines: int) -> list[Figure]:
         accounts = accounts.sort_values("committed_at")
         second, last = _tenth(accounts, lines, 1), _tenth(accounts, lines, 9)
         commits = DeltaTable(str(settings.tables / "gold/visitors_by_country")).version()
-        pages = [Figure(f"page {page}, all of it, s", [_drawn(settings, page)]) for page in PAGES]
+        pages = [figure for page in PAGES for figure in _drawn(settings, page)]
     return [
         Figure("second tenth, lines/s", [second[0]]),
         Figure("last tenth, lines/s", [last[0]]),
@@ -94,8 +97,8 @@ def _tenth(accounts: pd.DataFrame, lines: int, number: int) -> tuple[float, floa
     return batches["received"].sum() / took, float(millis.median())
 
 
-def _drawn(settings: Settings, page: str) -> float:
-    """Seconds that a whole page takes, all panels of it, over all the time there is, with nothing cached."""
+def _drawn(settings: Settings, page: str) -> list[Figure]:
+    """Seconds of each panel of a page, and of the page, over all the time there is, with nothing cached."""
     import streamlit
     from streamlit.testing.v1 import AppTest
 
@@ -114,11 +117,36 @@ def _drawn(settings: Settings, page: str) -> float:
         script, default_timeout=120, kwargs={"page": page, "home": str(settings.home)}
     )
     streamlit.cache_data.clear()  # of the page before
-    begun = time.perf_counter()
-    test.run()
-    took = time.perf_counter() - begun
+    with _panel_times() as panels:
+        begun = time.perf_counter()
+        test.run()
+        took = time.perf_counter() - begun
     assert not test.exception, test.exception
-    return took
+    assert panels, f"page {page} told of no panel"
+    return [
+        Figure(f"page {page}, each panel, s", list(panels.values())),
+        Figure(f"page {page}, all of it, s", [took]),
+    ]
+
+
+@contextmanager
+def _panel_times() -> Iterator[dict[str, float]]:
+    """Seconds by panel, as the dashboard's own log tells them."""
+    found: dict[str, float] = {}
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.msg.startswith("panel %s took") and isinstance(record.args, tuple):
+                found[str(record.args[0])] = float(str(record.args[1]))
+
+    log, listener = logging.getLogger("tidemark.dashboard"), Listener()
+    log.addHandler(listener)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield found
+    finally:
+        log.setLevel(logging.NOTSET)
+        log.removeHandler(listener)
 
 
 def _rows(settings: Settings, table: str, columns: list[str]) -> pd.DataFrame:

@@ -19,7 +19,8 @@ from deltalake import DeltaTable
 
 from tests.app.test_pages import show
 from tests.kafka.secured import secured_broker
-from tests.pipeline.harness import produce, run_process, shared_lines
+from tests.pipeline.harness import produce, run_process
+from tests.recovery.killing import traffic
 from tidemark import kafka
 from tidemark.local.process import read_record
 from tidemark.settings import Settings
@@ -108,7 +109,7 @@ def await_lines(settings: Settings, process: subprocess.Popen[str]) -> None:
 @pytest.mark.slow
 def test_secrets_show_nowhere_and_only_loopback_listens(settings: Settings) -> None:
     kafka.ensure_topic(settings, settings.topic)
-    produce(settings, [("default", line) for line in shared_lines()[:LINES]])
+    produce(settings, traffic(seed=1, lines=2 * LINES)[:LINES])
     process = run_process(settings, once=False)
     seen: dict[str, str] = {}
     try:

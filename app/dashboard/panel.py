@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -67,6 +68,7 @@ def panel(
         @st.fragment(run_every=every)
         @functools.wraps(body)
         def draw(reader: Reader, filters: Filters) -> None:
+            begun = time.perf_counter()
             with st.container(border=True, key=f"panel-{key}", height="stretch", gap="xsmall"):
                 st.markdown(f"##### {title}", help=help)
                 look = Look(reader, filters, clock.now(), key)
@@ -80,6 +82,7 @@ def panel(
                 except Exception:
                     log.exception("panel %s failed", key)
                     st.error("This panel could not be drawn; the dashboard's log has the reason.")
+            log.debug("panel %s took %.3f s", key, time.perf_counter() - begun)
 
         return draw
 

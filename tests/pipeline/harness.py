@@ -106,8 +106,8 @@ def run_process(settings: Settings, *, crash_at: str = "", once: bool = True) ->
 
 def rows(settings: Settings, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
     """Rows of a table as tuples, times as epoch seconds. On S3, AWS's variables say how to reach it."""
-    path = lakehouse.of(settings).path(table).replace("s3a://", "s3://")
-    data = DeltaTable(path).to_pyarrow_table(columns=list(columns))
+    root = settings.tables_location.replace("s3a://", "s3://") or settings.tables
+    data = DeltaTable(f"{root}/{table.replace('.', '/')}").to_pyarrow_table(columns=list(columns))
     plain = []
     for name in columns:
         column = data[name]
