@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -55,7 +56,7 @@ BENCHMARKS = {
     "overload": Benchmark(
         overload.measure, {"rate": 300_000, "seconds": 30}, quick={"rate": 100_000, "seconds": 10}
     ),
-    "ads": Benchmark(ads.measure, {"number": 1_000_000, "runs": 3}, quick={"number": 50_000, "runs": 1}),
+    "ads": Benchmark(ads.measure, {"number": 2_000_000, "runs": 3}, quick={"number": 50_000, "runs": 1}),
     "cluster": Benchmark(
         cluster.measure, {"lines": 1_000_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}
     ),
@@ -87,8 +88,10 @@ def main() -> None:
     print(machine)
     figures: list[Figure] = []
     for name in [arguments.only] if arguments.only else [n for n in BENCHMARKS if n not in ONLY_WHEN_NAMED]:
-        print(f"== {name}", flush=True)
+        begun = time.monotonic()
+        print(f"== {name}", end="", flush=True)
         figures += BENCHMARKS[name].run(arguments.size)
+        print(f", {time.monotonic() - begun:.0f} s", flush=True)
     print(f"{'figure':<44} {'min':>12} {'median':>12} {'max':>12}")
     for figure in figures:
         print(f"{figure.name:<44} {figure.least:>12,.2f} {figure.median:>12,.2f} {figure.most:>12,.2f}")

@@ -24,6 +24,8 @@ EVENTS = Events(
         "event_type": "event_type IS NULL OR event_type IN ('view', 'click', 'purchase')",
         "event_time": "event_time IS NULL OR try_cast(event_time AS bigint) IS NOT NULL",
     },
+    # Only counts leave Spark, so that catching up is not held to so many events a second.
+    batch_records=5_000_000,
 )
 
 

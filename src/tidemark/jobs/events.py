@@ -16,6 +16,8 @@ NOT_JSON = "not_json"
 WRONG_TYPE = "wrong_type"
 MISSING = "missing_"
 
+BATCH_RECORDS = 200_000
+
 _CORRUPT = "_corrupt"
 
 
@@ -25,7 +27,8 @@ class Events:
 
     `schema` is in Spark's DDL (`"lift string, event_time timestamp"`; times are ISO 8601); every field must
     be there and not null unless `optional` names it. `rules` are further SQL conditions over the fields, by
-    the name that becomes the reason where one is not true. `partitions` is what the topic gets on creation.
+    the name that becomes the reason where one is not true. `partitions` is what the topic gets on creation;
+    `batch_records` is the most that a micro-batch takes of it, for queries that bring what they read to the driver.
     Of a topic of something else than JSON, `judge` does what `judged` says, and the schema is left empty.
     """
 
@@ -35,6 +38,7 @@ class Events:
     rules: Mapping[str, str] = field(default_factory=dict)
     partitions: int = 2
     judge: Callable[[DataFrame], DataFrame] | None = None
+    batch_records: int = BATCH_RECORDS
 
     @property
     def dead_letters(self) -> str:

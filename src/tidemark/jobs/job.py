@@ -9,7 +9,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark import kafka
-from tidemark.jobs.events import Events, dead_letters, good, judged
+from tidemark.jobs.events import BATCH_RECORDS, Events, dead_letters, good, judged
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
 from tidemark.table import Table
@@ -47,18 +47,17 @@ class Sources:
     settings: Settings
     store: Store
 
-    def records(self, topic: str) -> DataFrame:
+    def records(self, topic: str, most: int | None = BATCH_RECORDS) -> DataFrame:
         """The topic's records from the beginning, as a stream: key, value, headers, topic, partition,
-        offset, timestamp."""
-        return (
+        offset, timestamp. A micro-batch has at most `most` of them, or all that there are."""
+        records = (
             self.spark.readStream.format("kafka")
             .options(**kafka.spark_options(self.settings))
             .option("subscribe", topic)
             .option("startingOffsets", "earliest")
             .option("includeHeaders", "true")
-            .option("maxOffsetsPerTrigger", 200_000)
-            .load()
         )
+        return (records if most is None else records.option("maxOffsetsPerTrigger", most)).load()
 
     def send(self, rows: DataFrame) -> None:
         """Writes a batch of Kafka records (topic, value; key, headers), for a query whose `write` has a side
@@ -67,7 +66,7 @@ class Sources:
 
     def events(self, events: Events) -> DataFrame:
         """The topic's good events as a stream: their fields and `record`, see `tidemark.jobs.events`."""
-        return good(judged(self.records(events.topic), events))
+        return good(judged(self.records(events.topic, events.batch_records), events))
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Job:
     def all_queries(self, sources: Sources) -> list[Query]:
         """The job's queries, and the one that writes dead letters."""
         found = list(self.queries(sources))
-        bad = [dead_letters(judged(sources.records(e.topic), e), e) for e in self.inputs]
+        bad = [dead_letters(judged(sources.records(e.topic, most=None), e), e) for e in self.inputs]
         if bad:
             rows = reduce(DataFrame.unionByName, bad)
             found.append(Query("dead-letters", rows, trigger={"processingTime": "5 seconds"}))
