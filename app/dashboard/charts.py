@@ -16,9 +16,13 @@ LEGEND = 24
 OTHER = "Other"
 
 
-def draw(chart: alt.TopLevelMixin, key: str) -> None:
-    """Puts a chart on the page under a stable key, so that a refresh updates it in place."""
-    st.altair_chart(chart, width="stretch", key=f"chart-{key}")
+def draw(chart: alt.TopLevelMixin | dict[str, Any], key: str) -> None:
+    """Puts a chart, or a specification of Vega-Lite, on the page under a stable key, so that a refresh updates
+    it in place."""
+    if isinstance(chart, dict):
+        st.vega_lite_chart(chart, width="stretch", key=f"chart-{key}")
+    else:
+        st.altair_chart(chart, width="stretch", key=f"chart-{key}")
 
 
 def filled(

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from . import country
@@ -28,48 +27,64 @@ def outlines() -> dict[str, Any]:
     return topology
 
 
-def chart(frame: pd.DataFrame, unit: str, *, dark: bool) -> alt.LayerChart:
+def chart(frame: pd.DataFrame, unit: str, *, dark: bool) -> dict[str, Any]:
     """Countries shaded by a count, on a log scale: one country often has most of the visitors.
 
-    `frame` has `country` (ISO alpha-2) and `value`; countries without an outline are left to the table.
+    `frame` has `country` (ISO alpha-2) and `value`; countries without an outline are left to the table. A
+    specification of Vega-Lite: to make and check one of outlines takes Altair half a second, at every refresh.
     """
-    values = frame.assign(id=[country.numeric(c) for c in frame["country"]]).dropna(subset=["id"])
-    values = values[values["value"] > 0]
-    values = pd.DataFrame(
-        {
-            "id": values["id"].astype(int),
-            "name": [country.name(c) for c in values["country"]],
-            "value": values["value"].astype(int),
-        }
-    )
+    values = [
+        {"id": int(number), "name": country.name(code), "value": int(value)}
+        for code, value in zip(frame["country"], frame["value"], strict=True)
+        if value > 0 and (number := country.numeric(code)) is not None
+    ]
     land, line, low, high = (
         ("#252d3b", "#10151e", "#1d4a55", "#5eead4") if dark else ("#e6eaf0", "#ffffff", "#b9e3e0", "#0b6e75")
     )
-    shapes = alt.Data(values=outlines(), format=alt.TopoDataFormat(type="topojson", feature="countries"))
-    ground = alt.Chart(shapes).mark_geoshape(fill=land, stroke=line, strokeWidth=0.5)
-    if values.empty:
-        return alt.layer(ground).project("naturalEarth1").properties(height=HEIGHT)
-    most = max(int(values["value"].max()), 2)
-    shaded = (
-        alt.Chart(shapes)
-        .transform_lookup(lookup="id", from_=alt.LookupData(values, "id", ["name", "value"]))
-        .transform_filter("isValid(datum.value)")
-        .mark_geoshape(stroke=line, strokeWidth=0.5)
-        .encode(
-            color=alt.Color(
-                "value:Q",
-                scale=alt.Scale(type="log", domain=[1, most], range=[low, high]),
-                legend=alt.Legend(
-                    title=unit,
-                    orient="bottom-left",
-                    direction="horizontal",
-                    gradientLength=130,
-                    gradientThickness=10,
-                    format="~s",
-                    tickCount=3,
-                ),
-            ),
-            tooltip=[alt.Tooltip("name:N", title="Country"), alt.Tooltip("value:Q", title=unit, format=",")],
+    shape = {"type": "geoshape", "stroke": line, "strokeWidth": 0.5}
+    layers: list[dict[str, Any]] = [{"mark": {**shape, "fill": land}}]
+    if values:
+        layers.append(
+            {
+                "mark": shape,
+                "transform": [
+                    {
+                        "lookup": "id",
+                        "from": {"data": {"values": values}, "key": "id", "fields": ["name", "value"]},
+                    },
+                    {"filter": "isValid(datum.value)"},
+                ],
+                "encoding": {"color": _color(values, unit, low, high), "tooltip": _tooltip(unit)},
+            }
         )
-    )
-    return alt.layer(ground, shaded).project("naturalEarth1").properties(height=HEIGHT)
+    return {
+        "data": {"values": outlines(), "format": {"type": "topojson", "feature": "countries"}},
+        "projection": {"type": "naturalEarth1"},
+        "height": HEIGHT,
+        "layer": layers,
+    }
+
+
+def _color(values: list[dict[str, Any]], unit: str, low: str, high: str) -> dict[str, Any]:
+    most = max(2, *(one["value"] for one in values))
+    return {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": [1, most], "range": [low, high]},
+        "legend": {
+            "title": unit,
+            "orient": "bottom-left",
+            "direction": "horizontal",
+            "gradientLength": 130,
+            "gradientThickness": 10,
+            "format": "~s",
+            "tickCount": 3,
+        },
+    }
+
+
+def _tooltip(unit: str) -> list[dict[str, str]]:
+    return [
+        {"field": "name", "type": "nominal", "title": "Country"},
+        {"field": "value", "type": "quantitative", "title": unit, "format": ","},
+    ]
