@@ -175,7 +175,7 @@ def pages_panel(look: Look) -> None:
         return nothing()
     found["path"] = [clipped(shown(p), PATH_SHOWN) for p in found["path"]]
     settings = {
-        "path": st.column_config.TextColumn("Path", width="large"),
+        "path": st.column_config.TextColumn("Path", width="medium"),
         "pageviews": bar_column("Pageviews", found["pageviews"].max()),
         "visitors": count_column("Visitors"),
     }
