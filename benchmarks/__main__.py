@@ -36,25 +36,25 @@ class Benchmark:
 
 BENCHMARKS = {
     "start": Benchmark(start.measure, {"runs": 5}, quick={"runs": 1}),
-    "stages": Benchmark(stages.measure, {"lines": 400_000, "runs": 3}, quick={"lines": 100_000, "runs": 1}),
+    "stages": Benchmark(stages.measure, {"lines": 400_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}),
     "drain": Benchmark(drain.measure, {"lines": 2_000_000, "runs": 3}, quick={"lines": 100_000, "runs": 1}),
     "freshness": Benchmark(
         freshness.at_rates,
         {"rates": (1_000, 10_000), "seconds": 180, "warm_up": 40},
-        quick={"rates": (1_000,), "seconds": 10, "warm_up": 15},
+        quick={"rates": (1_000,), "seconds": 10, "warm_up": 8},
         full={"seconds": 600},
     ),
     "steady": Benchmark(
         freshness.measure,
         {"rate": 5_000, "seconds": 120, "warm_up": 40, "dashboard": True},
-        quick={"seconds": 10, "warm_up": 15},
+        quick={"seconds": 10, "warm_up": 8},
         full={"seconds": 600},
     ),
     "growth": Benchmark(
         growth.measure, {"lines": 2_000_000}, quick={"lines": 100_000}, full={"lines": 20_000_000}
     ),
     "overload": Benchmark(
-        overload.measure, {"rate": 300_000, "seconds": 30}, quick={"rate": 100_000, "seconds": 10}
+        overload.measure, {"rate": 300_000, "seconds": 30}, quick={"rate": 100_000, "seconds": 5}
     ),
     "ads": Benchmark(ads.measure, {"number": 2_000_000, "runs": 3}, quick={"number": 50_000, "runs": 1}),
     "cluster": Benchmark(
