@@ -45,10 +45,13 @@ def measure(*, lines: int) -> list[Figure]:
             memory = _worked_off(settings, lines)
         accounts = _rows(settings, "quality/accounts", ["received", "started_at", "committed_at"])
         accounts = accounts.sort_values("committed_at")
-        second, last = _tenth(accounts, lines, 1), _tenth(accounts, lines, 9)
+        tenths = [_tenth(accounts, lines, number) for number in range(10)]
+        second, last = tenths[1], tenths[9]
         commits = DeltaTable(str(settings.tables / "gold/visitors_by_country")).version()
         pages = [figure for page in PAGES for figure in _drawn(settings, page)]
     return [
+        Figure("each tenth, lines/s", [rate for rate, _ in tenths]),
+        Figure("each tenth, p50 of a batch, ms", [millis for _, millis in tenths]),
         Figure("second tenth, lines/s", [second[0]]),
         Figure("last tenth, lines/s", [last[0]]),
         Figure("ratio", [last[0] / second[0]]),

@@ -37,7 +37,8 @@ from tidemark.table import Table
 
 log = logging.getLogger("tidemark.maintain")
 
-APPEND_FILE_BYTES = 128 << 20
+# Small enough that compacting every two minutes rarely writes again what is compacted already.
+APPEND_FILE_BYTES = 32 << 20
 # With fewer small files than this a compaction costs more than it brings.
 MOST_SMALL_FILES = 8
 _WRITER = WriterProperties(compression="ZSTD", compression_level=3)

@@ -135,13 +135,13 @@ class Settings:
         900.0, "A table without new rows for this long gets a quality warning; 0: never.", least=0
     )
     maintain_interval_seconds: float = _setting(
-        600.0, "How often tables are compacted and old rows deleted; 0: no upkeep beside the flows.", least=0
+        120.0, "How often tables are compacted and old rows deleted; 0: no upkeep beside the flows.", least=0
     )
     vacuum_interval_seconds: float = _setting(
-        300.0, "How often old versions of tables are deleted; 0: with the compaction.", least=0
+        0.0, "How often old versions of tables are deleted; 0: with the compaction.", least=0
     )
     version_retention_seconds: float = _setting(
-        1800.0, "How long an old version of a table stays readable.", least=60
+        600.0, "How long an old version of a table stays readable.", least=60
     )
     retention_days: str = _setting(
         "quality.progress=7", "Days that rows are kept, as table=days[,table=days]; others stay for ever."
