@@ -1,7 +1,6 @@
 """Where the counts go: Redis, as in the benchmark, or a Delta table where there is no Redis.
 
-A sink gets the partial rows of a batch (`campaign`, `window_start`, `views`, `clock_ms`), which add up, and takes each
-batch once, however often it comes.
+A sink gets the partial rows of a batch, PARTIAL, which add up, and takes each batch once, however often it comes.
 """
 
 from __future__ import annotations
@@ -40,6 +39,15 @@ COUNTS = Table(
         ),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
+)
+
+PARTIAL = pa.schema(
+    [
+        ("campaign", pa.string()),
+        ("window_start", pa.timestamp("us", "UTC")),
+        ("views", pa.int64()),
+        ("clock_ms", pa.int64()),
+    ]
 )
 
 

@@ -5,58 +5,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from examples.fraud_alerts.customer import Claim, Payment, decode
 from examples.fraud_alerts.judge import NEVER, PROVISIONAL, Claimed, Decisions, Judge, Place, Verdict
 from examples.fraud_alerts.limits import LIMITS
-from examples.fraud_alerts.money import EURO_CENTS_SQL
+from examples.fraud_alerts.money import euro_cents
 from examples.fraud_alerts.provisional import Provisional
-from examples.fraud_alerts.topics import ALERTS, DEVICES, JUDGED, STATES, TRANSACTIONS
+from examples.fraud_alerts.topics import ALERTS, CLAIMS, DEVICES, JUDGED, STATES, TRANSACTIONS
 from tidemark import kafka
-from tidemark.jobs.events import good, judged
+from tidemark.jobs.events import Events
+from tidemark.jobs.fetched import Judged, fetch, judge, letters
 from tidemark.jobs.job import Sources
 from tidemark.jobs.transactions import Record, Transactions
 from tidemark.store.base import Commit
 
-_CLAIM = "transaction string, customer string, rule string, status string, time long"
-
-
-def records(sources: Sources, topic: str) -> DataFrame:
-    """All of a topic as a stream."""
-    return (
-        sources.spark.readStream.format("kafka")
-        .options(**kafka.spark_options(sources.settings))
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .load()
-    )
-
 
 def inputs(sources: Sources) -> DataFrame:
-    """Good payments, good reports of phones and provisional alerts, as one stream; times in ms."""
-    alerts = records(sources, ALERTS).select(F.from_json(F.col("value").cast("string"), _CLAIM).alias("a"))
-    claims = alerts.where(F.col("a.status") == PROVISIONAL).select(
-        F.lit("claim").alias("kind"), F.col("a.transaction").alias("id"), F.col("a.customer").alias("customer"),
-        F.col("a.rule").alias("rule"), F.col("a.time").alias("time"),
-    )  # fmt: skip
-    payments = good(judged(records(sources, TRANSACTIONS.topic), TRANSACTIONS)).select(
-        F.lit("payment").alias("kind"), "id", "customer", F.expr(EURO_CENTS_SQL).alias("amount"), "merchant",
-        "country", "latitude", "longitude", F.unix_millis("time").alias("time"),
-        F.unix_millis("record.timestamp").alias("produced"), F.col("record.partition").alias("partition"),
-        F.col("record.offset").alias("offset"),
-    )  # fmt: skip
-    places = good(judged(records(sources, DEVICES.topic), DEVICES)).select(
-        F.lit("place").alias("kind"), "customer", "latitude", "longitude", F.unix_millis("time").alias("time"),
-        F.col("record.partition").alias("partition"),
-    )  # fmt: skip
-    return claims.unionByName(payments, allowMissingColumns=True).unionByName(
-        places, allowMissingColumns=True
-    )
+    """Payments, reports of phones and alerts as they are in Kafka, by one source: three cost three times as much
+    to ask for news."""
+    return sources.raw(TRANSACTIONS.topic, DEVICES.topic, ALERTS)
 
 
 class Confirmation:
@@ -73,28 +45,33 @@ class Confirmation:
         transactions = self._transactions or self._open()
         if transactions.done(commit):
             return
-        rows = batch.toArrow().to_pylist()
-        payments = sorted((row for row in rows if row["kind"] == "payment"), key=lambda row: row["offset"])
-        places = [row for row in rows if row["kind"] == "place"]
-        claims = [row for row in rows if row["kind"] == "claim"]
-        for row in payments:
-            self._positions[str(row["partition"])] = row["offset"] + 1
+        records = pa.concat_tables(fetch(batch))
+        if not records.num_rows:
+            return
+        payments, places, claims = (self._judged(records, e) for e in (TRANSACTIONS, DEVICES, CLAIMS))
+        for partition, offset in _newest(of(records, TRANSACTIONS), "offset").items():
+            self._positions[str(partition)] = offset + 1
+        newest = {
+            f"{kind} {partition}": time
+            for kind, judged in (("payment", payments), ("place", places))
+            for partition, time in _newest(in_millis(judged.good), "time").items()
+        }
         decisions = self._judge.batch(
-            [Payment(*[row[name] for name in Payment._fields]) for row in payments],
-            [Place(*[row[name] for name in Place._fields]) for row in places],
-            [Claimed(row["customer"], Claim(row["id"], row["rule"], row["time"])) for row in claims],
-            _newest([*payments, *places]),
+            payments_of(payments.good), places_of(places.good), claims_of(claims.good), newest
         )
-        if rows:
-            transactions.commit(
-                commit,
-                results(decisions, round(time.time() * 1000)),
-                {name.encode(): self._judge.customers[name].encode() for name in decisions.changed},
-                {"newest": self._judge.newest, "positions": self._positions},
-            )
-        if payments and self._provisional:
-            behind = time.time() - max(row["produced"] for row in payments) / 1000
+        bad = letters(payments.bad, TRANSACTIONS) + letters(places.bad, DEVICES)
+        transactions.commit(
+            commit,
+            [*results(decisions, round(time.time() * 1000)), *bad],
+            {name.encode(): self._judge.customers[name].encode() for name in decisions.changed},
+            {"newest": self._judge.newest, "positions": self._positions},
+        )
+        if payments.good.num_rows and self._provisional:
+            behind = time.time() - pc.max(payments.good["timestamp"]).as_py().timestamp()
             self._provisional.refresh(self._judge.customers, self._positions, behind)
+
+    def _judged(self, records: pa.Table, events: Events) -> Judged:
+        return judge(of(records, events), events, self._sources.spark)
 
     def _open(self) -> Transactions:
         transactions = Transactions(self._sources.settings, STATES)
@@ -111,13 +88,46 @@ class Confirmation:
         return transactions
 
 
-def _newest(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The newest event time of each partition."""
-    found: dict[str, int] = {}
-    for row in rows:
-        partition = f"{row['kind']} {row['partition']}"
-        found[partition] = max(found.get(partition, NEVER), row["time"])
-    return found
+def of(records: pa.Table, events: Events) -> pa.Table:
+    """The records of a topic."""
+    return records.filter(pc.equal(records["topic"], events.topic))
+
+
+def _newest(rows: pa.Table, column: str) -> dict[int, int]:
+    """The greatest value of each partition."""
+    found = rows.group_by("partition").aggregate([(column, "max")])
+    return dict(zip(found["partition"].to_pylist(), found[f"{column}_max"].to_pylist(), strict=True))
+
+
+def in_millis(events: pa.Table) -> pa.Table:
+    """The events with times as milliseconds."""
+    for place, field in enumerate(events.schema):
+        if pa.types.is_timestamp(field.type):
+            millis = events.column(place).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+            events = events.set_column(place, field.name, millis)
+    return events
+
+
+def payments_of(good: pa.Table) -> list[Payment]:
+    """Payments in the order of their offsets, amounts in euro cents."""
+    return [
+        Payment(
+            row["id"], row["customer"], euro_cents(row["amount"], row["currency"]), row["merchant"], row["country"],
+            row["latitude"], row["longitude"], row["time"], row["timestamp"],
+        )
+        for row in in_millis(good).sort_by("offset").to_pylist()
+    ]  # fmt: skip
+
+
+def places_of(good: pa.Table) -> list[Place]:
+    """Reports of phones."""
+    return [Place(*[row[name] for name in Place._fields]) for row in in_millis(good).to_pylist()]
+
+
+def claims_of(good: pa.Table) -> list[Claimed]:
+    """The provisional ones among alerts."""
+    claims = good.filter(pc.equal(good["status"], PROVISIONAL)).to_pylist()
+    return [Claimed(row["customer"], Claim(row["transaction"], row["rule"], row["time"])) for row in claims]
 
 
 def results(decisions: Decisions, now: int) -> Sequence[Record]:

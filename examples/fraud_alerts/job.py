@@ -41,7 +41,7 @@ def exact_queries(sources: Sources, provisional: Provisional | None = None) -> S
 
 JOB = Job(
     name="fraud-alerts",
-    version=1,
+    version=2,
     inputs=(TRANSACTIONS, DEVICES),
     queries=queries,
     tables=(charts.WINDOWS, charts.CONFIRMED_ALERTS),

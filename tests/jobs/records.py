@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.jobs.events import Events, good, judged
@@ -26,6 +27,19 @@ def records(
         (None, value, topic, partition, first_offset + number, NOON) for number, value in enumerate(values)
     ]
     return spark.createDataFrame(rows, _COLUMNS)
+
+
+def fetched(events: Events, values: Sequence[bytes | None], at: datetime = NOON) -> pa.Table:
+    """Records of a topic as `tidemark.jobs.fetched.fetch` brings them."""
+    return pa.table(
+        {
+            "topic": [events.topic] * len(values),
+            "partition": pa.array([0] * len(values), pa.int32()),
+            "offset": pa.array(range(len(values)), pa.int64()),
+            "timestamp": pa.array([at] * len(values), pa.timestamp("us", "UTC")),
+            "value": pa.array(values, pa.binary()),
+        }
+    )
 
 
 def good_events(spark: SparkSession, events: Events, values: Iterable[bytes], **where: int) -> DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -30,6 +31,8 @@ class Events:
     the name that becomes the reason where one is not true. `partitions` is what the topic gets on creation;
     `batch_records` is the most that a micro-batch takes of it, for queries that bring what they read to the driver.
     Of a topic of something else than JSON, `judge` does what `judged` says, and the schema is left empty.
+    `vectorized` has the rules once more, as Arrow expressions over the fields and `record_timestamp`: then the job's
+    own query fetches the records, judges them by `tidemark.jobs.fetched` and sends the dead letters, too.
     """
 
     topic: str
@@ -39,6 +42,10 @@ class Events:
     partitions: int = 2
     judge: Callable[[DataFrame], DataFrame] | None = None
     batch_records: int = BATCH_RECORDS
+    vectorized: Mapping[str, pc.Expression] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        assert self.vectorized is None or list(self.vectorized) == list(self.rules)
 
     @property
     def dead_letters(self) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidemark import kafka
 from tidemark.jobs.events import BATCH_RECORDS, Events, dead_letters, good, judged
+from tidemark.jobs.fetched import RECORD
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
 from tidemark.table import Table
@@ -59,10 +62,29 @@ class Sources:
         )
         return (records if most is None else records.option("maxOffsetsPerTrigger", most)).load()
 
+    def raw(self, *topics: str, most: int = BATCH_RECORDS) -> DataFrame:
+        """The topics' records as `tidemark.jobs.fetched` takes them, as a stream."""
+        return (
+            self.spark.readStream.format("kafka")
+            .options(**kafka.spark_options(self.settings))
+            .option("subscribe", ",".join(topics))
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", most)
+            .load()
+            .select(*RECORD)
+        )
+
     def send(self, rows: DataFrame) -> None:
         """Writes a batch of Kafka records (topic, value; key, headers), for a query whose `write` has a side
         output. At least once: the same batch may be written again after a crash."""
         rows.write.format("kafka").options(**kafka.spark_options(self.settings)).save()
+
+    def send_letters(self, bad: pa.Table, events: Events) -> None:
+        """Sends dead letters of records that were judged here. At least once."""
+        if bad.num_rows:
+            rows = self.spark.createDataFrame(bad)
+            record = F.struct(*RECORD).alias("record")
+            self.send(dead_letters(rows.select(record, F.lit(False).alias("accepted"), "reasons"), events))
 
     def events(self, events: Events) -> DataFrame:
         """The topic's good events as a stream: their fields and `record`, see `tidemark.jobs.events`."""
@@ -73,9 +95,9 @@ class Sources:
 class Job:
     """A job by name. `version` goes up when a checkpoint of its queries before no longer fits.
 
-    `inputs` are its topics of events; their dead letters are written by a query of their own, which every job
-    has. `tables` exist before `queries` is called; `outputs` are topics that it writes. `slots`: at least so
-    many tasks run at once where Spark runs within one machine, for queries that hold theirs for ever.
+    `inputs` are its topics of events; their dead letters are written by a query of their own, unless the job's
+    queries fetch the records. `tables` exist before `queries` is called; `outputs` are topics that it writes. `slots`:
+    at least so many tasks run at once where Spark runs within one machine, for queries that hold theirs for ever.
     """
 
     name: str
@@ -87,9 +109,10 @@ class Job:
     slots: int = 0
 
     def all_queries(self, sources: Sources) -> list[Query]:
-        """The job's queries, and the one that writes dead letters."""
+        """The job's queries, and the one that writes the dead letters that they leave."""
         found = list(self.queries(sources))
-        bad = [dead_letters(judged(sources.records(e.topic, most=None), e), e) for e in self.inputs]
+        apart = [events for events in self.inputs if events.vectorized is None]
+        bad = [dead_letters(judged(sources.records(e.topic, most=None), e), e) for e in apart]
         if bad:
             rows = reduce(DataFrame.unionByName, bad)
             found.append(Query("dead-letters", rows, trigger={"processingTime": "5 seconds"}))

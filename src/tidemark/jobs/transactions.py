@@ -32,11 +32,12 @@ _SECONDS = 60.0
 
 
 class Record(NamedTuple):
-    """A record to write."""
+    """A record to write, with its headers."""
 
     topic: str
     key: bytes
-    value: bytes
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Transactions:
@@ -101,7 +102,7 @@ class Transactions:
     def _produce(self, record: Record) -> None:
         while True:
             try:
-                self._producer.produce(record.topic, record.value, record.key)
+                self._producer.produce(record.topic, record.value, record.key, headers=list(record.headers))
                 return
             except BufferError:
                 self._producer.poll(0.05)

@@ -17,8 +17,9 @@ from examples.ad_campaigns.generator import BEGIN_MS, LATE_MS, SKEW_MS, events
 from examples.ad_campaigns.job import EVENTS, counted, viewed
 from examples.ad_campaigns.server import VARIABLE, redis
 from examples.ad_campaigns.sinks import COUNTS, Count, Sink, ToRedis, counts_in_delta, to_delta
-from tests.jobs.records import good_events
+from tests.jobs.records import fetched
 from tidemark import lakehouse
+from tidemark.jobs.fetched import judge
 from tidemark.jobs.load import Load
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
@@ -48,9 +49,7 @@ def decoded(value: bytes) -> dict[str, str]:
 
 def test_views_of_known_ads_are_counted_by_campaign_and_window(spark: SparkSession) -> None:
     sent = list(events(Load(seed=2, rate=500, seconds=4, late=0.2)))
-    campaigns = spark.createDataFrame(list(ads().items()), "ad_id string, campaign string")
-    batch = good_events(spark, EVENTS, [e.value for e in sent])
-    rows = counted(viewed(batch, campaigns)).toArrow()
+    rows = counted(viewed(judge(fetched(EVENTS, [e.value for e in sent]), EVENTS, spark).good))
     found = {
         (row["campaign"], round(row["window_start"].timestamp() * 1000)): row["views"]
         for row in rows.to_pylist()

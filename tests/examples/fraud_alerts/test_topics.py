@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.fraud_alerts.limits import LIMITS
+from examples.fraud_alerts.money import MOST
 from examples.fraud_alerts.topics import TRANSACTIONS
 from tests.jobs.records import NOON, records
 from tidemark.jobs.events import judged
@@ -22,6 +23,8 @@ AHEAD = NOON + timedelta(milliseconds=LIMITS.lateness_ms)
 CHANGES: list[tuple[dict[str, Any], list[str]]] = [
     ({}, []),
     ({"amount": 0}, ["amount_not_positive"]),
+    ({"amount": MOST}, []),
+    ({"amount": MOST + 1}, ["amount_too_large"]),
     ({"amount": 1.5}, ["wrong_type"]),
     ({"currency": "XXX"}, ["unknown_currency"]),
     ({"latitude": 91}, ["place_not_on_earth"]),
