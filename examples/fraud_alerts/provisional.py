@@ -112,6 +112,8 @@ class Provisional:
         read = (
             self._sources.spark.readStream.format("kafka")
             .options(**kafka.spark_options(self._sources.settings))
+            # It reads without end, and would ask without pause.
+            .option("kafka.fetch.max.wait.ms", "100")
             .option("subscribe", TRANSACTIONS.topic)
             .option("startingOffsets", json.dumps({TRANSACTIONS.topic: starts}))
             .load()

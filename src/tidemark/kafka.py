@@ -70,7 +70,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
         "kafka.bootstrap.servers": servers(settings),
         "kafka.isolation.level": "read_committed",
         # A transaction ends with a mark, for whose place Spark waits at the end of a batch: by default 500 ms.
-        "kafka.fetch.max.wait.ms": "20",
+        "kafka.fetch.max.wait.ms": "1",
         "kafka.max.partition.fetch.bytes": str(MAX_RECORD_BYTES),
         "kafka.max.request.size": str(MAX_RECORD_BYTES),
         **spark_security(settings),
