@@ -1,4 +1,5 @@
-"""The job: an exact path that confirms, beside it a fast one that alerts at once, and what follows them."""
+"""The jobs: an exact path that confirms, beside it a fast one that alerts at once; and one that goes by what they
+decide, in a process of its own, so that analytics take no processor time from the alerts."""
 
 from __future__ import annotations
 
@@ -8,21 +9,23 @@ from functools import partial
 from examples.fraud_alerts import charts, confirm, sequences
 from examples.fraud_alerts.provisional import Provisional
 from examples.fraud_alerts.topics import ALERTS, DEVICES, JUDGED, TRANSACTIONS
-from tidemark import kafka
 from tidemark.jobs.job import Job, Query, Sources
 
 
 def queries(sources: Sources) -> Sequence[Query]:
-    """The exact path, which keeps the fast one running, sequences, and tables for charts."""
+    """The exact path, which keeps the fast one running."""
     return exact_queries(sources, Provisional(sources))
 
 
 def exact_queries(sources: Sources, provisional: Provisional | None = None) -> Sequence[Query]:
     """The same, without a fast path unless there is one to keep running."""
-    kafka.ensure_topic(sources.settings, JUDGED, partitions=1)
     exact = confirm.Confirmation(sources, provisional)
+    return [Query("confirm", confirm.inputs(sources), exact.write, trigger={"processingTime": "0 seconds"})]
+
+
+def analytics(sources: Sources) -> Sequence[Query]:
+    """Sequences, and tables for charts."""
     return [
-        Query("confirm", confirm.inputs(sources), exact.write, trigger={"processingTime": "0 seconds"}),
         Query(
             "sequences",
             sequences.matches(sources),
@@ -39,13 +42,23 @@ def exact_queries(sources: Sources, provisional: Provisional | None = None) -> S
     ]
 
 
+ANALYTICS = Job(
+    name="fraud-analytics",
+    version=1,
+    inputs=(),
+    queries=analytics,
+    tables=(charts.WINDOWS, charts.CONFIRMED_ALERTS),
+    outputs=(ALERTS,),
+    ordered=(JUDGED,),
+)
 JOB = Job(
     name="fraud-alerts",
     version=2,
     inputs=(TRANSACTIONS, DEVICES),
     queries=queries,
-    tables=(charts.WINDOWS, charts.CONFIRMED_ALERTS),
     outputs=(ALERTS,),
+    ordered=(JUDGED,),
     # The fast path holds a task for each partition of the transactions, twice that when it changes over.
     slots=8,
+    followers=(ANALYTICS,),
 )

@@ -51,6 +51,7 @@ PROFILE = pa.schema(
         ("phone_longitude", pa.float64()),
     ]
 )
+PROFILE_DDL = "customer string, highest long, phone_latitude double, phone_longitude double"
 
 
 class Provisional:
@@ -88,7 +89,9 @@ class Provisional:
 
     def _hand_over(self, directory: Path, positions: dict[str, int]) -> None:
         try:
-            known = self._sources.spark.read.parquet(str(directory / "profile.parquet"))
+            # The schema is said, or a job would go and look.
+            profiles = self._sources.spark.read.schema(PROFILE_DDL)
+            known = profiles.parquet(str(directory / "profile.parquet"))
             query = start(alerts(self._payments(positions), known), self._sources, directory)
             before, self._running = self._running, (query, directory)
             if before:

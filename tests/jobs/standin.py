@@ -1,4 +1,4 @@
-"""What a conductor runs, without Spark: `python -m tests.jobs.standin --part job|load --home DIR ...`.
+"""What a conductor runs, without Spark: `python -m tests.jobs.standin --part job|follower|load --home DIR ...`.
 
 The job notes its pid, says that it runs and has got past a batch, and ends when asked to finish. With a file
 `<home>/fail` it fails instead.
@@ -18,6 +18,7 @@ from tidemark.local.process import write_record
 from tidemark.settings import Settings, load
 
 JOB = Job("standin", 1, (), lambda _: [])
+FOLLOWER = Job("follower", 1, (), lambda _: [])
 
 
 def main() -> None:
@@ -33,13 +34,14 @@ def main() -> None:
         return
     if (settings.home / "fail").exists():
         sys.exit("SettingError: the job cannot work like this")
-    note(settings, "job")
-    write_record(run.record_file(JOB, settings), os.getpid(), state="running")
+    job = {"job": JOB, "follower": FOLLOWER}[options.part]
+    note(settings, options.part)
+    write_record(run.record_file(job, settings), os.getpid(), state="running")
     for kind in ("offsets", "commits"):
-        batch = run.checkpoints(JOB, settings) / "query" / kind / "0"
+        batch = run.checkpoints(job, settings) / "query" / kind / "0"
         batch.parent.mkdir(parents=True, exist_ok=True)
         batch.touch()
-    while not run.finish_file(JOB, settings).exists():
+    while not run.finish_file(job, settings).exists():
         time.sleep(0.02)
     note(settings, "finished")
 

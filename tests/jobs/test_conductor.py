@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.jobs.standin import JOB
+from tests.jobs.standin import FOLLOWER, JOB
 from tidemark.errors import InputError, PlatformError
 from tidemark.jobs.conductor import Conductor
 from tidemark.jobs.events import Events
@@ -50,6 +50,18 @@ def test_a_killed_job_is_started_again_and_finishes(home: Settings) -> None:
     (_, first), _, (_, second), (_, finished) = notes(home)
     assert [what for what, _ in notes(home)] == ["job", "load", "job", "finished"]
     assert first != second == finished
+    assert_nothing_runs(home)
+
+
+def test_a_follower_runs_is_killed_and_finishes_with_its_job(home: Settings) -> None:
+    job = replace(JOB, followers=(FOLLOWER,))
+    with Conductor(job, "tests.jobs.standin", home, Load(seconds=0.2)) as conductor:
+        assert conductor.run(lambda: None, kill=True)
+    whats = [what for what, _ in notes(home)]
+    assert sorted(whats[:2]) == sorted(whats[3:5]) == ["follower", "job"]
+    assert whats[2] == "load" and whats[5:] == ["finished", "finished"]
+    pids = dict(notes(home)[3:5])
+    assert [pid for _, pid in notes(home)[5:]] == [pids["job"], pids["follower"]]
     assert_nothing_runs(home)
 
 

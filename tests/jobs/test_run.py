@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,6 +108,26 @@ def test_a_failing_write_is_reported_as_what_it_was_and_its_batch_counts_once(
     # What the batch had committed before it failed is not added again.
     run.start(counting_job(name), spark, home).finish()
     assert counts(home) == {"a": 1, "x": 1}
+
+
+def test_a_stop_lets_the_batch_at_work_get_done(spark: SparkSession, home: Settings) -> None:
+    job = counting_job(f"job-{uuid4()}")
+    at_work, done = threading.Event(), []
+
+    def queries(sources: Sources) -> Sequence[Query]:
+        def write(batch: DataFrame, commit: Commit) -> None:
+            if batch.count():
+                at_work.set()
+                time.sleep(0.5)
+                done.append(commit.number)
+
+        return [Query("slow", sources.events(job.inputs[0]), write)]
+
+    running = run.start(replace(job, queries=queries), spark, home)
+    produce(job, home, "a")
+    assert at_work.wait(60)
+    running.stop()
+    assert len(done) == 1
 
 
 def test_what_a_job_needs_is_there_before_it_starts(spark: SparkSession, home: Settings) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -28,8 +29,9 @@ from tidemark.store.deltars import DeltaRsStore
 
 START_SECONDS = 120.0
 SHOW_SECONDS = 1.0
-# Parts end in this order, each with so many seconds to do so by itself; together that stays under 10 s.
-_PATIENCE = {"load": 1.0, "job": 4.0, "broker": 4.0}
+# Parts end in this order, each with so many seconds to do so by itself; together that stays under 10 s. Followers of
+# the job are told when it is.
+_PATIENCE = {"load": 1.0, "job": 4.0, "followers": 1.0, "broker": 3.5}
 
 
 class _Stopped(Exception):  # noqa: N818 - no error
@@ -41,6 +43,7 @@ class Conductor:
 
     def __init__(self, job: Job, module: str, settings: Settings, load: Load) -> None:
         self._job = job
+        self._jobs = {"job": job} | {follower.name: follower for follower in job.followers}
         self._settings = settings
         self._load = load
         self._module = module
@@ -56,8 +59,14 @@ class Conductor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        followers = [name for name in self._jobs if name != "job"]
         for name, patience in _PATIENCE.items():
-            self._end(name, patience)
+            if name == "job":
+                for follower in followers:
+                    if follower in self._parts:
+                        self._parts[follower].terminate()
+            for part in followers if name == "followers" else [name]:
+                self._end(part, patience)
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
@@ -70,14 +79,16 @@ class Conductor:
         """
         try:
             self._prepare(fresh=kill)
-            self._start_job()
-            self._await("job", self._job_runs)
+            self._start_jobs()
+            for part, job in self._jobs.items():
+                self._await(part, partial(self._runs, job))
             self._make_input(show, kill)
-            run.ask_to_finish(self._job, self._settings)
-            while self._is_running("job"):
-                show()
-                self._pause(SHOW_SECONDS)
-            self._require("job", 0)
+            for part, job in self._jobs.items():
+                run.ask_to_finish(job, self._settings)
+                while self._is_running(part):
+                    show()
+                    self._pause(SHOW_SECONDS)
+                self._require(part, 0)
         except _Stopped:
             return False
         show()
@@ -88,10 +99,12 @@ class Conductor:
         middle = time.monotonic() + (self._load.seconds or 0) / 2
         while kill or self._is_running("load"):
             if kill and time.monotonic() >= middle and self._may_be_killed():
-                self._end("job", patience=0)
-                self._start_job()
+                for part in self._jobs:
+                    self._end(part, patience=0)
+                self._start_jobs()
                 kill = False
-            self._require("job")
+            for part in self._jobs:
+                self._require(part)
             show()
             self._pause(SHOW_SECONDS)
         self._require("load", 0)
@@ -112,7 +125,8 @@ class Conductor:
                 "broker", ["-m", "tidemark", "broker", "start", "--foreground", *home]
             )
             self._await("broker", self._broker_answers)
-        for topic, partitions in self._job.topics().items():
+        topics = [topic for job in self._jobs.values() for topic in job.topics().items()]
+        for topic, partitions in topics:
             kafka.ensure_topic(self._settings, topic, partitions=partitions)
             if fresh and any(kafka.end_offsets(self._settings, topic).values()):
                 raise InputError(
@@ -120,19 +134,21 @@ class Conductor:
                     "Check with a home and a Kafka of their own: without --home, or with a new one.",
                 )
         store = DeltaRsStore(of(self._settings))
-        for table in self._job.tables:
-            store.ensure(table)
+        for job in self._jobs.values():
+            for table in job.tables:
+                store.ensure(table)
 
     def _broker_answers(self) -> bool:
         running = broker.status(self._settings)
         return running is not None and broker.answers(running.bootstrap_servers)
 
-    def _start_job(self) -> None:
-        run.finish_file(self._job, self._settings).unlink(missing_ok=True)
-        self._parts["job"] = self._spawn_self("job")
+    def _start_jobs(self) -> None:
+        for part, job in self._jobs.items():
+            run.finish_file(job, self._settings).unlink(missing_ok=True)
+            self._parts[part] = self._spawn_self(part)
 
-    def _job_runs(self) -> bool:
-        record = live_record(run.record_file(self._job, self._settings))
+    def _runs(self, job: Job) -> bool:
+        record = live_record(run.record_file(job, self._settings))
         return record is not None and record.get("state") == "running"
 
     def _spawn_self(self, part: str) -> subprocess.Popen[bytes]:
@@ -148,7 +164,8 @@ class Conductor:
     def _log(self, part: str) -> Path:
         if part == "broker":
             return broker_setup.output_file(self._settings)
-        return self._settings.logs / f"{self._job.name}-{part}.log"
+        name = self._job.name if part in ("job", "load") else part
+        return self._settings.logs / (f"{name}-load.log" if part == "load" else f"{name}-job.log")
 
     def _await(self, part: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS

@@ -96,8 +96,10 @@ class Job:
     """A job by name. `version` goes up when a checkpoint of its queries before no longer fits.
 
     `inputs` are its topics of events; their dead letters are written by a query of their own, unless the job's
-    queries fetch the records. `tables` exist before `queries` is called; `outputs` are topics that it writes. `slots`:
-    at least so many tasks run at once where Spark runs within one machine, for queries that hold theirs for ever.
+    queries fetch the records. `tables` exist before `queries` is called; `outputs` are topics that it writes, of two
+    partitions, `ordered` those of one. `slots`: at least so many tasks run at once where Spark runs within one machine,
+    for queries that hold theirs for ever.
+    `followers` go by what this one writes, each in a process of its own that gives way to this one's.
     """
 
     name: str
@@ -106,7 +108,9 @@ class Job:
     queries: Callable[[Sources], Sequence[Query]]
     tables: tuple[Table, ...] = ()
     outputs: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
     slots: int = 0
+    followers: tuple[Job, ...] = ()
 
     def all_queries(self, sources: Sources) -> list[Query]:
         """The job's queries, and the one that writes the dead letters that they leave."""
@@ -121,4 +125,5 @@ class Job:
     def topics(self) -> dict[str, int]:
         """Every topic that must be there, with the partitions that it gets on creation."""
         read = {events.topic: events.partitions for events in self.inputs}
-        return read | {e.dead_letters: 1 for e in self.inputs} | dict.fromkeys(self.outputs, 2)
+        written = dict.fromkeys(self.outputs, 2) | dict.fromkeys(self.ordered, 1)
+        return read | {e.dead_letters: 1 for e in self.inputs} | written

@@ -27,6 +27,8 @@ from tidemark.store.base import Commit
 from tidemark.store.deltars import DeltaRsStore
 
 _POLL_SECONDS = 0.1
+# So long a stop waits for batches: Spark tells of an interrupted one with a trace of ten thousand lines.
+_BATCH_SECONDS = 2.0
 
 
 def run_job(job: Job, settings: Settings) -> None:
@@ -101,6 +103,10 @@ def _shuffled_in(spark: SparkSession, partitions: int | None) -> Iterator[None]:
         spark.conf.set(name, str(before))
 
 
+class _EndingError(Exception):
+    """No further batch is to begin."""
+
+
 class Running:
     """The queries of a job that runs."""
 
@@ -109,6 +115,9 @@ class Running:
         self._queries: list[StreamingQuery] = []
         self._lingering: dict[str, float] = {}
         self._failure: Exception | None = None
+        self._ending = False
+        self._at_work = 0
+        self._rest = threading.Condition()
 
     def start(self, query: Query, name: str, checkpoint: str) -> None:
         """Starts one query under `name`."""
@@ -152,7 +161,10 @@ class Running:
             self.stop()
 
     def stop(self) -> None:
-        """A batch that is interrupted runs again next time."""
+        """Between batches, if that is soon; a batch that is interrupted runs again next time."""
+        with self._rest:
+            self._ending = True
+            self._rest.wait_for(lambda: not self._at_work, _BATCH_SECONDS)
         # A signal to the whole process group ends the JVM before us: then there is nothing left to stop.
         with contextlib.suppress(Py4JError, ConnectionError):
             for query in self._queries:
@@ -160,6 +172,10 @@ class Running:
 
     def _batch(self, query: Query, name: str, rows: DataFrame, number: int) -> None:
         assert query.write is not None
+        with self._rest:
+            if self._ending:
+                raise _EndingError(f"the query is ending: batch {number} runs again next time")
+            self._at_work += 1
         try:
             run = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
             query.write(rows, Commit(f"{name}/{run}", number))
@@ -168,6 +184,10 @@ class Running:
             # Through Spark it would come back as text only.
             self._failure = error
             raise
+        finally:
+            with self._rest:
+                self._at_work -= 1
+                self._rest.notify_all()
 
     def _raise_failure(self) -> None:
         for query in self._queries:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from examples.fraud_alerts.check import truth
 from examples.fraud_alerts.example import EXAMPLE
 from examples.fraud_alerts.generator import START, events
-from examples.fraud_alerts.job import JOB, exact_queries
+from examples.fraud_alerts.job import ANALYTICS, JOB, exact_queries
 from examples.fraud_alerts.judge import PROVISIONAL
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
 from tidemark import kafka
@@ -47,6 +47,7 @@ def claims(made: list[Event]) -> list[Event]:
 
 def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_path: Path) -> None:
     job = replace(JOB, queries=exact_queries, slots=0)
+    jobs = (job, ANALYTICS)
     home = replace(broker, home=tmp_path)
     prepare_home(home)
     for topic, partitions in job.topics().items():
@@ -61,13 +62,15 @@ def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_pa
     }
 
     send(made[:middle], home, threading.Event())
-    running = run.start(job, spark, home)
+    running = [run.start(job, spark, home) for job in jobs]
     send(made[middle : middle + 500], home, threading.Event())
-    # In the middle of whatever it does.
-    running.stop()
-    running = run.start(job, spark, home)
+    # In the middle of whatever they do.
+    for one in running:
+        one.stop()
+    running = [run.start(job, spark, home) for job in jobs]
     send([*claims(list(events(LOAD))), *made[middle + 500 :]], home, threading.Event())
-    running.finish()
+    for one in running:
+        one.finish()
 
     results = Results(home)
     assert recount(EXAMPLE, LOAD, results) == []
