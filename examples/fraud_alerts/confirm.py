@@ -21,6 +21,7 @@ from tidemark import kafka
 from tidemark.jobs.events import Events
 from tidemark.jobs.fetched import Judged, fetch, judge, letters
 from tidemark.jobs.job import Sources
+from tidemark.jobs.positions import Positions
 from tidemark.jobs.transactions import Record, Transactions
 from tidemark.store.base import Commit
 
@@ -42,16 +43,15 @@ class Confirmation:
         self._provisional = provisional
 
     def write(self, batch: DataFrame, commit: Commit) -> None:
-        """Judges and commits a batch, unless it was committed before a crash."""
+        """Judges and commits what of a batch was not committed before a crash."""
         transactions = self._transactions or self._open()
-        if transactions.done(commit):
-            return
-        records = pa.concat_tables(fetch(batch))
+        records = self._positions.unseen(pa.concat_tables(fetch(batch)))
         if not records.num_rows:
             return
         payments, places, claims = (self._judged(records, e) for e in (TRANSACTIONS, DEVICES, CLAIMS))
-        for partition, offset in _newest(of(records, TRANSACTIONS), "offset").items():
-            self._positions[str(partition)] = offset + 1
+        if commit.number:
+            self._positions.require_all(records, TRANSACTIONS.topic, self._begin)
+        self._positions.advance(records)
         newest = {
             f"{kind} {partition}": time
             for kind, judged in (("payment", payments), ("place", places))
@@ -65,11 +65,11 @@ class Confirmation:
             commit,
             [*results(decisions, round(time.time() * 1000)), *bad],
             {name.encode(): self._judge.customers[name].encode() for name in decisions.changed},
-            {"newest": self._judge.newest, "positions": self._positions},
+            {"newest": self._judge.newest, "positions": self._positions.as_facts()},
         )
         if payments.good.num_rows and self._provisional:
             behind = time.time() - pc.max(payments.good["timestamp"]).as_py().timestamp()
-            self._provisional.refresh(self._judge.customers, self._positions, behind)
+            self._provisional.refresh(self._judge.customers, self._positions.of(TRANSACTIONS.topic), behind)
 
     def _judged(self, records: pa.Table, events: Events) -> Judged:
         return judge(of(records, events), events, self._sources.spark)
@@ -84,7 +84,8 @@ class Confirmation:
             for partition in kafka.end_offsets(self._sources.settings, topic)
         }
         self._judge = Judge(LIMITS, newest | dict(transactions.facts.get("newest", {})), customers)
-        self._positions: dict[str, int] = dict(transactions.facts.get("positions", {}))
+        self._positions = Positions(transactions.facts.get("positions", {}))
+        self._begin = kafka.beginning_offsets(self._sources.settings, TRANSACTIONS.topic)
         self._transactions = transactions
         return transactions
 

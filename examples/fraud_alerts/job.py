@@ -10,6 +10,7 @@ from examples.fraud_alerts import charts, confirm, sequences
 from examples.fraud_alerts.provisional import Provisional
 from examples.fraud_alerts.topics import ALERTS, DEVICES, JUDGED, TRANSACTIONS
 from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.positions import BESIDE
 
 
 def queries(sources: Sources) -> Sequence[Query]:
@@ -20,7 +21,8 @@ def queries(sources: Sources) -> Sequence[Query]:
 def exact_queries(sources: Sources, provisional: Provisional | None = None) -> Sequence[Query]:
     """The same, without a fast path unless there is one to keep running."""
     exact = confirm.Confirmation(sources, provisional)
-    return [Query("confirm", confirm.inputs(sources), exact.write, trigger={"processingTime": "0 seconds"})]
+    inputs = confirm.inputs(sources)
+    return [Query("confirm", inputs, exact.write, trigger={"processingTime": "0 seconds"}, options=BESIDE)]
 
 
 def analytics(sources: Sources) -> Sequence[Query]:

@@ -67,7 +67,7 @@ class Provisional:
         self._failure: Exception | None = None
         self._first = self._last = 0.0
 
-    def refresh(self, customers: Mapping[str, Customer], positions: Mapping[str, int], behind: float) -> None:
+    def refresh(self, customers: Mapping[str, Customer], positions: Mapping[int, int], behind: float) -> None:
         """Called after each batch: `customers` know all payments before `positions` (next offset by partition),
         the last of which is `behind` seconds old. Raises what made a query fail."""
         now = time.monotonic()
@@ -87,7 +87,7 @@ class Provisional:
         )
         self._handing_over.start()
 
-    def _hand_over(self, directory: Path, positions: dict[str, int]) -> None:
+    def _hand_over(self, directory: Path, positions: dict[int, int]) -> None:
         try:
             # The schema is said, or a job would go and look.
             profiles = self._sources.spark.read.schema(PROFILE_DDL)
@@ -109,9 +109,9 @@ class Provisional:
         stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         return any(stage.numActiveTasks == stage.numTasks for stage in stages if stage)
 
-    def _payments(self, positions: dict[str, int]) -> DataFrame:
+    def _payments(self, positions: dict[int, int]) -> DataFrame:
         partitions = kafka.end_offsets(self._sources.settings, TRANSACTIONS.topic)
-        starts = {str(partition): positions.get(str(partition), -2) for partition in partitions}
+        starts = {str(partition): positions.get(partition, -2) for partition in partitions}
         read = (
             self._sources.spark.readStream.format("kafka")
             .options(**kafka.spark_options(self._sources.settings))

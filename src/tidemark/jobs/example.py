@@ -24,7 +24,7 @@ from tidemark.settings import Settings, load
 
 _SHOWN_DIFFERENCES = 20
 # By how much the followers of a job are nicer than it.
-GIVE_WAY = 10
+GIVE_WAY = 19
 # Settings of a home that is gone afterwards: beside others on any free port, and over before the JVM's optimizing
 # compiler would have paid for itself.
 _SHORT_LIVED = 'broker_port = 0\ndriver_java_options = "-XX:TieredStopAtLevel=1"\n'

@@ -30,7 +30,8 @@ class Query:
     (topic, value; key, headers), which may be written again after a crash: give them a key that a reader can know
     them by. `trigger` is what `DataStreamWriter.trigger` takes. A query with timers of processing time says in
     `linger_seconds` how long after the last input the last of them is due. `state_partitions`: in how many parts its
-    state is kept, where fewer than rows are shuffled in will do; fixed with its first batch.
+    state is kept, where fewer than rows are shuffled in will do; fixed with its first batch. `options` are further ones
+    of `DataStreamWriter`.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Query:
     trigger: Mapping[str, str] = field(default_factory=lambda: {"processingTime": "200 milliseconds"})
     linger_seconds: float | None = None
     state_partitions: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,7 @@ class Running:
             .option("checkpointLocation", checkpoint)
             .outputMode(query.output_mode)
             .trigger(**query.trigger)
+            .options(**query.options)
         )
         if query.write is None:
             writer = writer.format("kafka").options(**kafka.spark_options(self._settings))
