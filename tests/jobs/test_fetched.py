@@ -123,6 +123,14 @@ def test_what_the_examples_send_is_judged_here_alone(events: Events, values: lis
     assert (good.num_rows, refused.num_rows) == (len(values) - bad, bad)
 
 
+@pytest.mark.parametrize("events", [ORDERS, AD_EVENTS, TRANSACTIONS, DEVICES], ids=lambda e: e.topic)
+def test_nothing_is_judged_as_nothing(events: Events) -> None:
+    for rows in (fetched(events, []), fetched(events, []).slice(0, 0), fetched(events, [b"{"])[:0]):
+        good, bad = judge(rows, events, spark=None)  # type: ignore[arg-type]
+        assert good.num_rows == bad.num_rows == 0
+        assert set(RECORD) - {"value"} < set(good.column_names)
+
+
 def test_a_batch_too_large_to_fetch_at_once_comes_in_pieces(spark: SparkSession) -> None:
     raw = records(spark, "orders", [b"x" * 100_000] * 60)
     before = spark.sparkContext.getConf().get("spark.driver.maxResultSize", "1g")

@@ -129,11 +129,8 @@ def _schema(events: Events) -> pa.Schema:
 
 
 def _binary(column: pa.ChunkedArray) -> pa.Array:
-    return (
-        pa.concat_arrays(column.cast(pa.large_binary()).chunks)
-        if column.num_chunks
-        else pa.array([], pa.large_binary())
-    )
+    chunks = column.cast(pa.large_binary()).chunks
+    return pa.concat_arrays([pa.array([], pa.large_binary()), *chunks])
 
 
 def _plain(values: pa.Array) -> np.ndarray:
