@@ -66,7 +66,7 @@ def main() -> None:
     except ReadError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         extents = {}
-    chosen = filters.choose(list(extents), extents, ranged=ranged)
+    chosen = filters.choose(list(extents), extents, page=current.title, ranged=ranged)
     filters.offer_jump(chosen, extents, ranged=ranged, history="countries")
     current.run()
 

@@ -27,6 +27,7 @@ RANGES = [*PRESETS, "all", "custom"]
 DEFAULT_RANGE = "1h"
 BINS = (60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 7 * 86_400, 28 * 86_400)
 MOST_BINS = 150
+BOUND = ("site", "range", "times", "from", "until")
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,11 @@ class Filters:
         return (*self.sites(), *span.where(column))
 
 
-def choose(sites: Sequence[str], extents: dict[str, Extent], *, ranged: bool) -> Filters:
-    """Draws the filter bar and returns what is chosen; `ranged` is False on pages about now."""
+def choose(sites: Sequence[str], extents: dict[str, Extent], *, page: str, ranged: bool) -> Filters:
+    """Draws the filter bar of a page and returns what is chosen; `ranged` is False on pages about now."""
     options = [ALL_SITES, *sorted(sites)]
+    if st.session_state.get("page") != page:
+        _write_to_address()
     with st.container(horizontal=True, vertical_alignment="bottom", key="filters"):
         site = st.selectbox("Site", options, key="site", bind="query-params", width=220)
         st.session_state.setdefault("range", DEFAULT_RANGE)
@@ -96,7 +99,18 @@ def choose(sites: Sequence[str], extents: dict[str, Extent], *, ranged: bool) ->
     start = end = None
     if ranged and preset == "custom":
         start, end = _custom(zone, _extent(chosen, extents))
+    st.session_state["page"] = page
     return Filters(chosen, preset or DEFAULT_RANGE, start, end, zone)
+
+
+def _write_to_address() -> None:
+    """Has Streamlit write what is chosen to the address again, which a change of page empties.
+
+    By itself it does so only where the page before had been drawn to its end.
+    """
+    for key in BOUND:
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
 
 
 def _custom(zone: str, extent: Extent) -> tuple[datetime | None, datetime | None]:

@@ -58,7 +58,7 @@ def bar() -> None:
     from app.dashboard import filters
     from app.dashboard.data import Extent
 
-    chosen = filters.choose(["a", "b"], {"a": Extent(), "b": Extent()}, ranged=True)
+    chosen = filters.choose(["a", "b"], {"a": Extent(), "b": Extent()}, page="Countries", ranged=True)
     st.text(f"{chosen.site} {chosen.preset} {chosen.zone} {chosen.start} {chosen.end}")
 
 
