@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
 import psutil
 
 _EVERY_SECONDS = 0.2
@@ -14,10 +16,12 @@ _EVERY_SECONDS = 0.2
 
 @dataclass
 class Used:
-    """`seconds` of processor time so far; `most_resident`: the most MiB that any one process took."""
+    """`seconds` of processor time so far; `most_resident`: the most MiB that any one process took; `looks` at the
+    processor time, with the time of day (seconds since 1970) of each."""
 
     seconds: float = 0.0
     most_resident: float = 0.0
+    looks: list[tuple[float, float]] = field(default_factory=list)
     _by_process: dict[tuple[int, float], float] = field(default_factory=dict)
 
     def look(self, pid: int) -> None:
@@ -31,6 +35,12 @@ class Used:
         except psutil.Error:  # one has just ended; the next look is soon
             pass
         self.seconds = sum(self._by_process.values())
+        self.looks.append((time.time(), self.seconds))
+
+    def between(self, begun: float, ended: float) -> float:
+        """Seconds of processor time between two times of day."""
+        times, seconds = zip(*self.looks, strict=True)
+        return float(np.diff(np.interp([begun, ended], times, seconds))[0])
 
 
 @contextmanager

@@ -3,7 +3,8 @@ where it is installed.
 
 Each run has a home and a broker of its own. The start of the JVM is told apart from the work: the rates are those
 of the batches, from the first one's start to the last commit, cold code included. The flows run one after the other, so
-the first three tables (bronze, silver, visitors by country) have a rate of their own.
+the first three tables (bronze, silver, visitors by country) have a rate of their own. "Warm" are as many lines again,
+after these: the later half of what each flow does with twice as many.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 from deltalake import DeltaTable
 
-from benchmarks.cpu import used_by
+from benchmarks.cpu import Used, used_by
 from benchmarks.figures import Figure
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
@@ -30,15 +32,20 @@ START = 1_780_000_200
 LINE = r'^(\S+) \S+ (.+?) \[([^\]]+)\] "([^"]*)" (\d{3}) (\d+|-) "([^"]*)" "([^"]*)"$'
 
 
-def measure(*, lines: int, runs: int) -> list[Figure]:
+def measure(*, lines: int, runs: int, warm: bool = True) -> list[Figure]:
     """Lines per second of the pipeline and of the reference, and their ratio, run by run."""
     found: list[Drained] = []
+    warmed: list[Warm] = []
     duckdbs, goaccesses = [], []
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
-        log = Path(directory) / "access.log"
+        log, longer = Path(directory) / "access.log", Path(directory) / "longer.log"
         write(log, lines)
+        if warm:
+            write(longer, 2 * lines)
         for number in range(runs):
             found.append(drained(Path(directory) / f"home-{number}", log, lines))
+            if warm:
+                warmed.append(drained(Path(directory) / f"longer-{number}", longer, 2 * lines).warm)
             duckdbs.append(lines / parsed(log))
             if shutil.which("goaccess"):
                 goaccesses.append(lines / reported(log))
@@ -55,6 +62,15 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
         figures.append(Figure("reference: GoAccess reports on the file, lines/s", goaccesses))
         ratios = [rate / other for rate, other in zip(rates, goaccesses, strict=True)]
         figures.append(Figure("ratio to GoAccess", ratios))
+    if warm:
+        figures += [
+            Figure("warm: into every table, lines/s", [run.rate for run in warmed]),
+            Figure("warm: into the first three tables, lines/s", [run.first_tables for run in warmed]),
+            Figure("warm: CPU, s per million lines", [run.cpu for run in warmed]),
+        ]
+    if warm and goaccesses:
+        ratios = [run.rate / other for run, other in zip(warmed, goaccesses, strict=True)]
+        figures.append(Figure("warm: ratio to GoAccess", ratios))
     return figures
 
 
@@ -71,14 +87,25 @@ def write(log: Path, lines: int, *, seconds: int = 0, visitors: int = 100_000) -
 
 
 @dataclass(frozen=True)
+class Warm:
+    """Of the later half of each flow's rows: lines per second into every table and into the first three, seconds of
+    processor time per million lines."""
+
+    rate: float
+    first_tables: float
+    cpu: float
+
+
+@dataclass(frozen=True)
 class Drained:
     """Of one `tidemark run --once`: lines per second into every table and into the first three, processor time of
-    all its processes and seconds before the first batch."""
+    all its processes and seconds before the first batch; and what it was like when warm."""
 
     rate: float
     first_tables: float
     cpu: float
     start: float
+    warm: Warm
 
 
 def drained(home: Path, log: Path, lines: int) -> Drained:
@@ -98,7 +125,28 @@ def drained(home: Path, log: Path, lines: int) -> Drained:
     first = accounts["started_at"].min().timestamp()
     lines_done = accounts["committed_at"].max().timestamp()
     last = max(lines_done, progress["recorded_at"].max().timestamp())
-    return Drained(lines / (last - first), lines / (lines_done - first), used.seconds, first - begun)
+    return Drained(
+        rate=lines / (last - first),
+        first_tables=lines / (lines_done - first),
+        cpu=used.seconds,
+        start=first - begun,
+        warm=_warm(progress, used),
+    )
+
+
+def _warm(progress: pd.DataFrame, used: Used) -> Warm:
+    """What each flow's batches were like after the one that had done half of its rows; NaN if that was the last."""
+    seconds, cpu = {}, 0.0
+    for flow, batches in progress.sort_values("recorded_at").groupby("flow"):
+        done, times = batches["rows"].cumsum().to_numpy(), batches["recorded_at"]
+        half = int((done >= done[-1] / 2).argmax())
+        begun, ended = times.iloc[half].timestamp(), times.iloc[-1].timestamp()
+        rows = max(done[-1] - done[half], 1)
+        seconds[flow] = (ended - begun) / rows
+        cpu += used.between(begun, ended) / rows
+    if not all(seconds.values()):
+        return Warm(*(3 * [float("nan")]))
+    return Warm(1 / sum(seconds.values()), 1 / seconds["requests"], cpu * 1e6)
 
 
 def reported(log: Path) -> float:

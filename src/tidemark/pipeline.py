@@ -22,6 +22,7 @@ from tidemark.cut import Chain
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
 from tidemark.flow.batch_size import BatchSize
+from tidemark.flow.files import from_files
 from tidemark.flow.flow import Flow, Plan
 from tidemark.flow.lag import HistoryLag, TopicLag, table_lag, table_rows, topic_rows
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
@@ -125,6 +126,7 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         plan=plan,
         lag=_activity_lag(house, store),
         rows=partial(table_rows, Path(house.path(requests.TABLE))),
+        fetch=from_files(requests.TABLE, _ACTIVITY_COLUMNS),
         interval_seconds=settings.derive_interval_seconds,
     )
 

@@ -59,9 +59,10 @@ class Flow:
     streaming query, so Spark analyses it once, not once per batch; a batch is fetched or cached, and
     every sink takes its rows from there. `plan` says what to do with such a batch, either way. `lag` tells,
     from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None where that
-    cannot be told. `judge`: the batches are lines, to be judged by it, which adds `accepted`, and accounted for;
-    the plan is for judged ones. `size` bounds the batches of a source that asks it. `lines_and_rejected`: the tables
-    that tell which delivery ids were accepted before; lines that repeat one are left out.
+    cannot be told; `fetch` has a batch come here, None if its rows are too long for that. `judge`: the batches are
+    lines, to be judged by it, which adds `accepted`, and accounted for; the plan is for judged ones. `size` bounds the
+    batches of a source that asks it. `lines_and_rejected`: the tables that tell which delivery ids were accepted
+    before; lines that repeat one are left out.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Flow:
     plan: Callable[[DataFrame | pa.Table], Plan]
     lag: Callable[[Path], int | None]
     rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
+    fetch: Callable[[DataFrame], pa.Table | None] = DataFrame.toArrow
     judge: Vectorized | None = None
     lines_and_rejected: tuple[Table, Table] | None = None
     size: BatchSize | None = None
@@ -202,13 +204,15 @@ class Runner:
         if rows is None or rows > self._most_fetched:
             return None
         try:
-            return prepared.toArrow()
+            fetched = self.flow.fetch(prepared)
         except (Py4JJavaError, PySparkException) as error:
             # How long its rows are only shows now. The limit is there for that.
             if "spark.driver.maxResultSize" not in str(error):
                 raise
+            fetched = None
+        if fetched is None:
             log.info("batch %d of %s has few rows, but long ones: Spark keeps them", number, self.flow.name)
-            return None
+        return fetched
 
     def _write_fetched(
         self, rows: pa.Table, spark: SparkSession, commit: Commit, started: datetime
