@@ -144,5 +144,5 @@ def standalone(
 def _answers(cluster: Standalone) -> bool:
     try:
         return cluster.workers() is not None
-    except OSError:
+    except (OSError, ValueError):  # it listens before it serves JSON
         return False
