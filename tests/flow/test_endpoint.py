@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import socket
+import struct
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -25,7 +28,7 @@ from tidemark.errors import PlatformError
 from tidemark.flow.endpoint import serving
 from tidemark.flow.health import Pulse, complaints
 from tidemark.flow.progress import Progress
-from tidemark.local.process import prepare_home, read_record
+from tidemark.local.process import prepare_home, read_record, wait_until
 from tidemark.quality.tables import ACCOUNTS, PROGRESS
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
@@ -185,6 +188,29 @@ def test_nothing_is_served_unless_asked_for(home: Settings) -> None:
     scene = Scene(home)
     with scene.served() as address:
         assert address == ""
+
+
+def test_a_client_that_hangs_up_leaves_no_trace_in_the_output(
+    scene: Scene, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked, gone = threading.Event(), threading.Event()
+
+    def health() -> dict[str, Any]:
+        asked.set()
+        assert gone.wait(10)
+        return scene.progress.health()
+
+    with serving(scene.settings, scene.progress.metrics.registry, health) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            assert asked.wait(10)
+            # Closed by a reset, so that the answer meets a connection that is gone.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.set()
+        assert get(f"{address}/metrics")[0] == 200
+    assert wait_until(lambda: not any("process_request" in t.name for t in threading.enumerate()), 10)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_taken_port_is_named_with_its_setting(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,6 +51,14 @@ def _server(settings: Settings, registry: CollectorRegistry, health: Health) -> 
         daemon_threads = True
         allow_reuse_address = True
         address_family = socket.AF_INET6 if ":" in settings.metrics_address else socket.AF_INET
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """The default prints a traceback. A client that hangs up is not an error of the pipeline."""
+            error = sys.exception()
+            if isinstance(error, (ConnectionError, TimeoutError)):
+                log.debug("%s hung up: %s", client_address[0], error)
+            else:
+                log.error("a request of %s failed", client_address[0], exc_info=error)
 
     class Handler(BaseHTTPRequestHandler):
         server_version = "tidemark"
