@@ -101,6 +101,22 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "no size": (combined(result="304 -"), {"status": 304, "bytes": 0}),
     "long size": (combined(result="200 5000000000"), {"bytes": 5_000_000_000}),
     "space at the end": (common() + " ", {"referrer": None, "user_agent": None}),
+    "blanks around": (" \t" + combined() + " \t ", {}),
+    "blanks around a common line": ("\t" + common() + "\t", {"referrer": None, "user_agent": None}),
+    "carriage return": (combined() + "\r", {}),
+    "carriage returns and a line feed": (combined() + "\r\r\n", {}),
+    "byte-order mark": ("\ufeff" + combined(), {}),
+    "byte-order mark, virtual host and carriage return": (
+        "\ufeff" + combined("www.example.com 203.0.113.7 - -") + " \r", {"host": "www.example.com"}
+    ),
+    "byte-order mark inside": (combined(agent="a\ufeff"), {"user_agent": "a\ufeff"}),
+    "tabs between the fields": (
+        combined("www.example.com\t203.0.113.7\t-\talice").replace("] ", "]\t").replace('" ', '"\t'),
+        {"host": "www.example.com", "remote_user": "alice"},
+    ),
+    "tabs between the fields and in one": (
+        combined(agent="a\\\"\tb\t").replace("200 512 ", "200\t512\t").replace(" [", "\t["), {"user_agent": 'a"\tb\t'}
+    ),
     "east of Greenwich": (
         combined(time="21/Nov/2026:10:00:00 +0530"), {"event_time": TIME - timedelta(hours=5.5)}
     ),
@@ -145,7 +161,9 @@ REJECTED: dict[str, tuple[bytes, list[str]]] = {
     "JSON": (b'{"ip": "203.0.113.7", "time": 1}', ["malformed"]),
     "binary": (bytes(range(128)), ["control_characters"]),
     "zeros": (b"\0" * 100, ["control_characters"]),
-    "carriage return": (combined().encode() + b"\r", ["control_characters"]),
+    "carriage return inside": (combined(agent="a\rb").encode(), ["control_characters"]),
+    "nothing but blanks and a line end": ("\ufeff \t\r\n".encode(), ["malformed"]),
+    "form feed at the end": (combined().encode() + b"\f", ["control_characters"]),
     "two lines": (combined().encode() + b"\n" + combined().encode(), ["control_characters"]),
     "invalid UTF-8": (combined(agent="a").encode() + b"\xff", ["invalid_utf8"]),
     "Latin-1": (combined(agent="café").encode("latin-1"), ["invalid_utf8"]),
@@ -339,6 +357,9 @@ def reference(value: bytes) -> dict[str, Any] | None:
         line = value.decode()
     except UnicodeDecodeError:
         return None
+    line = line.strip(" \t\r\n\ufeff")
+    # Outside of quotes a tab is a space.
+    line = re.sub(r'(\\["\\]|"(?:[^"\\]|\\.)*")|\t', lambda found: found[1] or " ", line)
     if len(value) > 65_536 or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line):
         return None
     quoted = r'"((?:[^"\\]|\\.)*)"'
@@ -414,7 +435,8 @@ SEEDS = [line.encode() for line, _ in ACCEPTED.values()] + [
     line for line, _ in REJECTED.values() if 0 < len(line) < 1000
 ]
 TOKENS = [
-    *(b'"', b'\\"', b"\\\\", b"\\", b" ", b"  ", b"-", b"[", b"]", b" [", b"] ", b'" "', b"\t", b"\r", b"\0", b"?"),
+    *(b'"', b'\\"', b"\\\\", b"\\", b" ", b"  ", b"-", b"[", b"]", b" [", b"] ", b'" "', b"\t", b"\r", b"\0", b"?",
+      "\ufeff".encode()),
     *(b"\xff", b"\xc3", "é".encode(), "\u2028".encode(), "𝄞".encode(), b"::1", b"1.2.3.4", b"999", b"+5", b"1e3"),
     *(b"HTTP/1.1", b" HTTP/1.1", b"GET ", b"0000", b"9999", b"Feb", b"31/", b"+1400", b"-1830", b"24:", b":60"),
 ]  # fmt: skip
