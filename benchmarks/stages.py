@@ -27,7 +27,7 @@ from silver import requests
 from tidemark import kafka, lakehouse, pipeline
 from tidemark.arrow import Vectorized
 from tidemark.enrich.columns import Knowledge
-from tidemark.enrich.visitor import visitor_key
+from tidemark.enrich.visitor import make_visitor_key, visitor_key
 from tidemark.flow.sinks import Sink
 from tidemark.formats import FIELDS, LINE, fields
 from tidemark.importing.importer import Options, import_files
@@ -69,6 +69,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 
 
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
+    make_visitor_key(settings)
     knowledge = Knowledge(visitor_key(settings), settings.geo_database)
     judging, threads = requests.judging(knowledge), ThreadPoolExecutor(judging_threads())
     house = lakehouse.of(settings)
@@ -86,7 +87,7 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
     def written(sink: Sink, rows: pa.Table) -> Callable[[], object]:
         return lambda: sink.write_fetched(store, rows, Commit("benchmark", next(numbers)))
 
-    firsts = pipeline.requests_flow(settings).plan(judged).sinks
+    firsts = pipeline.requests_flow(settings, knowledge.key).plan(judged).sinks
     seconds = pipeline.activity_flow(settings, house, store).plan(accepted).sinks
     return {
         "reference: read the topic": lambda: _thrown_away(records.select("value")),

@@ -14,7 +14,7 @@ from tidemark.arrow import Arrays, Pieces, Vectorized, flags_of
 from tidemark.enrich.columns import KNOWN, Knowledge, describe
 from tidemark.formats import FIELDS, FORMATS, fields
 from tidemark.quality.rules import Rule, verdict
-from tidemark.table import Column, Table
+from tidemark.table import VISITOR_KEY, Column, Table
 
 # Files that belong to a page rather than being one.
 ASSETS = pa.array([
@@ -87,6 +87,7 @@ TABLE = Table(
     reads="bronze.access_log",
     rules=RULES,
     accounted="accepted",
+    state={"visitor key": VISITOR_KEY},
     columns=(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),

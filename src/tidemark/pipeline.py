@@ -23,6 +23,7 @@ from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
 from tidemark.flow.batch_size import BatchSize
 from tidemark.flow.files import from_files
+from tidemark.flow.fit import require_visitor_key
 from tidemark.flow.flow import Flow, Plan
 from tidemark.flow.lag import HistoryLag, TopicLag, table_lag, table_rows, topic_rows
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
@@ -60,9 +61,15 @@ _ACTIVITY_COLUMNS = (
 )  # fmt: skip
 
 
-def flows(settings: Settings, house: Lakehouse, store: Store) -> tuple[Flow, ...]:
-    """Every flow of the pipeline, in the order in which data passes through them."""
-    return requests_flow(settings), activity_flow(settings, house, store)
+def flows(settings: Settings, house: Lakehouse, store: Store, *, renew_key: bool = False) -> tuple[Flow, ...]:
+    """Every flow of the pipeline, in the order in which data passes through them. `renew_key` as in `home_key`."""
+    key = home_key(settings, house, renew=renew_key)
+    return requests_flow(settings, key), activity_flow(settings, house, store)
+
+
+def home_key(settings: Settings, house: Lakehouse, *, renew: bool = False) -> bytes:
+    """The visitor key, see `tidemark.flow.fit.require_visitor_key`."""
+    return require_visitor_key(settings, house, TABLES, renew=renew)
 
 
 def warm_up(settings: Settings) -> None:
@@ -72,9 +79,10 @@ def warm_up(settings: Settings) -> None:
     judge.make(line)
 
 
-def requests_flow(settings: Settings) -> Flow:
-    """Kafka to bronze.access_log, silver.requests, silver.rejected and gold.visitors_by_country."""
-    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
+def requests_flow(settings: Settings, key: bytes) -> Flow:
+    """Kafka to bronze.access_log, silver.requests, silver.rejected and gold.visitors_by_country; `key` is the
+    visitor key."""
+    knowledge = Knowledge(key, settings.geo_database)
     size = BatchSize(settings)
     sinks: tuple[Sink, ...] = (
         _windowed(visitors_by_country.TABLE, visitors_by_country.COUNTS, where="accepted"),
@@ -296,6 +304,6 @@ def places() -> Places:
     return Places(access_log.TABLE, requests.TABLE, rejected.TABLE, sessions.TABLE, ACCOUNTS, SITES)
 
 
-def rebuildable(settings: Settings) -> list[str]:
+def rebuildable() -> list[str]:
     """Names of the tables that are made from others."""
-    return [table.name for d in (_judging(settings), *_derived(settings)) for table in d.tables]
+    return [table.name for table in LAYER_TABLES if table is not access_log.TABLE]

@@ -147,6 +147,13 @@ def restore(
     return made
 
 
+def saved_tables(settings: Settings, name: str) -> Lakehouse:
+    """A savepoint's tables and checkpoints. Raises TableError if there is none of that name."""
+    place = _place(settings, name)
+    _read(place / "savepoint.json")
+    return Lakehouse(checkpoint_root=str(place / "checkpoints"), root=str(place / "tables"))
+
+
 def delete(settings: Settings, name: str) -> None:
     """Deletes a savepoint. Raises TableError if there is none of that name."""
     place = _place(settings, name)

@@ -59,6 +59,9 @@ class Change:
 # Columns that say when Tidemark wrote a row, whatever event time it has.
 _CLOCKS = ("updated_at", "ingested_at", "rejected_at", "committed_at", "recorded_at", "run_time")
 
+# A value in `Table.state`: the fingerprint of the key that the rows' visitor ids are made with.
+VISITOR_KEY = "{visitor_key}"
+
 # (rows in the table that the batch may touch, the batch's own rows) -> change
 Combine = Callable[[pa.Table, pa.Table], Change]
 
@@ -72,8 +75,8 @@ class Table:
     are skipped when a range is read or merged: in an upsert table it never changes for a key; empty
     where there is no such column. `reads` names the table's source.
 
-    `state` says, by name, what makes rows of an upsert table belong together beyond the key: window,
-    aggregates. Values may name settings, as in `{settings.late_seconds}`. `tidemark.flow.fit` watches over it.
+    `state` says, by name, what makes rows belong together beyond the key: window, aggregates. Values may name
+    settings, as in `{settings.late_seconds}`, or be `VISITOR_KEY`. `tidemark.flow.fit` checks it.
 
     What data quality knows beyond `rules`: `accounted` is the sum over quality.accounts that the table's
     row count equals, `volume` the column whose sum over an hour is compared with the days before, and a

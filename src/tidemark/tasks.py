@@ -13,7 +13,8 @@ from tidemark import kafka, lakehouse
 from tidemark.catalog.lease import only_writer
 from tidemark.catalog.upkeep import maintain_catalog
 from tidemark.difference import Difference
-from tidemark.errors import SettingError, TableError, TidemarkError
+from tidemark.enrich.visitor import has_visitor_key
+from tidemark.errors import HomeBusyError, SettingError, TableError, TidemarkError
 from tidemark.flow import fit, gate
 from tidemark.flow.metrics import Metrics
 from tidemark.flow.run import run
@@ -25,6 +26,7 @@ from tidemark.pipeline import (
     TABLES,
     chain,
     flows,
+    home_key,
     places,
     rebuildable,
     rebuilding,
@@ -35,7 +37,7 @@ from tidemark.pipeline import (
 from tidemark.quality.runner import Runner, check_new, watch
 from tidemark.quality.tables import ACCOUNTS
 from tidemark.rebuild import Say
-from tidemark.savepoints import Savepoint, create
+from tidemark.savepoints import Savepoint, create, restore, saved_tables
 from tidemark.session import spark_session
 from tidemark.settings import Settings
 from tidemark.store.choose import open_store
@@ -53,8 +55,16 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
         _run(settings, house, once=once)
 
 
-def _run(settings: Settings, house: Lakehouse, *, once: bool, remade: Sequence[Table] = ()) -> None:
+def _run(
+    settings: Settings,
+    house: Lakehouse,
+    *,
+    once: bool,
+    remade: Sequence[Table] = (),
+    renew_key: bool = False,
+) -> None:
     _require_lasting_key(settings, house)
+    home_key(settings, house, renew=renew_key)
     kafka.require_reachable(settings)
     if not has_read(settings, chain(house).first):
         kafka.ensure_topic(settings, settings.topic)
@@ -67,7 +77,7 @@ def _run(settings: Settings, house: Lakehouse, *, once: bool, remade: Sequence[T
     if house.on_this_machine:  # otherwise upkeep is a job of its own
         beside.append(keep(settings, house, TABLES, streams(house)))
     run(
-        spark, settings, house, store, TABLES, flows(settings, house, store),
+        spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
         once=once, beside=beside, remade=remade, metrics=metrics,
     )  # fmt: skip
     if once and settings.quality_interval_seconds:
@@ -102,16 +112,21 @@ def maintain_tables(settings: Settings) -> list[Done]:
 
 
 def rebuild_table(
-    settings: Settings, name: str, since: datetime | None, *, dry_run: bool, say: Say
+    settings: Settings, name: str, since: datetime | None, *, dry_run: bool, say: Say, renew_key: bool = False
 ) -> list[Difference]:
-    """The `rebuild` command: a table and all that is made from it; `all` is silver.requests.
+    """The `rebuild` command: a table and all that is made from it; `all` is silver.requests. With `renew_key` the
+    visitor key may be another than before, and is made if it is missing.
 
     Raises TableError for a table that is not made from others, or tables that are not there yet.
     """
-    made = rebuildable(settings)
+    made = rebuildable()
     if name != "all" and name not in made:
         raise TableError(
             f"{name} cannot be rebuilt", f"Tables made from others are {', '.join(made)}; or all."
+        )
+    if renew_key and (since is not None or name not in ("all", "silver.requests", "silver.rejected")):
+        raise SettingError(
+            "another visitor key needs all rows made anew", "Use `tidemark rebuild all --new-visitor-key`."
         )
     if not settings.catalog:
         lakehouse.require_directories(lakehouse.of(settings), "`rebuild`")
@@ -120,13 +135,29 @@ def rebuild_table(
     if house.in_catalog:
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
-        return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say)
+        return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)
+    if renew_key and not has_visitor_key(settings):
+        _make_key_for(settings, house, dry_run=dry_run)
+    home_key(settings, house, renew=renew_key)
     return rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
 
 
+def _make_key_for(settings: Settings, house: Lakehouse, *, dry_run: bool) -> None:
+    if dry_run:
+        raise TableError(
+            "without a visitor key there is nothing to compare with", "Rebuild without --dry-run."
+        )
+    with gate.no_pipeline(settings) as stopped:
+        if not stopped:
+            raise HomeBusyError("the running pipeline still uses the visitor key of before", "Stop it first.")
+        home_key(settings, house, renew=True)
+
+
 def _rebuild_catalog(
-    settings: Settings, house: Lakehouse, names: Sequence[str], *, dry_run: bool, say: Say
+    settings: Settings, house: Lakehouse, names: Sequence[str], *, dry_run: bool, say: Say, renew_key: bool
 ) -> list[Difference]:
+    _require_lasting_key(settings, house)
+    home_key(settings, house, renew=renew_key)
     changed = fit.changed(settings, house, TABLES)
     if changed and dry_run:
         raise TableError(
@@ -137,7 +168,7 @@ def _rebuild_catalog(
         job = rebuilding_catalog(spark_session(settings), settings, house, say)
         remade = job.tables(names)
         # A batch under way when the pipeline ended is in some tables only.
-        _run(settings, house, once=True, remade=[] if dry_run else remade)
+        _run(settings, house, once=True, remade=[] if dry_run else remade, renew_key=renew_key)
         found = job.run(names, dry_run=dry_run)
         if not dry_run:
             fit.note(settings, house, remade)
@@ -151,10 +182,22 @@ def make_savepoint(settings: Settings, name: str) -> Savepoint:
     return create(settings, house, name, TABLES, streams(house), chain(house).first)
 
 
+def restore_savepoint(
+    settings: Settings, name: str, into: Settings | None, partitions: int | None, *, other_key: bool
+) -> Savepoint:
+    """The `savepoint restore` command. Raises as `savepoints.restore`, and TableError if the home's visitor key is
+    not the savepoint's, unless `other_key` allows it."""
+    house = saved_tables(settings, name)
+    if not other_key:
+        home_key(settings, house)
+    return restore(settings, name, into, partitions)
+
+
 def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgotten:
     """The `forget` command. Raises as `forget`, and TableError without tables."""
     house = _house_with_tables(settings)
     lakehouse.require_directories(house, "`forget`")
+    home_key(settings, house)
     return forget(
         settings, house, TABLES, chain(house), streams(house), places(), visitor=visitor, address=address
     )

@@ -156,6 +156,18 @@ def test_rebuilds_foretell_repeat_and_take_up_a_changed_state(catalog: Settings,
     assert recount([*pairs, *more], 10) != recount([*pairs, *more])
     assert_equal(files, recount([*pairs, *more], 10))
 
+    # Nor are visitor ids of another key, unless all are made anew.
+    before = set(rows(files, "silver.requests", ["visitor_id"]))
+    other = replace(on_another_cluster(shorter), visitor_key="another secret")
+    with pytest.raises(TableError, match="is not the one that the tables in `spark_catalog`"):
+        tasks.run_pipeline(other, once=True)
+    with pytest.raises(TableError, match="is not the one"):
+        tasks.rebuild_table(other, "all", None, dry_run=False, say=quiet)
+    tasks.rebuild_table(other, "all", None, dry_run=False, say=quiet, renew_key=True)
+    tasks.run_pipeline(other, once=True)
+    assert not before & set(rows(files, "silver.requests", ["visitor_id"]))
+    assert_equal(files, recount([*pairs, *more], 10))
+
 
 @pytest.mark.parametrize(
     "lacking, told",

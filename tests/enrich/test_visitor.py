@@ -13,12 +13,17 @@ from pyspark.sql import SparkSession
 
 from silver.requests import judging
 from tidemark.enrich.columns import Knowledge
-from tidemark.enrich.visitor import visitor_id, visitor_key
+from tidemark.enrich.visitor import fingerprint, make_visitor_key, visitor_id, visitor_key
 from tidemark.errors import PlatformError
 from tidemark.settings import Settings
 
 KEY = b"k" * 32
 SECRET = b"not to be seen by anybody at all"
+
+
+def made(home: Settings) -> bytes:
+    make_visitor_key(home)
+    return visitor_key(home)
 
 
 def test_an_id_is_stable_and_keyed() -> None:
@@ -36,7 +41,9 @@ def test_an_id_is_stable_and_keyed() -> None:
 
 
 def test_a_home_keeps_its_key_to_its_owner(home: Settings) -> None:
+    make_visitor_key(home)
     key = visitor_key(home)
+    make_visitor_key(home)
     assert len(key) == 32 and visitor_key(home) == key
     assert stat.S_IMODE((home.home / "visitor.key").stat().st_mode) == 0o600
     assert [path.name for path in home.home.iterdir()] == ["visitor.key"]
@@ -44,6 +51,8 @@ def test_a_home_keeps_its_key_to_its_owner(home: Settings) -> None:
 
 def test_homes_have_different_keys_and_a_setting_goes_first(home: Settings) -> None:
     other = dataclasses.replace(home, home=home.home / "other")
+    make_visitor_key(home)
+    make_visitor_key(other)
     assert visitor_key(home) != visitor_key(other)
     named = dataclasses.replace(home, visitor_key="secret")
     assert visitor_key(named) == visitor_key(dataclasses.replace(other, visitor_key="secret"))
@@ -52,8 +61,9 @@ def test_homes_have_different_keys_and_a_setting_goes_first(home: Settings) -> N
 
 def test_threads_and_processes_that_start_together_agree(home: Settings) -> None:
     program = (
-        "import sys, pathlib; from tidemark.settings import Settings; from tidemark.enrich.visitor import visitor_key\n"
-        "sys.stdin.read(); print(visitor_key(Settings(home=pathlib.Path(sys.argv[1]))).hex())"
+        "import sys, pathlib; from tidemark.settings import Settings; from tidemark.enrich import visitor\n"
+        "sys.stdin.read(); home = Settings(home=pathlib.Path(sys.argv[1]))\n"
+        "visitor.make_visitor_key(home); print(visitor.visitor_key(home).hex())"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [
@@ -62,13 +72,13 @@ def test_threads_and_processes_that_start_together_agree(home: Settings) -> None
     ]
     with ThreadPoolExecutor(8) as pool:
         from_processes = list(pool.map(lambda process: process.communicate()[0].strip(), processes))
-        from_threads = list(pool.map(lambda _: visitor_key(home).hex(), range(40)))
+        from_threads = list(pool.map(lambda _: made(home).hex(), range(40)))
     assert len({*from_processes, *from_threads}) == 1
 
 
 def test_threads_race_for_the_first_key(home: Settings) -> None:
     with ThreadPoolExecutor(16) as pool:
-        keys = list(pool.map(lambda _: visitor_key(home), range(16)))
+        keys = list(pool.map(lambda _: made(home), range(16)))
     assert len(set(keys)) == 1
 
 
@@ -83,7 +93,18 @@ def test_a_damaged_key_is_refused(content: bytes, home: Settings) -> None:
 def test_a_home_that_is_a_file_is_a_clear_error(home: Settings) -> None:
     home.home.write_text("")
     with pytest.raises(PlatformError, match="TIDEMARK_VISITOR_KEY"):
+        make_visitor_key(home)
+
+
+def test_a_key_is_never_made_by_reading_it(home: Settings) -> None:
+    with pytest.raises(PlatformError, match=r"visitor\.key: No such file"):
         visitor_key(home)
+    assert not home.home.exists()
+
+
+def test_a_fingerprint_tells_keys_apart() -> None:
+    # Pinned: with another function every home would seem to have another key.
+    assert fingerprint(KEY) == "626d55ca75ea739a" != fingerprint(SECRET)
 
 
 def test_the_key_shows_nowhere(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,10 +45,16 @@ def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
 @home_options
 @click.option("--since", type=click.DateTime(), help="Only from this time on, UTC (default: all).")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option(
+    "--new-visitor-key",
+    "renew_key",
+    is_flag=True,
+    help="With another visitor key than before; one is made if it is missing.",
+)
 @click.option("--master", help="Spark master (default: this machine, one thread per core).")
 @click.pass_context
 def rebuild_command(
-    ctx: click.Context, /, table: str, since: datetime | None, dry_run: bool, **options: Any
+    ctx: click.Context, /, table: str, since: datetime | None, dry_run: bool, renew_key: bool, **options: Any
 ) -> None:
     """Recompute TABLE with today's rules, while the pipeline goes on or is stopped; `all` for everything.
 
@@ -62,7 +68,9 @@ def rebuild_command(
 
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     with _Pieces() as pieces:
-        found = rebuild_table(settings_of(ctx, **options), table, since, dry_run=dry_run, say=pieces.say)
+        found = rebuild_table(
+            settings_of(ctx, **options), table, since, dry_run=dry_run, say=pieces.say, renew_key=renew_key
+        )
     click.echo("\n".join(lines(found)))
     if dry_run:
         click.echo("dry run: nothing was changed", err=True)
@@ -139,10 +147,14 @@ def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
 @click.option(
     "--state-partitions", type=click.IntRange(min=1), help="Parts to shuffle the state in from then on."
 )
+@click.option(
+    "--new-visitor-key", "other_key", is_flag=True,
+    help="Also if the visitor key is another than the savepoint's; a rebuild must follow.",
+)  # fmt: skip
 @click.pass_context
 def savepoint_restore(
     ctx: click.Context, /, name: str, target: Path | None, bootstrap_servers: str | None,
-    state_partitions: int | None,
+    state_partitions: int | None, other_key: bool,
 ) -> None:  # fmt: skip
     """Put savepoint NAME in place of the home's tables and checkpoints. The pipeline must be stopped.
 
@@ -153,13 +165,13 @@ def savepoint_restore(
     The state is the tables, so other --state-partitions move nothing: they are kept as shuffle_partitions
     in the home's tidemark.toml.
     """
-    from tidemark.savepoints import restore
+    from tidemark.tasks import restore_savepoint
 
     settings = settings_of(ctx, bootstrap_servers=bootstrap_servers)
     into = replace(settings, home=target.expanduser().absolute()) if target else None
     if into is not None and (into.home / "savepoints" / name).is_dir():
         settings, into = into, None  # its own savepoint: a restore like any other
-    made = restore(settings, name, into, state_partitions)
+    made = restore_savepoint(settings, name, into, state_partitions, other_key=other_key)
     home = (into or settings).home
     click.echo(f"savepoint {name} of {made.created_at} restored into {home}")
     if state_partitions is not None:

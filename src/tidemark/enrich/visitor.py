@@ -23,31 +23,19 @@ def visitor_id(key: bytes, site: str, client_ip: str, user_agent: str) -> str:
 
 
 def visitor_key(settings: Settings) -> bytes:
-    """The hash key: the setting, else the home's own, made on first use and readable by its owner only.
+    """The hash key: the setting, else the home's own. Raises PlatformError if it is missing or damaged.
 
     Losing the key cuts every visitor's history in two, so it belongs into the backup.
     """
     if settings.visitor_key:
         return blake2b(settings.visitor_key.encode(), digest_size=32).digest()
-    path = settings.home / "visitor.key"
+    path = _file(settings)
     try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            descriptor, draft = tempfile.mkstemp(prefix="visitor.key.", dir=settings.home)  # mode 0600
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(secrets.token_bytes(32))
-                    file.flush()
-                    os.fsync(file.fileno())
-                with suppress(FileExistsError):  # another process was first: its key counts
-                    os.link(draft, path)
-            finally:
-                Path(draft).unlink()
         key = path.read_bytes()
     except OSError as error:
         raise PlatformError(
-            f"cannot keep the visitor key at {path}: {error.strerror}",
-            "Make the home writable, or set TIDEMARK_VISITOR_KEY.",
+            f"cannot read the visitor key {path}: {error.strerror}",
+            "Restore it from a backup, or set TIDEMARK_VISITOR_KEY.",
         ) from error
     if not 16 <= len(key) <= 64:  # 64 bytes are BLAKE2b's most
         raise PlatformError(
@@ -55,3 +43,42 @@ def visitor_key(settings: Settings) -> bytes:
             "Restore it from a backup; without it, visitors seen before count as new ones.",
         )
     return key
+
+
+def has_visitor_key(settings: Settings) -> bool:
+    """Whether there is a key, in the settings or in the home."""
+    return bool(settings.visitor_key) or _file(settings).exists()
+
+
+def make_visitor_key(settings: Settings) -> None:
+    """Makes the home's own key, readable by its owner only, unless there is one.
+
+    Raises PlatformError if the home cannot be written.
+    """
+    path = _file(settings)
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+        descriptor, draft = tempfile.mkstemp(prefix="visitor.key.", dir=settings.home)  # mode 0600
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(32))
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):  # another process was first: its key counts
+                os.link(draft, path)
+        finally:
+            Path(draft).unlink()
+    except OSError as error:
+        raise PlatformError(
+            f"cannot keep the visitor key at {path}: {error.strerror}",
+            "Make the home writable, or set TIDEMARK_VISITOR_KEY.",
+        ) from error
+
+
+def fingerprint(key: bytes) -> str:
+    """Tells one key from another and reveals neither: 16 hex digits."""
+    return blake2b(b"tidemark visitor key", key=key, digest_size=8).hexdigest()
+
+
+def _file(settings: Settings) -> Path:
+    return settings.home / "visitor.key"

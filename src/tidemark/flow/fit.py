@@ -11,13 +11,18 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tidemark.enrich.visitor import fingerprint, has_visitor_key, make_visitor_key, visitor_key
 from tidemark.errors import PlatformError, TableError
 from tidemark.lakehouse import Lakehouse
 from tidemark.local.process import replace_text
 from tidemark.settings import Settings
-from tidemark.table import Table
+from tidemark.table import VISITOR_KEY, Table
 
 _FILE = "states.json"
+_KEY_REMEDY = (
+    "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
+    " `tidemark rebuild all --new-visitor-key` makes every visitor id anew, with the home's key or a new one."
+)
 
 State = Mapping[str, str]
 
@@ -76,24 +81,70 @@ def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
     wanted = known | {
         table.name: {**known.get(table.name, {}), **_state(settings, table)}
         for table in tables
-        if table.kind == "upsert"
+        if _has_state(table)
     }
     if wanted != known:
-        path = Path(house.checkpoint_root) / _FILE
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_text(path, json.dumps(wanted, indent=1, sort_keys=True) + "\n")
-        except OSError as error:
-            raise PlatformError(
-                f"cannot write {path}: {error.strerror}", "Free space, or make it writable, and start again."
-            ) from error
+        _write(house, wanted)
+
+
+def require_visitor_key(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], *, renew: bool = False
+) -> bytes:
+    """The visitor key, made if neither it nor the tables are there yet. With `renew` the tables are rebuilt
+    right afterwards: the key may be another one, and is made if it is missing.
+
+    Raises TableError if the key that the tables were made with is missing, or the home's key is another one.
+    """
+    keyed = [table for table in tables if VISITOR_KEY in table.state.values()]
+    known = _known(house)
+    noted = {known.get(table.name, {}).get(name) for table in keyed for name in table.state} - {None}
+    if not has_visitor_key(settings):
+        there = house.on_this_machine and any(
+            (Path(house.path(table)) / "_delta_log").is_dir() for table in keyed
+        )
+        if (there or known) and not renew:
+            raise TableError(f"the visitor key of the tables in {_where(house)} is missing", _KEY_REMEDY)
+        if (
+            there and not noted
+        ):  # killed before the rebuild ends, the tables must not take the new key for theirs
+            lost = {table.name: dict.fromkeys(table.state, "lost") for table in keyed}
+            _write(house, {**known, **lost})
+        make_visitor_key(settings)
+    key = visitor_key(settings)
+    if noted - {fingerprint(key)} and not renew:
+        raise TableError(
+            f"the visitor key is not the one that the tables in {_where(house)} were made with", _KEY_REMEDY
+        )
+    return key
+
+
+def _where(house: Lakehouse) -> str:
+    return house.catalog_schema or house.root
+
+
+def _has_state(table: Table) -> bool:
+    return table.kind == "upsert" or bool(table.state)
 
 
 def _state(settings: Settings, table: Table) -> State:
-    if table.kind != "upsert":
+    if not _has_state(table):
         return {}
-    named = {name: value.format(settings=settings) for name, value in table.state.items()}
-    return {"key": ", ".join(table.key), **named}
+    named = {
+        name: fingerprint(visitor_key(settings)) if value == VISITOR_KEY else value.format(settings=settings)
+        for name, value in table.state.items()
+    }
+    return {"key": ", ".join(table.key), **named} if table.kind == "upsert" else named
+
+
+def _write(house: Lakehouse, states: Mapping[str, State]) -> None:
+    path = Path(house.checkpoint_root) / _FILE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(path, json.dumps(states, indent=1, sort_keys=True) + "\n")
+    except OSError as error:
+        raise PlatformError(
+            f"cannot write {path}: {error.strerror}", "Free space, or make it writable, and start again."
+        ) from error
 
 
 def _known(house: Lakehouse) -> dict[str, State]:
