@@ -16,11 +16,17 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 
-# What a deployment must be told.
-GIVEN = {"bootstrap_servers": "kafka:9093", "warehouse_id": "abcdef0123456789"}
-WORKSPACE = {
-    "workspace.current_user.userName": "jane.doe@example.com",
-    "workspace.current_user.short_name": "jane_doe",
+# Variables that have no default. Production has more of them.
+GIVEN = {
+    "dev": {"bootstrap_servers": "kafka:9093", "warehouse_id": "abcdef0123456789"},
+    "prod": {
+        "bootstrap_servers": "kafka:9093",
+        "warehouse_id": "abcdef0123456789",
+        "notify": "ops@example.com",
+        "readers": "analysts",
+        "operators": "data engineers",
+        "service_principal": "99999999-0000-0000-0000-000000000000",
+    },
 }
 # Fields that a resource has once it is deployed.
 DEPLOYED = {"resources.apps.dashboard.service_principal_client_id": "11111111-2222-3333-4444-555555555555"}
@@ -33,15 +39,20 @@ class UnresolvedError(Exception):
 
 @dataclass(frozen=True)
 class Bundle:
-    """A target's configuration with all references resolved. `files` says where each resource stands."""
+    """A target's configuration with all references resolved. `files` says where each resource is declared."""
 
     target: str
     config: dict[str, Any]
     files: dict[str, Path]
+    prefix: str
 
     def resources(self, kind: str) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self.config["resources"].get(kind, {})
         return found
+
+    def schema(self) -> str:
+        """The schema's name as deployed: development mode prefixes it."""
+        return self.prefix + str(self.resources("schemas")["tables"]["name"])
 
 
 def source_files() -> list[Path]:
@@ -55,8 +66,8 @@ def source_files() -> list[Path]:
     return found
 
 
-def load(target: str, given: dict[str, Any] | None = None) -> Bundle:
-    """The bundle as deployed to a target; `given` are variables as `--var` gives them."""
+def load(target: str, given: dict[str, Any] | None = None, user: str = "jane.doe@example.com") -> Bundle:
+    """The bundle as `user` deploys it to a target; `given` are variables as `--var` gives them."""
     config: dict[str, Any] = {"resources": {}}
     files: dict[str, Path] = {}
     for path in source_files():
@@ -69,14 +80,21 @@ def load(target: str, given: dict[str, Any] | None = None) -> Bundle:
         config = _merged(config, part)
     chosen = config.pop("targets")[target]
     values = {name: entry["default"] for name, entry in config["variables"].items() if "default" in entry}
-    values |= chosen.pop("variables", {}) | GIVEN | (given or {})
+    values |= chosen.pop("variables", {}) | GIVEN[target] | (given or {})
     missing = config["variables"].keys() - values.keys()
     if missing:
         raise UnresolvedError(f"no value for {sorted(missing)}")
     config = _merged(config, chosen)
+    short_name = re.sub(r"\W", "_", user.split("@")[0])
+    names = {
+        "userName": user, "short_name": short_name, "domain_friendly_name": short_name.replace("_", "-").lower(),
+    }  # fmt: skip
+    home = {"root_path": f"/Workspace/Users/{user}/.bundle/${{bundle.name}}/{target}"}
+    config["workspace"] = home | config.get("workspace", {}) | {"current_user": names}
     config["bundle"]["target"] = target
     config["var"] = values
-    return Bundle(target, _resolve(config, config, ()), files)
+    prefix = f"dev_{short_name}_" if config.get("mode") == "development" else ""
+    return Bundle(target, _resolve(config, config, ()), files, prefix)
 
 
 def references() -> set[str]:
@@ -89,6 +107,8 @@ def references() -> set[str]:
 def _merged(below: Any, above: Any) -> Any:
     if isinstance(below, dict) and isinstance(above, dict):
         return {key: _merged(below.get(key), above.get(key)) for key in {**below, **above}}
+    if isinstance(below, list) and isinstance(above, list):
+        return below + above
     return below if above is None else above
 
 
@@ -108,8 +128,8 @@ def _resolve(value: Any, config: dict[str, Any], under: tuple[str, ...]) -> Any:
 def _look_up(name: str, config: dict[str, Any], under: tuple[str, ...]) -> Any:
     if name in under:
         raise UnresolvedError(f"{name} refers to itself")
-    if name in WORKSPACE or name in DEPLOYED:
-        return (WORKSPACE | DEPLOYED)[name]
+    if name in DEPLOYED:
+        return DEPLOYED[name]
     found: Any = config
     for part in name.split("."):
         if not isinstance(found, dict) or part not in found:

@@ -36,7 +36,7 @@ SECRET = re.compile(r"\{\{secrets/([^/}]+)/([^}]+)\}\}")
 
 @pytest.fixture(params=TARGETS)
 def bundle(request: pytest.FixtureRequest) -> Bundle:
-    return load(request.param, {"service_principal": "99999999-0000-0000-0000-000000000000"})
+    return load(request.param)
 
 
 def tasks(bundle: Bundle) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -82,10 +82,67 @@ def test_one_resource_a_file_named_after_it() -> None:
         assert path.name == f"{key}.{kind.removesuffix('s')}.yml"
 
 
+def test_a_key_is_of_one_resource_whatever_its_type() -> None:
+    keys = [name.split(".")[1] for name in load("dev").files]
+    assert sorted(keys) == sorted(set(keys))
+
+
+def names(bundle: Bundle) -> set[tuple[str, str]]:
+    """What a workspace has only once: names of apps, secret scopes, schemas and volumes, and where files are."""
+    tables, volume = bundle.resources("schemas")["tables"], bundle.resources("volumes")["state"]
+    schema = f"{tables['catalog_name']}.{bundle.schema()}"
+    assert volume["schema_name"] == tables["name"]
+    return {
+        ("app", bundle.resources("apps")["dashboard"]["name"]),
+        ("secret scope", bundle.resources("secret_scopes")["secrets"]["name"]),
+        ("schema", schema),
+        ("volume", f"{schema}.{volume['name']}"),
+        ("files", bundle.config["workspace"]["root_path"]),
+    }
+
+
+def test_targets_and_developers_share_a_workspace() -> None:
+    deployed = [load("prod"), load("dev", user="jane.doe@example.com"), load("dev", user="li@example.com")]
+    found = [names(bundle) for bundle in deployed]
+    assert len(set.union(*found)) == sum(map(len, found)) == 15
+    for name in (dict(entry)["app"] for entry in found):
+        assert re.fullmatch(r"[a-z0-9-]{2,30}", name), "Databricks Apps takes no other names"
+
+
+def test_two_deployments_of_one_name_would_be_found() -> None:
+    jane = load("dev", {"secret_scope": "tidemark", "app_name": "tidemark"})
+    assert names(load("prod")) & names(jane) == {("app", "tidemark"), ("secret scope", "tidemark")}
+
+
+def test_nothing_is_open_to_everybody_in_a_workspace() -> None:
+    """`users` and `admins` are the workspace's own groups: Unity Catalog takes neither in a grant."""
+    dev, prod = load("dev"), load("prod")
+    assert not prod.config["workspace"]["root_path"].startswith("/Workspace/Shared")
+    for bundle in (dev, prod):
+        entries = [entry for kind in bundle.config["resources"].values() for entry in kind.values()]
+        given = [
+            *bundle.config.get("permissions", []),
+            *(p for e in entries for p in e.get("permissions", [])),
+        ]
+        groups = {entry.get("group_name") for entry in given}
+        granted = {grant["principal"] for entry in entries for grant in entry.get("grants", [])}
+        assert not (groups | granted) & {"users", "admins", "account users"}
+        readers = {"analysts"} if bundle is prod else set()
+        assert granted - {"11111111-2222-3333-4444-555555555555"} == readers
+        assert groups - {None, "data engineers"} == readers
+
+
+def test_only_the_dashboard_is_uploaded_beside_the_wheel() -> None:
+    sync = load("prod").config["sync"]
+    assert sync["paths"] == ["app"] and "include" not in sync
+
+
 def test_what_a_deployment_must_be_told_is_asked_for_and_described() -> None:
     config = yaml.safe_load((ROOT / "databricks.yml").read_text(encoding="utf-8"))
     assert all(entry["description"].strip() for entry in config["variables"].values())
-    assert {name for name, entry in config["variables"].items() if "default" not in entry} == GIVEN.keys()
+    required = {name for name, entry in config["variables"].items() if "default" not in entry}
+    for target, given in GIVEN.items():
+        assert required - config["targets"][target].get("variables", {}).keys() == given.keys()
     used = {name.split(".")[1] for name in references() if name.startswith("var.")}
     assert used == config["variables"].keys()
     for name in config["variables"]:
@@ -94,7 +151,7 @@ def test_what_a_deployment_must_be_told_is_asked_for_and_described() -> None:
 
 def test_a_reference_to_nothing_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnresolvedError, match="refers to nothing"):
-        load("dev", {"notify": "${resources.jobs.nothing.name}"})
+        load("dev", {"catalog": "${resources.jobs.nothing.name}"})
 
 
 def test_paths_lead_to_what_is_there(bundle: Bundle) -> None:
@@ -111,8 +168,8 @@ def test_paths_lead_to_what_is_there(bundle: Bundle) -> None:
             assert [(path.parent / lib["whl"]).parent.resolve() for lib in task["libraries"]] == [
                 ROOT / "dist"
             ]
-    for excluded in bundle.config["sync"]["exclude"]:
-        assert (ROOT / excluded).exists()
+    for path in (*bundle.config["sync"]["paths"], *bundle.config["sync"]["exclude"]):
+        assert (ROOT / path).exists()
 
 
 def test_tasks_call_the_wheels_entry_point_with_parameters_that_it_takes(bundle: Bundle) -> None:
@@ -145,7 +202,7 @@ def test_the_environment_of_every_cluster_is_settings_that_exist(bundle: Bundle,
     settings = load_settings({"home": tmp_path}, environment)
     named = {name.removeprefix("TIDEMARK_").lower() for name in environment}
     assert named <= {*vars(settings)}
-    schema = bundle.resources("schemas")["tidemark"]
+    schema = bundle.resources("schemas")["tables"]
     assert (settings.catalog, settings.schema) == (schema["catalog_name"], schema["name"])
     volume = bundle.resources("volumes")["state"]
     root = f"/Volumes/{volume['catalog_name']}/{volume['schema_name']}/{volume['name']}/"
@@ -154,13 +211,13 @@ def test_the_environment_of_every_cluster_is_settings_that_exist(bundle: Bundle,
 
 
 def test_secrets_come_from_the_scope_by_keys_that_the_page_names(bundle: Bundle) -> None:
-    scope = bundle.resources("secret_scopes")["tidemark"]["name"]
+    scope = bundle.resources("secret_scopes")["secrets"]["name"]
     for job, task in tasks(bundle):
         environment = cluster(job, task)["spark_env_vars"]
         for setting in ("KAFKA_USERNAME", "KAFKA_PASSWORD", "VISITOR_KEY"):
             found = SECRET.fullmatch(environment[f"TIDEMARK_{setting}"])
             assert found is not None and found[1] == scope
-            assert f"put-secret {scope} {found[2]}" in DEPLOY_PAGE
+            assert f"put-secret $scope {found[2]}" in DEPLOY_PAGE
 
 
 def test_no_secret_is_in_a_file() -> None:
@@ -185,15 +242,16 @@ def test_no_secret_is_in_a_file() -> None:
 
 
 def test_development_starts_nothing_and_production_is_told_who_it_is() -> None:
-    dev, prod = load("dev"), load("prod", {"service_principal": "sp"})
+    dev, prod = load("dev"), load("prod", {"service_principal": "sp"}, user="sp")
     assert dev.config["mode"] == "development" and dev.config["default"]
     assert set(dev.config["var"]["pause"].values()) == {"PAUSED"}
     for job in dev.resources("jobs").values():
         for trigger in ("continuous", "trigger", "schedule"):
             assert job.get(trigger, {"pause_status": "PAUSED"})["pause_status"] == "PAUSED"
     assert prod.config["mode"] == "production"
-    assert prod.config["workspace"]["root_path"].startswith("/Workspace/")
+    # The one identity that the CLI lets deploy an app with run_as: the same.
     assert prod.config["run_as"] == {"service_principal_name": "sp"}
+    assert prod.config["workspace"]["root_path"] == "/Workspace/Users/sp/.bundle/tidemark/prod"
     assert {"service_principal_name": "sp", "level": "CAN_MANAGE"} in prod.config["permissions"]
     live, hourly = (prod.resources("jobs")[name] for name in ("live", "hourly"))
     assert live["continuous"]["pause_status"] == "UNPAUSED" != hourly["trigger"]["pause_status"]
@@ -201,13 +259,13 @@ def test_development_starts_nothing_and_production_is_told_who_it_is() -> None:
 
 def test_the_choice_between_live_and_hourly_is_one_variable() -> None:
     chosen = {"live": "PAUSED", "hourly": "UNPAUSED", "upkeep": "UNPAUSED", "alerts": "UNPAUSED"}
-    prod = load("prod", {"service_principal": "sp", "pause": chosen})
+    prod = load("prod", {"pause": chosen})
     live, hourly = (prod.resources("jobs")[name] for name in ("live", "hourly"))
     assert (live["continuous"]["pause_status"], hourly["trigger"]["pause_status"]) == ("PAUSED", "UNPAUSED")
 
 
 def test_the_app_reads_what_it_is_granted_through_its_warehouse(bundle: Bundle) -> None:
-    app, schema = bundle.resources("apps")["dashboard"], bundle.resources("schemas")["tidemark"]
+    app, schema = bundle.resources("apps")["dashboard"], bundle.resources("schemas")["tables"]
     by_hand = yaml.safe_load((ROOT / "app" / "app.yaml").read_text(encoding="utf-8"))
     assert by_hand["command"] == app["config"]["command"]
     assert (ROOT / "app" / by_hand["command"][-1]).exists()
@@ -216,16 +274,14 @@ def test_the_app_reads_what_it_is_granted_through_its_warehouse(bundle: Bundle) 
     warehouse = next(e["value_from"] for e in app["config"]["env"] if e["name"] == "DATABRICKS_WAREHOUSE_ID")
     assert {r["name"]: r["sql_warehouse"]["permission"] for r in app["resources"]} == {warehouse: "CAN_USE"}
     assert environment["TIDEMARK_CATALOG"] == schema["catalog_name"]
-    # Development mode puts the user's name in front of the schema's.
-    prefix = "dev_jane_doe_" if bundle.target == "dev" else ""
-    assert environment["TIDEMARK_SCHEMA"] == prefix + schema["name"]
+    assert environment["TIDEMARK_SCHEMA"] == bundle.schema()
     granted = {grant["principal"]: set(grant["privileges"]) for grant in schema["grants"]}
     assert granted["11111111-2222-3333-4444-555555555555"] == {"USE_SCHEMA", "SELECT"}
 
 
 def test_alerts_ask_what_the_tables_can_answer(bundle: Bundle, spark: SparkSession) -> None:
     """Each query is analysed by Spark over empty tables of the real columns."""
-    schema = bundle.resources("schemas")["tidemark"]
+    schema = bundle.resources("schemas")["tables"]
     for alert in bundle.resources("alerts").values():
         query = alert["query_text"]
         for table in TABLES:

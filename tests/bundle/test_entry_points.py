@@ -89,7 +89,6 @@ def test_every_task_runs_from_the_installed_wheel(
             "topic": settings.topic,
             "kafka_security_protocol": "PLAINTEXT",
             "kafka_sasl_mechanism": "",
-            "service_principal": "sp",
         },
     )
 
