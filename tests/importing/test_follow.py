@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,14 +29,13 @@ def following(options: Options) -> Following:
     """`with following(pattern, ...)`: follow while the block runs; errors are raised at its end."""
 
     @contextmanager
-    def follow(*patterns: str | Path) -> Iterator[Report]:
+    def follow(*patterns: str | Path, **more: Any) -> Iterator[Report]:
         stop, report, failed = threading.Event(), Report(), []
 
         def run() -> None:
             try:
-                follow_files(
-                    [str(p) for p in patterns], dataclasses.replace(options, stopped=stop.is_set), report
-                )
+                chosen = dataclasses.replace(options, stopped=stop.is_set, **more)
+                follow_files([str(p) for p in patterns], chosen, report)
             except BaseException as error:
                 failed.append(error)
 
@@ -146,6 +146,70 @@ def test_last_line_of_a_file_that_is_removed(following: Following, lines: Lines,
         path.unlink()
         until(lambda: report.added == 2)
     assert lines() == [b"one", b"two without end"]
+
+
+def test_an_unfinished_line_at_the_end_of_following_waits_for_the_next_import(
+    following: Following, options: Options, lines: Lines, tmp_path: Path
+) -> None:
+    path, short = tmp_path / "access.log", tmp_path / "short.log"
+    path.write_bytes(b"one\ntw")
+    short.write_bytes(b"th")
+    with following(tmp_path / "*.log") as report:
+        until(lambda: report.added == 1)
+        time.sleep(1.5)
+    assert (report.added, report.unfinished) == (1, 2)
+
+    path.write_bytes(b"one\ntwo\n")
+    short.write_bytes(b"three\n")
+    assert import_files([str(path), str(short)], options).added == 2
+    assert lines() == [b"one", b"three", b"two"]
+
+
+def test_a_file_removed_just_before_the_end_of_following_is_taken_whole(
+    following: Following, lines: Lines, tmp_path: Path
+) -> None:
+    path = tmp_path / "access.log"
+    path.write_bytes(b"one\ntwo without end")
+    with following(path) as report:
+        until(lambda: report.added == 1)
+        path.unlink()
+    assert (report.added, report.unfinished) == (2, 0)
+    assert lines() == [b"one", b"two without end"]
+
+
+def test_a_file_truncated_in_the_middle_of_a_line_goes_on_in_its_copy(
+    following: Following, options: Options, lines: Lines, tmp_path: Path
+) -> None:
+    path, copy, said = tmp_path / "access.log", tmp_path / "access.log.1", []
+    path.write_bytes(b"one\ntw")
+    with following(path, say=said.append) as report:
+        until(lambda: report.added == 1)
+        copy.write_bytes(b"one\ntwo\n")
+        path.write_bytes(b"four\n")
+        until(lambda: report.added == 2)
+    assert report.unfinished == 1
+    assert len(said) == 1 and "access.log was truncated in the middle of a line" in said[0]
+    assert import_files([str(copy)], options).added == 1
+    assert lines() == [b"four", b"one", b"two"]
+
+
+def test_compressed_files_that_are_cut_damaged_or_have_one_line(
+    following: Following, lines: Lines, numbered: Numbered, tmp_path: Path
+) -> None:
+    content, said = numbered(3000), []
+    packed = gzip.compress(b"".join(line + b"\n" for line in content))
+    wrong = packed[:5000] + bytes([packed[5000] ^ 4]) + packed[5001:]
+    mended, cut, one = (tmp_path / f"{name}.gz" for name in ("mended", "cut", "one"))
+    cut.write_bytes(gzip.compress(b"of a cut file\n" * 9)[:-4])
+    one.write_bytes(gzip.compress(b"one line without an end"))
+    mended.write_bytes(wrong)
+    with following(tmp_path / "*.gz", say=said.append) as report:
+        until(lambda: report.added == 10 and bool(said))
+        assert "mended.gz is damaged" in said[0] and "0 lines of it went in" in said[0]
+        mended.write_bytes(packed)  # of the same size
+        until(lambda: report.added == 3010)
+    assert len(said) == 2 and "cut.gz is truncated" in said[1] and "9 lines of it went in" in said[1]
+    assert lines() == sorted([*content, *[b"of a cut file"] * 9, b"one line without an end"])
 
 
 def test_following_again_goes_on_where_it_stopped(

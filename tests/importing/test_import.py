@@ -14,7 +14,14 @@ import pytest
 
 from tidemark import kafka
 from tidemark.errors import InputError, KafkaError, SettingError
-from tidemark.importing.importer import BATCH_LINES, Options, import_files, open_progress, open_sender
+from tidemark.importing.importer import (
+    BATCH_LINES,
+    Options,
+    Report,
+    import_files,
+    open_progress,
+    open_sender,
+)
 from tidemark.importing.lines import MAX_LINE_BYTES
 from tidemark.settings import Settings
 
@@ -124,7 +131,7 @@ def test_bytes_stay_as_they_are(options: Options, lines: Lines, tmp_path: Path) 
     path.write_bytes(
         b"crlf\r\n\nnul \0 inside\n\xff\xfe not utf-8\ninner \r return\r\r\nno line feed at the end"
     )
-    assert import_files([str(path)], options).added == 6
+    assert import_files([str(path)], dataclasses.replace(options, complete=True)).added == 6
     assert lines() == sorted(
         [
             b"crlf",
@@ -137,13 +144,47 @@ def test_bytes_stay_as_they_are(options: Options, lines: Lines, tmp_path: Path) 
     )
 
 
-def test_an_unended_last_line_that_goes_on_later(options: Options, lines: Lines, tmp_path: Path) -> None:
+def test_a_last_line_that_has_not_ended_waits_for_the_next_import(
+    options: Options, lines: Lines, tmp_path: Path
+) -> None:
+    path = tmp_path / "access.log"
+    for content, added, unfinished in (
+        (b"on", 0, 1),
+        (b"one\ntw", 1, 1),
+        (b"one\ntwo\r", 0, 1),
+        (b"one\ntwo\r\n", 1, 0),
+        (b"one\ntwo\r\nthree", 0, 1),
+    ):
+        path.write_bytes(content)
+        report = import_files([str(path)], options)
+        assert (report.added, report.unfinished) == (added, unfinished), content
+    assert lines() == [b"one", b"two"]
+
+
+def test_complete_takes_a_last_line_as_it_stands_once(options: Options, lines: Lines, tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_bytes(b"one\ntwo")
-    import_files([str(path)], options)
+    complete = dataclasses.replace(options, complete=True)
+    for chosen, added in ((options, 1), (complete, 1), (complete, 0), (options, 0)):
+        report = import_files([str(path)], chosen)
+        assert report.added == added
+    assert report.unfinished == 0
     path.write_bytes(b"one\ntwo\nthree\n")
     assert import_files([str(path)], options).added == 1
     assert lines() == [b"one", b"three", b"two"]
+
+
+def test_a_last_line_that_never_ended_is_taken_from_the_compressed_file(
+    options: Options, lines: Lines, tmp_path: Path
+) -> None:
+    path = tmp_path / "access.log"
+    path.write_bytes(b"one\ntwo")
+    assert import_files([str(path)], options).unfinished == 1
+    packed = tmp_path / "access.log.1.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    report = import_files([str(packed)], options)
+    assert (report.added, report.unfinished) == (1, 0)
+    assert lines() == [b"one", b"two"]
 
 
 def test_an_empty_file(options: Options, lines: Lines, tmp_path: Path) -> None:
@@ -193,11 +234,99 @@ def test_truncated_gzip_keeps_what_was_readable_and_the_whole_file_adds_the_rest
     with pytest.raises(InputError, match=r"access\.log\.gz is truncated"):
         import_files([str(path)], options)
     kept = lines()
+    with pytest.raises(InputError, match=f"{len(kept):,} lines of it went in"):
+        import_files([str(path)], options)
     assert 1000 < len(kept) < 4000 and set(kept) < set(content)
 
     path.write_bytes(packed)
     import_files([str(path)], options)
     assert lines() == sorted(content)
+
+
+def damaged(packed: bytes, at: int) -> bytes:
+    return packed[:at] + bytes([packed[at] ^ 4]) + packed[at + 1 :]
+
+
+def test_no_line_of_a_damaged_gzip_member_is_imported_and_a_sound_copy_goes_on_from_there(
+    options: Options, lines: Lines, numbered: Numbered, tmp_path: Path
+) -> None:
+    content = numbered(20_000)
+    text = b"".join(line + b"\n" for line in content)
+    half = len(text) // 2  # in the middle of a line
+    members = gzip.compress(text[:half]), gzip.compress(text[half:])
+    path = tmp_path / "access.log.gz"
+    sound = text[:half].count(b"\n")
+    for packed, kept in (
+        (damaged(gzip.compress(text), 30_000), 0),
+        (damaged(members[0], 20_000) + members[1], 0),
+        (members[0] + damaged(members[1], 20_000), sound),
+        (members[0] + damaged(members[1], len(members[1]) - 6), sound),  # the checksum itself
+        (members[0] + damaged(members[1], 2), sound),  # its head
+    ):
+        path.write_bytes(packed)
+        with pytest.raises(InputError, match=rf"access\.log\.gz is damaged: .* {kept:,} lines of it went in"):
+            import_files([str(path)], options)
+        assert lines() == sorted(content[:kept])
+
+    path.write_bytes(gzip.compress(text))
+    assert import_files([str(path)], options).added == len(content) - sound
+    assert lines() == sorted(content)
+
+
+def test_what_is_named_gz_and_does_not_begin_so_is_no_text(
+    options: Options, lines: Lines, numbered: Numbered, tmp_path: Path
+) -> None:
+    text = b"".join(line + b"\n" for line in numbered(1000))
+    path = tmp_path / "access.log.gz"
+    for broken, problem in (
+        (b"\0" * 512 + gzip.compress(text)[512:], "does not begin like gzip"),
+        (b"", "is truncated"),
+        (b"\x1f", "is truncated"),
+    ):
+        path.write_bytes(broken)
+        with pytest.raises(InputError, match=problem):
+            import_files([str(path)], options)
+    path.write_bytes(gzip.compress(text))
+    import_files([str(path)], options)
+    assert lines() == sorted(numbered(1000))
+
+
+def test_a_broken_file_holds_up_none_of_the_others(
+    options: Options, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    broken = tmp_path / "access.log.1.gz"
+    broken.write_bytes(damaged(gzip.compress(b"".join(line + b"\n" for line in numbered(1000))), 500))
+    log = write(tmp_path / "access.log.2", numbered(10))
+    report, said = Report(), []
+    with pytest.raises(InputError, match=r"access\.log\.1\.gz is damaged"):
+        import_files(
+            [str(broken), str(log), str(broken)], dataclasses.replace(options, say=said.append), report
+        )
+    assert (report.files, report.added) == (3, 10)
+    assert len(said) == 1 and "access.log.1.gz is damaged" in said[0]
+    assert lines() == sorted(numbered(10))
+
+
+def test_damaged_gzip_on_standard_input(
+    tidemark: Start, lines: Lines, numbered: Numbered, tmp_path: Path
+) -> None:
+    content = numbered(3000)
+    members = [
+        gzip.compress(b"".join(line + b"\n" for line in part)) for part in (content[:1000], content[1000:])
+    ]
+    packed = members[0] + damaged(members[1], 3000)
+    path = tmp_path / "damaged"
+    path.write_bytes(b"a line that was read before\n" + packed)
+
+    piped = tidemark("-", stdin=subprocess.PIPE)
+    out, err = piped.communicate(packed, timeout=60)
+    assert piped.returncode == 1 and err.count(b"\n") == 1 and b"1 file: 1,000 lines added" in out
+    assert b"standard input is damaged" in err and b"1,000 lines of it went in" in err
+
+    with path.open("rb", buffering=0) as file:
+        file.readline()
+        assert b"1,000 lines added" in tidemark("-", stdin=file).communicate(timeout=60)[0]
+    assert lines() == sorted(content[:1000] * 2)
 
 
 def test_standard_input_and_a_pipe(tidemark: Start, lines: Lines, numbered: Numbered, tmp_path: Path) -> None:

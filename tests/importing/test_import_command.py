@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from tidemark import kafka
 from tidemark.settings import Settings
 
+Lines = Callable[[], list[bytes]]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
@@ -35,6 +40,8 @@ def test_bad_input_is_one_line_and_a_non_zero_exit(tidemark: Start, tmp_path: Pa
         ([tmp_path], "is a directory"),
         (["-", "--follow"], "cannot be followed"),
         ([tmp_path / "x", "--follow", "--again"], "--again"),
+        ([tmp_path / "x", "--follow", "--complete"], "--complete"),
+        (["/dev/null", "--follow"], "cannot be followed"),
     ):
         process = tidemark(*arguments, stdin=subprocess.DEVNULL)
         _, err = process.communicate(timeout=60)
@@ -54,3 +61,59 @@ def test_without_a_broker_it_says_how_to_start_one(
     assert done.returncode == 1
     assert b"tidemark broker start" in done.stderr and done.stderr.count(b"\n") == 1
     assert time.monotonic() - started < 10
+
+
+def test_an_unfinished_last_line_is_said_and_taken_with_complete(
+    tidemark: Start, lines: Lines, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"one\ntw")
+    process = tidemark(path)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and err == b""
+    assert b"1 file: 1 lines added" in out and b"; 1 unfinished line left" in out and b"--complete" in out
+
+    path.write_bytes(b"one\ntwo\nthree")
+    out, _ = tidemark(path, "--complete").communicate(timeout=60)
+    assert b"2 lines added, 1 already there" in out and b"unfinished" not in out
+    assert lines() == [b"one", b"three", b"two"]
+
+
+def until_topics(settings: Settings) -> None:
+    """Wait until a started import has reached its first input."""
+    deadline = time.monotonic() + 30
+    while not kafka.end_offsets(settings, f"{settings.topic}-imports"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("quiet", ["named pipe", "standard input"])
+def test_an_import_that_waits_for_its_input_ends_at_the_first_signal(
+    tidemark: Start, settings: Settings, tmp_path: Path, quiet: str, number: int
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    process = tidemark(pipe if quiet == "named pipe" else "-", stdin=subprocess.PIPE)
+    until_topics(settings)
+    process.send_signal(number)
+    assert process.wait(timeout=20) == 130
+    out, err = process.communicate()
+    assert out.startswith(b"stopped; 1 file: 0 lines added") and err == b""
+
+
+def test_a_stopped_pipe_is_read_to_what_it_holds(tidemark: Start, settings: Settings, lines: Lines) -> None:
+    process = tidemark("-", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    until_topics(settings)
+    process.send_signal(signal.SIGSTOP)  # What is written now is unread when the next signal comes.
+    process.stdin.write(b"one\ntwo\nthr")
+    process.stdin.flush()
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(timeout=20) == 130
+    out, _ = process.communicate()
+    assert out.startswith(b"stopped; 1 file: 2 lines added")
+    assert b"1 unfinished line left. A stream cannot be read again." in out
+    assert lines() == [b"one", b"two"]

@@ -29,6 +29,7 @@ _PLAIN_EVERY_SECONDS = 10.0
 @click.option(
     "--follow", is_flag=True, help="Stay, and import what is written to the files, across rotation."
 )
+@click.option("--complete", is_flag=True, help="Take a last line that has no line feed yet as it stands.")
 @click.option("--again", is_flag=True, help="Import files once more that were imported before.")
 @home_options
 @click.pass_context
@@ -39,14 +40,16 @@ def import_command(
     site: str,
     log_format: str | None,
     follow: bool,
+    complete: bool,
     again: bool,
     **overrides: Any,
 ) -> None:
     """Import log FILEs, each line once: paths, quoted globs, .gz, or - for standard input.
 
     A file is known by its content: importing it twice, renamed or compressed adds nothing, and when it
-    has grown, the rest. Standard input cannot be known again; all of it is added each time. An
-    interrupted import goes on where it stopped when the same command is given again.
+    has grown, the rest. A last line that has not ended waits for the next import, unless its file is
+    compressed. Standard input cannot be known again; all of it is added each time. An interrupted import
+    goes on where it stopped when the same command is given again.
     """
     stop = _StopSignal()
     started = time.monotonic()
@@ -57,6 +60,7 @@ def import_command(
         site=site,
         format=log_format or "",
         again=again,
+        complete=complete,
         say=bar.say,
         stopped=lambda: stop.received,
         advance=bar.advance,
@@ -81,7 +85,15 @@ def _summary(report: Report, seconds: float) -> str:
         f"{files}: {report.added:,} lines added, {report.known:,} already there, in {seconds:.1f} s"
         f" ({report.added / seconds:,.0f} lines/s)"
     )
-    return f"stopped; {text}. The same command goes on from here." if report.stopped else text
+    if report.unfinished:
+        lines = f"{report.unfinished} unfinished line{'' if report.unfinished == 1 else 's'}"
+        text += f"; {lines} left" + (
+            "" if report.stopped else " until it ends (--complete takes it as it stands)"
+        )
+    if not report.stopped:
+        return text
+    rest = "A stream cannot be read again." if report.stream else "The same command goes on from here."
+    return f"stopped; {text}. {rest}"
 
 
 def _total(files: tuple[str, ...]) -> int:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.errors import InputError
-from tidemark.importing.identity import read_head, recognise
+from tidemark.importing.identity import first_line_of, read_head, recognise
 from tidemark.importing.importer import (
     FileImport,
     Options,
     Report,
-    first_line_of,
     open_progress,
     start_file,
 )
 from tidemark.importing.lines import PREFIX_BYTES
 from tidemark.importing.pool import SenderPool
 from tidemark.importing.progress import Progress
-from tidemark.importing.sources import READ_BYTES, STDIN, TruncatedError, check, matching
+from tidemark.importing.reader import READ_BYTES, TruncatedError, state_of
+from tidemark.importing.sources import STDIN, check, matching, open_reader
 
 POLL_SECONDS = 0.2
 SCAN_SECONDS = 1.0
 GRACE_SECONDS = 5.0  # A writer may keep a renamed file open for a moment.
+CUT_SECONDS = 60.0  # How long a compressed file may be in the making without being named.
 _HEAD_BYTES = 4096
 _TURN_BYTES = 32 * READ_BYTES
 
@@ -35,10 +37,12 @@ def follow_files(patterns: Sequence[str], options: Options, report: Report) -> N
     """Import what `patterns` name and what is written to them until `options.stopped()`; fills `report`.
 
     A file that does not exist yet is waited for. A last line waits for its line feed until its file is
-    rotated out. Raises InputError, KafkaError.
+    rotated out, so that no pattern names it and nothing was added for GRACE_SECONDS; in a compressed file
+    it is taken as it stands. Raises InputError, KafkaError.
     """
-    if options.again:
-        raise InputError("--again does not go with --follow", "Import the files once with --again first.")
+    for option, given in (("--again", options.again), ("--complete", options.complete)):
+        if given:
+            raise InputError(f"{option} does not go with --follow", f"Import the files once with {option}.")
     for pattern in patterns:
         if pattern == STDIN:
             raise InputError(
@@ -46,6 +50,10 @@ def follow_files(patterns: Sequence[str], options: Options, report: Report) -> N
             )
         if Path(pattern).exists():
             check(pattern)
+            if not Path(pattern).is_file():
+                raise InputError(
+                    f"{pattern} is a pipe or a device, which cannot be followed", "Leave out --follow."
+                )
     progress = open_progress(options.settings)
     follower = _Follower(patterns, progress, options, report)
     try:
@@ -73,7 +81,9 @@ class _Follower:
         self._options = options
         self._report = report
         self._tails: dict[Key, _Tail] = {}
-        self._settled: dict[Key, int] = {}
+        self._settled: dict[Key, tuple[int, int]] = {}
+        self._short: dict[Key, str] = {}  # Files that hold nothing but a line that has not ended.
+        self._cut: dict[Key, tuple[float, str]] = {}
         self._complained: set[str] = set()
         self._senders = SenderPool(progress, options)
 
@@ -83,11 +93,21 @@ class _Follower:
             more = [self._pump(key, tail) for key, tail in list(self._tails.items())]
             if time.monotonic() - scanned >= SCAN_SECONDS:
                 self._scan()
+                self._tell_cut(time.monotonic() - CUT_SECONDS)
                 self._senders.close_idle()
                 scanned = time.monotonic()
             if not any(more):
                 time.sleep(POLL_SECONDS)
+        self._leave()
+
+    def _leave(self) -> None:
+        for tail in self._tails.values():
+            if tail.work.reader.removed:
+                tail.work.finish()  # Nobody can import the rest of it.
+            self._report.unfinished += tail.work.splitter.unfinished
+        self._report.unfinished += len(self._short)
         self._commit()
+        self._tell_cut(math.inf)
 
     def close(self) -> None:
         for tail in self._tails.values():
@@ -103,6 +123,8 @@ class _Follower:
         if size < position or not work.reader.begins_with(tail.head):
             # Truncated in place: what it now holds is another file.
             self._drop(key)
+            if work.splitter.unfinished:
+                self._left(f"{work.path} was truncated in the middle of a line, which only its copy has")
             return False
         read = 0
         while read < _TURN_BYTES and (more := work.read(READ_BYTES)):
@@ -122,20 +144,31 @@ class _Follower:
 
     def _pump_gzip(self, key: Key, tail: _Tail) -> bool:
         """A compressed file is read to its end, and again only when it has changed."""
-        size = tail.work.reader.raw_size
+        work = tail.work
+        self._settled[key] = work.reader.state
+        self._cut.pop(key, None)
+        error: InputError | None = None
         try:
-            while not self._options.stopped() and tail.work.read(READ_BYTES):
-                if tail.work.due:
-                    self._report.added += tail.work.commit()
+            while not self._options.stopped() and work.read(READ_BYTES):
+                if work.due:
+                    self._report.added += work.commit()
             if not self._options.stopped():
-                tail.work.finish()
-        except TruncatedError:
-            pass  # Still being written, most likely.
-        except InputError as error:
-            self._complain(tail.work.path, str(error))
-        self._settled[key] = size
+                work.finish()
+        except InputError as found:
+            error = found
         self._drop(key)
+        if isinstance(error, TruncatedError):
+            self._cut[key] = time.monotonic(), str(work.broken(error))  # Still being written, most likely.
+        elif error is not None:
+            self._complain(str(work.broken(error)))
         return False
+
+    def _tell_cut(self, before: float) -> None:
+        """Name the compressed files that end in the middle, and have not changed since `before`."""
+        for key, (since, text) in list(self._cut.items()):
+            if since <= before:
+                del self._cut[key]
+                self._complain(text)
 
     def _drop(self, key: Key) -> None:
         tail = self._tails.pop(key)
@@ -157,19 +190,24 @@ class _Follower:
                     continue
                 key = (status.st_dev, status.st_ino)
                 seen.add(key)
-                if key not in self._tails and status.st_size and self._settled.get(key) != status.st_size:
-                    self._try_open(path, key, status.st_size)
+                state = state_of(status)
+                if key not in self._tails and status.st_size and self._settled.get(key) != state:
+                    self._try_open(path, key, state)
         for key, tail in self._tails.items():
             tail.orphaned = None if key in seen else tail.orphaned or time.monotonic()
-        self._settled = {key: size for key, size in self._settled.items() if key in seen}
+        self._settled = {key: state for key, state in self._settled.items() if key in seen}
+        for key in self._short.keys() - seen:
+            self._left(f"{self._short.pop(key)} is gone; it held one line that had not ended")
 
-    def _try_open(self, path: str, key: Key, size: int) -> None:
+    def _try_open(self, path: str, key: Key, state: tuple[int, int]) -> None:
+        self._short.pop(key, None)
         try:
-            tail = self._open(path)
-        except TruncatedError:
-            self._settled[key] = size
+            tail = self._open(path, key, state)
+        except TruncatedError as error:
+            self._settled[key] = state
+            self._cut[key] = time.monotonic(), str(error)
         except InputError as error:
-            self._complain(path, str(error))
+            self._complain(str(error))
         else:
             if tail is None:
                 return
@@ -183,10 +221,13 @@ class _Follower:
             self._pump(tail.work.reader.key, tail)
             self._report.added += tail.work.commit()
 
-    def _open(self, path: str) -> _Tail | None:
+    def _open(self, path: str, key: Key, state: tuple[int, int]) -> _Tail | None:
         """Open a file where its import stands; None when it has to wait or has nothing to add."""
+        with open_reader(path) as reader:
+            gzip = reader.gzip
         head = read_head(path)
-        if b"\n" not in head and len(head) < PREFIX_BYTES:
+        if not gzip and b"\n" not in head and len(head) < PREFIX_BYTES:
+            self._short[key] = path
             return None  # Its first line is not complete, so it cannot be told from others.
         # A copy of a file that is open here must see all that was taken from that one.
         self._commit()
@@ -198,6 +239,7 @@ class _Follower:
             if any(match.entry.id in tail.ids for tail in self._tails.values()):
                 return None  # A copy in the making, or the compressed one: its turn comes after the original.
             if match.kind == "shorter":
+                self._settled[key] = state
                 return None
         work = start_file(path, self._senders.send_for(first_line), self._progress, self._options)
         if work is None:
@@ -206,7 +248,11 @@ class _Follower:
         ids = {work.entry_id} | ({match.entry.id} if match.entry else set())
         return _Tail(work, ids, work.splitter.prefix[:_HEAD_BYTES])
 
-    def _complain(self, path: str, text: str) -> None:
-        if path not in self._complained:
-            self._complained.add(path)
+    def _left(self, text: str) -> None:
+        self._report.unfinished += 1
+        self._options.say(text)
+
+    def _complain(self, text: str) -> None:
+        if text not in self._complained:
+            self._complained.add(text)
             self._options.say(text)

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
 from tidemark.importing.lines import PREFIX_BYTES, TAIL_BYTES, LineSplitter
-from tidemark.importing.sources import Reader, TruncatedError, open_reader
+from tidemark.importing.reader import BrokenError, DamagedError, Reader, TruncatedError
+from tidemark.importing.sources import open_reader
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def recognise(path: str, entries: Iterable[Entry]) -> Match:
     """Find the file at `path` among `entries` (those of its site).
 
     An entry matches when the file begins with its prefix and, before its offset, has its tail; the
-    longest prefix, then the greatest offset, wins. Raises InputError, TruncatedError on broken gzip.
+    longest prefix, then the greatest offset, wins. Broken gzip is looked at as far as it can be read.
+    Raises InputError.
     """
     head = read_head(path)
     digests: dict[int, str] = {}
@@ -69,7 +71,12 @@ def recognise(path: str, entries: Iterable[Entry]) -> Match:
     shorter: Entry | None = None
     for entry in sorted(candidates, key=lambda e: (e.prefix_length, e.offset), reverse=True):
         with open_reader(path) as reader:
-            tail = reader.skip(entry.offset, TAIL_BYTES)
+            try:
+                tail = reader.skip(entry.offset, TAIL_BYTES)
+            except TruncatedError:
+                tail = None
+            except DamagedError:
+                continue
         if tail is None:
             shorter = entry
         elif digest(tail) == entry.tail_sha256:
@@ -78,15 +85,20 @@ def recognise(path: str, entries: Iterable[Entry]) -> Match:
 
 
 def read_head(path: str) -> bytes:
-    """The first 64 KiB of content, or less when there is less."""
+    """The first 64 KiB of content, or less when there is less, or when gzip is broken before."""
     head = b""
     with open_reader(path) as reader:
         try:
             while len(head) < PREFIX_BYTES and (data := reader.read(PREFIX_BYTES - len(head))):
                 head += data
-        except TruncatedError:
-            pass
+        except BrokenError:
+            pass  # Whoever reads on is told.
     return head
+
+
+def first_line_of(path: str) -> bytes:
+    """The first line, or of a long one its first 64 KiB; empty for an empty file."""
+    return read_head(path).split(b"\n", 1)[0].removesuffix(b"\r")
 
 
 def resume(reader: Reader, entry: Entry) -> LineSplitter:

@@ -6,16 +6,18 @@ import hashlib
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark import kafka
 from tidemark.errors import InputError, SettingError
-from tidemark.importing.identity import Entry, entry_of, read_head, recognise, resume
+from tidemark.importing.identity import Entry, entry_of, first_line_of, recognise, resume
 from tidemark.importing.lines import Block, LineSplitter
 from tidemark.importing.producer import PATIENCE_SECONDS, Batch, Headers, Sender
 from tidemark.importing.progress import Progress
-from tidemark.importing.sources import STDIN, Reader, expand, open_reader
+from tidemark.importing.reader import READ_BYTES, Reader
+from tidemark.importing.sources import STDIN, expand, open_reader
 from tidemark.settings import Settings
 
 FORMATS = ("common", "combined", "vhost_combined")
@@ -23,26 +25,35 @@ DEFAULT_SITE = "default"
 BATCH_LINES = 100_000
 BATCH_BYTES = 16 * 1024 * 1024
 BATCH_SECONDS = 0.25  # For streams and followed files, which may pause.
+_PIPE_BYTES = 1024 * 1024  # The most that a pipe holds.
 
 
 @dataclass
 class Report:
-    """What an import did: files looked at, lines added, lines that were there before."""
+    """What an import did: files looked at, lines added, lines that were there before, and last lines left
+    because they have not ended. `stream` tells whether the last input was one, which cannot be read again.
+    """
 
     files: int = 0
     added: int = 0
     known: int = 0
+    unfinished: int = 0
     stopped: bool = False
+    stream: bool = False
 
 
 @dataclass(frozen=True)
 class Options:
-    """What all files of one call share. `say` takes notices; `stopped` is asked between blocks."""
+    """What all files of one call share. `complete`: a last line without a line feed is a whole one.
+
+    `say` takes notices; `stopped` is asked between blocks.
+    """
 
     settings: Settings
     site: str = DEFAULT_SITE
     format: str = ""
     again: bool = False
+    complete: bool = False
     say: Callable[[str], None] = print
     stopped: Callable[[], bool] = lambda: False
     advance: Callable[[int], None] = lambda _: None
@@ -70,22 +81,31 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
 
     All inputs are checked before the first line is sent. `options.advance` is told of input bytes
     (compressed ones of a .gz) as they are done. Raises InputError, KafkaError, SettingError; lines
-    committed before that stay, and the same call later goes on after them.
+    committed before that stay, and the same call later goes on after them. A file that cannot be read to
+    its end holds up none of the others.
     """
     paths = expand(patterns)
     progress = open_progress(options.settings)
     report = Report() if report is None else report
+    errors: list[InputError] = []
     try:
         for path in paths:
             if options.stopped():
                 report.stopped = True
                 break
-            _import_file(path, progress, options, report)
             report.files += 1
+            try:
+                _import_file(path, progress, options, report)
+            except InputError as error:
+                errors.append(error)
     finally:
         progress.close()
     # So that a `tidemark run --once` right after this finds every line.
     kafka.await_committed(options.settings, options.settings.topic)
+    for earlier in errors[:-1]:
+        options.say(str(earlier))
+    if errors:
+        raise errors[-1]
     return report
 
 
@@ -132,6 +152,11 @@ class FileImport:
     def finish(self) -> None:
         """Take the last line even without a line feed."""
         self._add(self.splitter.finish())
+
+    def broken(self, error: InputError) -> InputError:
+        """The error of reading, and how much of the file is in; to be asked after the last commit."""
+        problem = f"{error.problem}. {self.committed_lines:,} lines of it went in"
+        return InputError(problem, error.remedy)
 
     @property
     def due(self) -> bool:
@@ -180,11 +205,6 @@ def transactional_id(topic: str, site: str, first_line: bytes) -> str:
     return f"tidemark-import-{topic}-{name}"
 
 
-def first_line_of(path: str) -> bytes:
-    """The first line, or of a long one its first 64 KiB; empty for an empty file."""
-    return read_head(path).split(b"\n", 1)[0].removesuffix(b"\r")
-
-
 def start_file(path: str, send: Send, progress: Progress, options: Options) -> FileImport | None:
     """Open a regular file where its import stands; None when a longer copy is already imported.
 
@@ -194,7 +214,7 @@ def start_file(path: str, send: Send, progress: Progress, options: Options) -> F
     match = recognise(path, [] if options.again else entries)
     if match.kind == "shorter" and match.entry is not None:
         return None
-    reader = open_reader(path)
+    reader = open_reader(path, verify=True, stopped=options.stopped)
     if match.entry is None:
         return FileImport(reader, LineSplitter(), uuid.uuid4().hex, send, options)
     splitter = resume(reader, match.entry)
@@ -204,13 +224,14 @@ def start_file(path: str, send: Send, progress: Progress, options: Options) -> F
 
 
 def _import_file(path: str, progress: Progress, options: Options, report: Report) -> None:
-    if path == STDIN or not Path(path).is_file():
+    report.stream = path == STDIN or not Path(path).is_file()
+    if report.stream:
         _import_stream(path, progress, options, report)
         return
     size = Path(path).stat().st_size
+    first_line = first_line_of(path)
     if not size:
         return
-    first_line = first_line_of(path)
     sender = open_sender(first_line, progress, options)
     try:
         work = start_file(path, sender.send, progress, options)
@@ -220,41 +241,60 @@ def _import_file(path: str, progress: Progress, options: Options, report: Report
             return
         report.known += work.committed_lines
         with work.reader:
-            _drain(work, options, report)
+            _drain(work, options, report, complete=options.complete or work.reader.gzip)
     finally:
         sender.close()
 
 
 def _import_stream(path: str, progress: Progress, options: Options, report: Report) -> None:
     """A stream cannot be read again; its entry serves only to know what a doubtful commit did."""
-    sender = open_sender(uuid.uuid4().bytes, progress, options)
-    try:
-        with open_reader(path) as reader:
-            work = FileImport(reader, LineSplitter(), uuid.uuid4().hex, sender.send, options, stream=True)
-            _drain(work, options, report)
+    with ExitStack() as stack:
+        reader = stack.enter_context(open_reader(path, verify=True, stopped=options.stopped))
+        if reader.gzip and not reader.regular:
+            reader = stack.enter_context(reader.spooled())
+        sender = open_sender(uuid.uuid4().bytes, progress, options)
+        stack.callback(sender.close)
+        work = FileImport(reader, LineSplitter(), uuid.uuid4().hex, sender.send, options, stream=True)
+        try:
+            _drain(work, options, report, complete=True)
+        except InputError:
             sender.forget(work.entry_id)
-    finally:
-        sender.close()
+            raise
+        sender.forget(work.entry_id)
 
 
-def _drain(work: FileImport, options: Options, report: Report) -> None:
-    reader, position = work.reader, 0
+def _drain(work: FileImport, options: Options, report: Report, *, complete: bool) -> None:
+    """Import the rest of a file; with `complete` its last line as it stands."""
     try:
-        while not options.stopped():
-            if not reader.ready(BATCH_SECONDS):
-                report.added += work.commit()
-                continue
-            if not work.read(1024 * 1024):
-                work.finish()
-                break
-            options.advance(reader.raw_position - position)
-            position = reader.raw_position
-            if work.due or (not reader.regular and work.overdue):
-                report.added += work.commit()
-        else:
-            report.stopped = True
-    except InputError:
-        # What was read before the damage is good.
+        _read_on(work, options, report, complete=complete)
+    except InputError as error:
+        # What was read before the fault is good.
         report.added += work.commit()
-        raise
+        raise work.broken(error) from error
     report.added += work.commit()
+
+
+def _read_on(work: FileImport, options: Options, report: Report, *, complete: bool) -> None:
+    reader, position, left = work.reader, 0, _PIPE_BYTES
+    while True:
+        if options.stopped():
+            report.stopped = True
+            if reader.regular:
+                return
+            # What the pipe holds by now would be lost with it.
+            if left <= 0 or not reader.ready(0):
+                break
+        elif not reader.ready(BATCH_SECONDS):
+            report.added += work.commit()
+            continue
+        size = work.read(READ_BYTES)
+        options.advance(reader.raw_position - position)
+        position = reader.raw_position
+        left -= size if report.stopped else 0
+        if not size and not (reader.regular and options.stopped()):
+            if complete:
+                work.finish()
+            break
+        if work.due or (not reader.regular and work.overdue):
+            report.added += work.commit()
+    report.unfinished += work.splitter.unfinished

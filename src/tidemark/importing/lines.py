@@ -47,6 +47,11 @@ class LineSplitter:
         """Bytes taken in that wait for their line feed."""
         return len(self._carry)
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether bytes of a last line wait for the rest of it."""
+        return bool(self._carry) and not self.unended
+
     def feed(self, data: bytes) -> Block:
         """The records that `data` completes."""
         text = self._carry + data if self._carry else data

@@ -1,143 +1,61 @@
-"""What an import reads: files, globs, gzip, standard input."""
+"""What an import reads: files, globs, named pipes, standard input."""
 
 from __future__ import annotations
 
 import glob
 import os
-import select
+import queue
 import stat
 import sys
-import zlib
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from tidemark.errors import InputError
+from tidemark.importing.reader import WAIT_SECONDS, Reader, Stopped
 
 STDIN = "-"
-READ_BYTES = 1024 * 1024
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
-class TruncatedError(InputError):
-    """A gzip file ends in the middle; what could be read before was given out."""
+def open_reader(path: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> Reader:
+    """Open a file, a named pipe once it has a writer, or standard input for "-". Raises InputError.
 
-
-class Reader:
-    """Bytes of one file or stream, decompressed when it is gzip by its first bytes.
-
-    `raw_position` counts bytes of the file itself, compressed or not.
+    A pipe that was waited for until `stopped` is an empty reader.
     """
-
-    def __init__(self, fd: int, name: str) -> None:
-        self.name = name
-        self.raw_position = 0
-        self._fd = fd
-        status = os.fstat(fd)
-        self.regular = stat.S_ISREG(status.st_mode)
-        self.key = (status.st_dev, status.st_ino)
-        self._ahead = b""
-        while len(self._ahead) < 2 and (more := self._system_read(2 - len(self._ahead))):
-            self._ahead += more
-        self.gzip = self._ahead == _GZIP_MAGIC
-        self._inflate = zlib.decompressobj(31) if self.gzip else None
-
-    @property
-    def raw_size(self) -> int:
-        return os.fstat(self._fd).st_size
-
-    def read(self, size: int = READ_BYTES) -> bytes:
-        """Up to `size` bytes; empty at the end. Raises TruncatedError or InputError on broken gzip."""
-        return self._inflated(size) if self._inflate is not None else self._raw(size)
-
-    def ready(self, timeout: float) -> bool:
-        """Whether `read` returns at once; waits up to `timeout` seconds. A regular file always is."""
-        if self.regular or self._ahead:
-            return True
-        return bool(select.select([self._fd], [], [], timeout)[0])
-
-    def skip(self, offset: int, tail: int) -> bytes | None:
-        """Go to `offset` from the start; the `tail` bytes before it, or None when the end comes first."""
-        if not self.gzip:
-            if self.raw_size < offset:
-                return None
-            self._ahead = b""
-            self.raw_position = os.lseek(self._fd, offset, os.SEEK_SET)
-            start = max(0, offset - tail)
-            return os.pread(self._fd, offset - start, start)
-        last = b""
-        while offset:
-            data = self.read(min(READ_BYTES, offset))
-            if not data:
-                return None
-            offset -= len(data)
-            last = (last + data[-tail:])[-tail:]
-        return last
-
-    def begins_with(self, head: bytes) -> bool:
-        """Whether a plain file still begins so; false once it was overwritten from the start."""
-        return os.pread(self._fd, len(head), 0) == head
-
-    def close(self) -> None:
-        if self._fd != 0:
-            os.close(self._fd)
-
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _raw(self, size: int) -> bytes:
-        if self._ahead:
-            data, self._ahead = self._ahead[:size], self._ahead[size:]
-        else:
-            data = self._system_read(size)
-        self.raw_position += len(data)
-        return data
-
-    def _system_read(self, size: int) -> bytes:
-        try:
-            return os.read(self._fd, size)
-        except OSError as error:
-            raise InputError(f"{self.name} cannot be read: {error.strerror}", "Check the disk.") from error
-
-    def _inflated(self, size: int) -> bytes:
-        while True:
-            assert self._inflate is not None
-            if self._inflate.eof:
-                # Another member may follow, or zeros that pad to a block.
-                data = self._inflate.unused_data.lstrip(b"\0")
-                while not data:
-                    raw = self._raw(READ_BYTES)
-                    if not raw:
-                        return b""
-                    data = raw.lstrip(b"\0")
-                self._inflate = zlib.decompressobj(31)
-            else:
-                data = self._inflate.unconsumed_tail or self._raw(READ_BYTES // 4)
-            try:
-                out = self._inflate.decompress(data, size)
-            except zlib.error as error:
-                raise InputError(
-                    f"{self.name} is corrupt: {error}", "Lines before the damage were imported."
-                ) from error
-            if out:
-                return out
-            if not data and not self._inflate.eof:
-                raise TruncatedError(
-                    f"{self.name} is truncated: its gzip data ends in the middle",
-                    "Lines before the end were imported; import the complete file for the rest.",
-                )
-
-
-def open_reader(path: str) -> Reader:
-    """Open a file, or standard input for "-". Raises InputError."""
     if path == STDIN:
-        return Reader(0, "standard input")
+        return Reader(0, "standard input", verify=verify, stopped=stopped)
     try:
-        return Reader(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+        is_pipe = stat.S_ISFIFO(Path(path).stat().st_mode)
+        fd = _open_pipe(path, stopped) if is_pipe else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", "Check path and rights.") from error
+    try:
+        return Reader(fd, path, verify=verify, stopped=stopped)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _open_pipe(path: str, stopped: Stopped) -> int:
+    """Opening a pipe blocks until it has a writer, signal or not, so that is left to a thread."""
+    opened: queue.SimpleQueue[int | OSError] = queue.SimpleQueue()
+
+    def wait() -> None:
+        try:
+            opened.put(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            opened.put(error)
+
+    threading.Thread(target=wait, daemon=True).start()
+    while not stopped():
+        try:
+            found = opened.get(timeout=WAIT_SECONDS)
+        except queue.Empty:
+            continue
+        if isinstance(found, OSError):
+            raise found
+        return found
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def expand(patterns: Sequence[str]) -> list[str]:
