@@ -29,7 +29,7 @@ from tidemark import deltalog
 from tidemark.errors import TableError
 from tidemark.flow import gate
 from tidemark.lakehouse import Lakehouse
-from tidemark.local.process import locked
+from tidemark.local.process import locked, prepare_home
 from tidemark.retention import delete_older, retention_days
 from tidemark.settings import Settings
 from tidemark.store.deltars import UPKEEP_PROPERTIES, UPSERT_FILE_BYTES
@@ -75,7 +75,7 @@ def maintain(
     makes no sense, TableError for a table that cannot be read.
     """
     limits = retention_days(settings.retention_days, tables)
-    settings.run_directory.mkdir(parents=True, exist_ok=True)
+    prepare_home(settings)
     done = []
     with (
         locked(settings.run_directory / "upkeep.lock"),

@@ -27,7 +27,7 @@ from tidemark.flow.crash import crash_point
 from tidemark.flow.deliveries import KEY
 from tidemark.flow.sinks import Sink
 from tidemark.lakehouse import Lakehouse
-from tidemark.local.process import locked
+from tidemark.local.process import locked, prepare_home
 from tidemark.pieces import floor, iso, pieces, utc
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
@@ -123,7 +123,7 @@ class Rebuild:
 
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
-    settings.run_directory.mkdir(parents=True, exist_ok=True)
+    prepare_home(settings)
     with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
         if not held:
             raise HomeBusyError(

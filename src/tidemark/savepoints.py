@@ -28,7 +28,7 @@ from tidemark.flow import gate
 from tidemark.flow.crash import crash_point
 from tidemark.lakehouse import Lakehouse, require_directories
 from tidemark.local.broker import bootstrap_servers
-from tidemark.local.process import locked, replace_text
+from tidemark.local.process import locked, prepare_home, replace_text
 from tidemark.maintain import Streams
 from tidemark.settings import Settings
 from tidemark.table import Table
@@ -168,7 +168,7 @@ def delete(settings: Settings, name: str) -> None:
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
     """Keeps upkeep out, so that no file vanishes meanwhile, and other savepoints and rebuilds."""
-    settings.run_directory.mkdir(parents=True, exist_ok=True)
+    prepare_home(settings)
     with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
         if not held:
             raise HomeBusyError(

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tidemark.local import class_archive
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
+from tidemark.local.process import prepare_home
 from tidemark.local.s3 import LOG_STORE, s3_jars
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.settings import Settings, options_of
@@ -109,6 +110,7 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         for key, value in _ON_A_RUNTIME.items():
             session.conf.set(key, value)
         return session
+    prepare_home(settings)
     os.environ["JAVA_HOME"] = str(require_java().parent.parent)
     if settings.executor_python:
         os.environ["PYSPARK_PYTHON"] = settings.executor_python
@@ -180,9 +182,7 @@ def _jvm(settings: Settings) -> str:
 
 def _log4j(settings: Settings) -> str:
     """Spark's log goes to a file of the home, warnings and worse only."""
-    settings.logs.mkdir(parents=True, exist_ok=True)
     path = settings.run_directory / "log4j2.properties"
-    path.parent.mkdir(parents=True, exist_ok=True)
     layout = {
         "text": "appender.file.layout.type = PatternLayout\n"
         "appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSX}{UTC} %p %c{1}: %m%n%ex\n",

@@ -40,6 +40,10 @@ class Settings:
 
     home: Path = _setting(DEFAULT_HOME, "Directory that holds all state of this installation.")
 
+    shared_home: bool = _setting(
+        False, "Leave the home's permissions as they are. Otherwise only its owner can enter it."
+    )
+
     # Kafka
     bootstrap_servers: str = _setting(
         "", "Kafka to use, host:port[,host:port]. Empty: the embedded broker on `broker_port`."

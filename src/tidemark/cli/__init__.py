@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import sys
@@ -11,8 +12,11 @@ from typing import Any
 import click
 
 from tidemark import __version__
-from tidemark.errors import TidemarkError
+from tidemark.errors import PlatformError, TidemarkError
 from tidemark.settings import Settings, load
+
+# What a file system answers that cannot be written, or not by this user.
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 
 # Modules are imported only when their command is called: `tidemark --help` must not wait for Spark.
 COMMANDS = {
@@ -74,7 +78,15 @@ def home_options(command: Any) -> Any:
 def main() -> None:
     """Entry point: one line per expected error, never a traceback."""
     try:
-        tidemark.main(standalone_mode=False)
+        try:
+            tidemark.main(standalone_mode=False)
+        except OSError as error:
+            if error.errno not in _REFUSED or not error.filename:
+                raise
+            raise PlatformError(
+                f"{error.filename}: {error.strerror}",
+                "Whoever runs Tidemark must be able to read and write its home; --home or TIDEMARK_HOME names it.",
+            ) from error
     except TidemarkError as error:
         log = logging.getLogger("tidemark")
         if log.handlers:

@@ -57,7 +57,7 @@ def make_visitor_key(settings: Settings) -> None:
     """
     path = _file(settings)
     try:
-        settings.home.mkdir(parents=True, exist_ok=True)
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, draft = tempfile.mkstemp(prefix="visitor.key.", dir=settings.home)  # mode 0600
         try:
             with os.fdopen(descriptor, "wb") as file:

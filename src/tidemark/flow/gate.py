@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tidemark import swap
 from tidemark.errors import HomeBusyError, PlatformError, TableError
+from tidemark.local.process import prepare_home
 from tidemark.settings import Settings
 
 # A file of the home that is there while a savepoint is being restored.
@@ -55,6 +56,7 @@ def settle(settings: Settings) -> None:
 def only_pipeline(settings: Settings) -> Iterator[None]:
     """Held by the pipeline as long as it lives. Raises HomeBusyError if another one has it, TableError if
     the home is only half restored."""
+    prepare_home(settings)
     with _open(settings, "pipeline") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,8 +108,9 @@ def _locked(settings: Settings, name: str, how: int) -> Iterator[None]:
 
 def _open(settings: Settings, name: str):  # type: ignore[no-untyped-def]
     path = Path(settings.run_directory) / f"{name}.lock"
+    if not path.exists():
+        prepare_home(settings)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a")
     except OSError as error:
         raise PlatformError(

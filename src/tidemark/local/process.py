@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -19,14 +21,17 @@ from typing import Any
 from tidemark.errors import PlatformError
 from tidemark.settings import Settings
 
+log = logging.getLogger("tidemark.home")
+
 _PORT_SECONDS = 1.0
 
 
 def prepare_home(settings: Settings) -> None:
-    """Makes the home's directories. Raises PlatformError if the home cannot be written."""
+    """Makes the home's directories, for their owner only. Raises PlatformError if the home cannot be written."""
     try:
+        _protect(settings)
         for directory in (settings.home, settings.run_directory, settings.logs):
-            directory.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(exist_ok=True)
             if not os.access(directory, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied", str(directory))
     except OSError as error:
@@ -34,6 +39,23 @@ def prepare_home(settings: Settings) -> None:
             f"cannot write the home {settings.home}: {error.strerror}",
             "Give another directory with --home or TIDEMARK_HOME.",
         ) from error
+
+
+def _protect(settings: Settings) -> None:
+    """What the home holds is readable by whoever can enter it: nobody but its owner, unless `shared_home` is set."""
+    home = settings.home
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        home.mkdir(mode=0o777 if settings.shared_home else 0o700)
+    there = home.stat()
+    if settings.shared_home or not there.st_mode & 0o077 or there.st_uid != os.geteuid():
+        return
+    everyday = {place for top in (Path.cwd(), Path.home()) for place in (top, *top.parents)}
+    if there.st_mode & stat.S_ISVTX or home.resolve() in everyday:
+        log.warning("other users can read the home %s: give it a directory of its own", home)
+        return
+    home.chmod(stat.S_IMODE(there.st_mode) & 0o700)
+    log.warning("other users could read the home %s: from now on only its owner can (shared_home)", home)
 
 
 def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:

@@ -1,0 +1,123 @@
+"""Commands on a home that cannot be written, or that others could read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.home import HOMES
+from tidemark.cli import COMMANDS
+
+KEPT = sorted(HOMES.glob("home-*.tar.gz"))[-1]
+# A mount of one's own is possible for root, and for others where user namespaces are.
+READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
+UNSHARE = ["unshare", "--map-root-user", "--mount"]
+needs_mounts = pytest.mark.skipif(
+    not shutil.which("unshare") or subprocess.run([*UNSHARE, "true"], capture_output=True).returncode != 0,
+    reason="needs user namespaces",
+)
+WRITING = [
+    "maintain", "savepoint create two", "savepoint delete one", "savepoint restore one",
+    "savepoint restore one --home {home}/fork", "forget --address 192.0.2.1", "rebuild all", "run --once", "run",
+    "quality", "broker start", "broker start --foreground", "dashboard", "demo",
+]  # fmt: skip
+READING = ["savepoint list", "status", "broker stop"]
+# The rest needs a Kafka or no home.
+ELSEWHERE = {"prepare", "import", "generate"}
+
+
+def tidemark(home: Path, command: str) -> list[str]:
+    arguments = command.format(home=home).split()
+    return [sys.executable, "-m", "tidemark", "--home", str(home), *arguments]
+
+
+def called(command: list[str]) -> subprocess.CompletedProcess[str]:
+    ports = {"TIDEMARK_BROKER_PORT": "0", "TIDEMARK_DASHBOARD_PORT": "0"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **ports})
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that an earlier version left, with a savepoint."""
+    path = tmp_path_factory.mktemp("kept") / "home"
+    with tarfile.open(KEPT) as archive:
+        archive.extractall(path, filter="data")
+    path.chmod(0o755)
+    made = called(tidemark(path, "savepoint create one"))
+    assert made.returncode == 0, made.stderr
+    assert "other users could read the home" in made.stderr
+    return path
+
+
+def test_every_command_is_tried() -> None:
+    tried = {command.split()[0] for command in (*WRITING, *READING)}
+    assert tried | ELSEWHERE == set(COMMANDS)
+
+
+@needs_mounts
+@pytest.mark.parametrize("command", WRITING)
+def test_a_command_that_writes_says_what_it_cannot_write(home: Path, command: str) -> None:
+    done = called([*UNSHARE, "sh", "-c", READ_ONLY, "-", str(home), *tidemark(home, command)])
+    assert done.returncode == 1, done.stderr
+    errors = [line for line in done.stderr.splitlines() if str(home) in line and "--home" in line]
+    assert len(errors) == 1 and "Traceback" not in done.stderr, done.stderr
+
+
+@needs_mounts
+@pytest.mark.parametrize("command", READING)
+def test_a_command_that_reads_works(home: Path, command: str) -> None:
+    done = called([*UNSHARE, "sh", "-c", READ_ONLY, "-", str(home), *tidemark(home, command)])
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+@pytest.mark.parametrize("command", ["maintain", "status", "savepoint list", "run --once"])
+def test_another_user_is_told_that_the_home_is_not_theirs(tmp_path: Path, command: str) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(KEPT.parent, home, ignore=lambda *_: [])
+    home.chmod(0o700)
+    program = (
+        "import os, sys; from tidemark.cli import main; import tidemark.tasks\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534); main()"
+    )
+    arguments = ["--home", str(home), *command.split()]
+    done = called([sys.executable, "-c", program, *arguments])
+    assert done.returncode != 0 and str(home) in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert done.stderr.count("\n") <= 2
+
+
+def test_a_home_is_its_owners(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "home"
+    before = os.umask(0o022)
+    try:
+        assert called(tidemark(home, "run --once")).returncode == 1  # there is no Kafka
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+        home.chmod(0o755)
+        told = called(tidemark(home, "run --once"))
+        assert "other users could read the home" in told.stderr
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+        assert "other users" not in called(tidemark(home, "run --once")).stderr
+        # Shared on purpose.
+        (home / "tidemark.toml").write_text("shared_home = true\n")
+        home.chmod(0o2750)
+        assert "other users" not in called(tidemark(home, "run --once")).stderr
+        assert stat.S_IMODE(home.stat().st_mode) == 0o2750
+    finally:
+        os.umask(before)
+
+
+def test_a_directory_of_everyday_use_keeps_its_permissions(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    done = subprocess.run(
+        tidemark(Path(), "run --once"), cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "TIDEMARK_BROKER_PORT": "0"},
+    )  # fmt: skip
+    assert "give it a directory of its own" in done.stderr
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
