@@ -63,8 +63,8 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
 def test_growth_a_late_file_and_an_unended_line(
     following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:
-    path = write(tmp_path / "a.log", numbered(10))
-    with following(tmp_path / "*.log", tmp_path / "later") as report:
+    path, said = write(tmp_path / "a.log", numbered(10)), []
+    with following(tmp_path / "*.log", tmp_path / "later", say=said.append) as report:
         until(lambda: report.added == 10)
         write(path, numbered(5, start=10), "ab")
         write(tmp_path / "later", numbered(3, start=100))
@@ -77,6 +77,7 @@ def test_growth_a_late_file_and_an_unended_line(
             assert report.added == 22
             file.write(b" complete\n")
         until(lambda: report.added == 23)
+    assert said == [f"{tmp_path / 'later'}: no such file yet, waiting for it"]
     expected = numbered(15) + numbered(3, 100) + numbered(4, 200) + [b"not yet complete"]
     assert lines() == sorted(expected)
 

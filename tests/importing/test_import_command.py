@@ -38,6 +38,7 @@ def test_bad_input_is_one_line_and_a_non_zero_exit(tidemark: Start, tmp_path: Pa
     for arguments, text in (
         ([tmp_path / "missing.log"], "does not exist"),
         ([tmp_path], "is a directory"),
+        ([tmp_path / ("x" * 300)], "cannot be read: File name too long"),
         (["-", "--follow"], "cannot be followed"),
         ([tmp_path / "x", "--follow", "--again"], "--again"),
         ([tmp_path / "x", "--follow", "--complete"], "--complete"),
@@ -98,7 +99,10 @@ def test_an_import_that_waits_for_its_input_ends_at_the_first_signal(
     process = tidemark(pipe if quiet == "named pipe" else "-", stdin=subprocess.PIPE)
     until_topics(settings)
     process.send_signal(number)
-    assert process.wait(timeout=20) == 130
+    try:
+        assert process.wait(timeout=20) == 130
+    finally:
+        process.kill()
     out, err = process.communicate()
     assert out.startswith(b"stopped; 1 file: 0 lines added") and err == b""
 

@@ -89,6 +89,24 @@ def test_a_signal_stops_it_cleanly_after_whole_lines(tmp_path: Path, number: int
     assert json.loads(truth.read_bytes())["lines"] == written.count(b"\n") > 0
 
 
+def test_a_named_pipe_waits_for_its_reader_or_the_first_signal(tmp_path: Path) -> None:
+    pipe, truth = tmp_path / "pipe", tmp_path / "truth.json"
+    os.mkfifo(pipe)
+    options = [*FIXED, "--seconds", "20", "-o", str(pipe), "--truth", str(truth)]
+    with subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE) as running:
+        assert pipe.read_bytes() == generate(*FIXED, "--seconds", "20", "-o", "-").stdout
+        assert running.wait(30) == 0
+    with subprocess.Popen([*COMMAND, *options], stderr=subprocess.PIPE) as running:
+        time.sleep(3)
+        os.kill(running.pid, signal.SIGINT)
+        try:
+            _, said = running.communicate(timeout=30)
+        finally:
+            running.kill()
+    assert running.returncode == 0 and b"0 lines in all" in said
+    assert json.loads(truth.read_bytes())["lines"] == 0
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -96,6 +114,7 @@ def test_a_signal_stops_it_cleanly_after_whole_lines(tmp_path: Path, number: int
         (["--late", "1.5", "-o", "-"], "late is 1.5"),
         (["--rate", "0", "-o", "-"], "rate is 0"),
         (["--speed", "0", "-o", "-"], "speed is 0"),
+        (["--site", "a\nb", "-o", "-"], "'a\\nb' is no site name"),
         (["--seconds", "1", "-o", "/no/such/place/a.log"], "cannot write /no/such/place/a.log: No such file"),
         (
             ["--seconds", "1", "-o", "-", "--truth", "/no/such/place/t.json"],

@@ -21,7 +21,7 @@ from tidemark.importing.lines import PREFIX_BYTES
 from tidemark.importing.pool import SenderPool
 from tidemark.importing.progress import Progress
 from tidemark.importing.reader import READ_BYTES, TruncatedError, state_of
-from tidemark.importing.sources import STDIN, check, matching, open_reader
+from tidemark.importing.sources import STDIN, followable, matching, open_reader
 
 POLL_SECONDS = 0.2
 SCAN_SECONDS = 1.0
@@ -48,12 +48,9 @@ def follow_files(patterns: Sequence[str], options: Options, report: Report) -> N
             raise InputError(
                 "standard input cannot be followed", "Leave out --follow; a pipe is read as it comes."
             )
-        if Path(pattern).exists():
-            check(pattern)
-            if not Path(pattern).is_file():
-                raise InputError(
-                    f"{pattern} is a pipe or a device, which cannot be followed", "Leave out --follow."
-                )
+        if followable(pattern):
+            continue
+        options.say(f"{pattern}: no such file yet, waiting for it")
     progress = open_progress(options.settings)
     follower = _Follower(patterns, progress, options, report)
     try:

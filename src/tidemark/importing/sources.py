@@ -15,6 +15,7 @@ from tidemark.errors import InputError
 from tidemark.importing.reader import WAIT_SECONDS, Reader, Stopped
 
 STDIN = "-"
+_MISSING = 0
 
 
 def open_reader(path: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> Reader:
@@ -63,7 +64,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
     paths: list[str] = []
     for pattern in patterns:
         found = [pattern]
-        if pattern != STDIN and not Path(pattern).exists() and glob.has_magic(pattern):
+        if pattern != STDIN and _kind(pattern) == _MISSING and glob.has_magic(pattern):
             found = matching(pattern)
             if not found:
                 raise InputError(f"no file matches {pattern}", "Check the pattern.")
@@ -75,20 +76,45 @@ def expand(patterns: Sequence[str]) -> list[str]:
 
 def matching(pattern: str) -> list[str]:
     """Files that a path or glob stands for now, by name; none when there are none."""
-    if Path(pattern).exists() or not glob.has_magic(pattern):
-        return [pattern] if Path(pattern).is_file() else []
+    if _kind(pattern) != _MISSING or not glob.has_magic(pattern):
+        return [pattern] if _kind(pattern) == stat.S_IFREG else []
     found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
-    return sorted(path for path in found if Path(path).is_file())
+    return sorted(path for path in found if _kind(path) == stat.S_IFREG)
+
+
+def followable(pattern: str) -> bool:
+    """Whether there is a file to follow by now. Raises InputError for a path that can never be one."""
+    if _kind(pattern) == _MISSING:
+        return bool(matching(pattern))
+    check(pattern)
+    if _kind(pattern) != stat.S_IFREG:
+        raise InputError(f"{pattern} is a pipe or a device and cannot be followed", "Leave out --follow.")
+    return True
 
 
 def check(path: str) -> None:
-    """Raise InputError unless `path` is a readable file or "-"."""
+    """Raise InputError unless `path` is a readable file, pipe or device, or "-"."""
     if path == STDIN:
         if sys.stdin is None or sys.stdin.closed:
             raise InputError("standard input is closed", "Name a file.")
-    elif not Path(path).exists():
+        return
+    try:
+        kind = _kind(path, strict=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", "Check path and rights.") from error
+    if kind == _MISSING:
         raise InputError(f"{path} does not exist", "Name a file, a quoted glob, or - for standard input.")
-    elif Path(path).is_dir():
+    if kind == stat.S_IFDIR:
         raise InputError(f"{path} is a directory", f"Name its files, for example '{Path(path) / '*.log'}'.")
-    elif not os.access(path, os.R_OK):
+    if not os.access(path, os.R_OK):
         raise InputError(f"{path} is not readable for this user", "Change its rights or the user.")
+
+
+def _kind(path: str, *, strict: bool = False) -> int:
+    """The kind of file at `path`, as S_IFMT has it; with `strict`, raises OSError if it cannot be told."""
+    try:
+        return stat.S_IFMT(Path(path).stat().st_mode)
+    except OSError as error:
+        if strict and not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise
+        return _MISSING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Producer
 
 _FLUSH_SECONDS = 30.0
+_READER_SECONDS = 0.1
 
 Taken = Callable[[Block, float], None]
 """Told of each block once its lines are out, and how many seconds they were behind schedule."""
@@ -35,12 +37,12 @@ def write_file(blocks: Iterable[Block], path: Path, stop: Event, taken: Taken = 
     Ends early when `stop` is set. The same lines give the same file. Raises InputError.
     """
     try:
-        with _opened(path) as file:
+        with _opened(path, stop) as file:
             for block in blocks:
-                file.write(b"\n".join(block.lines) + b"\n")
-                taken(block, 0.0)
                 if stop.is_set():
                     return
+                file.write(b"\n".join(block.lines) + b"\n")
+                taken(block, 0.0)
     except BrokenPipeError:
         # The reader of standard output has had enough, as `head` does; what is still buffered goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,17 +53,33 @@ def write_file(blocks: Iterable[Block], path: Path, stop: Event, taken: Taken = 
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+def _opened(path: Path, stop: Event) -> Iterator[BinaryIO | gzip.GzipFile]:
     if str(path) == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
-    elif path.suffix == ".gz":
-        # No name and no time inside, so that equal lines make equal files.
-        with path.open("wb") as raw, gzip.GzipFile("", "wb", zlib.Z_BEST_SPEED, raw, mtime=0) as file:
-            yield file
-    else:
-        with path.open("wb") as file:
-            yield file
+        return
+    with os.fdopen(_open_pipe(path, stop), "wb") if path.is_fifo() else path.open("wb") as raw:
+        if path.suffix == ".gz":
+            # No name and no time inside, so that equal lines make equal files.
+            with gzip.GzipFile("", "wb", zlib.Z_BEST_SPEED, raw, mtime=0) as file:
+                yield file
+        else:
+            yield raw
+
+
+def _open_pipe(path: Path, stop: Event) -> int:
+    """Wait for the reader of a named pipe, which `open` would do without heeding `stop`."""
+    while not stop.is_set():
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            stop.wait(_READER_SECONDS)
+        else:
+            os.set_blocking(fd, True)
+            return fd
+    return os.open(os.devnull, os.O_WRONLY)
 
 
 def prepare(settings: Settings) -> None:

@@ -54,8 +54,8 @@ class Traffic:
                 raise SettingError(f"{name} is {getattr(self, name):g}", "Use a fraction from 0 to 1.")
         if self.format not in FORMATS:
             raise SettingError(f"format is {self.format!r}", f"Use one of {', '.join(FORMATS)}.")
-        if not self.site.strip():
-            raise SettingError("the site has no name", "Leave it out, or name one.")
+        if not self.site.strip() or len(self.site) > 200 or not self.site.isprintable():
+            raise SettingError(f"{self.site!r} is no site name", "Use up to 200 printable characters.")
 
 
 class Outcome(NamedTuple):
