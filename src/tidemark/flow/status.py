@@ -6,16 +6,19 @@ from typing import Any
 
 from tidemark import kafka
 from tidemark.errors import TidemarkError
+from tidemark.local import broker
 from tidemark.local.process import live_record, read_record
 from tidemark.settings import Settings
 
 PARTS = ("broker", "pipeline", "traffic", "dashboard")
 FLOWS = ("requests", "activity")
+_ANSWER_SECONDS = 3.0
 
 
 def describe(settings: Settings) -> dict[str, Any]:
     """State of a home: addresses, processes, and per flow `lag` (rows), `rows_per_second` and
-    `freshness_seconds`; values that cannot be known are None."""
+    `freshness_seconds`; values that cannot be known are None, such as an address whose port is to be any free one and
+    is not taken yet."""
     records = {part: live_record(settings.run_directory / f"{part}.json") for part in PARTS}
     pipeline = read_record(settings.run_directory / "pipeline.json")
     dashboard = records["dashboard"] or {}
@@ -23,10 +26,9 @@ def describe(settings: Settings) -> dict[str, Any]:
         "home": str(settings.home),
         "bootstrap_servers": _servers(settings),
         "topic": settings.topic,
-        "dashboard_url": dashboard.get("url")
-        or f"http://{settings.dashboard_address}:{settings.dashboard_port}",
+        "dashboard_url": dashboard.get("url") or _configured_url(settings),
         "metrics_url": (records["pipeline"] or {}).get("endpoint") or None,
-        "parts": {part: _part(record) for part, record in records.items()},
+        "parts": {part: _part(record) for part, record in records.items()} | {"broker": _broker(settings)},
         "flows": _flows(pipeline, records["pipeline"] is not None),
     }
 
@@ -35,7 +37,7 @@ def lines(state: dict[str, Any]) -> list[str]:
     """The same for people."""
     shown = [
         f"home       {state['home']}",
-        f"kafka      {state['bootstrap_servers']}, topic {state['topic']}",
+        f"kafka      {state['bootstrap_servers'] or 'not started yet'}, topic {state['topic']}",
     ]
     for part, facts in state["parts"].items():
         what = f"{facts['state']} (pid {facts['pid']})" if facts["pid"] else "not running"
@@ -54,6 +56,20 @@ def _part(record: dict[str, Any] | None) -> dict[str, Any]:
     if record is None:
         return {"state": "stopped", "pid": None}
     return {"state": record.get("state", "running"), "pid": record["pid"]}
+
+
+def _broker(settings: Settings) -> dict[str, Any]:
+    """A broker process may live without answering, while it starts and when it hangs."""
+    there = broker.status(settings)
+    if there is None:
+        return _part(None)
+    answers = broker.answers(there.bootstrap_servers, _ANSWER_SECONDS)
+    return {"state": "running" if answers else "not answering", "pid": there.pid}
+
+
+def _configured_url(settings: Settings) -> str | None:
+    port = settings.dashboard_port
+    return f"http://{settings.dashboard_address}:{port}" if port else None
 
 
 def _flows(pipeline: dict[str, Any], running: bool) -> dict[str, Any]:
