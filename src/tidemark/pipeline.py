@@ -110,10 +110,11 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
     def plan(accepted: DataFrame | pa.Table) -> Plan:
         clocks = _site_clocks(accepted)
         newest = {row["site"]: row["newest_event_time"] for row in clocks}
-        for row in store.read(SITES, columns=["site", "newest_event_time"]).to_pylist():
+        # The sites of the batch are the only ones whose sessions it can close.
+        known = store.read(SITES, [[("site", "in", list(newest))]], ["site", "newest_event_time"])
+        for row in known.to_pylist():
             if row["newest_event_time"]:
-                known = newest.get(row["site"], row["newest_event_time"])
-                newest[row["site"]] = max(known, row["newest_event_time"])
+                newest[row["site"]] = max(newest[row["site"]], row["newest_event_time"])
         sinks: tuple[Sink, ...] = (
             _windowed(traffic.TABLE, traffic.COUNTS),
             _windowed(pages.TABLE, pages.COUNTS),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -10,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.flow.crash import crash_point
 from tidemark.quality.tables import ACCOUNTS, LATENESS_BOUNDS, SITES
+from tidemark.sites import valid_names
 from tidemark.store.base import Commit, Store
 from tidemark.table import Change
 
@@ -69,8 +69,8 @@ class Ledger:
         `duplicate` more have been left out of them."""
         self._refresh()
         accepted = F.col("accepted")
-        behind = _seconds_behind(self.newest)
-        counted = judged.withColumn("_behind", F.when(accepted, behind)).groupBy("site").agg(
+        known = judged.join(F.broadcast(self._newest_in(judged.sparkSession)), "site", "left")
+        counted = known.withColumn("_behind", F.when(accepted, _seconds_behind())).groupBy("site").agg(
             F.count_if(accepted).alias("accepted"),
             F.count_if(~accepted).alias("rejected"),
             F.count_if(F.col("_behind") > self._late_seconds).alias("late"),
@@ -136,10 +136,18 @@ class Ledger:
             self._store.append_arrow(ACCOUNTS, pa.Table.from_pylist([row], ACCOUNTS.arrow_schema), commit)
         crash_point("ledger:between-tables")
         if self._store.committed(SITES, commit.writer) < commit.number:
-            rows = [self._grown(site) for site in account.sites]
+            # A name that no line is accepted under would stay in the table for ever.
+            named = valid_names(pa.array([site["site"] for site in account.sites], pa.string())).to_pylist()
+            rows = [self._grown(site) for site, ok in zip(account.sites, named, strict=True) if ok]
             self._store.upsert(SITES, Change(pa.Table.from_pylist(rows, SITES.arrow_schema)), commit)
             self._sites.update({row["site"]: row for row in rows})
             self._version = self._store.version(SITES)
+
+    def _newest_in(self, spark: SparkSession) -> DataFrame:
+        """`site` and `_newest`. Rows, not literals: of thousands of those each would be a call of the JVM."""
+        newest = self.newest
+        times = pa.array(newest.values(), pa.timestamp("us", tz="UTC"))
+        return spark.createDataFrame(pa.table({"site": pa.array(newest, pa.string()), "_newest": times}))
 
     def _micros(self, site: str) -> int | None:
         """Newest event time of a site in microseconds, as of the last committed batch."""
@@ -166,16 +174,9 @@ class Ledger:
         return row
 
 
-def _seconds_behind(newest: Mapping[str, datetime]) -> Column:
-    """How far a line lags its site's newest line of earlier batches, in seconds, at least 0."""
-    if not newest:
-        return F.lit(0.0)
-    # Built from arrays, the map stays a value: of `create_map` Spark would make a chain of conditions with the
-    # times in its code, which is then compiled anew for every batch.
-    known = F.map_from_arrays(
-        F.array(*(F.lit(site) for site in newest)), F.array(*(F.lit(time) for time in newest.values()))
-    )
-    lag = (F.unix_micros(known[F.col("site")]) - F.unix_micros("event_time")) / 1_000_000
+def _seconds_behind() -> Column:
+    """How far a line lags its site's newest line of earlier batches, `_newest`, in seconds, at least 0."""
+    lag = (F.unix_micros("_newest") - F.unix_micros("event_time")) / 1_000_000
     return F.greatest(F.coalesce(lag, F.lit(0.0)), F.lit(0.0))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.store.base import Commit, Store, Where
+from tidemark.store.base import Commit, Condition, Store, Where
 from tidemark.table import Change, Table
 
 
@@ -87,16 +87,17 @@ def same_windows(table: Table, incoming: pa.Table) -> Where:
     return [[(table.time, ">=", bounds["min"]), (table.time, "<=", bounds["max"])]]
 
 
-def sessions_near(incoming: pa.Table, gap_seconds: int, newest: dict[str, datetime]) -> Where:
-    """The sessions that incoming intervals may join, and the open ones that their site has left behind."""
+def sessions_near(incoming: pa.Table, gap_seconds: int, newest: Mapping[str, datetime]) -> Where:
+    """The sessions that incoming intervals may join, and the open ones that the sites in `newest` may have left
+    behind: one condition for all of these sites, so that the cost of many is that of a look-up."""
     gap = timedelta(seconds=gap_seconds)
-    groups: list[list[tuple[str, str, object]]] = [
-        [("closed", "=", False), ("site", "=", site), ("end_time", "<", time - gap)]
-        for site, time in newest.items()
-    ]
+    groups: list[list[Condition]] = []
+    if newest:
+        latest = max(newest.values()) - gap
+        groups.append([("closed", "=", False), ("site", "in", list(newest)), ("end_time", "<", latest)])
     if incoming.num_rows:
         first = pc.min(incoming["start_time"]).as_py() - gap
         last = pc.max(incoming["end_time"]).as_py() + gap
         visitors = pc.unique(incoming["visitor_id"]).to_pylist()
         groups.append([("end_time", ">=", first), ("start_time", "<=", last), ("visitor_id", "in", visitors)])
-    return groups  # type: ignore[return-value]
+    return groups

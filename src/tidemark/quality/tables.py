@@ -38,7 +38,8 @@ ACCOUNTS = Table(
 
 SITES = Table(
     name="quality.sites",
-    about="One row per site: how far its event time has come, what it sent, how late its lines are.",
+    about="One row per site: how far its event time has come, what it sent, how late its lines are. Lines rejected for "
+          "the site's name are in no row.",
     kind="upsert",
     key=("site",),
     time="",
