@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tidemark.errors import PlatformError
+from tidemark.errors import PlatformError, SettingError
 from tidemark.local import broker
 from tidemark.local.process import process_mark, wait_until, write_record
 from tidemark.settings import Settings
@@ -25,6 +25,13 @@ from tidemark.settings import Settings
 def kafka_home(home: Settings) -> Iterator[Settings]:
     yield home
     broker.stop(home)
+
+
+def test_a_line_of_the_users_properties_that_sets_nothing_is_an_error(home: Settings, tmp_path: Path) -> None:
+    own = tmp_path / "own.properties"
+    own.write_text("# fewer threads\n  num.io.threads = 2\n\nnum.network.threads: 2\n")
+    with pytest.raises(SettingError, match=r"line 4 of .*own\.properties sets nothing: 'num\.network"):
+        broker.start(dataclasses.replace(home, broker_properties=str(own)))
 
 
 def create_topic(bootstrap: str, topic: str) -> None:

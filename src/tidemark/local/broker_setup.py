@@ -176,12 +176,18 @@ def _own(settings: Settings, node: Node) -> dict[str, object]:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"broker_properties cannot be read: {error}", "Name a properties file.") from error
     text = text.replace("{port}", str(node.port)).replace("{controller_port}", str(node.controller_port))
-    pairs = [line.strip().partition("=") for line in text.splitlines()]
-    return {
-        name.strip(): value.strip()
-        for name, equals, value in pairs
-        if equals and not name.startswith(("#", "!", " "))
-    }
+    own: dict[str, object] = {}
+    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
+        if not line or line.startswith(("#", "!")):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise SettingError(
+                f"line {number} of {settings.broker_properties} sets nothing: {name[:40]!r}",
+                "Write each setting of broker_properties as name=value, on a line of its own.",
+            )
+        own[name.strip()] = value.strip()
+    return own
 
 
 def _lines(values: dict[str, object]) -> str:
