@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemark.table import Column, Table
+
+# Python and other readers know no time after 9999; a record without a time has -1, the moment before 1970.
+_TIMES = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
 
 TABLE = Table(
     name="bronze.access_log",
@@ -25,10 +30,11 @@ TABLE = Table(
         Column("id", "string", "Delivery id of a sender that may repeat itself: header `id`."),
         Column("chunk", "string", "Place of this piece of an overlong line: header `chunk`."),
         Column("value", "binary", "The raw line without its line end."),
-        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
+        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL where the record has no "
+               "time, or one before 1970 or after 9998."),
         Column("ingested_at", "timestamp", "When Tidemark read it."),
     ),
-)
+)  # fmt: skip
 
 
 def access_log(records: DataFrame) -> DataFrame:
@@ -43,7 +49,7 @@ def access_log(records: DataFrame) -> DataFrame:
         _header("chunk").alias("chunk"),
         # A record without a value is an empty line, not a missing one.
         F.coalesce("value", F.lit(b"")).alias("value"),
-        F.col("timestamp").alias("kafka_timestamp"),
+        F.when(F.col("timestamp").between(*map(F.lit, _TIMES)), F.col("timestamp")).alias("kafka_timestamp"),
     )
 
 

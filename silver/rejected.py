@@ -23,7 +23,7 @@ TABLE = Table(
         Column("value", "binary", "The raw line, byte for byte."),
         Column("reasons", "strings", "Names of the rules of silver.requests that the line breaks; `delivered_twice`: "
                "none, but a rebuild accepted another delivery of it."),
-        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
+        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL where bronze has none."),
         Column("rejected_at", "timestamp", "When Tidemark turned it away.", of="ingested_at"),
     ),
 )  # fmt: skip

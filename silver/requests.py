@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from tidemark.arrow import Arrays, Pieces, Vectorized, flags_of
 from tidemark.enrich.columns import KNOWN, Knowledge, describe
 from tidemark.formats import FIELDS, FORMATS, fields
 from tidemark.quality.rules import Rule, verdict
+from tidemark.sites import MOST_CHARACTERS, valid_names
 from tidemark.table import VISITOR_KEY, Column, Table
 
 # Files that belong to a page rather than being one.
@@ -25,7 +26,14 @@ ASSETS = pa.array([
 # Sums of the sizes of many lines must not overflow, whatever the lines say.
 MOST_RESPONSE_BYTES = 1 << 40
 
-_A_DAY_AHEAD = pc.add(field("kafka_timestamp"), timedelta(days=1))
+_ARRIVAL = field("kafka_timestamp")
+_A_DAY_AHEAD = pc.add(_ARRIVAL, timedelta(days=1))
+_FIRST_ARRIVAL, _LAST_ARRIVAL = (
+    datetime(1970, 1, 1, tzinfo=UTC),
+    datetime(9998, 12, 31, 23, 59, 59, 999_999, UTC),
+)
+_ARRIVAL_OK = pc.greater_equal(_ARRIVAL, _FIRST_ARRIVAL) & pc.less_equal(_ARRIVAL, _LAST_ARRIVAL)
+_NO_ARRIVAL = _ARRIVAL.is_null() | ~_ARRIVAL_OK
 _NO_LINE = ~field("well_formed")
 
 RULES = (
@@ -44,6 +52,15 @@ RULES = (
         judged=field("format").is_null() | field("format").isin(FORMATS),
     ),
     Rule(
+        "invalid_site", "", "site",
+        f"The site's name has at most {MOST_CHARACTERS} characters, and no control characters.",
+        judged=field("site_ok"),
+    ),
+    Rule(
+        "invalid_kafka_timestamp", "", "kafka_timestamp",
+        "The record has a Kafka timestamp, not before 1970 and not after 9998.", judged=~_NO_ARRIVAL,
+    ),
+    Rule(
         "malformed", "", "value", "The line has the fields of a known log format.",
         judged=field("well_formed") | ~field("text_ok") | (pc.binary_length(field("value")) == 0),
     ),
@@ -57,7 +74,7 @@ RULES = (
     ),
     Rule(
         "future_time", "", "event_time", "The line is not from the future: at most a day ahead of its arrival.",
-        judged=field("event_time").is_null() | (field("event_time") <= _A_DAY_AHEAD),
+        judged=field("event_time").is_null() | (field("event_time") <= _A_DAY_AHEAD) | _NO_ARRIVAL,
     ),
     Rule(
         "invalid_status", "status BETWEEN 100 AND 599", "status", "The status code is one of HTTP's.",
@@ -132,6 +149,7 @@ def judging(knowledge: Knowledge) -> Vectorized:
 def _judged(rules: Sequence[Rule], knowledge: Knowledge, lines: Arrays) -> Arrays:
     found = {**lines, **fields(lines)}
     found |= describe(knowledge, lines["site"], found)
+    found["site_ok"] = valid_names(lines["site"])
     found["asset"] = is_asset(found["path"])
     found["pageview"] = is_pageview(found)
     return found | verdict(rules, found)

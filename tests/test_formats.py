@@ -330,11 +330,24 @@ def test_a_named_format_tells_an_address_of_the_server_from_the_clients(spark: S
 def test_headers_of_any_bytes_do_not_stop_the_stream(spark: SparkSession) -> None:
     line = combined().encode()
     junk, none, piece = judge(
-        spark, [(line, {"site": b"\xff\x00"}), (line, {"id": b"1"}), (line, {"chunk": b"1/2"})]
+        spark, [(line, {"site": b"\xff\xfe"}), (line, {"id": b"1"}), (line, {"chunk": b"1/2"})]
     )
-    assert (junk["site"], junk["reasons"]) == ("\ufffd\x00", [])
+    assert (junk["site"], junk["reasons"]) == ("\ufffd\ufffd", [])
     assert (none["site"], none["reasons"]) == ("default", [])
     assert (piece["value"], piece["reasons"]) == (line, ["too_long"])
+
+
+@pytest.mark.parametrize(
+    "site, accepted",
+    [
+        ("a" * 200, True), ("é" * 200, True), ("", True), ("a" * 201, False), ("a\tb", False), ("a\x85", False),
+        ("\x00", False), ("a\x7f", False), ("\u200bа б.example", True),
+    ],
+)  # fmt: skip
+def test_what_a_site_may_be_called(site: str, accepted: bool, spark: SparkSession) -> None:
+    [row] = judge(spark, [(combined().encode(), {"site": site.encode()})])
+    assert (row["site"], row["accepted"]) == (site, accepted)
+    assert row["reasons"] == ([] if accepted else ["invalid_site"])
 
 
 def test_a_record_without_a_value_is_an_empty_line(spark: SparkSession) -> None:

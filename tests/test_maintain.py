@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql import SparkSession
 
+from silver import rejected
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import await_running, traffic
@@ -202,6 +203,17 @@ def test_rows_past_their_retention_go(home: Settings) -> None:
     assert sorted(store.read(PROGRESS)["batch_id"].to_pylist()) == [1, 5]
     assert maintained(home, retention_days="")["quality.progress"].rows_expired == 0
     assert maintained(home, retention_days="quality.progress=2")["quality.progress"].rows_expired == 1
+
+
+def test_rows_without_a_time_go_by_when_they_were_written(home: Settings) -> None:
+    store = DeltaRsStore(lakehouse.of(home))
+    store.ensure(rejected.TABLE)
+    now = datetime.now(UTC)
+    times = ((1, now - timedelta(days=40), now), (2, None, now), (3, None, now - timedelta(days=40)))
+    rows = [{"offset": n, "kafka_timestamp": sent, "rejected_at": written} for n, sent, written in times]
+    store.append_arrow(rejected.TABLE, pa.Table.from_pylist(rows, rejected.TABLE.arrow_schema))
+    assert maintained(home, retention_days="silver.rejected=30")["silver.rejected"].rows_expired == 2
+    assert store.read(rejected.TABLE)["offset"].to_pylist() == [2]
 
 
 @pytest.mark.parametrize(

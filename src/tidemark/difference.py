@@ -51,7 +51,7 @@ def lines(found: Sequence[Difference]) -> Iterator[str]:
     """For people."""
     for entry in found:
         yield (
-            f"{entry.table:<26} {entry.day}  {entry.what:<18} {entry.before:>14,} -> {entry.after:,}"
+            f"{entry.table:<26} {entry.day:<10}  {entry.what:<18} {entry.before:>14,} -> {entry.after:,}"
             f" ({entry.after - entry.before:+,})"
         )
     if not found:
@@ -59,7 +59,7 @@ def lines(found: Sequence[Difference]) -> Iterator[str]:
 
 
 def _days(table: Table, rows: DataFrame) -> dict[str, dict[str, Any]]:
-    day = F.date_format(F.col(table.time), "yyyy-MM-dd").alias("day")
+    day = F.coalesce(F.date_format(F.col(table.time), "yyyy-MM-dd"), F.lit("no time")).alias("day")
     sums = [
         (F.count_if(F.col(c.name)) if c.type == "boolean" else F.sum(c.name)).alias(c.name)
         for c in table.columns

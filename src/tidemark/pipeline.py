@@ -26,6 +26,7 @@ from tidemark.flow.files import from_files
 from tidemark.flow.fit import require_visitor_key
 from tidemark.flow.flow import Flow, Plan
 from tidemark.flow.lag import HistoryLag, TopicLag, table_lag, table_rows, topic_rows
+from tidemark.flow.reread import reread
 from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.forget import Places
 from tidemark.lakehouse import Lakehouse
@@ -40,14 +41,9 @@ from tidemark.store.spark import SparkStore
 from tidemark.table import Table
 
 LAYER_TABLES: tuple[Table, ...] = (
-    access_log.TABLE,
-    requests.TABLE,
-    rejected.TABLE,
-    sessions.TABLE,
-    visitors_by_country.TABLE,
-    traffic.TABLE,
-    pages.TABLE,
-)
+    access_log.TABLE, requests.TABLE, rejected.TABLE, sessions.TABLE,
+    visitors_by_country.TABLE, traffic.TABLE, pages.TABLE,
+)  # fmt: skip
 TABLES: tuple[Table, ...] = (*LAYER_TABLES, *QUALITY_TABLES)
 
 # Goes up when a checkpoint of the query before no longer fits.
@@ -101,6 +97,7 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
         lag=TopicLag(settings),
         rows=partial(topic_rows, settings.topic),
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
+        reread=partial(reread, settings),
     )
 
 
@@ -208,18 +205,10 @@ def rebuilding(
     spark: SparkSession, settings: Settings, house: Lakehouse, say: Say = lambda what, done, total: None
 ) -> Rebuild:
     """How every table is made from the ones before it, for a rebuild."""
+    judging, derived = _judging(settings), _derived(settings)
     return Rebuild(
-        spark,
-        settings,
-        house,
-        TABLES,
-        chain(house),
-        _judging(settings),
-        _derived(settings),
-        ACCOUNTS,
-        SITES,
-        say,
-    )
+        spark, settings, house, TABLES, chain(house), judging, derived, ACCOUNTS, SITES, say,
+    )  # fmt: skip
 
 
 def rebuilding_catalog(spark: SparkSession, settings: Settings, house: Lakehouse, say: Say) -> CatalogRebuild:

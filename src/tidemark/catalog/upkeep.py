@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.lakehouse import Lakehouse
 from tidemark.maintain import Done
-from tidemark.retention import retention_days
+from tidemark.retention import older, retention_days
 from tidemark.settings import Settings
 from tidemark.store.spark import SparkStore
 from tidemark.table import Table
@@ -39,11 +39,10 @@ def _maintain(spark: SparkSession, name: str, table: Table, days: float) -> Done
     skipped: list[str] = []
     expired = 0
     if days:
-        cut = datetime.now(UTC) - timedelta(days=days)
+        cut = f"TIMESTAMP '{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d %H:%M:%S}Z'"
         gone = _tried(
-            lambda: spark.sql(f"DELETE FROM {name} WHERE {table.time} < TIMESTAMP '{cut:%Y-%m-%d %H:%M:%S}Z'"),
-            "not expired", skipped,
-        )  # fmt: skip
+            lambda: spark.sql(f"DELETE FROM {name} WHERE {older(table, cut)}"), "not expired", skipped
+        )
         expired = 0 if gone is None else int(gone.collect()[0]["num_affected_rows"])
     _tried(lambda: spark.sql(f"OPTIMIZE {name}"), "not compacted", skipped)
     spark.sql(f"VACUUM {name}")

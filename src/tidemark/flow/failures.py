@@ -32,6 +32,11 @@ _KNOWN: tuple[tuple[str, type[TidemarkError], str, str], ...] = (
         "Check that it runs (`tidemark broker status`), then start again: nothing is lost.",
     ),
     (
+        "overflows when converting to Spark's microsecond-precision", KafkaError,
+        "a record's timestamp is beyond what Spark can read",
+        "Have the producer write milliseconds; the full trace names the record.",
+    ),
+    (
         "SaslAuthenticationException", KafkaError, "Kafka refused the credentials",
         "Correct TIDEMARK_KAFKA_USERNAME and TIDEMARK_KAFKA_PASSWORD.",
     ),

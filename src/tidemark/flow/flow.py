@@ -30,6 +30,7 @@ from tidemark.flow.batch_size import BatchSize, most_fetched
 from tidemark.flow.crash import crash_point
 from tidemark.flow.deliveries import NEEDS, Deliveries, has_ids, left_of, without
 from tidemark.flow.progress import Progress, account_facts
+from tidemark.flow.reread import refused
 from tidemark.flow.sinks import Sink, Upsert
 from tidemark.lakehouse import Lakehouse
 from tidemark.machine import judging_threads
@@ -62,7 +63,8 @@ class Flow:
     cannot be told; `fetch` has a batch come here, None if its rows are too long for that. `judge`: the batches are
     lines, to be judged by it, which adds `accepted`, and accounted for; the plan is for judged ones. `size` bounds the
     batches of a source that asks it. `lines_and_rejected`: the tables that tell which delivery ids were accepted
-    before; lines that repeat one are left out.
+    before; lines that repeat one are left out. `reread`: another way to the source's rows of the batch of a number, for
+    one that Spark's source refuses.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Flow:
     lines_and_rejected: tuple[Table, Table] | None = None
     size: BatchSize | None = None
     interval_seconds: float = 0.0
+    reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
 
     def checkpoint(self, lakehouse: Lakehouse) -> str:
         """Where its query keeps its checkpoint."""
@@ -186,6 +189,17 @@ class Runner:
         self._progress.batch_done(self.flow.name, number, started, facts)
 
     def _work(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
+        try:
+            return self._written(prepared, commit, started)
+        except (Py4JJavaError, PySparkException) as error:
+            if not self.flow.reread or not refused(error):
+                raise
+        log.warning("batch %d of %s has a timestamp that Spark cannot read", commit.number, self.flow.name)
+        checkpoint = Path(self.flow.checkpoint(self._lakehouse))
+        again = self.flow.reread(prepared.sparkSession, checkpoint, commit.number)
+        return self._written(self.flow.prepare(again), commit, started)
+
+    def _written(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
         judge = self.flow.judge
         rows = self._fetched(prepared, commit.number)
         if rows is not None:

@@ -45,8 +45,8 @@ def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
     No fewer than the batch's rows: some offsets hold the marks of transactions.
     """
     try:
-        ends: dict[str, int] = _offset(checkpoint, number)[topic]
-        starts: dict[str, int] = _offset(checkpoint, number - 1)[topic] if number else {}
+        ends: dict[str, int] = offset_of(checkpoint, number)[topic]
+        starts: dict[str, int] = offset_of(checkpoint, number - 1)[topic] if number else {}
         return sum(end - starts.get(partition, 0) for partition, end in ends.items())
     except (OSError, ValueError, LookupError):
         return None
@@ -68,8 +68,8 @@ def table_lag(log: Path, checkpoint: Path) -> int | None:
 def table_rows(table: Path, checkpoint: Path, number: int) -> int | None:
     """Rows of a path table that batch `number` spans, no fewer than the batch's; None where it cannot be told."""
     try:
-        end = _offset(checkpoint, number)
-        start = _offset(checkpoint, number - 1) if number else None
+        end = offset_of(checkpoint, number)
+        start = offset_of(checkpoint, number - 1) if number else None
         done = int(start["index"]) + 1 if start else 0
         if end.get("isStartingVersion"):
             return _most_rows(table, int(end["reservoirVersion"]), done, int(end["index"]) + 1)
@@ -116,10 +116,10 @@ def _committed_offset(checkpoint: Path) -> dict[str, Any]:
     batches = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
     if not batches:
         return {}
-    return _offset(checkpoint, max(batches))
+    return offset_of(checkpoint, max(batches))
 
 
-def _offset(checkpoint: Path, number: int) -> dict[str, Any]:
+def offset_of(checkpoint: Path, number: int) -> dict[str, Any]:
     """The source's end offset of a batch."""
     lines = (checkpoint / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()
     offset = json.loads(lines[2])
