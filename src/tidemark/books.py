@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.store.base import Store
 from tidemark.table import Table
 
 Span = tuple[datetime | None, datetime | None]
@@ -68,13 +68,15 @@ class Books:
         return pa.Table.from_pylist(changed, table.arrow_schema)
 
 
-def correction(table: Table, flow: str, books: Books) -> pa.Table:
-    """The row of quality.accounts that says what an operation, named like a flow, changed."""
+def correction(store: Store, table: Table, flow: str, books: Books) -> pa.Table:
+    """The row of quality.accounts that says what an operation, named like a flow, changed. Operations are
+    numbered as they come to the table."""
+    earlier = store.read(table, [[("flow", "=", flow)]], ["batch_id"])["batch_id"]
     accepted, rejected = sum(books.accepted.values()), sum(books.rejected.values())
     now = datetime.now(UTC)
     row: dict[str, Any] = {
         "flow": flow,
-        "batch_id": time.time_ns() // 1_000_000,
+        "batch_id": max(earlier.to_pylist(), default=0) + 1,
         "received": accepted + rejected,
         "accepted": accepted,
         "rejected": rejected,

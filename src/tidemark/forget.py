@@ -159,7 +159,7 @@ def _delete(settings: Settings, store: DeltaRsStore, places: Places, rows: _Rows
         staged.ensure(places.sites)
         staged.append_arrow(places.sites, fewer.sites(store.read(places.sites), places.sites))
         staged.ensure(places.accounts)
-        staged.append_arrow(places.accounts, correction(places.accounts, "forget", fewer))
+        staged.append_arrow(places.accounts, correction(store, places.accounts, "forget", fewer))
         steps += [swap.Step(places.sites.name, "overwrite"), swap.Step(places.accounts.name, "append")]
     if steps:
         swap.commit(settings, steps)

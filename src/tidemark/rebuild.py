@@ -112,8 +112,7 @@ class Rebuild:
                     work.catch_up(now)
                     steps = work.steps()
                     if steps:
-                        swap.commit(self.settings, steps)
-                        fit.note(self.settings, self.house, work.made)
+                        swap.commit(self.settings, steps, fit.states(self.settings, work.made))
                     after = {table.name: store.version(table) for table in self.tables}
                 return list(work.compare(now, after))
             finally:
@@ -196,9 +195,8 @@ class _Work:
             self._staged.append_arrow(self._job.sites, rows)
             if self._books.changes:
                 self._staged.ensure(self._job.accounts)
-                self._staged.append_arrow(
-                    self._job.accounts, correction(self._job.accounts, _WRITER, self._books)
-                )
+                entry = correction(self._store, self._job.accounts, _WRITER, self._books)
+                self._staged.append_arrow(self._job.accounts, entry)
 
     @property
     def made(self) -> list[Table]:

@@ -1,8 +1,9 @@
 """A change of several tables that happens as a whole, whatever is killed when.
 
 Prepared in a directory of its own, it takes effect when its journal is written. Each table is then
-changed by one Delta commit, which carries the swap's number, so that doing it again does nothing. Whoever
-next passes the batch gate finishes a swap that was interrupted, before any batch sees half of it.
+changed by one Delta commit, which carries the swap's number, so that doing it again does nothing. The number
+is one more than any that the tables have: no clock decides what is done already. Whoever next passes the
+batch gate finishes a swap that was interrupted, before any batch sees half of it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
 from tidemark import deltalog, lakehouse
+from tidemark.flow import fit
 from tidemark.flow.crash import crash_point
 from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
@@ -59,18 +61,21 @@ def discard(settings: Settings) -> None:
         shutil.rmtree(settings.home / "swap")
 
 
-def commit(settings: Settings, steps: Sequence[Step]) -> int:
+def commit(settings: Settings, steps: Sequence[Step], states: Mapping[str, fit.State] | None = None) -> int:
     """Does the swap; the caller holds the gate alone. Gives the swap's number.
 
-    From the writing of the journal on it will happen, be it after a restart.
+    `states`: what the rows of tables are made with from then on, for the note that `fit` keeps. From the
+    writing of the journal on it will happen, be it after a restart.
     """
-    number = time.time_ns() // 1_000_000
+    house = lakehouse.of(settings)
+    number = 1 + max(_last(DeltaTable(house.path(step.table))) for step in steps)
     journal = _journal(settings)
     journal.parent.mkdir(parents=True, exist_ok=True)
     crash_point("swap:before-journal")
     unfinished = journal.with_suffix(".unfinished")
     with unfinished.open("w", encoding="utf-8") as file:
-        json.dump({"number": number, "steps": [asdict(step) for step in steps]}, file)
+        plan = {"number": number, "steps": [asdict(step) for step in steps], "states": dict(states or {})}
+        json.dump(plan, file)
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(journal)
@@ -88,6 +93,7 @@ def finish(settings: Settings) -> None:
     for step in plan["steps"]:
         crash_point("swap:between-tables")
         _apply(Step(**step), Path(house.path(step["table"])), settings, plan["number"])
+    fit.write(house, plan.get("states", {}))
     crash_point("swap:before-end")
     journal.unlink()
     discard(settings)
@@ -97,7 +103,7 @@ def _apply(step: Step, path: Path, settings: Settings, number: int) -> None:
     """Upkeep may commit in between; then the newest version is tried again."""
     for attempt in range(1, _ATTEMPTS + 1):
         target = DeltaTable(path)
-        if (target.transaction_version(WRITER) or -1) >= number:
+        if _last(target) >= number:
             return
         try:
             _commit(step, target, path, Path(staging(settings).path(step.table)), number)
@@ -105,6 +111,11 @@ def _apply(step: Step, path: Path, settings: Settings, number: int) -> None:
         except CommitFailedError:
             if attempt == _ATTEMPTS:
                 raise
+
+
+def _last(target: DeltaTable) -> int:
+    """Number of the last swap that changed the table, 0 if none did."""
+    return target.transaction_version(WRITER) or 0
 
 
 def _commit(step: Step, target: DeltaTable, path: Path, staged: Path, number: int) -> None:

@@ -21,6 +21,7 @@ from tests.pipeline.harness import assert_equal, fresh, produce, rows
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, traffic
 from tidemark import lakehouse, savepoints, tasks
+from tidemark.catalog import lease
 from tidemark.catalog.lease import only_writer
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.lakehouse import Lakehouse
@@ -229,10 +230,28 @@ def test_who_waits_gets_the_lease_when_it_is_given_back(tmp_path: Path) -> None:
     holder.join()
 
 
-def test_a_lease_that_was_not_renewed_counts_no_more(tmp_path: Path) -> None:
+def test_a_lease_that_is_not_renewed_counts_no_more_whatever_the_clocks_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "LEASE_SECONDS", 1.0)
     house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
-    (tmp_path / "writer.lease").write_text(
-        '{"id": "x", "what": "a pipeline", "host": "gone", "until": "1.0"}'
-    )
-    with only_writer(house, "a pipeline", patience=0):
+    held = tmp_path / "writer.lease"
+    # Their holders' clocks are far behind and far ahead.
+    for until in ("1.0", "99999999999.0"):
+        held.write_text(f'{{"id": "x", "what": "a pipeline", "host": "gone", "until": "{until}"}}')
+        with pytest.raises(HomeBusyError, match="a pipeline on gone"), only_writer(house, "", patience=0.1):
+            pass
+        with only_writer(house, "a pipeline", patience=10):
+            assert '"gone"' not in held.read_text()
+
+
+def test_a_lease_that_is_renewed_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.05)
+    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    with (
+        only_writer(house, "a pipeline"),
+        pytest.raises(HomeBusyError, match="a pipeline on"),
+        only_writer(house, "a rebuild", patience=2),
+    ):
         pass

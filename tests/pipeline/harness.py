@@ -142,13 +142,13 @@ def assert_equal(settings: Settings, expected: Expected, duplicate: int = 0) -> 
     )  # fmt: skip
     assert {(*row, count) for row, count in sessions.items()} == expected.sessions
     accounts = rows(
-        settings, "quality.accounts", ["batch_id", "received", "accepted", "rejected", "duplicate"]
+        settings, "quality.accounts", ["flow", "batch_id", "received", "accepted", "rejected", "duplicate"]
     )
-    assert len({row[0] for row in accounts}) == len(accounts)
-    assert all(received == a + r + d for _, received, a, r, d in accounts)
-    assert sum(row[2] for row in accounts) == expected.accepted
-    assert sum(row[3] for row in accounts) == expected.rejected
-    assert sum(row[4] for row in accounts) == duplicate
+    assert len({row[:2] for row in accounts}) == len(accounts)
+    assert all(received == a + r + d for *_, received, a, r, d in accounts)
+    assert sum(row[3] for row in accounts) == expected.accepted
+    assert sum(row[4] for row in accounts) == expected.rejected
+    assert sum(row[5] for row in accounts) == duplicate
 
 
 def _same(settings: Settings, table: str, columns: list[str], expected: set[tuple[object, ...]]) -> None:

@@ -145,6 +145,24 @@ def test_a_row_too_many_is_found_and_stays_found(scene: Scene, name: str) -> Non
         assert (name, "rows_accounted_for") in failed(runner.run_new())
 
 
+def test_rows_written_after_the_clock_was_set_back_are_looked_at(scene: Scene) -> None:
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    for number, name in enumerate(BOOKS[:3], start=5):
+        clock = TABLE[name].clock
+        scene.add(name, good(TABLE[name], number, **{clock: ahead}))
+    counts = {"received": 1, "accepted": 1, "rejected": 0, "committed_at": ahead}
+    scene.add("quality.accounts", good(TABLE["quality.accounts"], 1, **counts))
+    counts = {"received": 0, "accepted": 0, "rejected": 1, "committed_at": ahead}
+    scene.add("quality.accounts", good(TABLE["quality.accounts"], 2, **counts))
+    runner = scene.runner()
+    before = failed(runner.run_new())
+
+    scene.batch(3, status=99)
+
+    assert failed(runner.run_new()) - before == {("silver.requests", "invalid_status")}
+    assert failed(scene.runner().run_new()) - before == {("silver.requests", "invalid_status")}
+
+
 def test_a_table_without_new_rows_is_not_fresh(scene: Scene) -> None:
     runner = scene.runner(freshness_limit_seconds=600)
     assert failed(runner.run_new()) == set()

@@ -9,17 +9,20 @@ import struct
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_process
+from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import await_running, kill, slices, traffic
-from tidemark import pipeline
+from tidemark import lakehouse, pipeline
+from tidemark.errors import TableError
 from tidemark.flow import accounting, flow, progress
 from tidemark.local import process as processes
 from tidemark.local.process import wait_until
@@ -124,6 +127,10 @@ def test_the_pipelines_own_clock_steps(
 
 @pytest.fixture
 def set_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    return stepping_clock(tmp_path, monkeypatch)
+
+
+def stepping_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Steps the clock of the processes that are started from now on, by seconds from the true time."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or sys.platform != "linux":
@@ -170,6 +177,64 @@ def test_the_machines_clock_steps(
     assert max(times) > time.time() + 200 and min(times) < started, "the clock did not step"
     run_pipeline(settings, once=True)
     assert_equal(settings, recount(pairs))
+
+
+@pytest.fixture(scope="module")
+def swapped_in_the_future(
+    broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    """A home whose last swap, of one visitor's rows, was done while the clock was an hour ahead."""
+    directory = tmp_path_factory.mktemp("future")
+    settings = fresh(broker, directory)
+    produce(settings, traffic(seed=63, lines=1_200, rate=1))
+    run_here(spark, settings)
+    with pytest.MonkeyPatch.context() as patch:
+        stepping_clock(directory, patch)(3600)
+        forget_address(settings, addresses(settings)[1])
+    return settings
+
+
+@pytest.fixture
+def set_back(swapped_in_the_future: Settings, tmp_path: Path) -> Settings:
+    """A copy of that home, whose clock is right again."""
+    shutil.copytree(swapped_in_the_future.home, tmp_path / "home")
+    return replace(swapped_in_the_future, home=tmp_path / "home")
+
+
+def addresses(settings: Settings) -> list[object]:
+    """Addresses of visitors who have sessions, those with most pageviews first."""
+    seen = rows(settings, "silver.requests", ["client_ip", "pageview"])
+    return [address for address, _ in Counter(row[0] for row in seen if row[1]).most_common()]
+
+
+def forget_address(settings: Settings, address: object) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tidemark", "forget", f"--address={address}"],
+        env={**os.environ, **settings.environment()}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_forget_deletes_after_the_clock_was_set_back(set_back: Settings) -> None:
+    address = addresses(set_back)[0]
+    forget_address(set_back, address)
+    assert address not in addresses(set_back)
+    numbers = [row for row in rows(set_back, "quality.accounts", ["flow", "batch_id"]) if row[0] == "forget"]
+    assert sorted(numbers) == [("forget", 1), ("forget", 2)]
+
+
+def test_rebuild_puts_its_tables_in_place_after_the_clock_was_set_back(
+    set_back: Settings, spark: SparkSession
+) -> None:
+    before = rows(set_back, "silver.sessions", ["session_id"])
+    short = replace(set_back, session_gap_seconds=10)
+    rebuilt = pipeline.rebuilding(spark, short, lakehouse.of(short)).run(["silver.sessions"])
+    assert [found for found in rebuilt if found.what == "rows"]
+    assert len(rows(set_back, "silver.sessions", ["session_id"])) > len(before)
+    # The note of how the rows were made says what they are.
+    run_here(spark, short)
+    with pytest.raises(TableError, match=r"silver\.sessions no longer fits"):
+        run_here(spark, set_back)
 
 
 def _received(settings: Settings) -> int:

@@ -17,7 +17,7 @@ from tidemark.lakehouse import Lakehouse
 
 log = logging.getLogger("tidemark.catalog")
 
-# Whoever ended without giving the lease back is waited for no longer than this.
+# A lease that is not renewed for this long has been left behind by its holder.
 LEASE_SECONDS = 90.0
 _RENEW_SECONDS = 20.0
 
@@ -26,13 +26,19 @@ _RENEW_SECONDS = 20.0
 def only_writer(house: Lakehouse, what: str, patience: float = LEASE_SECONDS + 10) -> Iterator[None]:
     """Held by the pipeline, or a rebuild, over catalog tables; waits up to `patience` s for another to end.
 
-    A lease is a file with its holder and the time until which it counts. Raises HomeBusyError if another's
-    stays valid, PlatformError if the file cannot be written.
+    A lease is a file that its holder writes anew again and again. Whether it still does is seen by whoever waits,
+    on a clock that nobody sets: machines need not agree on the time. Raises HomeBusyError if another's stays
+    valid, PlatformError if the file cannot be written.
     """
     path = Path(house.checkpoint_root) / "writer.lease"
     own = uuid.uuid4().hex
-    deadline = time.monotonic() + patience
-    while (other := _valid(path)) is not None:
+    last, since = _read(path), time.monotonic()
+    deadline = since + patience
+    while (other := _read(path)) is not None:
+        if other != last:
+            last, since = other, time.monotonic()
+        if time.monotonic() >= since + LEASE_SECONDS:
+            break
         if time.monotonic() >= deadline:
             raise HomeBusyError(
                 f"{other['what']} on {other['host']} writes to the tables of {house.catalog_schema}",
@@ -54,15 +60,15 @@ def only_writer(house: Lakehouse, what: str, patience: float = LEASE_SECONDS + 1
 
 def _renew(path: Path, own: str, what: str, done: threading.Event) -> None:
     while not done.wait(_RENEW_SECONDS):
+        other = _read(path)
+        if other is not None and other["id"] != own:
+            log.error("%s on %s has taken the lease of this process, which did not renew it in time: stop one"
+                      " of both", other["what"], other["host"])  # fmt: skip
+            return
         try:
             _write(path, own, what)
         except PlatformError as error:  # the next one tries again
             log.error("%s", error)
-
-
-def _valid(path: Path) -> dict[str, str] | None:
-    found = _read(path)
-    return found if found is not None and float(found["until"]) > time.time() else None
 
 
 def _read(path: Path) -> dict[str, str] | None:
@@ -74,7 +80,7 @@ def _read(path: Path) -> dict[str, str] | None:
 
 
 def _write(path: Path, own: str, what: str) -> None:
-    held = {"id": own, "what": what, "host": socket.gethostname(), "until": str(time.time() + LEASE_SECONDS)}
+    held = {"id": own, "what": what, "host": socket.gethostname(), "renewal": uuid.uuid4().hex}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(held), encoding="utf-8")

@@ -152,7 +152,7 @@ class CatalogRebuild:
         }
         if any(lacking.values()):
             entry = Books({"": lacking["accepted"]}, {"": lacking["rejected"]}, {})
-            live.append_arrow(self.accounts, correction(self.accounts, _WRITER, entry))
+            live.append_arrow(self.accounts, correction(live, self.accounts, _WRITER, entry))
 
     def _drop(self, table: Table) -> None:
         self.spark.sql(f"DROP TABLE IF EXISTS {self._beside.sql_name(table)}")

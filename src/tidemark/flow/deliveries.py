@@ -47,7 +47,7 @@ class Deliveries:
         self._rejected = rejected
         self._days = days
         self._seen: dict[int, _Day] = {}
-        self._swap = -1
+        self._swaps = (-1, -1)
 
     def repeated(self, judged: DataFrame) -> pa.Table | None:
         """Keys of the lines of a batch that were accepted before, in an earlier batch or in this one.
@@ -70,11 +70,10 @@ class Deliveries:
     def _recall(self, batch: Ids, judged: DataFrame) -> None:
         """Reads what bronze has of the days that matter, as far as it is not here yet."""
         # A rebuild, or the deletion of a visitor, changes which lines are accepted.
-        swapped = self._store.committed(self._rejected, swap.WRITER)
-        swapped = max(swapped, self._store.committed(self._lines, swap.WRITER))
-        if swapped != self._swap:
+        lines, rejected = (self._store.committed(t, swap.WRITER) for t in (self._lines, self._rejected))
+        if (lines, rejected) != self._swaps:
             self._seen.clear()
-            self._swap = swapped
+            self._swaps = lines, rejected
         near = {day + n for day in batch.days for n in range(-self._days, self._days + 1)}
         now = time.monotonic()
         self._seen = {

@@ -77,12 +77,18 @@ def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> di
 
 def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
     """Notes that the rows of these tables are of the state that this version and these settings make."""
+    write(house, states(settings, tables))
+
+
+def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
+    """By table, what this version and these settings make its rows with, where that matters."""
+    return {table.name: _state(settings, table) for table in tables if _has_state(table)}
+
+
+def write(house: Lakehouse, made: Mapping[str, State]) -> None:
+    """Notes the state that the rows of these tables are of."""
     known = _known(house)
-    wanted = known | {
-        table.name: {**known.get(table.name, {}), **_state(settings, table)}
-        for table in tables
-        if _has_state(table)
-    }
+    wanted = known | {name: {**known.get(name, {}), **state} for name, state in made.items()}
     if wanted != known:
         _write(house, wanted)
 
@@ -124,6 +130,11 @@ def _where(house: Lakehouse) -> str:
 
 def _has_state(table: Table) -> bool:
     return table.kind == "upsert" or bool(table.state)
+
+
+def known(house: Lakehouse) -> frozenset[str]:
+    """Names of the tables whose state has been noted."""
+    return frozenset(_known(house))
 
 
 def _state(settings: Settings, table: Table) -> State:

@@ -73,10 +73,10 @@ def row_counts(at: Cut, tables: Sequence[Table]) -> dict[str, int]:
 
 
 def booked(at: Cut, tables: Sequence[Table], since: datetime | None) -> dict[str, int]:
-    """What quality.accounts added to each table's `accounted` sum after `since`."""
+    """What quality.accounts added to each table's `accounted` sum after `since`, and by how many rows of its own."""
     sums = ", ".join(f"coalesce(sum({t.accounted}), 0) AS `{t.name}`" for t in tables)
-    rows = _rows(at, [f"SELECT {sums} FROM {at.sql_name(ACCOUNTS)}{_after(ACCOUNTS, since)}"])
-    return {table.name: rows[0][table.name] for table in tables}
+    counted = f"count(*) AS `{ACCOUNTS.name}`"
+    return _rows(at, [f"SELECT {sums}, {counted} FROM {at.sql_name(ACCOUNTS)}{_after(ACCOUNTS, since)}"])[0]
 
 
 def share_of_usual(at: Cut, table: Table, now: datetime) -> float | None:

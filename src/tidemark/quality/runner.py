@@ -58,6 +58,7 @@ class Runner:
         self._newest: dict[str, datetime | None] = {}
         self._booked: dict[str, int] = {}
         self._booked_until: datetime | None = None
+        self._last_run: float | None = None
         self._validation: Validation | None = None
 
     def run_new(self, *, only_if_new: bool = False) -> list[Result]:
@@ -67,7 +68,12 @@ class Runner:
         """
         if self._seen is None:
             self._seen = _last_runs(self._store)
+        before, self._last_run = self._last_run, time.monotonic()
         since = {table: self._seen.get(table.name) for table in self._tables}
+        if before is not None:
+            # Rows written after the clock was set back are older than those seen before.
+            then = datetime.now(UTC) - timedelta(seconds=self._last_run - before)
+            since = {table: min(seen, then) if seen else None for table, seen in since.items()}
         return self._run(since, MOST_KEYS, only_if_new=only_if_new)
 
     def run_all(self, since: datetime | None = None) -> list[Result]:
@@ -112,11 +118,16 @@ class Runner:
     def _balance(self, at: facts.Cut) -> tuple[dict[str, int], dict[str, int]]:
         """Rows of the tables that quality.accounts counts, and what it says."""
         tables = [table for table in self._tables if table.accounted]
-        if tables:
-            for name, more in facts.booked(at, tables, self._booked_until).items():
-                self._booked[name] = self._booked.get(name, 0) + more
-            self._booked_until = self._newest.get(ACCOUNTS.name)
-        return facts.row_counts(at, tables), dict(self._booked)
+        if not tables:
+            return {}, {}
+        counts = facts.row_counts(at, [*tables, ACCOUNTS])
+        more = facts.booked(at, tables, self._booked_until)
+        self._booked = {name: self._booked.get(name, 0) + added for name, added in more.items()}
+        if self._booked[ACCOUNTS.name] != counts[ACCOUNTS.name]:
+            # The clock was set back: new rows are older than those that were booked.
+            self._booked = facts.booked(at, tables, None)
+        self._booked_until = self._newest.get(ACCOUNTS.name)
+        return counts, dict(self._booked)
 
     def _facts(
         self, at: facts.Cut, table: Table, counts: dict[str, int], accounted: dict[str, int], now: datetime
@@ -194,9 +205,12 @@ def said(result: Result) -> str:
 
 def _last_runs(store: Store) -> dict[str, datetime | None]:
     """From when on each table's rows have not been looked at, as quality.results has it."""
-    since = datetime.now(UTC) - _REMEMBERED
+    now = datetime.now(UTC)
+    since = now - _REMEMBERED
     last: dict[str, datetime | None] = {}
     with suppress(KeyError):
         for row in store.read(RESULTS, [[("run_time", ">=", since)]], ["table", "run_time"]).to_pylist():
-            last[row["table"]] = max(row["run_time"] - _OVERLAP, last.get(row["table"]) or since)
+            # A run later than now was before the clock was set back.
+            run_time = min(row["run_time"], now)
+            last[row["table"]] = max(run_time - _OVERLAP, last.get(row["table"]) or since)
     return last
