@@ -13,9 +13,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 
 from silver import rejected
@@ -27,7 +29,7 @@ from tidemark.errors import SettingError
 from tidemark.flow import gate
 from tidemark.flow.run import run
 from tidemark.maintain import Done, keep
-from tidemark.quality.tables import PROGRESS
+from tidemark.quality.tables import ACCOUNTS, PROGRESS
 from tidemark.retention import retention_days
 from tidemark.settings import Settings
 from tidemark.store.deltars import DeltaRsStore
@@ -172,6 +174,27 @@ def test_a_vacuum_that_meets_other_commits_is_done_again_or_left_for_the_next_ti
     assert sum(report.files_deleted for report in reports) >= 50
     assert all(not report.skipped or "concurrent" in report.skipped for report in reports)
     assert DeltaTable(path).to_pyarrow_table().num_rows == 1
+
+
+def test_a_batch_under_way_keeps_its_files_when_the_clock_is_set_forward(home: Settings) -> None:
+    house = lakehouse.of(home)
+    DeltaRsStore(house).ensure(ACCOUNTS)
+    path = Path(house.path(ACCOUNTS))
+    maintained(home)
+    upkeep = threading.Thread(target=maintained, args=(home,))
+    with gate.batch(home):
+        file = path / "written.parquet"
+        pq.write_table(ACCOUNTS.arrow_schema.empty_table(), file)
+        hour_ago = time.time() - 3600
+        os.utime(file, (hour_ago, hour_ago))
+        upkeep.start()
+        upkeep.join(1)
+        assert file.exists()
+        add = AddAction(file.name, file.stat().st_size, {}, 0, True, "{}")
+        table = DeltaTable(path)
+        table.create_write_transaction([add], "append", table.schema())
+    upkeep.join()
+    assert file.exists()
 
 
 def test_the_log_is_cut_at_a_checkpoint(home: Settings) -> None:

@@ -227,9 +227,14 @@ class _Upkeep:
             found = target.vacuum(dry_run=True, enforce_retention_duration=False, full=True)
             there = {name: size for name in found if (size := _size(self._path / name)) is not None}
             sizes.update(there)
-            if there:
-                target.vacuum(
-                    dry_run=False, enforce_retention_duration=False, full=True, commit_properties=_COMMIT
+            if not there:
+                return
+            removed = target.vacuum(dry_run=True, enforce_retention_duration=False, full=False)
+            # With the clock set forward, a file that a batch has written and not committed yet looks old, too.
+            unnamed = bool(there.keys() - set(removed))
+            with gate.at_rest(self._settings) if unnamed else nullcontext():
+                DeltaTable(self._path).vacuum(
+                    dry_run=False, enforce_retention_duration=False, full=unnamed, commit_properties=_COMMIT
                 )
 
         # It is a commit too, and meets those of others; what it deleted until then stays deleted.
