@@ -28,7 +28,8 @@ _UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
 class Chain:
     """How the two flows hang together: `first` reads Kafka and appends to `between`, which `second` reads
     as a stream. `first_tables` and `second_tables` are what they commit in every batch, in any order; the
-    last of `first_tables` is committed last. `appends` are tables that `first` commits only where it has rows.
+    last of `first_tables` is committed last. `appends` are tables that `first` commits only where it has rows;
+    `accounts` counts its batches.
     """
 
     first: Path
@@ -37,6 +38,11 @@ class Chain:
     first_tables: tuple[Table, ...]
     second_tables: tuple[Table, ...]
     appends: tuple[Table, ...]
+    accounts: Table
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (*self.appends, *self.first_tables, *self.second_tables, self.accounts)
 
 
 @dataclass(frozen=True)

@@ -228,6 +228,7 @@ def chain(house: Lakehouse) -> Chain:
         first_tables=(visitors_by_country.TABLE, SITES),
         second_tables=(traffic.TABLE, pages.TABLE, sessions.TABLE),
         appends=(access_log.TABLE, requests.TABLE, rejected.TABLE),
+        accounts=ACCOUNTS,
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tidemark import kafka, lakehouse
+from tidemark import kafka, lakehouse, losses
 from tidemark.catalog.lease import only_writer
 from tidemark.catalog.upkeep import maintain_catalog
 from tidemark.difference import Difference
@@ -37,10 +38,12 @@ from tidemark.pipeline import (
 from tidemark.quality.runner import Runner, check_new, watch
 from tidemark.quality.tables import ACCOUNTS
 from tidemark.rebuild import Say
+from tidemark.repair import Repair
 from tidemark.savepoints import Savepoint, create, restore, saved_tables
 from tidemark.session import spark_session
 from tidemark.settings import Settings
 from tidemark.store.choose import open_store
+from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.spark import SparkStore
 from tidemark.table import Table
 
@@ -64,6 +67,8 @@ def _run(
     renew_key: bool = False,
 ) -> None:
     _require_lasting_key(settings, house)
+    losses.require_repaired(settings)
+    known = fit.known(house)
     home_key(settings, house, renew=renew_key)
     kafka.require_reachable(settings)
     if not has_read(settings, chain(house).first):
@@ -72,13 +77,14 @@ def _run(
     threading.Thread(target=_warm_up, args=(settings,), daemon=True).start()
     spark = spark_session(settings)
     store = open_store(settings, house, spark)
+    whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
     beside = [watch(spark, settings, house, store, TABLES, report=metrics.checked)]
     if house.on_this_machine:  # otherwise upkeep is a job of its own
         beside.append(keep(settings, house, TABLES, streams(house)))
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
-        once=once, beside=beside, remade=remade, metrics=metrics,
+        once=once, beside=beside, remade=remade, metrics=metrics, require_whole=whole,
     )  # fmt: skip
     if once and settings.quality_interval_seconds:
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
@@ -136,6 +142,7 @@ def rebuild_table(
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
         return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)
+    losses.require_whole(settings, house, chain(house), fit.known(house))
     if renew_key and not has_visitor_key(settings):
         _make_key_for(settings, house, dry_run=dry_run)
     home_key(settings, house, renew=renew_key)
@@ -175,10 +182,33 @@ def _rebuild_catalog(
         return found
 
 
+def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
+    """The `repair` command: brings back what the tables have lost, then runs the pipeline once.
+
+    Raises as `run_pipeline`, and TableError for what only a savepoint or a backup brings back.
+    """
+    house = _house_with_tables(settings)
+    lakehouse.require_directories(house, "`repair`")
+    with gate.only_pipeline(settings):
+        kafka.require_reachable(settings)
+        require_same_topic(settings, chain(house).first)
+        first, lines = flows(settings, house, DeltaRsStore(house))[0], places().lines
+        job = Repair(settings, house, chain(house), first, lines, say)
+        lost = job.prepare(fit.known(house))
+        spark = spark_session(settings)
+        store = open_store(settings, house, spark)
+        for table in TABLES:
+            store.ensure(table)
+        job.run(spark, store, lost)
+        losses.mark(settings).unlink()
+        _run(settings, house, once=True)
+
+
 def make_savepoint(settings: Settings, name: str) -> Savepoint:
     """The `savepoint create` command. Raises as `savepoints.create`."""
     house = lakehouse.of(settings)
     lakehouse.require_directories(house, "`savepoint`")
+    losses.require_whole(settings, house, chain(house), fit.known(house))
     return create(settings, house, name, TABLES, streams(house), chain(house).first)
 
 
@@ -197,6 +227,7 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
     """The `forget` command. Raises as `forget`, and TableError without tables."""
     house = _house_with_tables(settings)
     lakehouse.require_directories(house, "`forget`")
+    losses.require_whole(settings, house, chain(house), fit.known(house))
     home_key(settings, house)
     return forget(
         settings, house, TABLES, chain(house), streams(house), places(), visitor=visitor, address=address

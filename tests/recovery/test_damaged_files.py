@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -16,16 +22,18 @@ from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.ground import cut_short, newest
 from tests.recovery.killing import Pair, traffic
+from tidemark import kafka
 from tidemark.errors import TableError
 from tidemark.settings import Settings
-from tidemark.tasks import run_pipeline
+from tidemark.tasks import forget_visitor, make_savepoint, run_pipeline
 
 Damage = Callable[[Settings], object]
 
 
 @pytest.fixture(scope="module")
 def pairs() -> list[Pair]:
-    return traffic(seed=41, lines=1_500)
+    lines = traffic(seed=41, lines=1_500)
+    return [("shop", b"no log line") if number % 50 == 0 else pair for number, pair in enumerate(lines)]
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +214,111 @@ def test_a_first_batch_that_was_killed_while_it_was_planned_is_planned_again(
     produce(settings, pairs[:300])
     run_pipeline(settings, once=True)
     assert_equal(settings, recount(pairs[:300]))
+
+
+def _lost_entry(settings: Settings, table: str, how: str) -> None:
+    """As a power cut leaves a log: its newest entry is empty, or not there."""
+    entry = _log(table)(settings)
+    if how == "empty":
+        cut_short(entry, 0)
+    else:
+        entry.unlink()
+
+
+_APPENDS = ("bronze/access_log", "silver/requests", "silver/rejected", "quality/accounts")
+
+
+@pytest.mark.parametrize("how", ["empty", "lost"])
+@pytest.mark.parametrize("table", [*_APPENDS, "gold/traffic", "quality/sites"])
+def test_a_lost_newest_entry_is_one_error_that_names_the_table(
+    settings: Settings, spark: SparkSession, table: str, how: str
+) -> None:
+    _lost_entry(settings, table, how)
+    name = table.replace("/", r"\.")
+    with pytest.raises(TableError, match=name) as raised:
+        run_pipeline(settings, once=True)
+    assert "tidemark repair" in raised.value.remedy
+    for command in (
+        lambda: make_savepoint(settings, "new"),
+        lambda: forget_visitor(settings, visitor="someone", address=""),
+    ):
+        with pytest.raises(TableError, match=name):
+            command()
+
+
+def _empty_data(table: str) -> Damage:
+    return lambda settings: cut_short(
+        Path(DeltaTable(settings.tables / table).file_uris()[0].removeprefix("file://")), 0
+    )
+
+
+def test_an_empty_data_file_is_found_before_anything_is_written(
+    settings: Settings, spark: SparkSession
+) -> None:
+    before = versions(settings)
+    _empty_data("bronze/access_log")(settings)
+    with pytest.raises(TableError, match=r"bronze\.access_log at .* has lost data: 1 of its files"):
+        run_pipeline(settings, once=True)
+    assert versions(settings) == before
+
+
+def repair(settings: Settings, crash_at: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tidemark", "repair"],
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at},
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_repair_brings_lost_entries_of_every_table_back(
+    settings: Settings, spark: SparkSession, pairs: list[Pair]
+) -> None:
+    """As the machine's power went in the middle of a batch."""
+    for table, how in zip(
+        [*_APPENDS, "gold/visitors_by_country", "silver/sessions", "quality/sites"],
+        ["empty", "lost", "lost", "lost", "empty", "empty", "lost"],
+        strict=True,
+    ):
+        _lost_entry(settings, table, how)
+    cut_short(_log("gold/pages")(settings), 40)
+    killed = repair(settings, "repair:between")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with pytest.raises(TableError, match=r"repair of .* was interrupted"):
+        run_pipeline(settings, once=True)
+    done = repair(settings)
+    assert done.returncode == 0, done.stderr
+    assert "made again from Kafka" in done.stdout
+    assert_equal(settings, recount(pairs))
+
+
+@pytest.mark.slow
+def test_repair_makes_silver_from_bronze_and_says_what_nobody_has(
+    whole: Settings, broker: Settings, spark: SparkSession, pairs: list[Pair], tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    produce(settings, pairs[:600])
+    run_pipeline(settings, once=True)
+    produce(settings, pairs[600:900])
+    run_pipeline(settings, once=True)
+    shutil.copytree(settings.home, tmp_path / "second")
+    second = replace(settings, home=tmp_path / "second")
+    # Kafka keeps nothing of what was read.
+    admin = kafka.admin_client(settings)
+    ends = kafka.end_offsets(settings, settings.topic)
+    gone = [TopicPartition(settings.topic, partition, end) for partition, end in ends.items()]
+    for future in admin.delete_records(gone).values():
+        future.result(30)
+
+    for table in ("silver/requests", "silver/rejected", "gold/traffic"):
+        _lost_entry(settings, table, "lost")
+    done = repair(settings)
+    assert done.returncode == 0, done.stderr
+    assert "silver.requests, silver.rejected: batch 1 was made again from bronze.access_log" in done.stdout
+    assert_equal(settings, recount(pairs[:900]))
+
+    _lost_entry(second, "bronze/access_log", "lost")
+    done = repair(second)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"batch 1: offsets \d+ to \d+ of partition \d .* are lost", done.stdout)
+    run_pipeline(second, once=True)

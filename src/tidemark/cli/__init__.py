@@ -32,6 +32,7 @@ COMMANDS = {
     "rebuild": "tidemark.cli.upkeep",
     "savepoint": "tidemark.cli.upkeep",
     "maintain": "tidemark.cli.upkeep",
+    "repair": "tidemark.cli.upkeep",
     "forget": "tidemark.cli.upkeep",
 }
 

@@ -1,4 +1,4 @@
-"""Commands that look after the tables: maintain, rebuild, savepoint, forget."""
+"""Commands that look after the tables: maintain, rebuild, repair, savepoint, forget."""
 
 from __future__ import annotations
 
@@ -99,6 +99,27 @@ class _Pieces:
             self._bar = tqdm(desc=what, total=total, unit=" pieces")
         elif self._bar is not None:
             self._bar.update(done - self._bar.n)
+
+
+@click.command("repair")
+@home_options
+@click.pass_context
+def repair_command(ctx: click.Context, /, **home: Any) -> None:
+    """Bring back what the tables have lost, as after a power cut; the pipeline must be stopped.
+
+    Damaged newest entries of the tables' logs are put aside. Batches that bronze, silver.requests,
+    silver.rejected, gold.visitors_by_country and the accounts have lost are run again, with their lines from
+    Kafka or from bronze; sessions, traffic and pages are made anew from silver.requests. Then all that
+    is in Kafka is worked off, as by `run --once`. Says what was made again, and which lines
+    nobody has any more. Interrupted, it is to be repeated.
+    """
+    from tidemark import logs
+    from tidemark.tasks import repair_tables
+
+    settings = settings_of(ctx, **home)
+    logs.configure(settings)
+    repair_tables(settings, say=click.echo)
+    click.echo("the tables are whole")
 
 
 @click.group("savepoint")

@@ -61,7 +61,7 @@ def require_sound(
         if table.kind == "upsert" and 0 <= number < done:
             raise TableError(
                 f"table {table.name} ends with batch {number} of flow {flow}, whose checkpoint has {done} done",
-                _REMEDY,
+                "Run `tidemark repair`; or see docs/operations.md, 'A damaged checkpoint'.",
             )
 
 

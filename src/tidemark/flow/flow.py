@@ -164,6 +164,11 @@ class Runner:
         log.info("a batch of %s has up to %d rows from now on", self.flow.name, lines)
         self.start(once=False)
 
+    def replay(self, prepared: DataFrame, commit: Commit) -> None:
+        """Runs a batch again that some tables have lost. Those that have its number skip it."""
+        with gate.batch(self._settings):
+            self._work(prepared, commit, datetime.now(UTC))
+
     def _batch(self, prepared: DataFrame, number: int) -> None:
         with self._under_way:
             try:

@@ -45,11 +45,13 @@ def run(
     beside: Sequence[Side] = (),
     metrics: Metrics | None = None,
     remade: Sequence[Table] = (),
+    require_whole: Callable[[], None] = lambda: None,
 ) -> None:
     """Runs the flows until the process is told to stop; with `once`, until they have caught up.
 
     With `once` the flows run one after the other, because each reads what the one before wrote.
     `remade` are tables that are made anew right afterwards: what is in them need not fit this version.
+    `require_whole` raises TableError where the tables have lost what was committed.
     `beside` are functions that run in threads of their own until their event is set (upkeep, quality).
     Raises TidemarkError as soon as a flow fails.
     """
@@ -61,6 +63,7 @@ def run(
         checkpoint = Path(flow.checkpoint(lakehouse))
         clear_unfinished(checkpoint)
         require_sound(flow.name, checkpoint, lakehouse, store, tables)
+    require_whole()
     lags = {flow.name: partial(flow.lag, Path(flow.checkpoint(lakehouse))) for flow in flows}
     progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics)
     runners = [Runner(flow, spark, settings, lakehouse, store, progress) for flow in flows]

@@ -221,7 +221,7 @@ def _failure(table: Table, path: str, what: str, error: Exception) -> TidemarkEr
         )
     return TableError(
         f"table {table.name} at {path} cannot be {what}: {_first_line(error)}",
-        "See docs/operations.md, 'A damaged table'.",
+        "Run `tidemark repair`, or see docs/operations.md, 'A damaged table'.",
     )
 
 
