@@ -245,6 +245,13 @@ def test_a_lease_that_is_not_renewed_counts_no_more_whatever_the_clocks_say(
             assert '"gone"' not in held.read_text()
 
 
+def test_a_lease_that_is_just_being_written_is_held(tmp_path: Path) -> None:
+    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    (tmp_path / "writer.lease").touch()
+    with pytest.raises(HomeBusyError, match="another writer"), only_writer(house, "a rebuild", patience=0):
+        pass
+
+
 def test_a_lease_that_is_renewed_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "LEASE_SECONDS", 0.5)
     monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.05)

@@ -100,6 +100,7 @@ def _checkpoint_directory(flow: str) -> Callable[[Settings], Path]:
             cut(_checkpoint("activity", "commits"), 1),
             "flow activity is damaged: .*/commits/\\d+ cannot be read",
         ),
+        (cut(_checkpoint("requests", "topics.json"), 0), "topics.json, .* cannot be read"),
         (cut(_checkpoint("requests", "metadata"), 7), "flow requests is damaged: .*/metadata cannot be read"),
         (lose(_checkpoint("activity", "metadata")), "flow activity is damaged: .*/metadata is missing"),
         (lose(_checkpoint_directory("requests")), "flow requests has no checkpoint .* holds its batches"),

@@ -74,8 +74,10 @@ def _renew(path: Path, own: str, what: str, done: threading.Event) -> None:
 def _read(path: Path) -> dict[str, str] | None:
     try:
         found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):  # never held, or just being written
+    except FileNotFoundError:
         return None
+    except ValueError:  # just being written
+        return {"id": "", "what": "another writer", "host": "another machine"}
     return found
 
 

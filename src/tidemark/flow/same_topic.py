@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tidemark import kafka
-from tidemark.errors import KafkaError
+from tidemark.errors import KafkaError, TableError
 from tidemark.settings import Settings
 
 _FILE = "topics.json"
@@ -45,6 +45,12 @@ def _known(checkpoint: Path) -> dict[str, str]:
         return {}
     try:
         known: dict[str, str] = json.loads((checkpoint / _FILE).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError) as error:
+        raise TableError(
+            f"{checkpoint / _FILE}, which tells one topic from another of its name, cannot be read",
+            "Restore a savepoint, see docs/operations.md, 'A damaged checkpoint'; or, if the topic is still the one"
+            " that was read, delete the file.",
+        ) from error
     return known
