@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tidemark.local import class_archive
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
-from tidemark.local.process import prepare_home
+from tidemark.local.process import prepare_home, temporary_directory
 from tidemark.local.s3 import LOG_STORE, s3_jars
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.settings import Settings, options_of
@@ -131,6 +131,7 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         "spark.executor.extraJavaOptions": _jvm(settings),
         "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
         f" -Dlog4j.configurationFile={_log4j(settings)}"
+        f' "-Djava.io.tmpdir={temporary_directory(settings)}"'
         f" {_classes(settings)} {settings.driver_java_options}",
     }
     own = options_of("spark_options", settings.spark_options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -226,6 +227,9 @@ def _prepare(settings: Settings) -> tuple[Sequence[Node], list[list[str]]]:
         own = _wanted(settings, number) or port(record, "port")
         nodes.append(Node(number, own, port(record, "controller_port")))
     try:
+        for node in nodes:
+            if live_record(_record_file(settings, node.number)) is None:
+                shutil.rmtree(settings.home / "tmp" / node.part(), ignore_errors=True)
         commands = broker_setup.prepare(settings, nodes)
     except OSError as error:
         raise PlatformError(

@@ -48,12 +48,14 @@ def prepare(settings: Settings, nodes: Sequence[Node]) -> list[list[str]]:
 def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster: str) -> list[str]:
     directory = settings.home / node.part()
     directory.mkdir(exist_ok=True)
+    temporary = settings.home / "tmp" / node.part()
+    temporary.mkdir(parents=True, exist_ok=True)
     java, class_path = require_java(), os.pathsep.join(str(jar) for jar in broker_jars(settings))
     logging = directory / "log4j2.properties"
     logging.write_text(_logging(settings, node), encoding="utf-8")
     launch = [
         str(java), "-Xms128m", "-Xmx512m", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError",
-        f"-XX:ErrorFile={settings.logs}/{node.part()}-crash-%p.log",
+        f"-XX:ErrorFile={settings.logs}/{node.part()}-crash-%p.log", f"-Djava.io.tmpdir={temporary}",
         f"-Dlog4j2.configurationFile={logging}", "-cp", class_path,
     ]  # fmt: skip
     data = directory / "data"

@@ -7,11 +7,13 @@ import fcntl
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -56,6 +58,28 @@ def _protect(settings: Settings) -> None:
         return
     home.chmod(stat.S_IMODE(there.st_mode) & 0o700)
     log.warning("other users could read the home %s: from now on only its owner can (shared_home)", home)
+
+
+def temporary_directory(settings: Settings) -> Path:
+    """A directory of the home for the temporary files of this process and of those that it starts.
+
+    It is this process's until it ends. Those of processes that have ended, however they ended, are removed here.
+    """
+    root = settings.home / "tmp"
+    root.mkdir(exist_ok=True)
+    with locked(settings.run_directory / "tmp.lock"):
+        for left in root.glob("process-*"):
+            with contextlib.suppress(BlockingIOError, FileNotFoundError):
+                descriptor = os.open(left, os.O_RDONLY)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left, ignore_errors=True)
+                finally:
+                    os.close(descriptor)
+        made = Path(tempfile.mkdtemp(prefix="process-", dir=root))
+        # Never closed: the kernel lets go of the lock when the process ends.
+        fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_EX)
+    return made
 
 
 def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
