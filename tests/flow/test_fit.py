@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gold import traffic
-from silver import sessions
+from silver import requests, sessions
 from tidemark import lakehouse
 from tidemark.errors import TableError
-from tidemark.flow.fit import changed, note, require_fitting
+from tidemark.flow.fit import changed, note, require_fitting, require_visitor_key
 from tidemark.settings import Settings
 from tidemark.table import Column, Table
 
@@ -95,3 +95,22 @@ def test_a_damaged_note_is_an_error(home: Settings) -> None:
     path.write_text("{")
     with pytest.raises(TableError, match="cannot be read"):
         start(home, *TABLES)
+
+
+def test_the_key_of_catalog_tables_is_noted_beside_their_checkpoints(home: Settings, tmp_path: Path) -> None:
+    settings = replace(
+        home, catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="kept in a secret"
+    )
+    house = lakehouse.of(settings)
+    require_visitor_key(settings, house, [requests.TABLE])
+    note(settings, house, [requests.TABLE])
+    another_cluster = replace(settings, home=tmp_path / "other")
+    assert require_visitor_key(another_cluster, house, [requests.TABLE])
+    changed_key = replace(another_cluster, visitor_key="another secret")
+    with pytest.raises(TableError, match=r"not the one that the tables in `main`\.`tidemark` were made with"):
+        require_visitor_key(changed_key, house, [requests.TABLE])
+    with pytest.raises(TableError, match=r"`main`\.`tidemark` is missing"):
+        require_visitor_key(replace(settings, visitor_key=""), house, [requests.TABLE])
+    require_visitor_key(changed_key, house, [requests.TABLE], renew=True)
+    note(changed_key, house, [requests.TABLE])
+    assert require_visitor_key(changed_key, house, [requests.TABLE])
