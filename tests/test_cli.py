@@ -44,6 +44,25 @@ def test_an_unknown_command_is_no_traceback() -> None:
     assert result.returncode == 2 and "No such command 'fly'" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["rebuild nosuch", "rebuild all", "forget --address 192.0.2.1", "maintain",
+                                     "savepoint create x", "savepoint delete x", "savepoint restore x", "quality",
+                                     "savepoint list", "status", "broker stop", "broker status"])  # fmt: skip
+def test_a_command_that_finds_no_home_does_not_make_one(tmp_path: Path, command: str) -> None:
+    result = run("--home", str(tmp_path / "none"), *command.split())
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_an_option_is_no_value_of_another(tmp_path: Path) -> None:
+    for command in (
+        ["import", "--site", "--follow", "x"],
+        ["savepoint", "create", "--home", "--bootstrap-servers"],
+    ):
+        result = run(*command)
+        assert result.returncode == 2 and "needs a value" in result.stderr, result.stderr
+    assert run("--home", "--bootstrap-servers", "x", "status").returncode == 2
+
+
 def test_status_of_a_home_that_does_not_exist(tmp_path: Path) -> None:
     result = run("status", "--home", str(tmp_path / "none"))
     assert result.returncode == 0, result.stderr

@@ -181,6 +181,74 @@ def test_killed_it_did_nothing_or_all(home_with_rows: Settings, address: str, po
     assert_balanced(settings)
 
 
+# The same addresses as servers write them, and as somebody may ask for them.
+SPELLED = {
+    "2001:db8::c0de": ("2001:DB8:0:0:0:0:0:C0DE", "2001:0db8::c0de", "2001:db8::c0de"),
+    "198.51.100.77": ("198.51.100.77", "::ffff:198.51.100.77", "::FFFF:c633:644d"),
+}
+
+
+@pytest.fixture(scope="module")
+def spelled(
+    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    """Pageviews from two addresses in three spellings each, and rejected lines that hold them."""
+    settings = fresh(broker, tmp_path_factory.mktemp("spelled"))
+    end = b' - - [17/May/2026:10:05:03 +0000] "GET /a HTTP/1.1" 200 512 "-" "Mozilla/5.0"'
+    mine = [text.encode() for texts in SPELLED.values() for text in texts]
+    broken = [("default", b"broken line of [" + text + b"], really") for text in mine]
+    others = [
+        ("default", text + end) for text in (b"2001:db8::c0df", b"198.51.100.7", b"::ffff:198.51.100.7")
+    ]
+    kept = [("default", b"broken 198.51.100.770 and 2001:db8::c0de:1")]
+    produce(settings, [*lines[:50], *(("default", text + end) for text in mine), *broken, *others, *kept])
+    run_here(spark, settings)
+    return settings
+
+
+@pytest.mark.parametrize("asked", [text for texts in SPELLED.values() for text in texts])
+def test_an_address_is_the_same_however_it_is_spelled(spelled: Settings, tmp_path: Path, asked: str) -> None:
+    shutil.copytree(spelled.home, tmp_path / "home")
+    settings = replace(spelled, home=tmp_path / "home")
+    before = {table: len(keys(settings, table)) for table in TABLES[:3]}
+    done = tasks.forget_visitor(settings, visitor="", address=asked)
+    assert done.rows == {
+        "bronze.access_log": 6, "silver.requests": 3, "silver.rejected": 3, "silver.sessions": 3
+    }  # fmt: skip
+    after = {table: len(keys(settings, table)) for table in TABLES[:3]}
+    assert all(after[table] == before[table] - done.rows[table] for table in TABLES[:3])
+    for texts in SPELLED.values():
+        assert all(on_disk(settings, text) == (asked not in texts) for text in texts)
+    assert_balanced(settings)
+
+
+def test_nothing_found_is_said(home_with_rows: Settings) -> None:
+    command = ["forget", "--address", "2001:db8::dead"]
+    called = CliRunner().invoke(tidemark, command, env=home_with_rows.environment(), catch_exceptions=False)
+    assert called.exit_code == 0 and "nothing found of 2001:db8::dead" in called.output
+
+
+@pytest.mark.parametrize(
+    "command, told",
+    [
+        (["--address", "203.0.113.999"], "'203.0.113.999' is no IP address"),
+        (["--address", "host.example"], "'host.example' is no IP address"),
+        (["--address", "203.0.113.0/24"], "is no IP address"),
+        (["--visitor", "203.0.113.9"], "is no visitor id"),
+        (["--address", "--json"], "Option '--address' needs a value, and --json is an option"),
+        (["--home", "--json", "--address", "203.0.113.9"], "Option '--home' needs a value"),
+    ],
+)
+def test_what_is_no_address_or_visitor_is_refused(
+    home_with_rows: Settings, command: list[str], told: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tidemark", "forget", *command],
+        env={**os.environ, **home_with_rows.environment()}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2 and told in done.stderr, done.stderr
+
+
 def test_one_of_both_is_needed(home_with_rows: Settings) -> None:
     for visitor, address in (("", ""), ("a", "b")):
         with pytest.raises(SettingError, match="visitor"):

@@ -6,11 +6,13 @@ batches, then the files that held them. Gold stays as it is: it holds counts, an
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -32,6 +34,9 @@ from tidemark.table import Table
 
 _PATIENCE_SECONDS = 60.0
 _KEY = ["topic", "partition", "offset"]
+_LIKE_AN_ADDRESS = re.compile(rb"(?<![0-9A-Za-z.:])[0-9A-Fa-f.:]{2,45}(?![0-9A-Za-z.:])")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True)
@@ -60,17 +65,27 @@ def forget(
 ) -> Forgotten:  # fmt: skip
     """Deletes the visitor `visitor` (an id as in silver.requests), or all that came from `address`.
 
-    With `address`, rejected lines that hold it go too; rejected lines have no visitor. Raises
-    SettingError unless one of both is given, TableError where a stopped pipeline has yet to read
+    With `address`, however it is spelled, rejected lines that hold it go too; rejected lines have no visitor. Raises
+    SettingError unless one of both is given and is one, TableError where a stopped pipeline has yet to read
     such lines.
     """
     if bool(visitor) == bool(address):
         raise SettingError("forget needs a visitor or an address", "Give --visitor or --address.")
+    if visitor and not re.fullmatch("[0-9a-f]{32}", visitor := visitor.lower()):
+        raise SettingError(
+            f"{visitor!r} is no visitor id", "Give one as in silver.requests: 32 hexadecimal digits."
+        )
+    who = _canonical(address)
+    if address and who is None:
+        raise SettingError(
+            f"{address!r} is no IP address",
+            "Give an IPv4 or IPv6 address; lines with a host name are rejected.",
+        )
     store = DeltaRsStore(house)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         with at_cut(settings, house, store, tables, chain) as cut:
-            rows = _Rows.find(store, places, visitor, address)
+            rows = _Rows.find(store, places, visitor, who)
             if not _unread(house, chain, cut, rows.visitors):
                 _delete(settings, store, places, rows)
                 break
@@ -96,15 +111,17 @@ class _Rows:
     places: Places
 
     @classmethod
-    def find(cls, store: DeltaRsStore, places: Places, visitor: str, address: str) -> _Rows:
-        who: Condition = ("visitor_id", "=", visitor) if visitor else ("client_ip", "=", address)
+    def find(cls, store: DeltaRsStore, places: Places, visitor: str, address: Address | None) -> _Rows:
+        who: Condition = ("visitor_id", "=", visitor)
+        if address:
+            logged = pc.unique(store.read(places.accepted, columns=["client_ip"])["client_ip"])
+            who = ("client_ip", "in", _spellings(logged, address))
         accepted = store.read(places.accepted, [[who]], [*_KEY, "site", "visitor_id"])
         visitors = [visitor] if visitor else pc.unique(accepted["visitor_id"]).to_pylist()
         rejected = places.rejected.arrow_schema.empty_table()
         if address:
             lines = store.read(places.rejected, columns=[*_KEY, "site", "value"])
-            alone = re.compile(rb"(?<![0-9A-Za-z.:])" + re.escape(address.encode()) + rb"(?![0-9A-Za-z.:])")
-            held = [bool(alone.search(value or b"")) for value in lines["value"].to_pylist()]
+            held = [_holds(value or b"", address) for value in lines["value"].to_pylist()]
             rejected = lines.filter(pa.array(held, pa.bool_()))
         theirs: Where = [[("visitor_id", "in", visitors)]]
         sessions = store.read(places.sessions, theirs, ["session_id"]).num_rows if visitors else 0
@@ -119,6 +136,27 @@ class _Rows:
             self.places.rejected.name: self.rejected.num_rows,
             self.places.sessions.name: self.sessions,
         }
+
+
+@lru_cache(maxsize=65_536)
+def _canonical(text: str) -> Address | None:
+    """The address that a text spells, an IPv4 address for an IPv6 one that holds it; None for no address."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _spellings(logged: pa.Array, address: Address) -> list[str]:
+    """How the logs spell the address. An IPv4 address has one spelling, but for those as an IPv6 address."""
+    likely = pc.or_(pc.match_substring(logged, ":"), pc.equal(logged, str(address)))
+    found = [text for text in logged.filter(likely).to_pylist() if _canonical(text) == address]
+    return found or [str(address)]
+
+
+def _holds(line: bytes, address: Address) -> bool:
+    return any(_canonical(text.decode()) == address for text in _LIKE_AN_ADDRESS.findall(line))
 
 
 def _unread(house: Lakehouse, chain: Chain, cut: Cut, visitors: Sequence[str]) -> bool:

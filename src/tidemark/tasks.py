@@ -110,11 +110,12 @@ def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
 
 
 def maintain_tables(settings: Settings) -> list[Done]:
-    """The `maintain` command: the upkeep that the pipeline does by itself, now. Raises as `maintain`."""
+    """The `maintain` command: the upkeep that the pipeline does by itself, now. Raises as `maintain`, and
+    TableError for a home without tables."""
     house = lakehouse.of(settings)
     if not house.on_this_machine:
         return maintain_catalog(spark_session(settings), settings, house, TABLES)
-    return maintain(settings, house, TABLES, streams(house))
+    return maintain(settings, _house_with_tables(settings), TABLES, streams(house))
 
 
 def rebuild_table(

@@ -48,7 +48,27 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(COMMANDS[name])
         command: click.Command = getattr(module, f"{name}_command")
+        _refuse_options_as_values(command)
         return command
+
+
+def _refuse_options_as_values(command: click.Command) -> None:
+    """Has every option refuse one of the command's own options in place of a value that was left out."""
+    for each in getattr(command, "commands", {}).values():
+        _refuse_options_as_values(each)
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.is_flag and option.callback is None:
+            option.callback = _no_option
+
+
+def _no_option(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+    names = {name for other in ctx.command.params if isinstance(other, click.Option) for name in other.opts}
+    for each in value if isinstance(value, tuple) else (value,):
+        if str(each).partition("=")[0] in names:
+            raise click.BadOptionUsage(
+                option.name or "", f"Option {option.opts[0]!r} needs a value, and {each} is an option.", ctx
+            )
+    return value
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,6 +79,9 @@ class LazyGroup(click.Group):
 def tidemark(ctx: click.Context, /, **overrides: Any) -> None:
     """Web-server logs in; live, exact, replayable analytics out."""
     ctx.obj = overrides
+
+
+_refuse_options_as_values(tidemark)
 
 
 def settings_of(ctx: click.Context, **more: Any) -> Settings:

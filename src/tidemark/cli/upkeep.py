@@ -214,7 +214,9 @@ def savepoint_delete(ctx: click.Context, /, name: str, **home: Any) -> None:
 @click.command("forget")
 @home_options
 @click.option("--visitor", default="", help="Visitor id, as in silver.requests.")
-@click.option("--address", default="", help="Client address, as logged: everything that came from there.")
+@click.option(
+    "--address", default="", help="Client address, in any spelling: everything that came from there."
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.pass_context
 def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: bool, **home: Any) -> None:
@@ -234,6 +236,8 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
         report = {**asdict(done), "kept_in_savepoints": kept, "kept_in_topic": settings.topic}
         click.echo(json.dumps(report, indent=2))
         return
+    if not any(done.rows.values()):
+        click.echo(f"nothing found of {visitor or address}", err=True)
     for table, rows in done.rows.items():
         click.echo(f"{table:<26} {rows:,} rows deleted")
     click.echo("gold.*                     counts stay as they are")
