@@ -8,7 +8,7 @@ pageviews share a session depends only on the pageviews between them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
@@ -110,11 +110,7 @@ def merge(
 
 def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:
     """One row per session: a sweep over all intervals of a visitor in order of their start."""
-    order = pc.sort_indices(
-        intervals,
-        sort_keys=[(name, "ascending", "at_start") for name in _ENTRY_ORDER],
-    )
-    ordered = intervals.take(order)
+    ordered = intervals.take(_nulls_first(intervals, _ENTRY_ORDER))
     start, end = _micros(ordered["start_time"]), _micros(ordered["end_time"])
     visitor = _run_numbers(ordered, ("site", "visitor_id"))
 
@@ -143,6 +139,18 @@ def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:
     ):
         result = result.set_column(result.column_names.index(name), name, values)
     return result
+
+
+def _nulls_first(rows: pa.Table, names: Sequence[str]) -> pa.Array:
+    """Indices that sort `rows` by columns, ascending. Whether a value is there is a sort key of its own: pyarrow
+    25 replaced the option for the place of NULLs, and runtimes have older ones.
+    """
+    keys = {}
+    for number, name in enumerate(names):
+        if rows[name].null_count:
+            keys[f"{number} valid"] = pc.is_valid(rows[name])
+        keys[f"{number}"] = rows[name]
+    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 
 def _finish(

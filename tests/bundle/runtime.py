@@ -2,7 +2,8 @@
 
 As on a cluster the session is there before a task begins, with the cluster's configuration, a catalog and Delta; a
 task is the call of an installed package's entry point with its parameters in `sys.argv`. PLAN is a JSON file:
-`spark` (configuration), `schema`, `tasks` of (`environment`, `package`, `entry_point`, `parameters`).
+`spark` (configuration), `schema`, `tasks` of (`environment`, `package`, `entry_point`, `parameters`), and `sql`:
+statements that are run afterwards, each a line of output with its rows.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def main(plan: dict[str, Any]) -> None:
             threading.Thread(target=_cancel_when_caught_up, args=(task,), daemon=True).start()
         _entry_point(task["package"], task["entry_point"])()
         print(f"{' '.join(sys.argv)}: {time.monotonic() - started:.1f} s", flush=True)
+    for statement in plan["sql"]:
+        rows = [list(row) for row in spark.sql(statement).collect()]
+        print("sql:", json.dumps(rows, default=str), flush=True)
     print("active session kept:", SparkSession.getActiveSession() is not None, flush=True)
     spark.stop()
 

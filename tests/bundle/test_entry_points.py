@@ -14,11 +14,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.bundle.bundle import ROOT, load
-from tests.bundle.test_bundle import SECRET, cluster, parameters, tasks
+from tests.bundle.test_bundle import SECRET, cluster, parameters
 from tests.catalog.test_catalog import as_directories
 from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
@@ -39,17 +40,20 @@ def uv(*arguments: str) -> None:
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stderr}"
 
 
-@pytest.fixture(scope="module")
-def clean_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that holds the wheel and what it depends on."""
-    directory = tmp_path_factory.mktemp("clean")
-    # As in databricks.yml, but for the place; the build backend is that of this environment.
-    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--out-dir", str(directory / "dist"))
-    (wheel,) = (directory / "dist").glob("*.whl")
+def installed(directory: Path, wheel: Path, *options: str) -> Path:
+    """The Python of a new environment that holds a wheel and what it depends on."""
     uv("venv", "--quiet", "--python", sys.executable, str(directory / "venv"))
     python = directory / "venv" / "bin" / "python"
-    uv("pip", "install", "--quiet", "--python", str(python), "--link-mode", "hardlink", str(wheel))
+    uv("pip", "install", "--quiet", "--python", str(python), "--link-mode", "hardlink", *options, str(wheel))
     return python
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("dist")
+    # As in databricks.yml, but for the place; the build backend is that of this environment.
+    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--out-dir", str(directory))
+    return next(directory.glob("*.whl"))
 
 
 def runtime_packages(directory: Path) -> Path:
@@ -62,9 +66,9 @@ def runtime_packages(directory: Path) -> Path:
     return directory
 
 
-def test_without_spark_the_wheel_says_what_to_install(clean_python: Path, tmp_path: Path) -> None:
+def test_without_spark_the_wheel_says_what_to_install(wheel: Path, tmp_path: Path) -> None:
     done = subprocess.run(
-        [str(clean_python.with_name("tidemark")), "--home", str(tmp_path), "run"],
+        [str(installed(tmp_path, wheel).with_name("tidemark")), "--home", str(tmp_path), "run"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -74,23 +78,49 @@ def test_without_spark_the_wheel_says_what_to_install(clean_python: Path, tmp_pa
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(600)
-def test_every_task_runs_from_the_installed_wheel(
-    clean_python: Path, broker: Settings, tmp_path: Path
-) -> None:
-    lines = [*traffic(seed=41, lines=800), ("shop", b"no log line")]
+@pytest.mark.parametrize("runtime", ["18", "19"])
+def test_nothing_that_a_runtime_has_is_replaced(runtime: str) -> None:
+    """With all versions of a Databricks Runtime held, the wheel's dependencies still resolve."""
+    held = str(versions(runtime))
+    uv("pip", "compile", "--quiet", "--python-version", "3.12", "--constraint", held, "pyproject.toml")
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(1200)
+def test_every_task_runs_on_the_oldest_versions(wheel: Path, broker: Settings, tmp_path: Path) -> None:
+    """The oldest versions that the wheel's bounds allow, and of what it depends on indirectly those of Runtime 18."""
+    oldest = ("--resolution", "lowest-direct", "--constraint", str(versions("18")))
+    python = installed(tmp_path, wheel, *oldest)
     settings = fresh(broker, tmp_path)
-    produce(settings, lines)
-    bundle = load(
-        "prod",
-        {
-            "catalog": "spark_catalog",
-            "bootstrap_servers": settings.bootstrap_servers,
-            "topic": settings.topic,
-            "kafka_security_protocol": "PLAINTEXT",
-            "kafka_sasl_mechanism": "",
-        },
+    bundle = load("prod", variables(settings))
+    run_every_task(
+        python, settings, [*bundle.resources("jobs").values()], [*bundle.resources("alerts").values()]
     )
+
+
+def versions(runtime: str) -> Path:
+    """What a Databricks Runtime has installed, as constraints."""
+    return Path(__file__).with_name(f"runtime-{runtime}.txt")
+
+
+def variables(settings: Settings) -> dict[str, str]:
+    """The bundle's variables for the Kafka and the catalog of this machine."""
+    return {
+        "catalog": "spark_catalog",
+        "bootstrap_servers": settings.bootstrap_servers,
+        "topic": settings.topic,
+        "kafka_security_protocol": "PLAINTEXT",
+        "kafka_sasl_mechanism": "",
+    }
+
+
+def run_every_task(
+    python: Path, settings: Settings, jobs: list[dict[str, Any]], alerts: list[dict[str, Any]]
+) -> None:
+    """Runs all tasks of the bundle's jobs on lines of a topic, compares the tables, and asks the alerts' queries."""
+    tmp_path = settings.home.parent
+    lines = [*traffic(seed=41, lines=800), ("shop", b"no log line")]
+    produce(settings, lines)
 
     def here(value: str) -> str:
         """A value of the cluster's environment on this machine: secrets filled in, its disks in `tmp_path`."""
@@ -100,17 +130,18 @@ def test_every_task_runs_from_the_installed_wheel(
         )
 
     planned = {}
-    for job, task in tasks(bundle):
-        found, wheel = cluster(job, task), task["python_wheel_task"]
+    for entry, task in [(job, task) for job in jobs for task in job["tasks"]]:
+        found, wheel = cluster(entry, task), task["python_wheel_task"]
         planned[task["task_key"]] = {
             "environment": {name: here(value) for name, value in found["spark_env_vars"].items()},
             "package": wheel["package_name"],
             "entry_point": wheel["entry_point"],
-            "parameters": parameters(job, task),
+            "parameters": parameters(entry, task),
         }
         configuration = found["spark_conf"]
     assert planned.keys() == set(ORDER)
-    jars = [str(path) for path in spark_jars(broker)]
+    queries = {alert["display_name"].split()[-1]: alert["query_text"] for alert in alerts}
+    jars = [str(path) for path in spark_jars(settings)]
     plan = {
         "spark": {
             **{
@@ -131,28 +162,42 @@ def test_every_task_runs_from_the_installed_wheel(
         },
         "schema": "spark_catalog.tidemark",
         "tasks": [planned[name] for name in ORDER],
+        "sql": [
+            *(queries[name] for name in ("accounting", "freshness")),
+            "UPDATE spark_catalog.tidemark.quality_accounts SET received = received + 1 WHERE batch_id = 0",
+            queries["accounting"],
+            "UPDATE spark_catalog.tidemark.quality_accounts SET received = received - 1 WHERE batch_id = 0",
+        ],
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     (tmp_path / "lake").symlink_to(tmp_path / "warehouse" / "tidemark.db", target_is_directory=True)
 
-    done = subprocess.run(
-        [str(clean_python), str(ROOT / "tests" / "bundle" / "runtime.py"), str(tmp_path / "plan.json")],
-        cwd=tmp_path,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": os.environ.get("HOME", str(tmp_path)),
-            "JAVA_HOME": str(require_java().parent.parent),
-            "PYTHONPATH": str(runtime_packages(tmp_path / "runtime")),
-            "PYSPARK_PYTHON": str(clean_python),
-        },
-        capture_output=True,
-        text=True,
-    )
+    # Into a file, which tells how far it came if it does not end.
+    output = tmp_path / "output"
+    with output.open("w", encoding="utf-8") as stream:
+        done = subprocess.run(
+            [str(python), str(ROOT / "tests" / "bundle" / "runtime.py"), str(tmp_path / "plan.json")],
+            cwd=tmp_path,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": os.environ.get("HOME", str(tmp_path)),
+                "JAVA_HOME": str(require_java().parent.parent),
+                "PYTHONPATH": str(runtime_packages(tmp_path / "runtime")),
+                "PYSPARK_PYTHON": str(python),
+            },
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+    printed = output.read_text(encoding="utf-8")
 
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert [line for line in done.stdout.splitlines() if line.startswith("tidemark ")] != []
-    assert "active session kept: True" in done.stdout
-    assert "nothing differs" in done.stdout, "a rebuild by the same rules changes nothing"
+    assert done.returncode == 0, printed[-6000:]
+    assert [line for line in printed.splitlines() if line.startswith("tidemark ")] != []
+    assert "active session kept: True" in printed
+    assert "nothing differs" in printed, "a rebuild by the same rules changes nothing"
+    found = [json.loads(line[5:]) for line in printed.splitlines() if line.startswith("sql: ")]
+    assert found[0] == [[0]], "the accounting alert fires on tables that are right"
+    assert 0 <= found[1][0][0] < 1e9, "the freshness alert does not see the newest line"
+    assert found[3][0][0] > 0, "the accounting alert does not see a line too many"
     assert_equal(as_directories(settings, tmp_path / "view"), recount(lines))
     for secret in SECRETS.values():
-        assert secret == "unused" or secret not in done.stdout + done.stderr
+        assert secret == "unused" or secret not in printed
