@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,25 +77,29 @@ def test_the_app_starts_from_its_own_directory(alone: Path, environment: dict[st
     assert told in done.stdout
 
 
-def test_the_connector_reads_from_a_server_that_speaks_its_protocol(alone: Path, tmp_path: Path) -> None:
-    """The app in an environment of its own lock file, with Databricks' connector, against an HTTPS server."""
-    python = tmp_path / "venv" / "bin" / "python"
-    uv("venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv"))
-    required = ("--require-hashes", "-r", str(alone / "requirements.txt"))
+def beside_a_warehouse(app: Path, *command: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
+    """What warehouse.py prints, run beside the app in an environment of the app's own requirements."""
+    python = app.parent / "venv" / "bin" / "python"
+    uv("venv", "--quiet", "--python", sys.executable, str(app.parent / "venv"))
+    required = ("--require-hashes", "-r", str(app / "requirements.txt"))
     uv("pip", "install", "--quiet", "--python", str(python), *required)
-    shutil.copy(Path(__file__).with_name("warehouse.py"), alone)
-
+    shutil.copy(Path(__file__).with_name("warehouse.py"), app)
     done = subprocess.run(
-        [str(python), "warehouse.py"],
-        cwd=alone,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        [str(python), "warehouse.py", *command],
+        cwd=app,
+        env={"PATH": os.environ["PATH"], "HOME": str(app.parent), **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
-
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_connector_reads_from_a_server_that_speaks_its_protocol(alone: Path) -> None:
+    """The app in an environment of its own lock file, with Databricks' connector, against an HTTPS server."""
+    found = beside_a_warehouse(alone)
     assert found["rows"] == [
         {
             "session_id": "s1", "start_time": "2026-03-10 12:00:00+00:00", "pages": 3, "sketch": "ff00",

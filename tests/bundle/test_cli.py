@@ -14,7 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.bundle.bundle import GIVEN
+from tests.bundle.test_app import beside_a_warehouse
+from tests.bundle.test_entry_points import installed, run_every_task, variables
 from tests.bundle.workspace import DEVELOPER, PRINCIPAL, Deployer, Workspace, checkout, serve
+from tests.pipeline.harness import fresh
+from tidemark.settings import Settings
 
 PROGRAMS = tuple(os.environ.get(name, "") for name in ("DATABRICKS_CLI", "DATABRICKS_TEST_WORKSPACE"))
 
@@ -208,6 +212,47 @@ def test_rights_are_those_of_the_page(deployed: dict[str, str], workspace: Works
             # Administrators manage every job of a workspace.
             assert found == {PRINCIPAL: "IS_OWNER", "data engineers": "CAN_MANAGE", "admins": "CAN_MANAGE"}
             assert job["settings"]["run_as"] == {"service_principal_name": PRINCIPAL}
+
+
+def test_the_uploaded_app_serves_a_page(
+    deployed: dict[str, str], workspace: Workspace, deployers: dict[str, Deployer], tmp_path: Path
+) -> None:
+    """From the workspace's files, with the command and environment of the app's deployment."""
+    deployers[PRINCIPAL]("prod", "run", "dashboard")
+    app = workspace.get("/api/2.0/apps/tidemark")
+    deployment = app["active_deployment"]
+    source = deployment["source_code_path"]
+    assert source == f"{HOME[PRINCIPAL]}/prod/files/app"
+    for path in workspace.files(source):
+        file = tmp_path / "app" / path.removeprefix(f"{source}/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(workspace.file(path))
+    resources = {resource["name"]: resource["sql_warehouse"]["id"] for resource in app["resources"]}
+    environment = {e["name"]: e.get("value") or resources[e["value_from"]] for e in deployment["env_vars"]}
+
+    found = beside_a_warehouse(tmp_path / "app", *deployment["command"], environment=environment)
+
+    assert "<title>Streamlit</title>" in found["page"]
+    assert found["titles"] == ["Live"] and found["exceptions"] == []
+    assert found["paths"] == [f"/sql/1.0/warehouses/{GIVEN['prod']['warehouse_id']}"]
+    assert found["statements"] and all("`main`.`tidemark`." in sql for sql in found["statements"])
+
+
+@pytest.mark.timeout(900)
+def test_the_uploaded_wheel_runs_every_deployed_task(
+    deployers: dict[str, Deployer], broker: Settings, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    with serve(PROGRAMS[1]) as url:
+        workspace = Workspace(url)
+        deployer = Deployer(PROGRAMS[0], url, checkout(tmp_path / "checkout"), PRINCIPAL)
+        deployer("prod", "deploy", given=variables(settings))
+        jobs = [job["settings"] for job in workspace.jobs()]
+        alerts = workspace.get("/api/2.0/alerts")["alerts"]
+        (path,) = {library["whl"] for job in jobs for task in job["tasks"] for library in task["libraries"]}
+        wheel = tmp_path / Path(path).name
+        wheel.write_bytes(workspace.file(path))
+    run_every_task(installed(tmp_path, wheel), settings, jobs, alerts)
 
 
 def test_nothing_is_left_after_destroy(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""A SQL warehouse's end of the wire, and the app at the other: `python warehouse.py`.
+"""A SQL warehouse's end of the wire, and the app at the other: `python warehouse.py [COMMAND...]`.
 
 An HTTPS server speaks the Thrift protocol of Databricks SQL, with the connector's own definition of it, and
 answers statements with Arrow. It runs no SQL: what it is asked, and how, it writes down. Runs in the environment of
-app/requirements.txt, lying beside the app's main.py; prints one JSON object.
+app/requirements.txt, lying beside the app's main.py; prints one JSON object. With the app's command it starts that
+against a warehouse without tables, and fetches the page.
 """
 
 from __future__ import annotations
@@ -11,8 +12,13 @@ import gc
 import http.server
 import json
 import os
+import socket
 import ssl
+import subprocess
+import sys
 import threading
+import time
+import urllib.request
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,8 +57,9 @@ _TYPES = {
 
 @dataclass
 class Warehouse(TCLIService.Iface):  # type: ignore[misc]
-    """Answers calls; sessions end when told to, as they do after idle time."""
+    """Answers calls; sessions end when told to, as they do after idle time. `empty`: it has no tables."""
 
+    empty: bool = False
     sessions: list[bytes] = field(default_factory=list)
     opened: list[dict[str, str]] = field(default_factory=list)
     statements: list[dict[str, Any]] = field(default_factory=list)
@@ -75,7 +82,7 @@ class Warehouse(TCLIService.Iface):  # type: ignore[misc]
             )
         values = {p.name: [p.type, p.value.stringValue] for p in req.parameters or []}
         self.statements.append({"sql": req.statement, "parameters": values})
-        if "no_such_table" in req.statement:
+        if self.empty or "no_such_table" in req.statement:
             return ttypes.TExecuteStatementResp(status=_error("[TABLE_OR_VIEW_NOT_FOUND] no such table"))
         rows = HISTORY if req.statement.startswith("DESCRIBE HISTORY") else SESSIONS
         operation = ttypes.TOperationHandle(
@@ -253,5 +260,53 @@ def main() -> None:
     )
 
 
+_DRAW = """
+import json
+from streamlit.testing.v1 import AppTest
+app = AppTest.from_file("main.py", default_timeout=120).run()
+print(json.dumps({"titles": [e.value for e in app.title], "exceptions": [e.value for e in app.exception]}))
+"""
+
+
+def start_app(command: list[str]) -> None:
+    warehouse = Warehouse(empty=True)
+    server, requests = serve(warehouse, certificate(Path.cwd()))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    os.environ |= {
+        "DATABRICKS_HOST": f"https://localhost:{server.server_port}",
+        "DATABRICKS_TOKEN": "a-token",
+        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
+        "STREAMLIT_SERVER_PORT": str(port),
+        "STREAMLIT_SERVER_HEADLESS": "true",
+    }
+    program = str(Path(sys.executable).with_name(command[0]))
+    with subprocess.Popen([program, *command[1:]], stdout=subprocess.DEVNULL) as process:
+        try:
+            page = _fetched(f"http://127.0.0.1:{port}/", process)
+        finally:
+            process.terminate()
+    # In a process of its own: a connection that is collected in the server's thread would wait for itself.
+    drawn = subprocess.run([sys.executable, "-c", _DRAW], check=True, stdout=subprocess.PIPE, text=True)
+    found = {
+        "page": page,
+        **json.loads(drawn.stdout),
+        "statements": [statement["sql"] for statement in warehouse.statements],
+        "paths": sorted({request["path"] for request in requests}),
+    }
+    print(json.dumps(found))
+
+
+def _fetched(url: str, process: subprocess.Popen[bytes]) -> str:
+    while process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                text: str = answer.read().decode()
+                return text
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit(f"the app ended with {process.returncode}")
+
+
 if __name__ == "__main__":
-    main()
+    start_app(sys.argv[1:]) if sys.argv[1:] else main()
