@@ -238,7 +238,7 @@ def test_the_uploaded_app_serves_a_page(
     assert found["statements"] and all("`main`.`tidemark`." in sql for sql in found["statements"])
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 def test_the_uploaded_wheel_runs_every_deployed_task(
     deployers: dict[str, Deployer], broker: Settings, tmp_path: Path
 ) -> None:
