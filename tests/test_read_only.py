@@ -25,8 +25,8 @@ needs_mounts = pytest.mark.skipif(
 )
 WRITING = [
     "maintain", "savepoint create two", "savepoint delete one", "savepoint restore one",
-    "savepoint restore one --home {home}/fork", "forget --address 192.0.2.1", "rebuild all", "run --once", "run",
-    "quality", "broker start", "broker start --foreground", "dashboard", "demo",
+    "savepoint restore one --home {home}/fork", "forget --address 192.0.2.1", "rebuild all", "repair", "run --once",
+    "run", "quality", "broker start", "broker start --foreground", "dashboard", "demo",
 ]  # fmt: skip
 READING = ["savepoint list", "status", "broker stop"]
 # The rest needs a Kafka or no home.

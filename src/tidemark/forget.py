@@ -151,8 +151,7 @@ def _canonical(text: str) -> Address | None:
 def _spellings(logged: pa.Array, address: Address) -> list[str]:
     """How the logs spell the address. An IPv4 address has one spelling, but for those as an IPv6 address."""
     likely = pc.or_(pc.match_substring(logged, ":"), pc.equal(logged, str(address)))
-    found = [text for text in logged.filter(likely).to_pylist() if _canonical(text) == address]
-    return found or [str(address)]
+    return [text for text in logged.filter(likely).to_pylist() if _canonical(text) == address]
 
 
 def _holds(line: bytes, address: Address) -> bool:

@@ -212,6 +212,7 @@ def test_writers_count_apart(store: Store, make_store: MakeStore) -> None:
         (">", at(2), [3]),
         (">=", at(2), [2, 3]),
         ("in", [at(0), at(3)], [0, 3]),
+        ("in", [], []),
     ],
 )
 def test_conditions(store: Store, operator: Operator, value: Any, expected: list[int]) -> None:

@@ -63,6 +63,11 @@ class DeltaRsStore:
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         target = self._table(table)
         wanted = list(columns or table.column_names)
+        # Nothing is in an empty list, which pyarrow cannot compare with.
+        possible = [group for group in where if not any(op == "in" and not value for _, op, value in group)]
+        if len(possible) < len(where) and not possible:
+            return table.arrow_schema.empty_table().select(wanted)
+        where = possible
         needed = dict.fromkeys([*wanted, *(name for group in where for name, _, _ in group)])
         # Files are pruned by what is known of them, their times. Conditions on text have to wait: pyarrow
         # cannot evaluate those on files of delta-rs, which declare it as string_view.
