@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from tidemark import deltalog
+from tidemark import deltalog, swap
 from tidemark.cut import Chain
 from tidemark.errors import TableError
+from tidemark.flow import fit
 from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
@@ -67,6 +68,9 @@ def require_whole(settings: Settings, house: Lakehouse, chain: Chain, known: Col
     lost = losses(house, chain, known)
     if lost:
         raise TableError(f"tables have lost what was committed: {'; '.join(map(str, lost))}", _REPAIR)
+    reverted = [table.name for table in chain.tables if lost_swap(house, table)]
+    if reverted:
+        raise TableError(f"{', '.join(reverted)} lost what the last rebuild or forget changed", _REPAIR)
     if skips_rows(house, chain):
         raise TableError(
             f"the log of {chain.between.name} has lost its newest entries, and flow activity would skip the next",
@@ -108,6 +112,14 @@ def losses(house: Lakehouse, chain: Chain, known: Collection[str]) -> list[Loss]
         for table in chain.second_tables:
             look(table, "activity", second, derived)
     return found
+
+
+def lost_swap(house: Lakehouse, table: Table) -> bool:
+    """Whether the table is as it was before the last rebuild or forget that changed it."""
+    noted = fit.last_swap(house, table)
+    return noted > 0 and not (
+        _exists(house, table) and DeltaRsStore(house).committed(table, swap.WRITER) >= noted
+    )
 
 
 def skips_rows(house: Lakehouse, chain: Chain) -> bool:

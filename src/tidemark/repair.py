@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from tidemark import deltalog, kafka, losses
 from tidemark.cut import Chain
 from tidemark.errors import TableError
+from tidemark.flow import fit, gate
 from tidemark.flow.crash import crash_point
 from tidemark.flow.flow import Flow, Runner
 from tidemark.flow.progress import Progress
@@ -60,6 +61,7 @@ class Repair:
         for table in self.chain.tables:
             for name in trim(Path(self.house.path(table)) / "_delta_log"):
                 self.say(f"{table.name}: the damaged entry {name} of its log is put aside")
+        gate.settle(self.settings)
         for table in self.chain.tables:
             unreadable = _unreadable(self.house.path(table))
             if unreadable and table not in self.chain.second_tables:
@@ -72,12 +74,20 @@ class Repair:
         between = self.chain.between
         damaged = [t for t in self.chain.tables if losses.missing_files(self.house, t)]
         kept = [table for table in damaged if table not in self.chain.second_tables]
+        reverted = [table for table in self.chain.tables if losses.lost_swap(self.house, table)]
+        for table in reverted:
+            if table not in self.chain.second_tables:
+                raise TableError(
+                    f"{table.name} cannot be repaired: it lost what the last rebuild or forget changed",
+                    _RESTORE,
+                )
         if kept:
             name = losses.missing_files(self.house, kept[0])[0]
             raise TableError(f"{kept[0].name} cannot be repaired: its data file {name} is lost", _RESTORE)
         if (
             again
             or damaged
+            or reverted
             or len(lost) > len(first)
             or any(loss.table == between for loss in first)
             or losses.skips_rows(self.house, self.chain)
@@ -128,6 +138,7 @@ class Repair:
             shutil.rmtree(self.house.path(table), ignore_errors=True)
         crash_point("repair:between")
         shutil.rmtree(self.chain.second, ignore_errors=True)
+        fit.write(self.house, {table.name: {fit.SWAP: "0"} for table in self.chain.second_tables})
         names = ", ".join(table.name for table in self.chain.second_tables)
         self.say(f"{names}: will be made anew from {self.chain.between.name}")
 

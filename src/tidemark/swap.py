@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from tidemark import deltalog, lakehouse
+from tidemark.errors import TableError
 from tidemark.flow import fit
 from tidemark.flow.crash import crash_point
 from tidemark.lakehouse import Lakehouse
@@ -72,6 +73,7 @@ def commit(settings: Settings, steps: Sequence[Step], states: Mapping[str, fit.S
     journal = _journal(settings)
     journal.parent.mkdir(parents=True, exist_ok=True)
     crash_point("swap:before-journal")
+    os.sync()  # the batches before the swap and the staged rows must not be lost where the journal is kept
     unfinished = journal.with_suffix(".unfinished")
     with unfinished.open("w", encoding="utf-8") as file:
         plan = {"number": number, "steps": [asdict(step) for step in steps], "states": dict(states or {})}
@@ -93,8 +95,11 @@ def finish(settings: Settings) -> None:
     for step in plan["steps"]:
         crash_point("swap:between-tables")
         _apply(Step(**step), Path(house.path(step["table"])), settings, plan["number"])
-    fit.write(house, plan.get("states", {}))
+    states = plan.get("states", {})
+    number = {fit.SWAP: str(plan["number"])}
+    fit.write(house, {step["table"]: states.get(step["table"], {}) | number for step in plan["steps"]})
     crash_point("swap:before-end")
+    os.sync()  # nothing but the journal can repeat what a power cut takes
     journal.unlink()
     discard(settings)
 
@@ -102,7 +107,13 @@ def finish(settings: Settings) -> None:
 def _apply(step: Step, path: Path, settings: Settings, number: int) -> None:
     """Upkeep may commit in between; then the newest version is tried again."""
     for attempt in range(1, _ATTEMPTS + 1):
-        target = DeltaTable(path)
+        try:
+            target = DeltaTable(path)
+        except (DeltaError, OSError) as error:
+            raise TableError(
+                f"table {step.table} at {path} cannot be read: {error}",
+                "See docs/operations.md, 'A damaged table'.",
+            ) from error
         if _last(target) >= number:
             return
         try:

@@ -190,7 +190,7 @@ def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
     """
     house = _house_with_tables(settings)
     lakehouse.require_directories(house, "`repair`")
-    with gate.only_pipeline(settings):
+    with gate.only_pipeline(settings, settled=False):
         kafka.require_reachable(settings)
         require_same_topic(settings, chain(house).first)
         first, lines = flows(settings, house, DeltaRsStore(house))[0], places().lines

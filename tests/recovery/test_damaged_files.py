@@ -22,10 +22,10 @@ from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.ground import cut_short, newest
 from tests.recovery.killing import Pair, traffic
-from tidemark import kafka
+from tidemark import kafka, lakehouse, pipeline
 from tidemark.errors import TableError
 from tidemark.settings import Settings
-from tidemark.tasks import forget_visitor, make_savepoint, run_pipeline
+from tidemark.tasks import forget_visitor, make_savepoint, repair_tables, run_pipeline
 
 Damage = Callable[[Settings], object]
 
@@ -290,6 +290,58 @@ def test_repair_brings_lost_entries_of_every_table_back(
     done = repair(settings)
     assert done.returncode == 0, done.stderr
     assert "made again from Kafka" in done.stdout
+    assert_equal(settings, recount(pairs))
+
+
+def killed(settings: Settings, crash_at: str, *command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tidemark", *command],
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at},
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def test_a_rebuild_that_a_table_has_lost_is_an_error_until_the_table_is_made_anew(
+    settings: Settings, spark: SparkSession, pairs: list[Pair]
+) -> None:
+    pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(["gold.traffic", "gold.pages"])
+    _lost_entry(settings, "gold/traffic", "lost")
+    with pytest.raises(TableError, match=r"^gold\.traffic lost what the last rebuild") as raised:
+        run_pipeline(settings, once=True)
+    assert "tidemark repair" in raised.value.remedy
+    repair_tables(settings, print)
+    assert_equal(settings, recount(pairs))
+    make_savepoint(settings, "whole-again")
+
+
+def test_a_rebuild_of_silver_that_is_lost_is_refused_by_repair(
+    settings: Settings, spark: SparkSession
+) -> None:
+    pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(["silver.requests"])
+    _lost_entry(settings, "silver/requests", "lost")
+    with pytest.raises(TableError, match=r"^silver\.requests lost what the last rebuild"):
+        run_pipeline(settings, once=True)
+    with pytest.raises(TableError, match=r"^silver\.requests cannot be repaired: it lost") as raised:
+        repair_tables(settings, print)
+    assert "Restore" in raised.value.remedy
+
+
+def test_a_power_cut_at_the_end_of_a_rebuild(
+    settings: Settings, spark: SparkSession, pairs: list[Pair]
+) -> None:
+    """The swap's journal is kept, the entries that it had made are lost or empty."""
+    # Only the rebuild brings these back.
+    for table in ("silver/sessions", "gold/traffic"):
+        DeltaTable(settings.tables / table).delete("site = 'shop'")
+    killed(settings, "swap:before-end@1", "rebuild", "silver.requests")
+    _lost_entry(settings, "gold/traffic", "lost")
+    _lost_entry(settings, "quality/sites", "empty")
+    cut_short(_log("silver/sessions")(settings), 40)
+    with pytest.raises(TableError, match=r"table silver\.sessions at .* cannot be read") as raised:
+        run_pipeline(settings, once=True)
+    assert "A damaged table" in raised.value.remedy
+    repair_tables(settings, print)
     assert_equal(settings, recount(pairs))
 
 

@@ -19,6 +19,8 @@ from tidemark.settings import Settings
 from tidemark.table import VISITOR_KEY, Table
 
 _FILE = "states.json"
+# Under this name the number of the last swap (`tidemark.swap`) that changed the table is noted with its state.
+SWAP = "swap"
 _KEY_REMEDY = (
     "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
     " `tidemark rebuild all --new-visitor-key` makes every visitor id anew, with the home's key or a new one."
@@ -130,6 +132,11 @@ def _where(house: Lakehouse) -> str:
 
 def _has_state(table: Table) -> bool:
     return table.kind == "upsert" or bool(table.state)
+
+
+def last_swap(house: Lakehouse, table: Table) -> int:
+    """Number of the last swap that changed the table, as it was noted when the swap was done; 0 if none."""
+    return int(_known(house).get(table.name, {}).get(SWAP, 0))
 
 
 def known(house: Lakehouse) -> frozenset[str]:

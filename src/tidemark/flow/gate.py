@@ -53,9 +53,9 @@ def settle(settings: Settings) -> None:
 
 
 @contextmanager
-def only_pipeline(settings: Settings) -> Iterator[None]:
-    """Held by the pipeline as long as it lives. Raises HomeBusyError if another one has it, TableError if
-    the home is only half restored."""
+def only_pipeline(settings: Settings, *, settled: bool = True) -> Iterator[None]:
+    """Held by the pipeline as long as it lives. Unless `settled` is false, an interrupted change of several tables
+    is finished first. Raises HomeBusyError if another one has it, TableError if the home is only half restored."""
     prepare_home(settings)
     with _open(settings, "pipeline") as file:
         try:
@@ -66,7 +66,8 @@ def only_pipeline(settings: Settings) -> Iterator[None]:
                 "Stop it first, or give this one another home with --home.",
             ) from None
         _require_whole(settings)
-        settle(settings)
+        if settled:
+            settle(settings)
         yield
 
 
