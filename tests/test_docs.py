@@ -98,7 +98,7 @@ def shown_command_lines() -> Iterator[tuple[str, str]]:
     for path in LINKED:
         for block in blocks(path, "sh", "ini", "console", ""):
             for line in re.sub(r"\\\n\s*", " ", block).splitlines():
-                found = re.search(r"(?:^|[=|/]\s*)tidemark (?!@)([^|#]+)", line)
+                found = re.search(r"(?:^|[=|]\s*|/bin/)tidemark (?!@)([^|#]+)", line)
                 if found:
                     yield path.name, found[1].strip()
 
