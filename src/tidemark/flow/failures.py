@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from pathlib import Path
 
 from tidemark import kafka
 from tidemark.errors import KafkaError, PlatformError, TableError, TidemarkError
@@ -58,7 +59,7 @@ def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkEr
     if isinstance(failure, TidemarkError):
         return failure
     text = "".join(traceback.format_exception(failure))
-    (settings.logs / f"{flow}-failure.log").write_text(text, encoding="utf-8")
+    trace = _kept(text, settings.logs / f"{flow}-failure.log")
     for mark, kind, problem, remedy in _KNOWN:
         if mark in text:
             return kind(f"flow {flow} stopped: {problem.format(settings=settings)}", remedy)
@@ -75,5 +76,15 @@ def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkEr
     first = next((line for line in str(failure).splitlines() if line.strip()), "")
     return TableError(
         f"flow {flow} stopped: {type(failure).__name__}: {first[:300]}",
-        f"The full trace is in {settings.logs / f'{flow}-failure.log'}; nothing is lost, start again.",
+        f"{trace}; nothing is lost, start again.",
     )
+
+
+def _kept(text: str, path: Path) -> str:
+    """Writes the trace down and says where; what keeps it from that must not hide the failure."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return f"The full trace could not be written to {path}: {error.strerror}"
+    return f"The full trace is in {path}"
