@@ -50,6 +50,17 @@ def test_bad_input_is_one_line_and_a_non_zero_exit(tidemark: Start, tmp_path: Pa
         assert text in err.decode() and err.count(b"\n") == 1
 
 
+@pytest.mark.parametrize("site", ["s" * 201, "two\nlines", "bell\a", ""])
+def test_a_site_that_the_pipeline_would_reject_is_refused_before_anything_is_sent(
+    tidemark: Start, lines: Lines, write: Callable[..., Path], tmp_path: Path, site: str
+) -> None:
+    process = tidemark(str(write(tmp_path / "a.log", [b"line"])), "--site", site)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "is no site name. Use up to 200 printable" in err.decode() and err.count(b"\n") == 1
+    assert lines() == []
+
+
 def test_without_a_broker_it_says_how_to_start_one(
     home: Settings, write: Callable[..., Path], tmp_path: Path
 ) -> None:
