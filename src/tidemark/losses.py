@@ -27,7 +27,7 @@ from tidemark.store.base import Commit
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.table import Change, Table
 
-_REPAIR = "Stop the pipeline and run `tidemark repair`, see docs/operations.md, 'A damaged table'."
+REPAIR = "Stop the pipeline and run `tidemark repair`, see docs/operations.md, 'A damaged table'."
 _REPAIRING = "repairing"
 
 
@@ -67,20 +67,20 @@ def require_whole(settings: Settings, house: Lakehouse, chain: Chain, known: Col
     require_repaired(settings)
     lost = losses(house, chain, known)
     if lost:
-        raise TableError(f"tables have lost what was committed: {'; '.join(map(str, lost))}", _REPAIR)
+        raise TableError(f"tables have lost what was committed: {'; '.join(map(str, lost))}", REPAIR)
     reverted = [table.name for table in chain.tables if lost_swap(house, table)]
     if reverted:
-        raise TableError(f"{', '.join(reverted)} lost what the last rebuild or forget changed", _REPAIR)
+        raise TableError(f"{', '.join(reverted)} lost what the last rebuild or forget changed", REPAIR)
     if skips_rows(house, chain):
         raise TableError(
             f"the log of {chain.between.name} has lost its newest entries, and flow activity would skip the next",
-            _REPAIR,
+            REPAIR,
         )
     for table in chain.tables:
         missing = missing_files(house, table)
         if missing:
             what = f"{len(missing)} of its files are missing or cut short, such as {missing[0]}"
-            raise TableError(f"table {table.name} at {house.path(table)} has lost data: {what}", _REPAIR)
+            raise TableError(f"table {table.name} at {house.path(table)} has lost data: {what}", REPAIR)
 
 
 def losses(house: Lakehouse, chain: Chain, known: Collection[str]) -> list[Loss]:
@@ -143,7 +143,7 @@ def missing_files(house: Lakehouse, table: Table) -> list[str]:
     try:
         files = pa.table(DeltaTable(house.path(table)).get_add_actions(flatten=True))
     except (DeltaError, OSError) as error:
-        raise TableError(f"table {table.name} cannot be read: {error}", _REPAIR) from error
+        raise TableError(f"table {table.name} cannot be read: {error}", REPAIR) from error
     sizes = zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True)
     return [name for name, size in sizes if _size(Path(house.path(table)) / unquote(name)) != size]
 
@@ -175,7 +175,7 @@ def _accounted(house: Lakehouse, chain: Chain) -> dict[str, int]:
         query = f"SELECT {sums} FROM accounts WHERE flow = 'requests'"
         row = pa.table(QueryBuilder().register("accounts", accounts).execute(query).read_all())
     except (DeltaError, OSError) as error:
-        raise TableError(f"table {chain.accounts.name} cannot be read: {error}", _REPAIR) from error
+        raise TableError(f"table {chain.accounts.name} cannot be read: {error}", REPAIR) from error
     newest = {name: pc.max(row[column]).as_py() for name, column in names.items()}
     return {name: number for name, number in newest.items() if number is not None}
 

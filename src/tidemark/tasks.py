@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tidemark import kafka, lakehouse, losses
+from tidemark import deltalog, kafka, lakehouse, losses
 from tidemark.catalog.lease import only_writer
 from tidemark.catalog.upkeep import maintain_catalog
 from tidemark.difference import Difference
@@ -188,7 +188,7 @@ def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
 
     Raises as `run_pipeline`, and TableError for what only a savepoint or a backup brings back.
     """
-    house = _house_with_tables(settings)
+    house = _house_with_tables(settings, whole=False)
     lakehouse.require_directories(house, "`repair`")
     with gate.only_pipeline(settings, settled=False):
         kafka.require_reachable(settings)
@@ -235,12 +235,18 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
     )
 
 
-def _house_with_tables(settings: Settings) -> Lakehouse:
+def _house_with_tables(settings: Settings, *, whole: bool = True) -> Lakehouse:
+    """The settings' lakehouse. Raises TableError if its pipeline has not run yet or, unless `whole` is false, if
+    the table that counts its batches is lost."""
     house = lakehouse.of(settings)
     if house.on_this_machine:
         there = (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir()
     else:
         there = SparkStore(spark_session(settings), house).exists(ACCOUNTS)
+    if not there and house.on_this_machine and deltalog.last_batch(chain(house).first) >= 0:
+        if whole:
+            raise TableError(f"table {ACCOUNTS.name} at {house.path(ACCOUNTS)} is lost", losses.REPAIR)
+        return house
     if not there:
         where = house.catalog_schema or settings.tables_location or settings.home
         raise TableError(f"no tables yet in {where}", "Run `tidemark run` or `tidemark demo` first.")

@@ -25,7 +25,15 @@ from tests.recovery.killing import Pair, traffic
 from tidemark import kafka, lakehouse, pipeline
 from tidemark.errors import TableError
 from tidemark.settings import Settings
-from tidemark.tasks import forget_visitor, make_savepoint, repair_tables, run_pipeline
+from tidemark.tasks import (
+    check_quality,
+    forget_visitor,
+    maintain_tables,
+    make_savepoint,
+    rebuild_table,
+    repair_tables,
+    run_pipeline,
+)
 
 Damage = Callable[[Settings], object]
 
@@ -325,6 +333,23 @@ def test_a_rebuild_of_silver_that_is_lost_is_refused_by_repair(
     with pytest.raises(TableError, match=r"^silver\.requests cannot be repaired: it lost") as raised:
         repair_tables(settings, print)
     assert "Restore" in raised.value.remedy
+
+
+def test_lost_accounts_are_said_to_be_lost_and_repaired(
+    settings: Settings, spark: SparkSession, pairs: list[Pair]
+) -> None:
+    shutil.rmtree(settings.tables / "quality" / "accounts")
+    for command in (
+        lambda: maintain_tables(settings),
+        lambda: check_quality(settings),
+        lambda: forget_visitor(settings, visitor="someone", address=""),
+        lambda: rebuild_table(settings, "all", None, dry_run=True, say=lambda *_: None),
+    ):
+        with pytest.raises(TableError, match=r"table quality\.accounts at .* is lost") as raised:
+            command()
+        assert "tidemark repair" in raised.value.remedy
+    repair_tables(settings, print)
+    assert_equal(settings, recount(pairs))
 
 
 def test_a_power_cut_at_the_end_of_a_rebuild(
