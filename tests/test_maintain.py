@@ -8,7 +8,8 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,11 +29,13 @@ from tidemark import lakehouse, pipeline, tasks
 from tidemark.errors import SettingError
 from tidemark.flow import gate
 from tidemark.flow.run import run
+from tidemark.local.process import appending
 from tidemark.maintain import Done, keep
 from tidemark.quality.tables import ACCOUNTS, PROGRESS
 from tidemark.retention import retention_days
 from tidemark.settings import Settings
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.table import Table
 
 
 def maintained(settings: Settings, **changes: object) -> dict[str, Done]:
@@ -176,23 +179,27 @@ def test_a_vacuum_that_meets_other_commits_is_done_again_or_left_for_the_next_ti
     assert DeltaTable(path).to_pyarrow_table().num_rows == 1
 
 
-def test_a_batch_under_way_keeps_its_files_when_the_clock_is_set_forward(home: Settings) -> None:
+@pytest.mark.parametrize("table, writing", [(ACCOUNTS, gate.batch), (PROGRESS, appending)])
+def test_what_is_being_written_is_kept_when_the_clock_is_set_forward(
+    home: Settings, table: Table, writing: Callable[[Settings], AbstractContextManager[None]]
+) -> None:
     house = lakehouse.of(home)
-    DeltaRsStore(house).ensure(ACCOUNTS)
-    path = Path(house.path(ACCOUNTS))
+    for each in (ACCOUNTS, table):
+        DeltaRsStore(house).ensure(each)
+    path = Path(house.path(table))
     maintained(home)
     upkeep = threading.Thread(target=maintained, args=(home,))
-    with gate.batch(home):
+    with writing(home):
         file = path / "written.parquet"
-        pq.write_table(ACCOUNTS.arrow_schema.empty_table(), file)
+        pq.write_table(table.arrow_schema.empty_table(), file)
         hour_ago = time.time() - 3600
         os.utime(file, (hour_ago, hour_ago))
         upkeep.start()
         upkeep.join(1)
         assert file.exists()
         add = AddAction(file.name, file.stat().st_size, {}, 0, True, "{}")
-        table = DeltaTable(path)
-        table.create_write_transaction([add], "append", table.schema())
+        target = DeltaTable(path)
+        target.create_write_transaction([add], "append", target.schema())
     upkeep.join()
     assert file.exists()
 
@@ -256,7 +263,8 @@ def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.L
     first.write_text("damaged")
     eager = dataclasses.replace(home, maintain_interval_seconds=0.05, version_retention_seconds=1)
     stop = threading.Event()
-    side = threading.Thread(target=keep(eager, house, [PROGRESS], {}), args=(stop,))
+    troubles: list[str] = []
+    side = threading.Thread(target=keep(eager, house, [PROGRESS], {}, troubles.append), args=(stop,))
     with caplog.at_level(logging.ERROR, "tidemark.maintain"):
         side.start()
         time.sleep(0.5)
@@ -269,3 +277,4 @@ def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.L
     side.join(10)
     configured = DeltaTable(house.path(PROGRESS)).metadata().configuration
     assert configured["delta.deletedFileRetentionDuration"] == "interval 1 seconds"
+    assert "quality.progress" in troubles[0] and troubles[-1] == ""

@@ -23,6 +23,11 @@ class SettingError(TidemarkError):
     exit_code = 2
 
 
+def first_line(error: BaseException) -> str:
+    """An error of somebody else in one line: the first that it has, or else its class."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 class PlatformError(TidemarkError):
     """Something the machine must bring is missing or wrong: Java, jars, a port, a writable home."""
 

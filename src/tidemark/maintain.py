@@ -26,7 +26,7 @@ from deltalake import CommitProperties, DeltaTable, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tidemark import deltalog
-from tidemark.errors import TableError
+from tidemark.errors import TableError, first_line
 from tidemark.flow import gate
 from tidemark.lakehouse import Lakehouse
 from tidemark.local.process import locked, prepare_home
@@ -90,12 +90,13 @@ def maintain(
 
 
 def keep(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams
-) -> Callable[[threading.Event], None]:
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams,
+    ended: Callable[[str], None] = lambda trouble: None,
+) -> Callable[[threading.Event], None]:  # fmt: skip
     """A function that maintains the tables at the settings' intervals until its event is set.
 
-    A failure is logged and tried again next time; it never stops the flows.
-    Raises SettingError at once for a retention that makes no sense.
+    A failure is logged and tried again next time; it never stops the flows. `ended` is told each time what went
+    wrong, empty if nothing did. Raises SettingError at once for a retention that makes no sense.
     """
     retention_days(settings.retention_days, tables)
 
@@ -106,10 +107,13 @@ def keep(
         hot = min(settings.vacuum_interval_seconds or whole, whole)
         due = time.monotonic() + whole
         while not stopping.wait(hot):
+            trouble = ""
             try:
                 maintain(settings, house, tables, streams, hot_only=time.monotonic() < due)
             except Exception as error:  # upkeep must not stop the pipeline, whatever happens to it
-                log.error("upkeep failed, the next one tries again: %s", _first_line(error))
+                trouble = first_line(error)
+                log.error("upkeep failed, the next one tries again: %s", trouble)
+            ended(trouble)
             if time.monotonic() >= due:
                 due = time.monotonic() + whole
 
@@ -167,7 +171,7 @@ class _Upkeep:
             after = len(DeltaTable(self._path).file_uris())
         except (DeltaError, OSError, ValueError) as error:
             raise TableError(
-                f"upkeep of {self._table.name} at {self._path}: {_first_line(error)}",
+                f"upkeep of {self._table.name} at {self._path}: {first_line(error)}",
                 "See docs/operations.md, 'A damaged table'.",
             ) from error
         skipped = "in use by a rebuild" if self._in_use else self._skipped
@@ -199,7 +203,7 @@ class _Upkeep:
                     commit_properties=_COMMIT,
                 )  # fmt: skip
             except CommitFailedError as error:
-                self._skipped = f"not compacted: {_first_line(error)}"
+                self._skipped = f"not compacted: {first_line(error)}"
 
     def _compactable(self) -> DeltaTable | None:
         """The table as of the newest version that all its streams have passed; None where they have not."""
@@ -230,9 +234,9 @@ class _Upkeep:
             if not there:
                 return
             removed = target.vacuum(dry_run=True, enforce_retention_duration=False, full=False)
-            # With the clock set forward, a file that a batch has written and not committed yet looks old, too.
+            # With the clock set forward, a file that is written and not committed yet looks old, too.
             unnamed = bool(there.keys() - set(removed))
-            with gate.at_rest(self._settings) if unnamed else nullcontext():
+            with gate.nobody_writes(self._settings) if unnamed else nullcontext():
                 DeltaTable(self._path).vacuum(
                     dry_run=False, enforce_retention_duration=False, full=unnamed, commit_properties=_COMMIT
                 )
@@ -279,7 +283,7 @@ class _Upkeep:
             try:
                 return act(DeltaTable(self._path))
             except CommitFailedError as error:
-                reason = _first_line(error)
+                reason = first_line(error)
         self._skipped = f"not {done}: {reason}"
         return None
 
@@ -294,7 +298,3 @@ def _size(path: Path) -> int | None:
         return path.stat().st_size
     except FileNotFoundError:
         return None
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

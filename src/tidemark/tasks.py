@@ -79,9 +79,9 @@ def _run(
     store = open_store(settings, house, spark)
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
-    beside = [watch(spark, settings, house, store, TABLES, report=metrics.checked)]
+    beside = [watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))]
     if house.on_this_machine:  # otherwise upkeep is a job of its own
-        beside.append(keep(settings, house, TABLES, streams(house)))
+        beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
         once=once, beside=beside, remade=remade, metrics=metrics, require_whole=whole,

@@ -28,6 +28,7 @@ from tidemark.errors import PlatformError
 from tidemark.flow.endpoint import serving
 from tidemark.flow.health import Pulse, complaints
 from tidemark.flow.progress import Progress
+from tidemark.flow.status import describe, lines
 from tidemark.local.process import prepare_home, read_record, wait_until
 from tidemark.quality.tables import ACCOUNTS, PROGRESS
 from tidemark.settings import Settings
@@ -151,6 +152,26 @@ def test_expectations_count_as_failed_until_they_are_met(scene: Scene) -> None:
         assert failed() == {"critical": 1, "warning": 1}, "what was not checked again stays"
         scene.progress.metrics.checked([result("balanced", success=True)])
         assert failed() == {"critical": 0, "warning": 1}
+
+
+def test_runs_beside_the_flows_that_fail_are_counted_and_told_until_one_succeeds(scene: Scene) -> None:
+    def known() -> tuple[float, dict[str, str], list[str]]:
+        scene.progress.running(address)
+        state = describe(scene.settings)
+        told = [line for line in lines(state) if "failed" in line]
+        count = values(get(f"{address}/metrics")[1])["tidemark_failed_runs_total,quality"]
+        return count, state["troubles"], told
+
+    metrics = scene.progress.metrics
+    with scene.served() as address:
+        assert known() == (0, {}, [])
+        metrics.ran("quality", "no table")
+        metrics.ran("quality", "no such table")
+        metrics.ran("upkeep", "")
+        told = ["quality    its last run failed: no such table"]
+        assert known() == (2, {"quality": "no such table"}, told)
+        metrics.ran("quality", "")
+        assert known() == (2, {}, [])
 
 
 def test_health_is_ok_until_a_flow_stops(scene: Scene) -> None:

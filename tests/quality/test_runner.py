@@ -209,7 +209,11 @@ def test_the_watch_survives_a_failing_run(scene: Scene, caplog: pytest.LogCaptur
     hidden = log.with_name("hidden")
     log.rename(hidden)
     stopping = threading.Event()
-    side = watch(scene.spark, settings, scene.house, DeltaRsStore(scene.house), [TABLE[n] for n in BOOKS])
+    troubles: list[str] = []
+    side = watch(
+        scene.spark, settings, scene.house, DeltaRsStore(scene.house), [TABLE[n] for n in BOOKS],
+        ended=troubles.append,
+    )  # fmt: skip
     thread = threading.Thread(target=side, args=(stopping,))
     with caplog.at_level(logging.ERROR, "tidemark.quality"):
         thread.start()
@@ -218,10 +222,12 @@ def test_the_watch_survives_a_failing_run(scene: Scene, caplog: pytest.LogCaptur
             assert scene.store.read(RESULTS).num_rows == 0
             hidden.rename(log)
             _until(lambda: scene.store.read(RESULTS).num_rows > 0)
+            _until(lambda: not troubles[-1])
         finally:
             stopping.set()
             thread.join(timeout=60)
     assert not thread.is_alive()
+    assert "silver/requests" in troubles[0]
     assert all("\n" not in r.getMessage() for r in caplog.records)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tidemark import swap
 from tidemark.errors import HomeBusyError, PlatformError, TableError
-from tidemark.local.process import prepare_home
+from tidemark.local.process import appending, prepare_home
 from tidemark.settings import Settings
 
 # A file of the home that is there while a savepoint is being restored.
@@ -42,6 +42,13 @@ def at_rest(settings: Settings) -> Iterator[None]:
     with _locked(settings, "turnstile", fcntl.LOCK_EX), _locked(settings, "gate", fcntl.LOCK_EX):
         _require_whole(settings)
         swap.finish(settings)
+        yield
+
+
+@contextmanager
+def nobody_writes(settings: Settings) -> Iterator[None]:
+    """Held while no writer, of a batch or of other rows (`appending`), is between a file and its commit."""
+    with at_rest(settings), appending(settings):
         yield
 
 

@@ -27,6 +27,8 @@ from tidemark import __version__
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _OUTCOMES = ("accepted", "rejected", "duplicate")
 _SEVERITIES = ("critical", "warning", "info")
+# What goes on beside the flows.
+TASKS = ("quality", "upkeep")
 
 # Per flow: name of the metric, key of the flow's summary (see `Progress.summaries`), what it says.
 _GAUGES = (
@@ -66,6 +68,11 @@ class Metrics:
         )  # fmt: skip
         self._failing: dict[tuple[str, ...], str] = {}
         self.checked([])
+        self._failed_runs = self._counter("failed_runs", "Runs beside the flows that have failed.", "task")
+        for task in TASKS:
+            self._failed_runs.labels(task)
+        # By task why its last run failed; those that did what they should are left out.
+        self.troubles: dict[str, str] = {}
 
     def observe(self, summaries: Summaries, sizes: Sizes, healthy: Callable[[], bool]) -> None:
         """Adds the gauges: `summaries` gives what `_GAUGES` wants per flow, `sizes` rows and bytes per table,
@@ -83,6 +90,14 @@ class Metrics:
         counts = Tally(self._failing.values())
         for severity in _SEVERITIES:
             self._failed.labels(severity).set(counts[severity])
+
+    def ran(self, task: str, trouble: str) -> None:
+        """Takes the end of one of the runs of `TASKS`, with what went wrong, empty if nothing did."""
+        if trouble:
+            self._failed_runs.labels(task).inc()
+            self.troubles[task] = trouble
+        else:
+            self.troubles.pop(task, None)
 
     def batch_done(self, flow: str, seconds: float, facts: Mapping[str, Any]) -> None:
         """Counts a batch: `rows`, and of counted lines `accepted`, `rejected`, `duplicate`, `late`."""

@@ -18,7 +18,7 @@ from tidemark.errors import TidemarkError
 from tidemark.flow.accounting import Account
 from tidemark.flow.health import Pulse, complaints
 from tidemark.flow.metrics import Metrics, Sizes
-from tidemark.local.process import write_record
+from tidemark.local.process import appending, write_record
 from tidemark.quality.tables import PROGRESS
 from tidemark.settings import Settings
 from tidemark.store.base import Store
@@ -161,6 +161,7 @@ class Progress:
             write_record(
                 self._settings.run_directory / "pipeline.json",
                 pid=os.getpid(), state=self._state, endpoint=self._endpoint, flows=flows,
+                troubles=dict(self.metrics.troubles),
             )  # fmt: skip
 
     def _summary(self, name: str) -> dict[str, Any]:
@@ -191,7 +192,8 @@ class Progress:
                 [{**row, "lag": lags[row["flow"]]} for row in rows], PROGRESS.arrow_schema
             )
             try:
-                self._store.append_arrow(PROGRESS, told)
+                with appending(self._settings):
+                    self._store.append_arrow(PROGRESS, told)
             except TidemarkError as error:
                 # A flow that meets the same trouble says so itself; this must not hide it.
                 log.warning("progress is not written down: %s", error)

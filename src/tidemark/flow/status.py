@@ -29,6 +29,7 @@ def describe(settings: Settings) -> dict[str, Any]:
         "dashboard_url": dashboard.get("url") or _configured_url(settings),
         "metrics_url": (records["pipeline"] or {}).get("endpoint") or None,
         "parts": {part: _part(record) for part, record in records.items()} | {"broker": _broker(settings)},
+        "troubles": (records["pipeline"] or {}).get("troubles", {}),
         "flows": _flows(pipeline, records["pipeline"] is not None),
     }
 
@@ -44,6 +45,7 @@ def lines(state: dict[str, Any]) -> list[str]:
         address = {"dashboard": state["dashboard_url"], "pipeline": state["metrics_url"]}.get(part)
         where = f" at {address}" if address and facts["pid"] else ""
         shown.append(f"{part:<10} {what}{where}")
+    shown += [f"{task:<10} its last run failed: {why}" for task, why in state["troubles"].items()]
     for name, flow in state["flows"].items():
         shown.append(
             f"flow {name}: {_number(flow['rows_per_second'], ' rows/s')}, lag {_number(flow['lag'], ' rows')}, "

@@ -43,6 +43,15 @@ def prepare_home(settings: Settings) -> None:
         ) from error
 
 
+@contextlib.contextmanager
+def appending(settings: Settings) -> Iterator[None]:
+    """Held while rows are appended to a table that no batch writes: upkeep deletes no file of theirs meanwhile."""
+    if not settings.run_directory.is_dir():
+        prepare_home(settings)
+    with locked(settings.run_directory / "append.lock"):
+        yield
+
+
 def _protect(settings: Settings) -> None:
     """What the home holds is readable by whoever can enter it: nobody but its owner, unless `shared_home` is set."""
     home = settings.home

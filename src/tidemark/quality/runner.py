@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tidemark.errors import first_line
 from tidemark.lakehouse import Lakehouse
+from tidemark.local.process import appending
 from tidemark.quality import facts
 from tidemark.quality.tables import ACCOUNTS, RESULTS
 from tidemark.retention import limited
@@ -106,7 +108,8 @@ class Runner:
             self._seen |= {name: found.newest for name, found in new.items() if found.newest}
         run = {"run_id": uuid.uuid4().hex, "run_time": started}
         results = [{**run, **result} for result in results]
-        self._store.append_arrow(RESULTS, pa.Table.from_pylist(results, RESULTS.arrow_schema))
+        with appending(self._settings):
+            self._store.append_arrow(RESULTS, pa.Table.from_pylist(results, RESULTS.arrow_schema))
         return results
 
     def _look_for_newest(self, at: facts.Cut, new: dict[str, facts.New]) -> None:
@@ -160,11 +163,13 @@ def watch(
     store: Store,
     tables: Sequence[Table],
     report: Callable[[list[Result]], None] = lambda results: None,
+    ended: Callable[[str], None] = lambda trouble: None,
 ) -> Callable[[threading.Event], None]:
     """A function that checks new rows every `quality_interval_seconds` until its event is set, and hands each
     run's results to `report`.
 
-    A run that fails is logged and tried again after the next interval; it never stops the flows.
+    A run that fails is logged and tried again after the next interval; it never stops the flows. `ended` is told
+    after each run what went wrong, empty if nothing did.
     """
     interval = settings.quality_interval_seconds
 
@@ -176,20 +181,23 @@ def watch(
             spark.sparkContext.setLocalProperty("spark.scheduler.pool", "quality")
         runner = Runner(spark, settings, house, store, tables)
         while not stopping.wait(interval):
-            report(check_new(runner))
+            report(check_new(runner, ended=ended))
 
     return run
 
 
-def check_new(runner: Runner, *, only_if_new: bool = False) -> list[Result]:
-    """Runs over new rows and logs what is wrong, a failure to run included."""
+def check_new(
+    runner: Runner, *, only_if_new: bool = False, ended: Callable[[str], None] = lambda trouble: None
+) -> list[Result]:
+    """Runs over new rows and logs what is wrong, a failure to run included, which `ended` is told, too."""
     started = time.monotonic()
     try:
         results = runner.run_new(only_if_new=only_if_new)
     except Exception as error:  # quality must not stop the pipeline, whatever happens to it
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        log.error("quality run failed, the next one tries again: %s", first)
+        log.error("quality run failed, the next one tries again: %s", first_line(error))
+        ended(first_line(error))
         return []
+    ended("")
     for result in results:
         if not result["success"] and result["severity"] == "critical":
             log.error("quality: %s", said(result))
