@@ -1,8 +1,8 @@
 """What each stage of the way of a line costs: wall clock and processor time, warm, against reading the topic.
 
 Fetching does what reading does, too; every other stage is by itself, on rows that are there already. Tables are written
-by the flows' own sinks, gold's counting and merging included. Judging is done here and, for comparison, as for a batch
-too large to be fetched: by Spark's Python workers, after reading.
+by the flows' own code, gold's counting and merging included. The first flow's whole work, but for the commits, is also
+done in executors, as for a batch too large to be fetched.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from benchmarks.cpu import Used
 from benchmarks.drain import write
 from benchmarks.figures import Figure
 from bronze import access_log
-from gold import visitors_by_country
 from silver import requests
 from tidemark import kafka, lakehouse, pipeline
-from tidemark.arrow import Vectorized
-from tidemark.enrich.columns import Knowledge
-from tidemark.enrich.visitor import make_visitor_key, visitor_key
-from tidemark.flow.sinks import Sink
+from tidemark.engine.aggregation import Aggregation
+from tidemark.engine.arrays import Vectorized
+from tidemark.engine.batches import Local, distributed
+from tidemark.engine.work import Part, Work
+from tidemark.flow.sinks import merge_into
 from tidemark.formats import FIELDS, LINE, fields
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker
@@ -37,6 +36,7 @@ from tidemark.session import spark_session
 from tidemark.settings import Settings
 from tidemark.store.base import Commit
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.table import Table
 
 _WARM_UPS = 4
 
@@ -69,40 +69,44 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 
 
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
-    make_visitor_key(settings)
-    knowledge = Knowledge(visitor_key(settings), settings.geo_database)
-    judging, threads = requests.judging(knowledge), ThreadPoolExecutor(judging_threads())
     house = lakehouse.of(settings)
     store = DeltaRsStore(house)
-    lines = access_log.access_log(records)
-    fetched = lines.toArrow()
-    judged = judging.to_table(fetched, threads)
-    accepted = judged.filter(judged["accepted"]).select(requests.TABLE.column_names)
-    spark, numbers = records.sparkSession, count()
-    in_spark = spark.createDataFrame(accepted).persist()
-    in_spark.count()
+    threads = ThreadPoolExecutor(judging_threads())
+    numbers = count()
     for table in pipeline.TABLES:
         store.ensure(table)
+    first = pipeline.requests_flow(settings, pipeline.home_key(settings, house))
+    second = pipeline.activity_flow(settings, house, store)
+    lines = access_log.access_log(records)
+    fetched = lines.toArrow()
+    batch = Local.of(first.work, fetched, threads)
+    accepted = batch.prepared.filter(batch.prepared["accepted"]).select(requests.TABLE.column_names)
+    later = Local(second.work, accepted)
 
-    def written(sink: Sink, rows: pa.Table) -> Callable[[], object]:
-        return lambda: sink.write_fetched(store, rows, Commit("benchmark", next(numbers)))
+    def merged(table: Table, made: Aggregation, of: Local) -> Callable[[], object]:
+        return lambda: merge_into(
+            store, table, made, of.partial(table.name), Commit("benchmark", next(numbers))
+        )
 
-    firsts = pipeline.requests_flow(settings, knowledge.key).plan(judged).sinks
-    seconds = pipeline.activity_flow(settings, house, store).plan(accepted).sinks
+    def executed() -> object:
+        with distributed(first.work, lines, store, "benchmark") as done:
+            return done
+
+    parsing = Vectorized(LINE, FIELDS, fields)
+
+    def appended(table: Table, part: Part) -> Callable[[], object]:
+        return lambda: batch.append(store, table, part, Commit("benchmark", next(numbers)))
+
     return {
         "reference: read the topic": lambda: _thrown_away(records.select("value")),
         "read, with headers": lambda: _thrown_away(lines),
         "... and fetch": lines.toArrow,
-        "parse, here": lambda: Vectorized(LINE, FIELDS, fields).to_table(fetched, threads),
-        "parse, enrich and judge, here": lambda: judging.to_table(fetched, threads),
-        "read, parse, enrich and judge by Spark": lambda: _thrown_away(judging.to_frame(lines)),
-        **{f"write {sink.table.name}": written(sink, judged) for sink in firsts},
-        **{f"write {sink.table.name}": written(sink, accepted) for sink in seconds},
-        "write silver.requests, by Spark": lambda: store.append(
-            requests.TABLE, in_spark, Commit("benchmark", next(numbers))
-        ),
-        "rows of visitors_by_country, here": lambda: visitors_by_country.COUNTS.here(accepted),
-        "rows of visitors_by_country, by Spark": visitors_by_country.COUNTS.by_spark(in_spark).toArrow,
+        "parse, here": lambda: Local.of(Work(judge=parsing), fetched, threads),
+        "parse, enrich and judge, here": lambda: Local.of(first.work, fetched, threads),
+        "all of the first flow in executors but the commits": executed,
+        **{f"write {table.name}": appended(table, part) for table, part in first.work.appends},
+        **{f"merge into {table.name}": merged(table, made, batch) for table, made in first.upserts},
+        **{f"merge into {table.name}": merged(table, made, later) for table, made in second.upserts},
     }
 
 

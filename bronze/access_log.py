@@ -20,7 +20,7 @@ TABLE = Table(
     key=("topic", "partition", "offset"),
     time="kafka_timestamp",
     reads="topic access-log",
-    accounted="accepted + rejected",
+    lines="all",
     columns=(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tidemark.counts import WindowedCounts, rows
+from tidemark.engine.counts import ROWS, WindowedCounts
 from tidemark.quality.rules import Rule
 from tidemark.table import Column, Table
 
 WINDOW_SECONDS = 3600
-COUNTS = WindowedCounts(seconds=WINDOW_SECONDS, by=("path",), where="pageview", sums={"pageviews": rows()})
+COUNTS = WindowedCounts(seconds=WINDOW_SECONDS, by=("path",), where="pageview", sums={"pageviews": ROWS})
 
 TABLE = Table(
     name="gold.pages",
@@ -24,8 +24,7 @@ TABLE = Table(
             "A page is there because somebody viewed it; nobody views it less than once.",
         ),
     ),
-    combine=COUNTS.combine,
-    state=COUNTS.state,
+    made=lambda settings: COUNTS,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the hour."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.counts import WindowedCounts, flagged, rows, total, within
+from tidemark.engine.counts import ROWS, Sum, WindowedCounts
 from tidemark.quality.rules import Rule
 from tidemark.table import Column, Table
 
@@ -11,11 +11,11 @@ STATUS_CLASSES = (2, 3, 4, 5)
 COUNTS = WindowedCounts(
     seconds=WINDOW_SECONDS,
     sums={
-        "requests": rows(),
-        "pageviews": flagged("pageview"),
-        "bot_requests": flagged("bot"),
-        "bytes": total("bytes"),
-        **{f"status_{c}xx": within("status", c * 100, c * 100 + 99) for c in STATUS_CLASSES},
+        "requests": ROWS,
+        "pageviews": Sum("pageview"),
+        "bot_requests": Sum("bot"),
+        "bytes": Sum("bytes"),
+        **{f"status_{c}xx": Sum("status", within=(c * 100, c * 100 + 99)) for c in STATUS_CLASSES},
     },
 )
 
@@ -48,8 +48,7 @@ TABLE = Table(
             "Every response is in at most one status class.",
         ),
     ),
-    combine=COUNTS.combine,
-    state=COUNTS.state,
+    made=lambda settings: COUNTS,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the minute."),

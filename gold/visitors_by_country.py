@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.counts import WindowedCounts, flagged, rows
+from tidemark.engine.counts import ROWS, Sum, WindowedCounts
 from tidemark.quality.rules import Rule
 from tidemark.table import Column, Table
 
@@ -10,7 +10,7 @@ WINDOW_SECONDS = 300
 COUNTS = WindowedCounts(
     seconds=WINDOW_SECONDS,
     by=("country",),
-    sums={"pageviews": flagged("pageview"), "requests": rows(), "bot_requests": flagged("bot")},
+    sums={"pageviews": Sum("pageview"), "requests": ROWS, "bot_requests": Sum("bot")},
 )
 
 TABLE = Table(
@@ -42,8 +42,8 @@ TABLE = Table(
         ),
         Rule("country_code", "country RLIKE '^[A-Z]{2}$'", "country", "An ISO 3166-1 alpha-2 code, or ZZ."),
     ),
-    combine=COUNTS.combine,
-    state=COUNTS.state,
+    made=lambda settings: COUNTS,
+    now=True,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the window, aligned to the epoch."),

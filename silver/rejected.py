@@ -13,7 +13,7 @@ TABLE = Table(
     time="kafka_timestamp",
     reads="bronze.access_log",
     rules=(Rule("has_reasons", "size(reasons) >= 1", "reasons", "A rejected line says why."),),
-    accounted="rejected",
+    lines="rejected",
     quiet=True,
     columns=(
         Column("topic", "string", "Kafka topic."),

@@ -6,32 +6,24 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.compute import field
 
-from tidemark.arrow import Arrays, Pieces, Vectorized, flags_of
+from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.enrich.columns import KNOWN, Knowledge, describe
+from tidemark.enrich.page import is_asset, is_pageview
 from tidemark.formats import FIELDS, FORMATS, fields
 from tidemark.quality.rules import Rule, verdict
 from tidemark.sites import MOST_CHARACTERS, valid_names
-from tidemark.table import VISITOR_KEY, Column, Table
-
-# Files that belong to a page rather than being one.
-ASSETS = pa.array([
-    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp",
-    "woff", "woff2", "ttf", "otf", "eot", "mp4", "webm", "mp3", "wasm",
-])  # fmt: skip
+from tidemark.table import Column, Table
 
 # Sums of the sizes of many lines must not overflow, whatever the lines say.
 MOST_RESPONSE_BYTES = 1 << 40
 
 _ARRIVAL = field("kafka_timestamp")
 _A_DAY_AHEAD = pc.add(_ARRIVAL, timedelta(days=1))
-_FIRST_ARRIVAL, _LAST_ARRIVAL = (
-    datetime(1970, 1, 1, tzinfo=UTC),
-    datetime(9998, 12, 31, 23, 59, 59, 999_999, UTC),
-)
+_FIRST_ARRIVAL = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_ARRIVAL = datetime(9998, 12, 31, 23, 59, 59, 999_999, UTC)
 _ARRIVAL_OK = pc.greater_equal(_ARRIVAL, _FIRST_ARRIVAL) & pc.less_equal(_ARRIVAL, _LAST_ARRIVAL)
 _NO_ARRIVAL = _ARRIVAL.is_null() | ~_ARRIVAL_OK
 _NO_LINE = ~field("well_formed")
@@ -103,8 +95,8 @@ TABLE = Table(
     time="event_time",
     reads="bronze.access_log",
     rules=RULES,
-    accounted="accepted",
-    state={"visitor key": VISITOR_KEY},
+    lines="accepted",
+    keyed=True,
     columns=(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),
@@ -138,10 +130,10 @@ TABLE = Table(
 )
 
 
-def judging(knowledge: Knowledge) -> Vectorized:
+def judging(knowledge: Knowledge, *, again: bool = False) -> Vectorized:
     """What makes rows of bronze.access_log to judged lines: adds every column of this table, `accepted`, `reasons`
-    (empty for a good line), and what the rules speak of."""
-    inputs = ("site", "value", "format", "chunk", "kafka_timestamp")
+    (empty for a good line), and what the rules speak of. Lines judged `again` keep their `ingested_at`."""
+    inputs = ("site", "value", "format", "chunk", "kafka_timestamp", *(["ingested_at"] if again else []))
     verdicts = "asset boolean, pageview boolean, accepted boolean, reasons array<string>"
     return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {verdicts}", partial(_judged, RULES, knowledge))
 
@@ -149,19 +141,9 @@ def judging(knowledge: Knowledge) -> Vectorized:
 def _judged(rules: Sequence[Rule], knowledge: Knowledge, lines: Arrays) -> Arrays:
     found = {**lines, **fields(lines)}
     found |= describe(knowledge, lines["site"], found)
+    if "ingested_at" in lines:
+        found["ingested_at"] = lines["ingested_at"]
     found["site_ok"] = valid_names(lines["site"])
     found["asset"] = is_asset(found["path"])
     found["pageview"] = is_pageview(found)
     return found | verdict(rules, found)
-
-
-def is_asset(path: pa.Array) -> pa.Array:
-    """Whether a path ends like a file that belongs to a page; false without a path."""
-    return pc.is_in(pc.utf8_lower(Pieces.of(path, ".", 1, last=True).at(1)), ASSETS)
-
-
-def is_pageview(requests: Arrays) -> pa.Array:
-    """A person's successful GET of a page."""
-    people = ~flags_of(requests["bot"]) & ~flags_of(requests["asset"])
-    got = flags_of(pc.equal(requests["method"], "GET")) & flags_of(pc.less(requests["status"], 400))
-    return pa.array(got & people)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
+from tidemark.engine.sessions import Sessions
 from tidemark.quality.rules import Rule
-from tidemark.sessions import sessionize
 from tidemark.table import Column, Table
 
 TABLE = Table(
@@ -20,7 +18,7 @@ TABLE = Table(
         Rule("has_pageviews", "pageviews >= 1", "pageviews", "A session has at least one pageview."),
         Rule("bounce_is_single", "bounced = (pageviews = 1)", "bounced", "A bounce is a session of one pageview."),
     ),
-    state={"gap": "{settings.session_gap_seconds} s"},
+    made=lambda settings: Sessions(settings.session_gap_seconds),
     columns=(
         Column("session_id", "string", "Hash of site, visitor and start: the same however the lines arrived."),
         Column("site", "string", "Site."),
@@ -42,8 +40,3 @@ TABLE = Table(
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
 )  # fmt: skip
-
-
-def sessions(requests: DataFrame, gap_seconds: int) -> DataFrame:
-    """Rows of silver.requests to their sessions, as intervals to be merged with those in the table."""
-    return sessionize(requests.where("pageview"), gap_seconds)

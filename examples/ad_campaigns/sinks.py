@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from redis import Redis
 
-from tidemark.flow.sinks import Upsert, same_windows
+from tidemark.jobs.sinks import Upsert, same_windows
 from tidemark.store.base import Commit, Store
 from tidemark.table import Change, Column, Table
 

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 
 from examples.fraud_alerts.judge import CONFIRMED
 from examples.fraud_alerts.topics import ALERTS, JUDGED
-from tidemark.flow.sinks import Append, Upsert, same_windows
 from tidemark.jobs.job import Sources
-from tidemark.sketches import mergeable
+from tidemark.jobs.mergeable import mergeable
+from tidemark.jobs.sinks import Append, Upsert, same_windows
 from tidemark.store.base import Commit, Store
 from tidemark.table import Change, Column, Table
 
@@ -41,7 +41,6 @@ WINDOWS = Table(
     key=_KEY,
     time="window_start",
     reads="topics payments-judged and alerts",
-    combine=_combine,
     columns=(
         Column("merchant", "string", "Merchant."),
         Column("country", "string", "Country of the terminal."),

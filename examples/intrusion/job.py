@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 
 from examples.intrusion.requests import LINES, from_topic
 from examples.intrusion.rules import PATTERNS, WINDOW_SECONDS, Activity, Alert, Limits, affected, alerts
-from tidemark.flow.sinks import Upsert
 from tidemark.jobs.changes import FollowedTable, changes
 from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.mergeable import mergeable, unique_count, unique_sketch
 from tidemark.jobs.pattern_stream import detect
-from tidemark.sketches import mergeable, unique_count, unique_sketch
+from tidemark.jobs.sinks import Upsert
+from tidemark.jobs.windows import tumbling_start
 from tidemark.store.base import Commit, Store, Where
 from tidemark.table import Change, Column, Table
-from tidemark.windows import tumbling_start
 
 ALERTS_TOPIC = "intrusion-alerts"
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from examples.recommendations.visits import Session, co_visits, join, session_of, sessionize
-from tidemark.flow.sinks import Upsert
 from tidemark.jobs.changes import FollowedTable, changes
 from tidemark.jobs.events import Events
 from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.sinks import Upsert
 from tidemark.store.base import Commit, Where
 from tidemark.table import Change, Column, Table
 

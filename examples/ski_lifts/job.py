@@ -8,11 +8,11 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.flow.sinks import Upsert, same_windows
 from tidemark.jobs.events import Events
 from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.mergeable import mergeable
+from tidemark.jobs.sinks import Upsert, same_windows
 from tidemark.jobs.watermarks import advance, newest, watermark_table, with_watermark
-from tidemark.sketches import mergeable
 from tidemark.store.base import Commit, Store
 from tidemark.table import Column, Table
 
@@ -31,7 +31,6 @@ RIDES_PER_LIFT = Table(
     key=KEY,
     time="window_start",
     reads="rides",
-    combine=mergeable(KEY, ["rides"], {}),
     columns=(
         Column("window_start", "timestamp", "Start of the window, a multiple of 5 minutes."),
         Column("window_end", "timestamp", "Its exclusive end."),
@@ -80,10 +79,8 @@ def write(store: Store, send: Callable[[DataFrame], None], batch: DataFrame, com
     """Commits a batch of rides to the windows, sends the late ones, and commits the watermarks."""
     rides = with_watermark(batch, newest(store, WATERMARKS, RIDES.topic)).persist()
     try:
-        assert RIDES_PER_LIFT.combine is not None
-        Upsert(RIDES_PER_LIFT, rides_per_lift, RIDES_PER_LIFT.combine, same_windows).write(
-            store, rides, commit
-        )
+        added = mergeable(KEY, ["rides"], {})
+        Upsert(RIDES_PER_LIFT, rides_per_lift, added, same_windows).write(store, rides, commit)
         send(late_rides(rides))
         advance(store, WATERMARKS, rides, commit)
     finally:

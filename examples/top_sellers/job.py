@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 from examples.top_sellers import ranking
 from examples.top_sellers.tables import PRODUCTS, TABLES, TOP_TEN, TOTALS, UNITS
 from examples.top_sellers.topics import CATALOGUE, SALES
-from tidemark.flow.sinks import same_windows
 from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.mergeable import mergeable
+from tidemark.jobs.sinks import same_windows
 from tidemark.store.base import Commit, Condition, Store
 from tidemark.table import Change, Table
 
@@ -72,8 +73,8 @@ def queries(sources: Sources) -> Sequence[Query]:
 
 def _add_units(store: Store, sold: pa.Table, commit: Commit) -> None:
     if sold.num_rows and store.committed(UNITS, commit.writer) < commit.number:
-        assert UNITS.combine is not None
-        store.upsert(UNITS, UNITS.combine(store.read(UNITS, same_windows(UNITS, sold)), sold), commit)
+        added = mergeable(UNITS.key, ["units"], {})
+        store.upsert(UNITS, added(store.read(UNITS, same_windows(UNITS, sold)), sold), commit)
 
 
 def _units_since(store: Store, changed: pa.Table) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tidemark.sketches import mergeable
 from tidemark.table import Column, Table
 
 TOP = 10
@@ -22,15 +21,13 @@ PRODUCTS = Table(
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
 )
-_UNITS_KEY = ("minute", "product")
 UNITS = Table(
     name="top_sellers.units",
     about="One row per product and minute: what was sold and not given back.",
     kind="upsert",
-    key=_UNITS_KEY,
+    key=("minute", "product"),
     time="minute",
     reads="sales",
-    combine=mergeable(_UNITS_KEY, ["units"], {}),
     columns=(
         Column("minute", "timestamp", "Minute of the purchase."),
         Column("product", "string", "Product."),

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from examples.trending_topics.trends import Definition, Trend, error, trends, unite, window_ends
 from tidemark.jobs.events import Events
 from tidemark.jobs.job import Job, Query, Sources
+from tidemark.jobs.windows import tumbling_start
 from tidemark.store.base import Commit, Store, Where
 from tidemark.table import Change, Column, Table
-from tidemark.windows import tumbling_start
 
 MESSAGES = Events("messages", "id string, author string, event_time timestamp, text string")
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from tidemark.arrow import Arrays, Flags, Pieces, Vectorized, flags_of, where
+from tidemark.engine.arrays import Arrays, Flags, Pieces, Vectorized, flags_of, where
 from tidemark.logtime import event_time
 
 FORMATS = ("common", "combined", "vhost_combined")

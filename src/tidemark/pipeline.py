@@ -2,59 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from bronze import access_log
-from gold import pages, traffic, visitors_by_country
 from silver import rejected, requests, sessions
 from tidemark import kafka
 from tidemark.catalog.rebuild import CatalogRebuild
-from tidemark.counts import WindowedCounts
 from tidemark.cut import Chain
+from tidemark.derivation import Derivation
+from tidemark.engine.aggregation import Aggregation, Mergeable, Newest
+from tidemark.engine.work import ALL, Part, Work
 from tidemark.enrich.columns import Knowledge
 from tidemark.enrich.visitor import visitor_key
+from tidemark.flow.accounting import SiteClocks
 from tidemark.flow.batch_size import BatchSize
-from tidemark.flow.files import from_files
+from tidemark.flow.files import TableFiles
 from tidemark.flow.fit import require_visitor_key
-from tidemark.flow.flow import Flow, Plan
+from tidemark.flow.flow import Flow
 from tidemark.flow.lag import HistoryLag, TopicLag, table_lag, table_rows, topic_rows
 from tidemark.flow.reread import reread
-from tidemark.flow.sinks import Append, Sink, Upsert, same_windows, sessions_near
 from tidemark.forget import Places
 from tidemark.lakehouse import Lakehouse
 from tidemark.maintain import Streams
 from tidemark.quality.tables import ACCOUNTS, SITES
 from tidemark.quality.tables import TABLES as QUALITY_TABLES
-from tidemark.rebuild import Derivation, Rebuild, Say
-from tidemark.sessions import intervals, merge
+from tidemark.rebuild import Rebuild, Say
+from tidemark.registry import tables
 from tidemark.settings import Settings
-from tidemark.store.base import Store
+from tidemark.store.base import Store, Where
 from tidemark.store.spark import SparkStore
 from tidemark.table import Table
 
-LAYER_TABLES: tuple[Table, ...] = (
-    access_log.TABLE, requests.TABLE, rejected.TABLE, sessions.TABLE,
-    visitors_by_country.TABLE, traffic.TABLE, pages.TABLE,
-)  # fmt: skip
+LAYER_TABLES = tables()
 TABLES: tuple[Table, ...] = (*LAYER_TABLES, *QUALITY_TABLES)
 
 # Goes up when a checkpoint of the query before no longer fits.
 REQUESTS_VERSION = 1
 ACTIVITY_VERSION = 1
 
-# What the activity flow needs of silver.requests.
-_ACTIVITY_COLUMNS = (
-    "site", "event_time", "visitor_id", "country", "path", "status", "bytes", "bot", "pageview",
-    "browser", "os", "device", "channel", "referrer_host", "ingested_at",
-)  # fmt: skip
+# The rows of a batch of judged lines that a table has a row of.
+_LINES = {"all": ALL, "accepted": Part("accepted"), "rejected": Part("accepted", wanted=False)}
+_CLOCKS = "clocks"
 
 
 def flows(settings: Settings, house: Lakehouse, store: Store, *, renew_key: bool = False) -> tuple[Flow, ...]:
@@ -70,110 +63,81 @@ def home_key(settings: Settings, house: Lakehouse, *, renew: bool = False) -> by
 
 def warm_up(settings: Settings) -> None:
     """Loads what lines are enriched with, which else the first batch waits for."""
-    judge = requests.judging(Knowledge(visitor_key(settings), settings.geo_database))
-    line = {name: pa.array([], access_log.TABLE.arrow_schema.field(name).type) for name in judge.inputs}
-    judge.make(line)
+    judge = requests.judging(_knowledge(settings))
+    judge.make({name: pa.array([], access_log.TABLE.arrow_schema.field(name).type) for name in judge.inputs})
 
 
 def requests_flow(settings: Settings, key: bytes) -> Flow:
-    """Kafka to bronze.access_log, silver.requests, silver.rejected and gold.visitors_by_country; `key` is the
-    visitor key."""
-    knowledge = Knowledge(key, settings.geo_database)
+    """Kafka to the tables that have a row a line, and to those that are made of accepted lines and are for now; `key`
+    is the visitor key."""
     size = BatchSize(settings)
-    sinks: tuple[Sink, ...] = (
-        _windowed(visitors_by_country.TABLE, visitors_by_country.COUNTS, where="accepted"),
-        Append(access_log.TABLE),
-        Append(requests.TABLE, where="accepted"),
-        Append(rejected.TABLE, where="accepted", wanted=False),
-    )
+    made = _aggregations(settings, _derived_tables(now=True))
     return Flow(
         name="requests",
         version=REQUESTS_VERSION,
         source=partial(_kafka_source, settings, size),
         size=size,
         prepare=access_log.access_log,
-        judge=requests.judging(knowledge),
-        plan=lambda judged: Plan(sinks),
+        work=Work(
+            judge=requests.judging(Knowledge(key, settings.geo_database)),
+            appends=[(table, _LINES[table.lines]) for table in LAYER_TABLES if table.lines],
+            aggregations={table.name: (each, _LINES["accepted"]) for table, each in made},
+        ),
+        upserts=made,
+        clocks=SITES.name,
         lag=TopicLag(settings),
         rows=partial(topic_rows, settings.topic),
+        accounted=True,
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
         reread=partial(reread, settings),
     )
 
 
 def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
-    """silver.requests to silver.sessions, gold.traffic and gold.pages."""
-
-    def plan(accepted: DataFrame | pa.Table) -> Plan:
-        clocks = _site_clocks(accepted)
-        newest = {row["site"]: row["newest_event_time"] for row in clocks}
-        # The sites of the batch are the only ones whose sessions it can close.
-        known = store.read(SITES, [[("site", "in", list(newest))]], ["site", "newest_event_time"])
-        for row in known.to_pylist():
-            if row["newest_event_time"]:
-                newest[row["site"]] = max(newest[row["site"]], row["newest_event_time"])
-        sinks: tuple[Sink, ...] = (
-            _windowed(traffic.TABLE, traffic.COUNTS),
-            _windowed(pages.TABLE, pages.COUNTS),
-            _sessions_sink(settings.session_gap_seconds, newest),
-        )
-        facts = {
-            "rows": sum(row["rows"] for row in clocks),
-            "newest_event_time": max((row["newest_event_time"] for row in clocks), default=None),
-            "newest_kafka_timestamp": max((row["newest_ingested_at"] for row in clocks), default=None),
-        }
-        return Plan(sinks, facts)
-
+    """silver.requests to the other tables that are made of it."""
+    made = _aggregations(settings, _derived_tables(now=False))
+    work = _work_on_requests(made)
+    columns = tuple(dict.fromkeys(name for each, _ in work.aggregations.values() for name in each.needs))
     return Flow(
         name="activity",
         version=ACTIVITY_VERSION,
         source=partial(_table_source, house, requests.TABLE),
-        prepare=lambda accepted: accepted.select(*_ACTIVITY_COLUMNS),
-        plan=plan,
+        prepare=lambda accepted: accepted.select(*columns),
+        work=work,
+        upserts=made,
+        clocks=_CLOCKS,
         lag=_activity_lag(house, store),
+        known=partial(_known_newest, store),
         rows=partial(table_rows, Path(house.path(requests.TABLE))),
-        fetch=from_files(requests.TABLE, _ACTIVITY_COLUMNS),
+        files=TableFiles(requests.TABLE, columns),
         interval_seconds=settings.derive_interval_seconds,
     )
+
+
+def _knowledge(settings: Settings) -> Knowledge:
+    return Knowledge(visitor_key(settings), settings.geo_database)
+
+
+def _aggregations(settings: Settings, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
+    return [(table, table.made(settings)) for table in tables if table.made]
+
+
+def _work_on_requests(made: Sequence[tuple[Table, Aggregation]]) -> Work:
+    aggregations: dict[str, tuple[Mergeable, Part]] = {table.name: (each, ALL) for table, each in made}
+    return Work(aggregations={**aggregations, _CLOCKS: (SiteClocks(), ALL)})
+
+
+def _known_newest(store: Store, sites: Sequence[str]) -> Newest:
+    """Newest event times of these sites, by the lines that are accounted for."""
+    where: Where = [[("site", "in", list(sites))]]
+    rows = store.read(SITES, where, ["site", "newest_event_time"]).to_pylist() if sites else []
+    return {row["site"]: row["newest_event_time"] for row in rows if row["newest_event_time"]}
 
 
 def _activity_lag(house: Lakehouse, store: Store) -> Callable[[Path], int | None]:
     if isinstance(store, SparkStore) and not house.on_this_machine:
         return HistoryLag(partial(store.rows_since, requests.TABLE))
     return partial(table_lag, Path(house.path(requests.TABLE)) / "_delta_log")
-
-
-def _windowed(table: Table, counts: WindowedCounts, where: str = "") -> Upsert:
-    return Upsert(table, counts.by_spark, counts.combine, same_windows, counts.here, where)
-
-
-def _sessions_sink(gap_seconds: int, newest: dict[str, datetime]) -> Upsert:
-    def combine(existing: pa.Table, incoming: pa.Table):  # type: ignore[no-untyped-def]
-        return merge(existing, incoming, gap_seconds=gap_seconds, newest=newest, now=datetime.now(UTC))
-
-    return Upsert(
-        sessions.TABLE,
-        lambda accepted: sessions.sessions(accepted, gap_seconds),
-        combine,
-        lambda _, incoming: sessions_near(incoming, gap_seconds, newest),
-        rows_here=lambda accepted: intervals(accepted.filter(accepted["pageview"])),
-    )
-
-
-def _site_clocks(accepted: DataFrame | pa.Table) -> list[dict[str, Any]]:
-    if isinstance(accepted, pa.Table):
-        found = accepted.group_by("site").aggregate(
-            [("site", "count"), ("event_time", "max"), ("ingested_at", "max")]
-        )
-        names = ["site", "rows", "newest_event_time", "newest_ingested_at"]
-        return found.rename_columns(names).to_pylist()  # type: ignore[no-any-return]
-    clocks = accepted.groupBy("site").agg(
-        F.count("*").alias("rows"),
-        F.max("event_time").alias("newest_event_time"),
-        F.max("ingested_at").alias("newest_ingested_at"),
-    )
-    rows: list[dict[str, Any]] = clocks.toArrow().to_pylist()
-    return rows
 
 
 def _kafka_source(settings: Settings, size: BatchSize, spark: SparkSession) -> DataFrame:
@@ -191,8 +155,8 @@ def _kafka_source(settings: Settings, size: BatchSize, spark: SparkSession) -> D
 
 def _table_source(house: Lakehouse, table: Table, spark: SparkSession) -> DataFrame:
     reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
-    # About as many rows as a batch of lines has.
-    reader = reader.option("maxBytesPerTrigger", "2m").option("maxFilesPerTrigger", "200")
+    # About as many rows as a batch of lines has at most.
+    reader = reader.option("maxBytesPerTrigger", "16m").option("maxFilesPerTrigger", "200")
     return reader.table(house.sql_name(table)) if house.in_catalog else reader.load(house.path(table))
 
 
@@ -225,68 +189,47 @@ def chain(house: Lakehouse) -> Chain:
         first=Path(house.checkpoint("requests", REQUESTS_VERSION)),
         second=Path(house.checkpoint("activity", ACTIVITY_VERSION)),
         between=requests.TABLE,
-        first_tables=(visitors_by_country.TABLE, SITES),
-        second_tables=(traffic.TABLE, pages.TABLE, sessions.TABLE),
-        appends=(access_log.TABLE, requests.TABLE, rejected.TABLE),
+        first_tables=(*_derived_tables(now=True), SITES),
+        second_tables=_derived_tables(now=False),
+        appends=tuple(table for table in LAYER_TABLES if table.lines),
         accounts=ACCOUNTS,
     )
 
 
+def _derived_tables(*, now: bool) -> tuple[Table, ...]:
+    """The tables that are made of silver.requests: by the flow of the lines, or by the one behind it."""
+    return tuple(table for table in LAYER_TABLES if table.made and table.now is now)
+
+
 def _judging(settings: Settings) -> Derivation:
     """Bronze lines judged anew. They keep the time at which they were first read."""
-    judging = requests.judging(Knowledge(visitor_key(settings), settings.geo_database))
-
-    def judged(lines: DataFrame) -> DataFrame:
-        again = judging.to_frame(lines.withColumnRenamed("ingested_at", "_first_read"))
-        return again.drop("ingested_at").withColumnRenamed("_first_read", "ingested_at")
-
     return Derivation(
         tables=(requests.TABLE, rejected.TABLE),
         source=access_log.TABLE,
         time="ingested_at",
-        prepare=judged,
-        sinks=lambda newest: (
-            Append(requests.TABLE, where="accepted"),
-            Append(rejected.TABLE, where="accepted", wanted=False),
+        work=Work(
+            judge=requests.judging(_knowledge(settings), again=True),
+            appends=[(table, _LINES[table.lines]) for table in (requests.TABLE, rejected.TABLE)],
         ),
+        upserts=(),
         second=False,
     )
 
 
 def _derived(settings: Settings) -> tuple[Derivation, ...]:
-    by_country = _windowed(visitors_by_country.TABLE, visitors_by_country.COUNTS)
-    by_minute = _windowed(traffic.TABLE, traffic.COUNTS)
-    by_page = _windowed(pages.TABLE, pages.COUNTS)
-    from_requests = partial(Derivation, source=requests.TABLE, time=requests.TABLE.time)
-    return (
-        from_requests(
-            tables=(visitors_by_country.TABLE,),
-            prepare=lambda rows: rows,
-            sinks=lambda newest: [by_country],
-            second=False,
-            window_seconds=visitors_by_country.WINDOW_SECONDS,
-        ),
-        from_requests(
-            tables=(traffic.TABLE,),
-            prepare=lambda rows: rows.select(*_ACTIVITY_COLUMNS),
-            sinks=lambda newest: [by_minute],
-            second=True,
-            window_seconds=traffic.WINDOW_SECONDS,
-        ),
-        from_requests(
-            tables=(pages.TABLE,),
-            prepare=lambda rows: rows.select(*_ACTIVITY_COLUMNS),
-            sinks=lambda newest: [by_page],
-            second=True,
-            window_seconds=pages.WINDOW_SECONDS,
-        ),
-        from_requests(
-            tables=(sessions.TABLE,),
-            prepare=lambda rows: rows.select(*_ACTIVITY_COLUMNS),
-            sinks=lambda newest: [_sessions_sink(settings.session_gap_seconds, dict(newest))],
-            second=True,
-            whole=True,
-        ),
+    made = _aggregations(settings, LAYER_TABLES)
+    return tuple(
+        Derivation(
+            tables=(table,),
+            source=requests.TABLE,
+            time=requests.TABLE.time,
+            work=_work_on_requests([(table, each)]),
+            upserts=((table, each),),
+            second=not table.now,
+            window_seconds=each.window_seconds,
+            whole=each.window_seconds is None,
+        )
+        for table, each in made
     )
 
 

@@ -20,12 +20,12 @@ from pyspark.sql import functions as F
 from tidemark import redelivery, swap
 from tidemark.books import Books, correction
 from tidemark.cut import Chain, Cut, at_cut
+from tidemark.derivation import Derivation
 from tidemark.difference import Difference, differences_of
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.flow import fit, gate
 from tidemark.flow.crash import crash_point
 from tidemark.flow.deliveries import KEY
-from tidemark.flow.sinks import Sink
 from tidemark.lakehouse import Lakehouse
 from tidemark.local.process import locked, prepare_home
 from tidemark.pieces import floor, iso, pieces, utc
@@ -40,25 +40,6 @@ _WRITER = "rebuild"
 
 # (what is done, pieces done, pieces in all)
 Say = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class Derivation:
-    """How tables are made from rows of another: what a flow does, for rows that are in a table already.
-
-    `time` is the column of `source` by which `since` is meant, cut to whole windows of `window_seconds`.
-    `sinks` takes the newest event time of each site. `second` says that the chain's second flow keeps the
-    tables. `whole` tables are always recomputed as a whole, since a row may reach back any time.
-    """
-
-    tables: tuple[Table, ...]
-    source: Table
-    time: str
-    prepare: Callable[[DataFrame], DataFrame]
-    sinks: Callable[[Mapping[str, datetime]], Sequence[Sink]]
-    second: bool
-    window_seconds: int = 1
-    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,7 +93,7 @@ class Rebuild:
                     work.catch_up(now)
                     steps = work.steps()
                     if steps:
-                        swap.commit(self.settings, steps, fit.states(self.settings, work.made))
+                        swap.commit(self.settings, steps, fit.rebuilt(self.settings, work.whole))
                     after = {table.name: store.version(table) for table in self.tables}
                 return list(work.compare(now, after))
             finally:
@@ -157,7 +138,7 @@ class _Work:
         judging = self._job.judging
         if any(table.name in names for table in judging.tables):
             lines, days = self._source(judging, self._cut), self._job.settings.duplicate_days
-            self._surplus = redelivery.surplus(lines, judging.prepare, self._judged_before(), since, days)
+            self._surplus = redelivery.surplus(lines, judging.judge, self._judged_before(), since, days)
             self._make(judging, lines, since)
             self._books = Books.of(self._judged_before(), self._judged_after())
             names = [table.name for derivation in self._job.derived for table in derivation.tables]
@@ -169,7 +150,9 @@ class _Work:
             if any(table.name in names for table in derivation.tables):
                 source = self._judged_after() if self._books else self._source(derivation, self._cut)
                 self._make(
-                    derivation, source, None if derivation.whole else floor(since, derivation.window_seconds)
+                    derivation,
+                    source,
+                    None if derivation.whole else floor(since, derivation.window_seconds or 1),
                 )
 
     def catch_up(self, now: Cut) -> None:
@@ -199,8 +182,9 @@ class _Work:
                 self._staged.append_arrow(self._job.accounts, entry)
 
     @property
-    def made(self) -> list[Table]:
-        return [table for derivation, _ in self._made for table in derivation.tables]
+    def whole(self) -> list[Table]:
+        """The tables that are made anew of all that there is."""
+        return [table for derivation, since in self._made if since is None for table in derivation.tables]
 
     def steps(self) -> list[swap.Step]:
         found = []
@@ -249,15 +233,9 @@ class _Work:
     def _put(self, derivation: Derivation, rows: DataFrame) -> None:
         self._number += 1
         commit = Commit(_WRITER, self._number)
-        prepared = derivation.prepare(rows)
-        if derivation is self._job.judging and self._surplus:
-            prepared = redelivery.turned_away(prepared, self._surplus)
-        prepared.persist()
-        try:
-            for sink in derivation.sinks(self._newest()):
-                sink.write(self._staged, prepared, commit)
-        finally:
-            prepared.unpersist()
+        if derivation is self._job.judging:
+            derivation = derivation.without_repeated(self._surplus)
+        derivation.put(rows, self._staged, self._newest(), commit)
 
     def _append(self, table: Table, rows: DataFrame) -> None:
         self._number += 1

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.engine.arrays import Arrays, Vectorized, flags_of
+from tidemark.engine.groups import has_key_of
 from tidemark.flow.deliveries import KEY, Ids, with_digest
 
 # Why silver.rejected keeps a line that breaks no rule.
@@ -22,7 +26,7 @@ _BY_KEY = list(KEY)
 
 def surplus(
     lines: DataFrame,
-    judge: Callable[[DataFrame], DataFrame],
+    judge: Vectorized,
     accepted_before: DataFrame,
     since: datetime | None,
     days: int,
@@ -40,7 +44,7 @@ def surplus(
     lines = named.join(several, "_digest", "left_semi").drop("_digest", "_time")
     before = accepted_before.select(*KEY)
     anew = lines if since is None else lines.where(F.col("ingested_at") >= F.lit(since))
-    accepted = with_digest(judge(anew).where("accepted")).select(*KEY, "_time", "_digest")
+    accepted = with_digest(judge.to_frame(anew).where("accepted")).select(*KEY, "_time", "_digest")
     if since is not None:
         kept = lines.where(F.col("ingested_at") < F.lit(since)).join(before, _BY_KEY, "left_semi")
         accepted = accepted.unionByName(with_digest(kept).select(*KEY, "_time", "_digest"))
@@ -50,16 +54,23 @@ def surplus(
     return rows.select(_BY_KEY).filter(pa.array(Ids.of(rows).repeated(days)))
 
 
-def turned_away(judged: DataFrame, keys: pa.Table) -> DataFrame:
-    """Judged lines, of which those with the keys are rejected for their repeated delivery."""
-    again = F.broadcast(judged.sparkSession.createDataFrame(keys).withColumn("_again", F.lit(True)))
-    marked = judged.join(again, _BY_KEY, "left").withColumn("_again", F.col("accepted") & F.col("_again"))
-    return marked.withColumns(
-        {
-            "accepted": F.col("accepted") & F.col("_again").isNull(),
-            "reasons": F.when(F.col("_again"), F.array(F.lit(REASON))).otherwise(F.col("reasons")),
-        }
-    ).drop("_again")
+def turning_away(judge: Vectorized, keys: pa.Table) -> Vectorized:
+    """The judgement, by which lines with these keys are rejected for their repeated delivery where they would be
+    accepted."""
+    inputs = tuple(dict.fromkeys([*judge.inputs, *KEY]))
+    return Vectorized(inputs, judge.results, partial(_turned_away, judge.make, keys.select(_BY_KEY)))
+
+
+def _turned_away(make: Callable[[Arrays], Arrays], keys: pa.Table, lines: Arrays) -> Arrays:
+    found = make(lines)
+    own = pa.table({name: lines[name] for name in KEY})
+    again = has_key_of(own, keys, _BY_KEY) & flags_of(found["accepted"])
+    reasons = [[REASON] if repeated else None for repeated in again]
+    return {
+        **found,
+        "accepted": pa.array(flags_of(found["accepted"]) & ~again),
+        "reasons": pc.if_else(pa.array(again), pa.array(reasons, pa.list_(pa.string())), found["reasons"]),
+    }
 
 
 def collides(tail: DataFrame, lines: DataFrame, accepted_now: DataFrame, accepted_before: DataFrame) -> bool:

@@ -99,9 +99,7 @@ class Settings:
     shuffle_partitions: int = _setting(
         0, "Shuffle partitions; 0: one per core, at most 4, and 8 on a cluster.", least=0
     )
-    batch_lines: int = _setting(
-        0, "Most lines in one micro-batch; 0: by freshness_goal_seconds, and what the heap holds.", least=0
-    )
+    batch_lines: int = _setting(0, "Most lines in one micro-batch; 0: by freshness_goal_seconds.", least=0)
     freshness_goal_seconds: float = _setting(
         10.0, "While lines pile up, batches are sized to take about this long.", least=0.1
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from pyspark.sql.types import (
@@ -23,6 +23,10 @@ from pyspark.sql.types import (
 
 from tidemark.errors import TableError
 from tidemark.quality.rules import Rule
+from tidemark.settings import Settings
+
+if TYPE_CHECKING:
+    from tidemark.engine.aggregation import Aggregation
 
 _TYPES: dict[str, tuple[DataType, pa.DataType]] = {
     "string": (StringType(), pa.string()),
@@ -59,12 +63,6 @@ class Change:
 # Columns that say when Tidemark wrote a row, whatever event time it has.
 _CLOCKS = ("updated_at", "ingested_at", "rejected_at", "committed_at", "recorded_at", "run_time")
 
-# A value in `Table.state`: the fingerprint of the key that the rows' visitor ids are made with.
-VISITOR_KEY = "{visitor_key}"
-
-# (rows in the table that the batch may touch, the batch's own rows) -> change
-Combine = Callable[[pa.Table, pa.Table], Change]
-
 
 @dataclass(frozen=True)
 class Table:
@@ -75,12 +73,12 @@ class Table:
     are skipped when a range is read or merged: in an upsert table it never changes for a key; empty
     where there is no such column. `reads` names the table's source.
 
-    `state` says, by name, what makes rows belong together beyond the key: window, aggregates. Values may name
-    settings, as in `{settings.late_seconds}`, or be `VISITOR_KEY`. `tidemark.flow.fit` checks it.
+    `lines` says which lines of the topic an append table has a row of. `made` says how the rows of an upsert table are
+    made of those of `reads`, under which settings; a table that is for `now` is committed with the lines themselves,
+    others may wait some seconds. The rows of a `keyed` table have visitor ids that are made with the home's key.
 
-    What data quality knows beyond `rules`: `accounted` is the sum over quality.accounts that the table's
-    row count equals, `volume` the column whose sum over an hour is compared with the days before, and a
-    `quiet` table may well get no new rows for long.
+    What data quality knows beyond `rules`: `volume` is the column whose sum over an hour is compared with the days
+    before, and a `quiet` table may well get no new rows for long.
     """
 
     name: str
@@ -91,11 +89,12 @@ class Table:
     time: str
     reads: str
     rules: tuple[Rule, ...] = ()
-    accounted: str = ""
+    lines: Literal["", "all", "accepted", "rejected"] = ""
     volume: str = ""
     quiet: bool = False
-    combine: Combine | None = field(default=None, compare=False)
-    state: Mapping[str, str] = field(default_factory=dict, compare=False)
+    made: Callable[[Settings], Aggregation] | None = field(default=None, compare=False)
+    now: bool = False
+    keyed: bool = False
 
     def __post_init__(self) -> None:
         missing = {*self.key, *([self.time] if self.time else [])} - {c.name for c in self.columns}
@@ -111,6 +110,16 @@ class Table:
         return self.name.split(".")[1]
 
     @property
+    def accounted(self) -> str:
+        """The sum over quality.accounts that the number of rows equals; empty if there is none."""
+        return "accepted + rejected" if self.lines == "all" else self.lines
+
+    @property
+    def timed(self) -> list[str]:
+        """The columns that are times."""
+        return [c.name for c in self.columns if c.type == "timestamp"]
+
+    @property
     def clock(self) -> str:
         """The column that says when Tidemark wrote the row."""
         return next(name for name in _CLOCKS if name in self.column_names)
@@ -122,8 +131,7 @@ class Table:
     @property
     def properties(self) -> dict[str, str]:
         """Delta table properties. Files are skipped by time only, so only times need statistics."""
-        times = ",".join(c.name for c in self.columns if c.type == "timestamp")
-        return {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": times}
+        return {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(self.timed)}
 
     @property
     def schema(self) -> StructType:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tidemark import deltalog, kafka, lakehouse, losses
+from tidemark import deltalog, history, kafka, lakehouse, losses
 from tidemark.catalog.lease import only_writer
 from tidemark.catalog.upkeep import maintain_catalog
 from tidemark.difference import Difference
@@ -79,13 +79,17 @@ def _run(
     store = open_store(settings, house, spark)
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
+    anew = partial(rebuilding, spark, settings, house)
     beside = [watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))]
     if house.on_this_machine:  # otherwise upkeep is a job of its own
         beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
+        beside.append(history.fill_beside(spark, settings, house, anew))
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
         once=once, beside=beside, remade=remade, metrics=metrics, require_whole=whole,
     )  # fmt: skip
+    if once and house.on_this_machine:
+        history.fill(settings, house, anew)
     if once and settings.quality_interval_seconds:
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
 

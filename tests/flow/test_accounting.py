@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.flow.accounting import Account, Ledger
 from tidemark.lakehouse import Lakehouse
@@ -15,6 +14,10 @@ from tidemark.store.base import Commit
 from tidemark.store.deltars import DeltaRsStore
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+_TIME = pa.timestamp("us", "UTC")
+JUDGED = pa.schema(
+    [("site", pa.string()), ("event_time", _TIME), ("kafka_timestamp", _TIME), ("accepted", pa.bool_())]
+)
 Line = tuple[str, int | None]  # site, seconds after noon; None for a rejected line
 
 
@@ -26,25 +29,21 @@ def store(tmp_path: Path) -> DeltaRsStore:
     return made
 
 
-Count = Callable[[Ledger, DataFrame], Account]
-
-
-@pytest.fixture(params=["spark", "here"])
-def count(request: pytest.FixtureRequest) -> Count:
-    """Both ways of counting: a large batch in Spark, a small one that has been fetched."""
-    if request.param == "spark":
-        return lambda ledger, lines: ledger.count(lines)
-    return lambda ledger, lines: ledger.count_here(lines.toArrow())
-
-
-def judged(spark: SparkSession, *lines: Line) -> DataFrame:
+def count(ledger: Ledger, *lines: Line) -> Account:
+    """Counts judged lines in two parts."""
     rows = [
-        (site, None if at is None else NOON + timedelta(seconds=at), NOON, at is not None)
+        {
+            "site": site,
+            "event_time": None if at is None else NOON + timedelta(seconds=at),
+            "kafka_timestamp": NOON,
+            "accepted": at is not None,
+        }
         for site, at in lines
     ]
-    return spark.createDataFrame(
-        rows, "site string, event_time timestamp, kafka_timestamp timestamp, accepted boolean"
-    )
+    judged = pa.Table.from_pylist(rows, JUDGED)
+    counts = ledger.counts
+    parts = [counts.partial(judged.slice(0, 2)), counts.partial(judged.slice(2))]
+    return Account.of(counts.merge(pa.concat_tables(parts)))
 
 
 def sites(store: DeltaRsStore) -> dict[str, dict[str, Any]]:
@@ -53,11 +52,9 @@ def sites(store: DeltaRsStore) -> dict[str, dict[str, Any]]:
     return {row["site"]: row for row in rows}
 
 
-def test_batches_are_counted_by_site_and_in_all(
-    spark: SparkSession, store: DeltaRsStore, count: Count
-) -> None:
+def test_batches_are_counted_by_site_and_in_all(store: DeltaRsStore) -> None:
     ledger = Ledger(store, "requests", late_seconds=300)
-    first = count(ledger, judged(spark, ("a", 0), ("a", -9000), ("a", None), ("b", 50)))
+    first = count(ledger, ("a", 0), ("a", -9000), ("a", None), ("b", 50))
     assert (first.received, first.total("accepted"), first.total("rejected"), first.total("late")) == (
         4,
         3,
@@ -68,9 +65,7 @@ def test_batches_are_counted_by_site_and_in_all(
     assert ledger.newest == {"a": NOON, "b": NOON + timedelta(seconds=50)}
 
     # Behind the newest of earlier batches, each site by its own; at the limit is not late yet.
-    second = count(
-        ledger, judged(spark, ("a", -300), ("a", -301), ("a", 60), ("b", 49), ("c", -9999), ("c", None))
-    )
+    second = count(ledger, ("a", -300), ("a", -301), ("a", 60), ("b", 49), ("c", -9999), ("c", None))
     assert {row["site"]: row["late"] for row in second.sites} == {"a": 1, "b": 0, "c": 0}
     ledger.commit(second, NOON, Commit("requests/1", 1))
 
@@ -87,14 +82,12 @@ def test_batches_are_counted_by_site_and_in_all(
     ]
 
 
-def test_lateness_is_a_histogram_with_inclusive_upper_bounds(
-    spark: SparkSession, store: DeltaRsStore, count: Count
-) -> None:
+def test_lateness_is_a_histogram_with_inclusive_upper_bounds(store: DeltaRsStore) -> None:
     ledger = Ledger(store, "requests", late_seconds=300)
-    ledger.commit(count(ledger, judged(spark, ("a", 0))), NOON, Commit("requests/1", 0))
+    ledger.commit(count(ledger, ("a", 0)), NOON, Commit("requests/1", 0))
     lags = (-5, 0, 1, 2, 10, 60, 61, 300, 1800, 10_800, 86_400, 86_401, 9_999_999)
     ledger.commit(
-        count(ledger, judged(spark, *(("a", -lag) for lag in lags), ("a", None))),
+        count(ledger, *(("a", -lag) for lag in lags), ("a", None)),
         NOON,
         Commit("requests/1", 1),
     )
@@ -104,30 +97,26 @@ def test_lateness_is_a_histogram_with_inclusive_upper_bounds(
     assert sum(row["lateness"]) == row["accepted"] == 1 + len(lags)
 
 
-def test_a_batch_that_is_run_again_is_counted_once(
-    spark: SparkSession, store: DeltaRsStore, count: Count
-) -> None:
-    lines = judged(spark, ("a", 0), ("a", -600))
+def test_a_batch_that_is_run_again_is_counted_once(store: DeltaRsStore) -> None:
+    lines = [("a", 0), ("a", -600)]
     for _ in range(2):
         ledger = Ledger(store, "requests", late_seconds=300)
-        ledger.commit(count(ledger, lines), NOON, Commit("requests/1", 0))
+        ledger.commit(count(ledger, *lines), NOON, Commit("requests/1", 0))
     assert sites(store)["a"]["accepted"] == 2
     assert store.read(ACCOUNTS).num_rows == 1
 
 
-def test_a_site_that_only_sends_garbage_has_no_clock(
-    spark: SparkSession, store: DeltaRsStore, count: Count
-) -> None:
+def test_a_site_that_only_sends_garbage_has_no_clock(store: DeltaRsStore) -> None:
     ledger = Ledger(store, "requests", late_seconds=300)
     for number in range(2):
-        ledger.commit(count(ledger, judged(spark, ("a", None))), NOON, Commit("requests/1", number))
+        ledger.commit(count(ledger, ("a", None)), NOON, Commit("requests/1", number))
     assert ledger.newest == {}
     assert (sites(store)["a"]["rejected"], sites(store)["a"]["newest_event_time"]) == (2, None)
 
 
-def test_a_batch_of_nothing_is_counted(spark: SparkSession, store: DeltaRsStore, count: Count) -> None:
+def test_a_batch_of_nothing_is_counted(store: DeltaRsStore) -> None:
     ledger = Ledger(store, "requests", late_seconds=300)
-    account = count(ledger, judged(spark))
+    account = count(ledger)
     assert (account.received, account.newest("newest_event_time")) == (0, None)
     ledger.commit(account, NOON, Commit("requests/1", 0))
     assert store.read(ACCOUNTS).to_pylist()[0]["received"] == 0

@@ -15,7 +15,8 @@ from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here
 from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
 from tidemark.errors import SettingError
-from tidemark.flow.batch_size import LEAST_LINES, BatchSize
+from tidemark.flow import batch_size
+from tidemark.flow.batch_size import LEAST_LINES, MOST_LINES, BatchSize
 from tidemark.local.process import wait_until
 from tidemark.machine import heap_mebibytes
 from tidemark.settings import Settings
@@ -26,9 +27,9 @@ def size(home: Settings, **changes: object) -> BatchSize:
     return BatchSize(dataclasses.replace(home, driver_memory="1g", **changes))  # type: ignore[arg-type]
 
 
-def test_at_first_it_is_what_the_heap_holds(home: Settings) -> None:
-    assert size(home).lines == 102_400
-    assert BatchSize(dataclasses.replace(home, driver_memory="2g")).lines == 204_800
+def test_at_first_it_is_the_most_whatever_the_heap(home: Settings) -> None:
+    assert size(home).lines == MOST_LINES
+    assert BatchSize(dataclasses.replace(home, driver_memory="2g")).lines == MOST_LINES
     assert size(home, master="spark://a:7077", shuffle_partitions=20).lines == 1_000_000
 
 
@@ -36,24 +37,24 @@ def test_full_batches_that_take_too_long_make_it_smaller(home: Settings) -> None
     batches = size(home, freshness_goal_seconds=4.0)
     for seconds in (30, 11, 10):
         assert batches.better() is None
-        batches.observe(100_000, seconds)
+        batches.observe(400_000, 4 * seconds)
     assert batches.better() == 40_000
     batches.change(40_000)
     assert (batches.lines, batches.better()) == (40_000, None)
 
 
-def test_quicker_ones_make_it_larger_up_to_what_the_heap_holds(home: Settings) -> None:
+def test_quicker_ones_make_it_larger_up_to_the_most(home: Settings) -> None:
     batches = size(home, freshness_goal_seconds=4.0)
     batches.change(20_000)
     for _ in range(3):
-        batches.observe(20_000, 0.5)
-    assert batches.better() == 102_400
+        batches.observe(20_000, 0.1)
+    assert batches.better() == MOST_LINES
 
 
 def test_it_stays_where_it_fits_about_or_nothing_piles_up(home: Settings) -> None:
     batches = size(home, freshness_goal_seconds=4.0)
     for _ in range(3):
-        batches.observe(102_400, 6.0)
+        batches.observe(400_000, 6.0)
     assert batches.better() is None
     slow = size(home, freshness_goal_seconds=4.0)
     for _ in range(9):
@@ -71,7 +72,7 @@ def test_a_size_that_is_set_stays(home: Settings) -> None:
 def test_it_never_gets_too_small_to_be_worth_a_batch(home: Settings) -> None:
     batches = size(home, freshness_goal_seconds=0.1)
     for _ in range(3):
-        batches.observe(102_400, 600.0)
+        batches.observe(400_000, 2400.0)
     assert batches.better() == LEAST_LINES
 
 
@@ -88,9 +89,10 @@ def test_the_heap_fits_the_machine(home: Settings) -> None:
 
 @pytest.mark.timeout(180)
 def test_a_pipeline_that_catches_up_changes_it_and_counts_the_same(
-    broker: Settings, spark: SparkSession, tmp_path: Path
+    broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = fresh(broker, tmp_path, freshness_goal_seconds=0.1, driver_memory="128m")
+    monkeypatch.setattr(batch_size, "MOST_LINES", 12_800)
+    settings = fresh(broker, tmp_path, freshness_goal_seconds=0.1)
     # Three full batches tell, the one after them is planned already, the next one is smaller.
     pairs = traffic(seed=72, lines=60_000)
     produce(settings, pairs)

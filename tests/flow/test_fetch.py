@@ -14,7 +14,7 @@ from tests.recovery.killing import traffic
 from tidemark.settings import Settings
 
 
-def test_rows_too_long_to_be_fetched_stay_with_spark(
+def test_rows_too_long_to_be_fetched_are_left_to_executors(
     broker: Settings, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = fresh(broker, tmp_path)

@@ -12,6 +12,7 @@ import pytest
 from gold import traffic
 from silver import requests, sessions
 from tidemark import lakehouse
+from tidemark.engine.counts import Sum, WindowedCounts
 from tidemark.errors import TableError
 from tidemark.flow.fit import changed, note, require_fitting, require_visitor_key
 from tidemark.settings import Settings
@@ -21,8 +22,8 @@ FLOWS = {"requests": 1, "activity": 1}
 TABLES = (traffic.TABLE, sessions.TABLE)
 
 
-def other(table: Table, **state: str) -> Table:
-    return replace(table, state={**table.state, **state})
+def other(counts: WindowedCounts) -> Table:
+    return replace(traffic.TABLE, made=lambda settings: counts)
 
 
 def start(settings: Settings, *tables: Table, flows: dict[str, int] = FLOWS) -> None:
@@ -38,8 +39,11 @@ def test_the_same_tables_and_settings_fit_again(home: Settings) -> None:
 @pytest.mark.parametrize(
     "table, what",
     [
-        (other(traffic.TABLE, window="30 s"), "window was 60 s, now 30 s"),
-        (other(traffic.TABLE, bytes="max"), "bytes was sum, now max"),
+        (other(replace(traffic.COUNTS, seconds=30)), "window was 60 s, now 30 s"),
+        (
+            other(replace(traffic.COUNTS, sums={**traffic.COUNTS.sums, "bytes": Sum("status")})),
+            "bytes was sum of bytes, now sum of status",
+        ),
         (replace(traffic.TABLE, key=("window_start",)), "key was site, window_start, now window_start"),
     ],
 )
@@ -68,14 +72,16 @@ def test_another_session_gap_is_another_state(home: Settings) -> None:
 
 def test_a_new_column_and_a_new_table_fit(home: Settings) -> None:
     start(home, *TABLES)
+    more = replace(traffic.COUNTS, sums={**traffic.COUNTS.sums, "errors": Sum("status", within=(400, 599))})
     wider = replace(
-        other(traffic.TABLE, errors="sum"),
+        other(more),
         columns=(*traffic.TABLE.columns, Column("errors", "long", "Responses that tell of an error.")),
     )
     start(home, wider, sessions.TABLE, replace(traffic.TABLE, name="gold.visits"))
     # From then on the column is part of the state.
-    with pytest.raises(TableError, match="errors was sum, now max"):
-        start(home, other(wider, errors="max"))
+    fewer = replace(more, sums={**more.sums, "errors": Sum("status", within=(500, 599))})
+    with pytest.raises(TableError, match="errors was rows with status 400 to 599, now rows with status 500"):
+        start(home, other(fewer))
 
 
 def test_another_version_of_a_query_is_refused(home: Settings) -> None:

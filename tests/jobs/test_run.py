@@ -14,14 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark.errors import TableError
-from tidemark.flow.sinks import Upsert
 from tidemark.jobs import run
 from tidemark.jobs.events import Events
 from tidemark.jobs.job import Job, Query, Sources
 from tidemark.jobs.load import Event, as_json, send
+from tidemark.jobs.mergeable import mergeable
 from tidemark.jobs.results import Results, once
+from tidemark.jobs.sinks import Upsert
 from tidemark.settings import Settings
-from tidemark.sketches import mergeable
 from tidemark.store.base import Commit
 from tidemark.table import Column, Table
 
@@ -30,7 +30,7 @@ COUNTS = Table(
         Column("letter", "string", "Letter."),
         Column("count", "long", "How often it came."),
         Column("updated_at", "timestamp", "When the row last changed."),
-    ), time="", reads="", combine=mergeable(("letter",), ["count"], {}),
+    ), time="", reads="",
 )  # fmt: skip
 
 
@@ -40,11 +40,10 @@ def counting_job(name: str, fail_on: str = "") -> Job:
     output = f"{name}-upper"
 
     def queries(sources: Sources) -> Sequence[Query]:
-        assert COUNTS.combine is not None
         counts = Upsert(
             COUNTS,
             lambda b: b.groupBy("letter").agg(F.count("*").alias("count")),
-            COUNTS.combine,
+            mergeable(("letter",), ["count"], {}),
             lambda *_: (),
         )
 

@@ -48,11 +48,11 @@ def pieces(sent: list[Delivery], ends: list[int]) -> list[list[Delivery]]:
     return [sent[start:end] for start, end in zip([0, *ends], [*ends, len(sent)], strict=True)]
 
 
-@pytest.mark.parametrize("small", [50_000, 0], ids=["fetched", "by-spark"])
+@pytest.mark.parametrize("small", [50_000, 0], ids=["local", "executors"])
 def test_lines_delivered_again_enter_no_table(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr(flow, "most_fetched", lambda settings: small)
+    monkeypatch.setattr(flow, "LOCAL_ROWS", small)
     settings = fresh(broker, tmp_path, batch_lines=1_200)
     sent = delivered_badly(seed=5, lines=2_000)
     pairs, duplicate = delivered_once(sent)

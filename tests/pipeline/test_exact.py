@@ -70,7 +70,7 @@ def test_real_log_with_the_last_piece_first(broker: Settings, spark: SparkSessio
 
 
 @real_log
-@pytest.mark.parametrize(("seed", "small"), [(1, 50_000), (2, 0)], ids=["fetched", "by-spark"])
+@pytest.mark.parametrize(("seed", "small"), [(1, 50_000), (2, 0)], ids=["local", "executors"])
 def test_real_log_shuffled_over_two_sites_in_random_batches(
     broker: Settings,
     spark: SparkSession,
@@ -79,7 +79,7 @@ def test_real_log_shuffled_over_two_sites_in_random_batches(
     seed: int,
     small: int,
 ) -> None:
-    monkeypatch.setattr(flow, "most_fetched", lambda settings: small)
+    monkeypatch.setattr(flow, "LOCAL_ROWS", small)
     chance = random.Random(seed)
     settings = fresh(broker, tmp_path, batch_lines=1_700)
     pairs = [(chance.choice(["default", "shop"]), line) for line in shared_lines()]

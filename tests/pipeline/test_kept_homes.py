@@ -6,19 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from gold import traffic
 from tests.fixtures.home import HOMES, LINES, START, lines, unpack
 from tests.pipeline.harness import assert_equal, deliver, rows, run_here
 from tests.pipeline.recount import delivered_once, recount
 from tidemark import lakehouse, pipeline
-from tidemark.counts import within
+from tidemark.engine.counts import Sum
 from tidemark.errors import TableError
-from tidemark.flow.flow import Flow, Plan
-from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
-from tidemark.store.base import Store
 from tidemark.table import Column
 
 KEPT = sorted(path.name for path in HOMES.glob("home-*.tar.gz"))
@@ -50,30 +47,16 @@ def test_a_column_and_a_table_more_need_nothing(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, sent = unpack(KEPT[-1], broker, tmp_path / "home")
-    more = replace(traffic.COUNTS, sums={**traffic.COUNTS.sums, "errors": within("status", 400, 599)})
+    more = replace(traffic.COUNTS, sums={**traffic.COUNTS.sums, "errors": Sum("status", within=(400, 599))})
     wider = replace(
         traffic.TABLE,
         columns=(*traffic.TABLE.columns, Column("errors", "long", "Responses that tell of an error.")),
-        combine=more.combine,
-        state=more.state,
+        made=lambda settings: more,
     )
     again = replace(traffic.TABLE, name="gold.traffic_again")
-    narrow, before = traffic.COUNTS, pipeline.activity_flow
-
-    def flow_with_both(settings: Settings, house: Lakehouse, store: Store) -> Flow:
-        flow = before(settings, house, store)
-
-        def plan(accepted: DataFrame) -> Plan:
-            made = flow.plan(accepted)
-            return replace(made, sinks=(*made.sinks, pipeline._windowed(again, narrow)))
-
-        return replace(flow, plan=plan)
-
-    monkeypatch.setattr(traffic, "TABLE", wider)
-    monkeypatch.setattr(traffic, "COUNTS", more)
-    monkeypatch.setattr(pipeline, "activity_flow", flow_with_both)
-    tables = [wider if table.name == wider.name else table for table in pipeline.TABLES]
-    monkeypatch.setattr(pipeline, "TABLES", (*tables, again))
+    for name in ("LAYER_TABLES", "TABLES"):
+        tables = [wider if table.name == wider.name else table for table in getattr(pipeline, name)]
+        monkeypatch.setattr(pipeline, name, (*tables, again))
 
     deliver(settings, LATER)
     run_here(spark, settings)

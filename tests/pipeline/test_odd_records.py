@@ -31,11 +31,11 @@ _NO_TIMES = (
 )
 
 
-@pytest.mark.parametrize("small", [50_000, 0], ids=["fetched", "by-spark"])
+@pytest.mark.parametrize("small", [50_000, 0], ids=["local", "executors"])
 def test_they_are_accepted_or_rejected_like_any_other(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
-    monkeypatch.setattr(flow, "most_fetched", lambda settings: small)
+    monkeypatch.setattr(flow, "LOCAL_ROWS", small)
     settings = fresh(broker, tmp_path, topic_partitions=2)
     settings = dataclasses.replace(settings, topic=f"{settings.topic}-of-any-time")
     kafka.ensure_topic(settings, settings.topic, config=_ANY_TIME)

@@ -39,7 +39,7 @@ def test_disk_full_under_the_pipeline(
     leave: int,
     small_batch: int,
 ) -> None:
-    monkeypatch.setattr(flow, "most_fetched", lambda settings: small_batch)
+    monkeypatch.setattr(flow, "LOCAL_ROWS", small_batch)
     settings = fresh(broker, tmp_path, batch_lines=1_000)
     pairs = traffic(seed=31, lines=4_000)
     with small_disk(settings.home / part, megabytes=16) as disk:

@@ -17,6 +17,7 @@ from tests.recovery.killing import await_running, finish, kill, kill_at, slices,
 from tests.recovery.scenario import Plan, play
 from tests.traffic.test_kafka_sink import read_all
 from tidemark import kafka
+from tidemark.flow import flow
 from tidemark.local import dashboard
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
@@ -42,6 +43,24 @@ def test_killed_at_one_moment_after_the_other(
     settings = fresh(broker, tmp_path, batch_lines=500)
     pairs = traffic(seed=11, lines=4_500)
     for part, moment in zip(slices(pairs, len(moments)), moments, strict=True):
+        produce(settings, part)
+        process = start_pipeline(settings, moment)
+        assert kill_at(settings, process, moment) == "in time", (moment, process.communicate()[0])
+    finish(spark, settings, pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_while_executors_write(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    """Batches too large for the driver: killed among files that no table has yet, and between the tables."""
+    settings = fresh(broker, tmp_path, batch_lines=60_000)
+    pairs = traffic(seed=17, lines=102_000)
+    moments = [
+        "file:tables/silver/requests/part-requests-*.parquet",
+        "requests:between-tables@2",
+    ]
+    for part, moment in zip(slices(pairs, len(moments)), moments, strict=True):
+        assert len(part) > flow.LOCAL_ROWS
         produce(settings, part)
         process = start_pipeline(settings, moment)
         assert kill_at(settings, process, moment) == "in time", (moment, process.communicate()[0])

@@ -17,10 +17,11 @@ from pyspark.sql import functions as F
 
 from tidemark import redelivery
 from tidemark.books import Books, correction
+from tidemark.derivation import Derivation
 from tidemark.difference import Difference, differences
 from tidemark.lakehouse import Lakehouse
 from tidemark.pieces import pieces
-from tidemark.rebuild import CHUNK_ROWS, Derivation, Say
+from tidemark.rebuild import CHUNK_ROWS, Say
 from tidemark.store.base import Commit
 from tidemark.store.spark import SparkStore
 from tidemark.table import Table
@@ -98,21 +99,14 @@ class CatalogRebuild:
         surplus: pa.Table | None = None
         if derivation is self.judging:
             before = self.spark.table(self.house.sql_name(derivation.tables[0]))
-            surplus = redelivery.surplus(source, derivation.prepare, before, None, self.duplicate_days)
+            surplus = redelivery.surplus(source, derivation.judge, before, None, self.duplicate_days)
+        chosen = derivation.without_repeated(surplus)
         parts = pieces(source, derivation.time, CHUNK_ROWS)
         names = ", ".join(table.name for table in derivation.tables)
         self.say(names, 0, len(parts))
         for done, part in enumerate(parts, start=1):
             self._number += 1
-            prepared = derivation.prepare(source.where(part))
-            if surplus:
-                prepared = redelivery.turned_away(prepared, surplus)
-            prepared.persist()
-            try:
-                for sink in derivation.sinks(self._newest):
-                    sink.write(staged, prepared, Commit(_WRITER, self._number))
-            finally:
-                prepared.unpersist()
+            chosen.put(source.where(part), staged, self._newest, Commit(_WRITER, self._number))
             self.say(names, done, len(parts))
         if derivation is self.judging:
             rows = self.spark.table(self._beside.sql_name(self.judging.tables[0]))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.arrow import Arrays, flags_of, where
+from tidemark.engine.arrays import Arrays, flags_of, where
 from tidemark.enrich import country, referrer, user_agent
 from tidemark.enrich.visitor import visitor_id
 

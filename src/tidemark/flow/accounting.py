@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from tidemark.engine.aggregation import Newest
+from tidemark.engine.groups import Groups, How
 from tidemark.flow.crash import crash_point
 from tidemark.quality.tables import ACCOUNTS, LATENESS_BOUNDS, SITES
 from tidemark.sites import valid_names
@@ -20,8 +21,83 @@ from tidemark.table import Change
 
 _COUNTS = ("accepted", "rejected", "late")
 _BOUNDS = (-1.0, *map(float, LATENESS_BOUNDS), float("inf"))
+_LATENESS = tuple(f"lateness_{n}" for n in range(len(_BOUNDS) - 1))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class SiteClocks:
+    """Per site of accepted rows: `rows`, and the newest event time and reading time."""
+
+    needs = ("site", "event_time", "ingested_at")
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        counted = rows.append_column("rows", pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+        return self.merge(counted.rename_columns([*_CLOCKS, "rows"]))
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        return _by_site(partials, {"rows": "sum", "newest_event_time": "max", "newest_ingested_at": "max"})
+
+
+_CLOCKS = ("site", "newest_event_time", "newest_ingested_at")
+
+
+@dataclass(frozen=True)
+class SiteCounts:
+    """Per site of judged lines what quality.sites counts; lines are late as measured from the newest event time that
+    the site had before."""
+
+    late_seconds: int
+    newest: Newest = field(default_factory=dict)
+
+    needs = ("site", "event_time", "kafka_timestamp", "accepted")
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        accepted = rows["accepted"]
+        times = pc.if_else(accepted, rows["event_time"], None)
+        behind = pc.if_else(accepted, self._seconds_behind(rows["site"], times), None)
+        flags = {
+            "accepted": accepted,
+            "rejected": pc.invert(accepted),
+            "late": pc.greater(behind, self.late_seconds),
+            **{
+                name: pc.and_(pc.greater(behind, low), pc.less_equal(behind, high))
+                for name, (low, high) in zip(_LATENESS, pairwise(_BOUNDS), strict=True)
+            },
+        }
+        counts = {name: pc.fill_null(flag, False).cast(pa.int64()) for name, flag in flags.items()}
+        moments = {
+            "first_event_time": times, "newest_event_time": times, "newest_kafka_timestamp": rows["kafka_timestamp"]
+        }  # fmt: skip
+        return self.merge(pa.table({"site": rows["site"], **counts, **moments}))
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        times: dict[str, How] = {
+            "first_event_time": "min", "newest_event_time": "max", "newest_kafka_timestamp": "max"
+        }  # fmt: skip
+        return _by_site(partials, {**dict.fromkeys((*_COUNTS, *_LATENESS), "sum"), **times})
+
+    def _seconds_behind(self, site: pa.ChunkedArray, times: pa.ChunkedArray) -> pa.ChunkedArray:
+        """How far a line lags its site's newest line of earlier batches, in seconds, at least 0."""
+        sites = site.combine_chunks().dictionary_encode()
+        if isinstance(sites, pa.ChunkedArray):
+            sites = sites.unify_dictionaries().combine_chunks()
+        known = [self._micros(name) for name in sites.dictionary.to_pylist()]
+        micros = times.cast(pa.timestamp("us")).cast(pa.int64())
+        lag = pc.subtract(pc.take(pa.array(known, pa.int64()), sites.indices), micros)
+        return pc.max_element_wise(pc.fill_null(pc.divide(lag.cast(pa.float64()), 1e6), 0.0), 0.0)
+
+    def _micros(self, site: str) -> int | None:
+        newest = self.newest.get(site)
+        return (newest - _EPOCH) // _MICROSECOND if newest else None
+
+
+def _by_site(rows: pa.Table, how: Mapping[str, How]) -> pa.Table:
+    groups = Groups.by([rows["site"]])
+    return pa.table(
+        groups.aggregate({"site": (rows["site"], "first"), **{n: (rows[n], h) for n, h in how.items()}})
+    )
 
 
 @dataclass(frozen=True)
@@ -30,6 +106,13 @@ class Account:
 
     sites: list[dict[str, Any]]
     duplicate: int = 0
+
+    @classmethod
+    def of(cls, counted: pa.Table, duplicate: int = 0) -> Account:
+        """Of the partial rows of SiteCounts; `duplicate` more lines have been left out of them."""
+        lateness = [list(row.values()) for row in counted.select(list(_LATENESS)).to_pylist()]
+        rows = counted.drop_columns(list(_LATENESS)).to_pylist()
+        return cls([{**row, "lateness": late} for row, late in zip(rows, lateness, strict=True)], duplicate)
 
     def total(self, name: str) -> int:
         return sum(site[name] for site in self.sites)
@@ -64,61 +147,11 @@ class Ledger:
             site: row["newest_event_time"] for site, row in self._sites.items() if row["newest_event_time"]
         }
 
-    def count(self, judged: DataFrame, duplicate: int = 0) -> Account:
-        """Counts judged lines (`site`, `event_time`, `kafka_timestamp`, `accepted`) with one Spark job;
-        `duplicate` more have been left out of them."""
+    @property
+    def counts(self) -> SiteCounts:
+        """How lines of the next batch are counted."""
         self._refresh()
-        accepted = F.col("accepted")
-        known = judged.join(F.broadcast(self._newest_in(judged.sparkSession)), "site", "left")
-        counted = known.withColumn("_behind", F.when(accepted, _seconds_behind())).groupBy("site").agg(
-            F.count_if(accepted).alias("accepted"),
-            F.count_if(~accepted).alias("rejected"),
-            F.count_if(F.col("_behind") > self._late_seconds).alias("late"),
-            F.array(*_histogram(F.col("_behind"))).alias("lateness"),
-            F.min(F.when(accepted, F.col("event_time"))).alias("first_event_time"),
-            F.max(F.when(accepted, F.col("event_time"))).alias("newest_event_time"),
-            F.max("kafka_timestamp").alias("newest_kafka_timestamp"),
-        )  # fmt: skip
-        return Account(counted.toArrow().to_pylist(), duplicate)
-
-    def count_here(self, judged: pa.Table, duplicate: int = 0) -> Account:
-        """The same for a batch that has been fetched."""
-        self._refresh()
-        accepted = judged["accepted"].combine_chunks()
-        sites = judged["site"].combine_chunks().dictionary_encode()
-        known = [self._micros(site) for site in sites.dictionary.to_pylist()]
-        times = pc.if_else(accepted, judged["event_time"].combine_chunks(), None)
-        micros = times.cast(pa.timestamp("us")).cast(pa.int64())
-        lag = pc.divide(
-            pc.subtract(pc.take(pa.array(known, pa.int64()), sites.indices), micros).cast(pa.float64()), 1e6
-        )
-        behind = pc.if_else(accepted, pc.max_element_wise(pc.fill_null(lag, 0.0), 0.0), None)
-        flags = {
-            "accepted": accepted,
-            "rejected": pc.invert(accepted),
-            "late": pc.greater(behind, self._late_seconds),
-            **{
-                f"lateness_{n}": pc.and_(pc.greater(behind, low), pc.less_equal(behind, high))
-                for n, (low, high) in enumerate(pairwise(_BOUNDS))
-            },
-        }
-        by_site = pa.table(
-            {
-                "site": sites.dictionary_decode(),
-                **{name: pc.fill_null(flag, False).cast(pa.int64()) for name, flag in flags.items()},
-                "event_time": times,
-                "kafka_timestamp": judged["kafka_timestamp"],
-            }
-        ).group_by("site")
-        rows = by_site.aggregate(
-            [
-                *((name, "sum") for name in flags),
-                ("event_time", "min"),
-                ("event_time", "max"),
-                ("kafka_timestamp", "max"),
-            ]
-        ).to_pylist()
-        return Account([_named(row) for row in rows], duplicate)
+        return SiteCounts(self._late_seconds, self.newest)
 
     def commit(self, account: Account, started_at: datetime, commit: Commit) -> None:
         """Writes the batch's row, then the sites': `quality.accounts` first, because a batch whose row
@@ -143,17 +176,6 @@ class Ledger:
             self._sites.update({row["site"]: row for row in rows})
             self._version = self._store.version(SITES)
 
-    def _newest_in(self, spark: SparkSession) -> DataFrame:
-        """`site` and `_newest`. Rows, not literals: of thousands of those each would be a call of the JVM."""
-        newest = self.newest
-        times = pa.array(newest.values(), pa.timestamp("us", tz="UTC"))
-        return spark.createDataFrame(pa.table({"site": pa.array(newest, pa.string()), "_newest": times}))
-
-    def _micros(self, site: str) -> int | None:
-        """Newest event time of a site in microseconds, as of the last committed batch."""
-        newest = self._sites.get(site, {}).get("newest_event_time")
-        return (newest - _EPOCH) // _MICROSECOND if newest else None
-
     def _refresh(self) -> None:
         version = self._store.version(SITES)
         if version != self._version:
@@ -172,28 +194,6 @@ class Ledger:
         for name in ("newest_event_time", "newest_kafka_timestamp"):
             row[name] = _pick(max, site[name], before[name])
         return row
-
-
-def _seconds_behind() -> Column:
-    """How far a line lags its site's newest line of earlier batches, `_newest`, in seconds, at least 0."""
-    lag = (F.unix_micros("_newest") - F.unix_micros("event_time")) / 1_000_000
-    return F.greatest(F.coalesce(lag, F.lit(0.0)), F.lit(0.0))
-
-
-def _histogram(seconds: Column) -> list[Column]:
-    return [F.count_if((seconds > low) & (seconds <= high)) for low, high in pairwise(_BOUNDS)]
-
-
-def _named(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of sums by site under the names that Spark's own count gives them."""
-    return {
-        "site": row["site"],
-        **{name: row[f"{name}_sum"] for name in _COUNTS},
-        "lateness": [row[f"lateness_{n}_sum"] for n in range(len(_BOUNDS) - 1)],
-        "first_event_time": row["event_time_min"],
-        "newest_event_time": row["event_time_max"],
-        "newest_kafka_timestamp": row["kafka_timestamp_max"],
-    }
 
 
 def _pick(choose: Any, a: datetime | None, b: datetime | None) -> datetime | None:

@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 
-from tidemark.machine import heap_mebibytes, shuffle_partitions
+from tidemark.machine import shuffle_partitions
 from tidemark.settings import Settings
 
-# A batch is kept in memory while its tables are written.
-LINES_PER_HEAP_MEBIBYTE = 100
-# More at once make no line cheaper, and the pipeline's own process holds them too.
+# More at once make no line cheaper.
 MOST_LINES = 400_000
-# What the driver of a cluster fetches; there the executors' own writing is worth a job.
-FETCHED_FROM_CLUSTER = 50_000
 LINES_PER_PARTITION = 50_000
 # With fewer a batch's fixed cost is most of it.
 LEAST_LINES = 5_000
 _BATCHES = 3
 
 
-def most_held(settings: Settings) -> int:
-    """How many rows a batch has room for: in the heap, or on a cluster in its partitions."""
-    if settings.is_local:
-        room = heap_mebibytes(settings) * LINES_PER_HEAP_MEBIBYTE
-        return min(MOST_LINES, max(LEAST_LINES, room))
-    return shuffle_partitions(settings) * LINES_PER_PARTITION
-
-
-def most_fetched(settings: Settings) -> int:
-    """Up to how many rows a batch is fetched whole and written by the store's own writer, which costs a fraction
-    of Spark's."""
-    return most_held(settings) if settings.is_local else FETCHED_FROM_CLUSTER
+def most_lines(settings: Settings) -> int:
+    """How many lines a batch has at most; on a cluster, so many a partition."""
+    return MOST_LINES if settings.is_local else shuffle_partitions(settings) * LINES_PER_PARTITION
 
 
 class BatchSize:
-    """The bound on a batch: as many lines as take `freshness_goal_seconds`, and have room.
+    """The bound on a batch: as many lines as take `freshness_goal_seconds`, up to a most.
 
     It matters only while lines pile up: a batch that is not full took what was there. Of the last few full
     batches the quickest counts, since the first ones after a start compile code.
@@ -42,7 +29,7 @@ class BatchSize:
 
     def __init__(self, settings: Settings) -> None:
         fixed = settings.batch_lines
-        self._bounds = (fixed, fixed) if fixed else (LEAST_LINES, most_held(settings))
+        self._bounds = (fixed, fixed) if fixed else (LEAST_LINES, most_lines(settings))
         self._goal = settings.freshness_goal_seconds
         self._rates: deque[float] = deque(maxlen=_BATCHES)
         self.lines = self._bounds[1]

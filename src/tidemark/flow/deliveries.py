@@ -12,16 +12,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidemark import swap
+from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.lakehouse import Lakehouse
 from tidemark.store.base import Store
 from tidemark.table import Table
@@ -29,8 +31,6 @@ from tidemark.table import Table
 KEY = ("topic", "partition", "offset")
 _DAY_US = 86_400_000_000
 _LONGS = (-(1 << 63), (1 << 63) - 1)
-# What is looked at of a line.
-NEEDS = (*KEY, "site", "id", "kafka_timestamp", "accepted")
 # Days of Kafka time that no line has asked for in this long are let go of.
 _IDLE_SECONDS = 3600.0
 
@@ -49,25 +49,24 @@ class Deliveries:
         self._seen: dict[int, _Day] = {}
         self._swaps = (-1, -1)
 
-    def repeated(self, judged: DataFrame) -> pa.Table | None:
+    def repeated(self, ids: pa.Table, spark: SparkSession) -> pa.Table | None:
         """Keys of the lines of a batch that were accepted before, in an earlier batch or in this one.
 
-        Takes judged lines (NEEDS); None if no accepted line has an id. The
-        ids of the others count as accepted from then on: each batch is to be asked about once.
+        Takes the accepted lines with an id, as `DeliveryIds` gives them; None if there are none. The ids of the
+        others count as accepted from then on: each batch is to be asked about once.
         """
-        ids = with_digest(judged.where("accepted")).select(*KEY, "_time", "_digest").toArrow()
         if ids.num_rows == 0:
             return None
         ids = ids.sort_by([(name, "ascending") for name in ("_time", *KEY)])
         batch = Ids.of(ids)
-        self._recall(batch, judged)
+        self._recall(batch, ids.select(list(KEY)), spark)
         again = batch.known(self._seen, self._days)
         first = np.flatnonzero(~again)
         again[first] = batch.take(first).repeated(self._days)
         self._remember(batch.take(np.flatnonzero(~again)))
         return ids.select(list(KEY)).filter(pa.array(again))
 
-    def _recall(self, batch: Ids, judged: DataFrame) -> None:
+    def _recall(self, batch: Ids, keys: pa.Table, spark: SparkSession) -> None:
         """Reads what bronze has of the days that matter, as far as it is not here yet."""
         # A rebuild, or the deletion of a visitor, changes which lines are accepted.
         lines, rejected = (self._store.committed(t, swap.WRITER) for t in (self._lines, self._rejected))
@@ -85,16 +84,15 @@ class Deliveries:
         for day in near:
             self._seen[day].asked = now
         if missing:
-            self._remember(Ids.of(self._accepted(missing, judged).toArrow()))
+            self._remember(Ids.of(self._accepted(missing, keys, spark).toArrow()))
 
-    def _accepted(self, days: list[int], judged: DataFrame) -> DataFrame:
+    def _accepted(self, days: list[int], keys: pa.Table, spark: SparkSession) -> DataFrame:
         """Ids that bronze has as accepted on these days, but for those of this very batch: it may have been
         interrupted after it was written to bronze."""
-        spark = judged.sparkSession
         lines = spark.read.table(self._house.sql_name(self._lines)).where(_on(days))
         rejected = spark.read.table(self._house.sql_name(self._rejected)).where(_on(days))
         found = with_digest(lines).join(rejected.select(*KEY), list(KEY), "left_anti")
-        found = found.join(F.broadcast(with_digest(judged).select(*KEY)), list(KEY), "left_anti")
+        found = found.join(F.broadcast(spark.createDataFrame(keys)), list(KEY), "left_anti")
         return found.select("_time", "_digest")
 
     def _remember(self, accepted: Ids) -> None:
@@ -102,33 +100,33 @@ class Deliveries:
             self._seen[day].add(accepted.take(np.flatnonzero(accepted.day == day)))
 
 
-def has_ids(judged: pa.Table) -> bool:
-    """Whether any judged line has an id (an empty one is none)."""
-    return bool(pc.any(pc.greater(pc.binary_length(judged["id"]), 0)).as_py())
+def _identified(lines: Arrays) -> dict[str, pa.Array]:
+    named = zip(lines["site"].to_pylist(), lines["id"].to_pylist(), strict=True)
+    digests = [blake2b(f"{len(site)}:{site}{id}".encode(), digest_size=16).digest() for site, id in named]
+    return {"_digest": pa.array(digests, pa.binary()), "_time": lines["kafka_timestamp"].cast(pa.int64())}
 
 
-def without(lines: DataFrame, keys: pa.Table) -> DataFrame:
-    """The lines that do not have these keys."""
-    gone = F.broadcast(lines.sparkSession.createDataFrame(keys.select(list(KEY))))
-    return lines.join(gone, list(KEY), "left_anti")
+# Adds `_digest` (16 bytes) of site and id, and `_time` (us), to lines that have an id.
+_IDENTIFIED = Vectorized(("site", "id", "kafka_timestamp"), "_digest binary, _time bigint", _identified)
 
 
-def left_of(lines: pa.Table, keys: pa.Table) -> pa.Table:
-    """The same of fetched lines, in their order."""
-    numbered = lines.select(list(KEY)).append_column("_row", pa.array(np.arange(lines.num_rows)))
-    kept = numbered.join(keys.select(list(KEY)), list(KEY), join_type="left anti")
-    return lines.take(kept["_row"].combine_chunks().sort())
+@dataclass(frozen=True)
+class DeliveryIds:
+    """The lines that have a delivery id (an empty one is none): key, `_digest` and `_time`."""
+
+    needs = (*KEY, "site", "id", "kafka_timestamp")
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        named = rows.filter(pc.greater(pc.binary_length(rows["id"]), 0))
+        return _IDENTIFIED.add(named).select([*KEY, "_digest", "_time"])
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        return partials
 
 
 def with_digest(lines: DataFrame) -> DataFrame:
-    """Lines with an id (an empty one is none), with `_digest` (16 bytes) of site and id, and `_time` (us)."""
-    named = F.concat(F.length("site").cast("string"), F.lit(":"), "site", "id")
-    return lines.where(F.length("id") > 0).withColumns(
-        {
-            "_digest": F.substring(F.unhex(F.sha2(named.cast("binary"), 256)), 1, 16),
-            "_time": F.unix_micros("kafka_timestamp"),
-        }
-    )
+    """Lines with an id (an empty one is none), with `_digest` and `_time`."""
+    return _IDENTIFIED.to_frame(lines.where(F.length("id") > 0))
 
 
 @dataclass(frozen=True)

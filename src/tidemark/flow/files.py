@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
+from pyarrow import fs
 from pyspark.sql import DataFrame
 
+from tidemark.engine.executors import Read
 from tidemark.table import Table
 
 # Spark writes timestamps in a form that has no unit.
@@ -20,25 +26,51 @@ MOST_BYTES = 256 << 20
 _ROWS_AT_ONCE = 8_192
 
 
-def from_files(table: Table, columns: Sequence[str]) -> Callable[[DataFrame], pa.Table | None]:
-    """A function that gives these columns of a batch of whole files of `table`, which are on this machine; None
-    if they take more than MOST_BYTES. For a flow that prepares nothing but the columns: all rows are read.
+@dataclass(frozen=True)
+class TableFiles:
+    """Batches of whole files of `table`, which are read here or in executors: these `columns` of all their rows.
 
-    A file that lacks a column, because it is older, has NULL there. What cannot be read here is left to Spark,
-    whose errors are explained.
+    A file that lacks a column, because it is older, has NULL there. What cannot be read so is left to Spark, whose
+    errors are explained.
     """
-    schema = pa.schema([table.arrow_schema.field(name) for name in columns])
 
-    def fetch(batch: DataFrame) -> pa.Table | None:
+    table: Table
+    columns: tuple[str, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([self.table.arrow_schema.field(name) for name in self.columns])
+
+    def fetch(self, batch: DataFrame) -> pa.Table | None:
+        """The rows of a batch; None if they take more than MOST_BYTES."""
         paths = scanned(batch)
         if not paths:
             return batch.toArrow()
         try:
-            return _read(ds.dataset(paths, schema=schema, format=_PARQUET))
+            return _read(ds.dataset(paths, schema=self.schema, format=_PARQUET))
         except (OSError, pa.ArrowException):
             return batch.toArrow()
 
-    return fetch
+    def spread(self, batch: DataFrame) -> tuple[DataFrame, Read]:
+        """A frame of the batch for executors, and how they get its rows from there."""
+        paths = scanned(batch)
+        if not paths or not all(Path(path).exists() for path in paths):
+            return batch, iter
+        spark = batch.sparkSession
+        parts = [(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)]
+        rows = pa.table({"path": [path for path, _ in parts], "group": [group for _, group in parts]})
+        tasks = max(1, min(len(parts), spark.sparkContext.defaultParallelism))
+        return spark.createDataFrame(rows).repartition(tasks), partial(_rows_of, self.schema)
+
+
+def _rows_of(schema: pa.Schema, parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of row groups of files."""
+    local = fs.LocalFileSystem()
+    for batch in parts:
+        pairs = zip(batch.column("path").to_pylist(), batch.column("group").to_pylist(), strict=True)
+        found = [_PARQUET.make_fragment(path, local, row_groups=[group]) for path, group in pairs]
+        rows = ds.FileSystemDataset(found, schema, _PARQUET, local)
+        yield from rows.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
 
 
 def _read(files: ds.Dataset) -> pa.Table | None:

@@ -1,6 +1,6 @@
 """Whether the rows that are in the tables and those that this version makes can still be combined.
 
-The tables are the state: what a row stands for (`Table.state`, its key, the version of each flow's query) is
+The tables are the state: what a row stands for (`Aggregation.identity`, its key, the version of each flow's query) is
 noted beside the checkpoints, where savepoints take it along. Another window, key or aggregate is one
 error before the start, never rows of two kinds in one table. New columns and tables fit.
 """
@@ -16,11 +16,14 @@ from tidemark.errors import PlatformError, TableError
 from tidemark.lakehouse import Lakehouse
 from tidemark.local.process import replace_text
 from tidemark.settings import Settings
-from tidemark.table import VISITOR_KEY, Table
+from tidemark.table import Table
 
 _FILE = "states.json"
 # Under this name the number of the last swap (`tidemark.swap`) that changed the table is noted with its state.
 SWAP = "swap"
+_KEY = "visitor key"
+# Whether a table has rows of what came before it, or one of its columns, was new to the home.
+_HISTORY, _MISSING, _WHOLE = "history", "missing", "whole"
 _KEY_REMEDY = (
     "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
     " `tidemark rebuild all --new-visitor-key` makes every visitor id anew, with the home's key or a new one."
@@ -70,7 +73,8 @@ def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> di
         differs = [
             f"{name} was {was[name]}, now {now[name]}"
             for name in was
-            if now.get(name, was[name]) != was[name]
+            # The first releases noted of a sum only that it is one.
+            if now.get(name, was[name]) != was[name] and was[name] != "sum"
         ]
         if differs:
             found[table.name] = differs
@@ -79,12 +83,39 @@ def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> di
 
 def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
     """Notes that the rows of these tables are of the state that this version and these settings make."""
-    write(house, states(settings, tables))
+    write(house, {**states(settings, tables), **_without_history(settings, house, tables)})
 
 
 def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
     """By table, what this version and these settings make its rows with, where that matters."""
     return {table.name: _state(settings, table) for table in tables if _has_state(table)}
+
+
+def rebuilt(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
+    """The states of tables that have just been made anew of all that there is."""
+    whole = {table.name: {_HISTORY: _WHOLE} for table in tables if table.made}
+    return {name: {**state, **whole.get(name, {})} for name, state in states(settings, tables).items()}
+
+
+def incomplete(house: Lakehouse) -> list[str]:
+    """Names of the tables that lack rows, or values of a column, of what came before."""
+    return [name for name, state in _known(house).items() if state.get(_HISTORY) == _MISSING]
+
+
+def _without_history(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table]
+) -> dict[str, dict[str, str]]:
+    """The states of tables that are new to a home that has others, or have a new column. A catalog's tables are
+    rebuilt by hand."""
+    known = _known(house)
+    if not known or house.in_catalog:
+        return {}
+    made = {table.name: _state(settings, table) for table in tables if table.made}
+    return {
+        name: {**state, _HISTORY: _MISSING}
+        for name, state in made.items()
+        if name not in known or set(state) - set(known[name])
+    }
 
 
 def write(house: Lakehouse, made: Mapping[str, State]) -> None:
@@ -103,9 +134,9 @@ def require_visitor_key(
 
     Raises TableError if the key that the tables were made with is missing, or the home's key is another one.
     """
-    keyed = [table for table in tables if VISITOR_KEY in table.state.values()]
+    keyed = [table for table in tables if table.keyed]
     known = _known(house)
-    noted = {known.get(table.name, {}).get(name) for table in keyed for name in table.state} - {None}
+    noted = {known.get(table.name, {}).get(_KEY) for table in keyed} - {None}
     if not has_visitor_key(settings):
         there = house.on_this_machine and any(
             (Path(house.path(table)) / "_delta_log").is_dir() for table in keyed
@@ -115,7 +146,7 @@ def require_visitor_key(
         if (
             there and not noted
         ):  # killed before the rebuild ends, the tables must not take the new key for theirs
-            lost = {table.name: dict.fromkeys(table.state, "lost") for table in keyed}
+            lost = {table.name: {_KEY: "lost"} for table in keyed}
             _write(house, {**known, **lost})
         make_visitor_key(settings)
     key = visitor_key(settings)
@@ -131,7 +162,7 @@ def _where(house: Lakehouse) -> str:
 
 
 def _has_state(table: Table) -> bool:
-    return table.kind == "upsert" or bool(table.state)
+    return table.kind == "upsert" or table.keyed
 
 
 def last_swap(house: Lakehouse, table: Table) -> int:
@@ -147,11 +178,9 @@ def known(house: Lakehouse) -> frozenset[str]:
 def _state(settings: Settings, table: Table) -> State:
     if not _has_state(table):
         return {}
-    named = {
-        name: fingerprint(visitor_key(settings)) if value == VISITOR_KEY else value.format(settings=settings)
-        for name, value in table.state.items()
-    }
-    return {"key": ", ".join(table.key), **named} if table.kind == "upsert" else named
+    made = dict(table.made(settings).identity) if table.made else {}
+    key = {_KEY: fingerprint(visitor_key(settings))} if table.keyed else {}
+    return {**({"key": ", ".join(table.key)} if table.kind == "upsert" else {}), **made, **key}
 
 
 def _write(house: Lakehouse, states: Mapping[str, State]) -> None:

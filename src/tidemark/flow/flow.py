@@ -11,71 +11,73 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidemark.arrow import Vectorized
+from tidemark.engine.aggregation import Aggregation, Newest
+from tidemark.engine.batches import Batch, Local, distributed
+from tidemark.engine.work import ALL, Part, Work
 from tidemark.flow import gate
 from tidemark.flow.accounting import Account, Ledger
-from tidemark.flow.batch_size import BatchSize, most_fetched
+from tidemark.flow.batch_size import BatchSize
 from tidemark.flow.crash import crash_point
-from tidemark.flow.deliveries import NEEDS, Deliveries, has_ids, left_of, without
+from tidemark.flow.deliveries import Deliveries, DeliveryIds
+from tidemark.flow.files import TableFiles
 from tidemark.flow.progress import Progress, account_facts
 from tidemark.flow.reread import refused
-from tidemark.flow.sinks import Sink, Upsert
+from tidemark.flow.sinks import merge_into
 from tidemark.lakehouse import Lakehouse
 from tidemark.machine import judging_threads
+from tidemark.quality.tables import SITES
 from tidemark.settings import Settings
 from tidemark.store.base import Commit, Store
 from tidemark.table import Table
 
+# A batch of more rows is worth a job of Spark's.
+LOCAL_ROWS = 50_000
+_IDS = "delivery ids"
 log = logging.getLogger("tidemark.flow")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The sinks of one batch, the urgent one first: it is begun before any other.
-
-    `facts` is what the flow reports of the batch, see `Progress.batch_done`.
-    """
-
-    sinks: Sequence[Sink]
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Flow:
     """What a flow reads, makes of it and writes.
 
-    `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the
-    streaming query, so Spark analyses it once, not once per batch; a batch is fetched or cached, and
-    every sink takes its rows from there. `plan` says what to do with such a batch, either way. `lag` tells,
-    from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None where that
-    cannot be told; `fetch` has a batch come here, None if its rows are too long for that. `judge`: the batches are
-    lines, to be judged by it, which adds `accepted`, and accounted for; the plan is for judged ones. `size` bounds the
-    batches of a source that asks it. `lines_and_rejected`: the tables that tell which delivery ids were accepted
-    before; lines that repeat one are left out. `reread`: another way to the source's rows of the batch of a number, for
-    one that Spark's source refuses.
+    `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the streaming query, so
+    Spark analyses it once, not once per batch. `work` says what is made of a batch, and `upserts` are the tables that
+    its aggregations of the same names are merged into, the urgent one first: it is begun before any other. `clocks`
+    names the aggregation that has the newest event time of each site; `known` gives those of earlier batches for the
+    sites of a batch, where a table wants them.
+
+    `lag` tells, from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None
+    where that cannot be told. `files`: the batches are whole files of a table, as far as its columns of these names.
+    `accounted`: the batches are lines, which are accounted for; `lines_and_rejected` are the tables that tell which
+    delivery ids were accepted before. `size` bounds the batches of a source that asks it. `reread`: another way to the
+    source's rows of the batch of a number, for one that Spark's source refuses.
     """
 
     name: str
     version: int
     source: Callable[[SparkSession], DataFrame]
     prepare: Callable[[DataFrame], DataFrame]
-    plan: Callable[[DataFrame | pa.Table], Plan]
+    work: Work
+    upserts: Sequence[tuple[Table, Aggregation]]
+    clocks: str
     lag: Callable[[Path], int | None]
+    known: Callable[[Sequence[str]], Newest] = lambda sites: {}
     rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
-    fetch: Callable[[DataFrame], pa.Table | None] = DataFrame.toArrow
-    judge: Vectorized | None = None
+    files: TableFiles | None = None
+    accounted: bool = False
     lines_and_rejected: tuple[Table, Table] | None = None
     size: BatchSize | None = None
     interval_seconds: float = 0.0
@@ -110,14 +112,13 @@ class Runner:
         self._lakehouse = lakehouse
         self._store = store
         self._progress = progress
-        self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.judge else None
+        self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.accounted else None
         self._deliveries = (
             Deliveries(store, lakehouse, *flow.lines_and_rejected, settings.duplicate_days)
             if flow.lines_and_rejected
             else None
         )
         self._under_way = threading.Lock()
-        self._most_fetched = most_fetched(settings)
         self.failure: Exception | None = None
         self._once = False
         self._ending = threading.Event()
@@ -205,60 +206,71 @@ class Runner:
         return self._written(self.flow.prepare(again), commit, started)
 
     def _written(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
-        judge = self.flow.judge
-        rows = self._fetched(prepared, commit.number)
-        if rows is not None:
-            rows = judge.to_table(rows, self._judges) if judge else rows
-            return self._write_fetched(rows, prepared.sparkSession, commit, started)
-        lines = judge.to_frame(prepared) if judge else prepared
-        lines.persist()
-        try:
-            return self._write(lines, commit, started)
-        finally:
-            lines.unpersist()
+        work = self.flow.work
+        if self._ledger:
+            counted = {SITES.name: (self._ledger.counts, ALL)}
+            ids = {_IDS: (DeliveryIds(), Part("accepted"))} if self._deliveries else {}
+            work = replace(work, aggregations={**work.aggregations, **counted, **ids})
+        with self._batch_of(work, prepared, commit) as batch:
+            return self._write(batch, prepared.sparkSession, commit, started)
+
+    @contextmanager
+    def _batch_of(self, work: Work, prepared: DataFrame, commit: Commit) -> Iterator[Batch]:
+        """The batch in this process, where it is known to be small, else in executors."""
+        fetched = self._fetched(prepared, commit.number)
+        if fetched is not None:
+            yield Local.of(work, fetched, self._judges)
+            return
+        label = f"{self.flow.name}-{commit.number:05d}"
+        frame, read = self.flow.files.spread(prepared) if self.flow.files else (prepared, iter)
+        with distributed(work, frame, self._store, label, read) as batch:
+            yield batch
 
     def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
-        """The batch, where it is known to be small enough to be here."""
         rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
-        if rows is None or rows > self._most_fetched:
+        if rows is None or rows > LOCAL_ROWS:
             return None
         try:
-            fetched = self.flow.fetch(prepared)
+            fetched = self.flow.files.fetch(prepared) if self.flow.files else prepared.toArrow()
         except (Py4JJavaError, PySparkException) as error:
             # How long its rows are only shows now. The limit is there for that.
             if "spark.driver.maxResultSize" not in str(error):
                 raise
             fetched = None
         if fetched is None:
-            log.info("batch %d of %s has few rows, but long ones: Spark keeps them", number, self.flow.name)
+            log.info("batch %d of %s has few rows, but long ones: executors take it", number, self.flow.name)
         return fetched
 
-    def _write_fetched(
-        self, rows: pa.Table, spark: SparkSession, commit: Commit, started: datetime
+    def _write(
+        self, batch: Batch, spark: SparkSession, commit: Commit, started: datetime
     ) -> Mapping[str, Any]:
-        """A batch that fits comes here as it is: what is made of it then needs no Spark job."""
-        repeated = None
-        if self._deliveries and has_ids(rows):
-            repeated = self._deliveries.repeated(spark.createDataFrame(rows.select(list(NEEDS))))
+        repeated = self._deliveries.repeated(batch.partial(_IDS), spark) if self._deliveries else None
         if repeated:
-            rows = left_of(rows, repeated)
-        plan = self.flow.plan(rows)
-        acts = [partial(sink.write_fetched, self._store, rows, commit) for sink in plan.sinks]
+            batch = batch.without(repeated)
+        clocks = batch.partial(self.flow.clocks)
+        newest = _newest(self.flow.known(clocks["site"].to_pylist()), clocks)
+        acts = [
+            *(
+                partial(self._upsert, table, made.at(newest), batch, commit)
+                for table, made in self.flow.upserts
+            ),
+            *(partial(self._append, table, part, batch, commit) for table, part in self.flow.work.appends),
+        ]
         with self._all_done(acts):
-            account = self._ledger.count_here(rows, len(repeated or ())) if self._ledger else None
-        return self._accounted(plan, account, started, commit)
+            account = Account.of(clocks, len(repeated or ())) if self._ledger else None
+        crash_point(f"{self.flow.name}:before-ledger")
+        if not (self._ledger and account):
+            return _facts(clocks)
+        self._ledger.commit(account, started, commit)
+        return account_facts(account)
 
-    def _write(self, lines: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
-        """By Spark, a batch of any size that it keeps in memory."""
-        repeated = self._deliveries.repeated(lines) if self._deliveries else None
-        if repeated:
-            lines = without(lines, repeated)
-        plan = self.flow.plan(lines)
-        first, *rest = plan.sinks
-        urgent = self._urgent(first, lines, commit)
-        with self._all_done([urgent, *(partial(s.write, self._store, lines, commit) for s in rest)]):
-            account = self._ledger.count(lines, len(repeated or ())) if self._ledger else None
-        return self._accounted(plan, account, started, commit)
+    def _append(self, table: Table, part: Part, batch: Batch, commit: Commit) -> None:
+        if self._store.committed(table, commit.writer) < commit.number:
+            batch.append(self._store, table, part, commit)
+
+    def _upsert(self, table: Table, made: Aggregation, batch: Batch, commit: Commit) -> None:
+        if self._store.committed(table, commit.writer) < commit.number:
+            merge_into(self._store, table, made, batch.partial(table.name), commit)
 
     @contextmanager
     def _all_done(self, acts: Sequence[Callable[[], None]]) -> Iterator[None]:
@@ -272,21 +284,25 @@ class Runner:
         for future in futures:
             future.result()
 
-    def _accounted(
-        self, plan: Plan, account: Account | None, started: datetime, commit: Commit
-    ) -> Mapping[str, Any]:
-        crash_point(f"{self.flow.name}:before-ledger")
-        if not (self._ledger and account):
-            return plan.facts
-        self._ledger.commit(account, started, commit)
-        return account_facts(account)
-
-    def _urgent(self, sink: Sink, prepared: DataFrame, commit: Commit) -> Callable[[], None]:
-        """The rest of the urgent sink's work, after its rows have been computed."""
-        if isinstance(sink, Upsert) and self._store.committed(sink.table, commit.writer) < commit.number:
-            return partial(sink.commit, self._store, sink.incoming(prepared), commit)
-        return partial(sink.write, self._store, prepared, commit)
-
     def _committed(self, act: Callable[[], None]) -> None:
         act()
         crash_point(f"{self.flow.name}:between-tables")
+
+
+def _newest(known: Newest, clocks: pa.Table) -> Newest:
+    """The newest event time of each site of a batch, by earlier batches and this one."""
+    found = dict(known)
+    for row in clocks.select(["site", "newest_event_time"]).to_pylist():
+        if row["newest_event_time"]:
+            found[row["site"]] = max(
+                row["newest_event_time"], found.get(row["site"], row["newest_event_time"])
+            )
+    return found
+
+
+def _facts(clocks: pa.Table) -> Mapping[str, Any]:
+    return {
+        "rows": pc.sum(clocks["rows"]).as_py() or 0,
+        "newest_event_time": pc.max(clocks["newest_event_time"]).as_py(),
+        "newest_kafka_timestamp": pc.max(clocks["newest_ingested_at"]).as_py(),
+    }

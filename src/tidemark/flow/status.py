@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidemark import kafka
+from tidemark import history, kafka, lakehouse
 from tidemark.errors import TidemarkError
 from tidemark.local import broker
 from tidemark.local.process import live_record, read_record
@@ -16,9 +16,9 @@ _ANSWER_SECONDS = 3.0
 
 
 def describe(settings: Settings) -> dict[str, Any]:
-    """State of a home: addresses, processes, and per flow `lag` (rows), `rows_per_second` and
-    `freshness_seconds`; values that cannot be known are None, such as an address whose port is to be any free one and
-    is not taken yet."""
+    """State of a home: addresses, processes, per flow `lag` (rows), `rows_per_second` and `freshness_seconds`, and in
+    `history` the tables that lack what came before, with the parts `done` of `total`. Values that cannot be known are
+    None, such as an address whose port is to be any free one and is not taken yet."""
     records = {part: live_record(settings.run_directory / f"{part}.json") for part in PARTS}
     pipeline = read_record(settings.run_directory / "pipeline.json")
     dashboard = records["dashboard"] or {}
@@ -31,6 +31,7 @@ def describe(settings: Settings) -> dict[str, Any]:
         "parts": {part: _part(record) for part, record in records.items()} | {"broker": _broker(settings)},
         "troubles": (records["pipeline"] or {}).get("troubles", {}),
         "flows": _flows(pipeline, records["pipeline"] is not None),
+        "history": _history(settings),
     }
 
 
@@ -51,7 +52,17 @@ def lines(state: dict[str, Any]) -> list[str]:
             f"flow {name}: {_number(flow['rows_per_second'], ' rows/s')}, lag {_number(flow['lag'], ' rows')}, "
             f"freshness {_number(flow['freshness_seconds'], ' s')}, newest event {flow['newest_event_time'] or '-'}"
         )
+    for name, part in state["history"].items():
+        of = f"{part['done']} of {part['total']} parts done" if part["total"] else "not begun"
+        shown.append(f"{name} is incomplete: it is being filled with what came before, {of}")
     return shown
+
+
+def _history(settings: Settings) -> dict[str, Any]:
+    try:
+        return history.progress(settings, lakehouse.of(settings))
+    except TidemarkError:  # a home that cannot be used; whoever uses it is told why
+        return {}
 
 
 def _part(record: dict[str, Any] | None) -> dict[str, Any]:

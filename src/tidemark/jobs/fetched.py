@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.arrow import flags_of
+from tidemark.engine.arrays import flags_of
 from tidemark.jobs.events import MISSING, NOT_JSON, WRONG_TYPE, Events, judged
 from tidemark.jobs.transactions import Record
 from tidemark.machine import judging_threads

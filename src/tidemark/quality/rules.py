@@ -17,7 +17,7 @@ from pyarrow import compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidemark.arrow import Arrays
+from tidemark.engine.arrays import Arrays
 
 Severity = Literal["critical", "warning", "info"]
 

@@ -153,7 +153,7 @@ class Runner:
 
 def _accountable(table: Table, passing: frozenset[str]) -> Table:
     """The table without a sum of quality.accounts to compare with where rows of either are not kept for ever."""
-    return replace(table, accounted="") if passing & {table.name, ACCOUNTS.name} else table
+    return replace(table, lines="") if passing & {table.name, ACCOUNTS.name} else table
 
 
 def watch(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from tidemark.table import Change, Table
@@ -33,6 +35,32 @@ class Commit:
     number: int
 
 
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file that is in a table's directory and not in the table yet: its name there, its size in bytes, its
+    number of rows, and its statistics as in the Delta protocol."""
+
+    path: str
+    bytes: int
+    rows: int
+    stats: str
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A table's directory, for whoever writes files for the table: executors, too."""
+
+    uri: str
+
+    def writer(self, path: str, schema: pa.Schema) -> pq.ParquetWriter:
+        """Writes a new file of the directory."""
+        return pq.ParquetWriter(f"{self.uri}/{path}", schema, compression="zstd", compression_level=1)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file that has been written."""
+        return Path(f"{self.uri}/{path}").stat().st_size
+
+
 class Store(Protocol):
     """Reads and commits tables. A commit that the table already has does nothing."""
 
@@ -53,6 +81,12 @@ class Store(Protocol):
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         """Adds rows of the table's columns."""
+
+    def directory(self, table: Table) -> Directory | None:
+        """Where executors may write files for `append_files`; None if the store cannot take those."""
+
+    def append_files(self, table: Table, files: Sequence[DataFile], commit: Commit) -> None:
+        """Adds files that are in the table's directory."""
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
         """Adds a few rows that are already here; without `commit` not idempotent."""

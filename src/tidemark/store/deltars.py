@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
 from tidemark.errors import PlatformError, TableError, TidemarkError
 from tidemark.lakehouse import Lakehouse, require_directories
-from tidemark.store.base import Commit, Where
+from tidemark.store.base import Commit, DataFile, Directory, Where
 from tidemark.table import Change, Table
 
 # A revised row costs the rewriting of its file: small files keep a live upsert at tens of milliseconds.
@@ -89,6 +91,20 @@ class DeltaRsStore:
             .option("txnVersion", commit.number)
             .save(self._lakehouse.path(table))
         )
+
+    def directory(self, table: Table) -> Directory:
+        return Directory(self._lakehouse.path(table))
+
+    def append_files(self, table: Table, files: Sequence[DataFile], commit: Commit) -> None:
+        def add(target: DeltaTable) -> None:
+            if self._is_new(target, commit):
+                now = time.time_ns() // 1_000_000
+                actions = (AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in files)
+                target.create_write_transaction(
+                    list(actions), "append", target.schema(), commit_properties=_properties(commit)
+                )
+
+        self._retry(table, add)
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
         def write(target: DeltaTable) -> None:

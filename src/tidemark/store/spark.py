@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from tidemark.errors import TableError
 from tidemark.lakehouse import Lakehouse
-from tidemark.store.base import Commit, Condition, Where
+from tidemark.store.base import Commit, Condition, DataFile, Where
 from tidemark.table import Change, Table
 
 _DELETE = "_delete"
@@ -129,6 +129,14 @@ class SparkStore:
         )
         self._save(table, writer)
         self._done(table, commit)
+
+    def directory(self, table: Table) -> None:
+        return None
+
+    def append_files(self, table: Table, files: Sequence[DataFile], commit: Commit) -> None:
+        raise TableError(
+            f"files cannot be added to {self._lakehouse.sql_name(table)}", "Leave `store` at auto."
+        )
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
         frame = self._spark.createDataFrame(rows.select(table.column_names), table.schema)

@@ -13,8 +13,8 @@ from examples.intrusion.job import ACTIVITY, TRAFFIC_ALERTS, judge, per_window
 from examples.intrusion.requests import judged
 from examples.intrusion.rules import WINDOW_SECONDS, Limits
 from tidemark import lakehouse
+from tidemark.jobs.mergeable import count
 from tidemark.settings import Settings
-from tidemark.sketches import count
 from tidemark.store.base import Commit
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.table import Change

@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
+from silver import requests
 from silver.sessions import TABLE
-from tidemark.sessions import merge, session_id, sessionize
+from tidemark.engine.sessions import Sessions, session_id
 
 GAP = 1800
 START = datetime(2026, 11, 21, tzinfo=UTC)
-NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 class View(NamedTuple):
@@ -83,24 +82,23 @@ def _session(site: str, visitor: str, views: list[View]) -> dict[str, Any]:
     }
 
 
-def intervals(views: Sequence[View]) -> pa.Table:
-    """What `sessionize` makes of one batch, without Spark; a test below holds the two together."""
-    rows = [{name: row[name] for name in INTERVAL.names} for row in recount(views)]
-    return pa.Table.from_pylist(rows, INTERVAL)
+CONSTANT = {"country": "DE", "browser": "Firefox", "os": "Linux", "device": "desktop"}
+REQUESTS = pa.schema([*(requests.TABLE.arrow_schema.field(name) for name in Sessions.needs)])
 
 
-INTERVAL = pa.schema(
-    [
-        TABLE.arrow_schema.field(name)
-        for name in (
-            "site", "visitor_id", "start_time", "end_time", "pageviews", "entry_page", "exit_page",
-            "country", "browser", "os", "device", "channel", "referrer_host",
-        )
-    ]
-)  # fmt: skip
+def pageviews(views: Sequence[View]) -> pa.Table:
+    """The views as rows of silver.requests, and a request that is none."""
+    rows = [
+        {
+            "site": v.site, "visitor_id": v.visitor, "event_time": at(v.second), "path": v.path,
+            "pageview": True, "channel": v.channel, "referrer_host": v.host, **CONSTANT,
+        }
+        for v in views
+    ]  # fmt: skip
+    return pa.Table.from_pylist([*rows, *({**row, "pageview": False} for row in rows[:1])], REQUESTS)
 
 
-class Sessions:
+class Stored:
     """The sessions table, in memory."""
 
     def __init__(self) -> None:
@@ -112,7 +110,8 @@ class Sessions:
         for view in views:
             self.newest[view.site] = max(self.newest.get(view.site, START), at(view.second))
         existing = pa.Table.from_pylist(list(self.rows.values()), TABLE.arrow_schema)
-        change = merge(existing, intervals(views), gap_seconds=GAP, newest=self.newest, now=NOW)
+        made = Sessions(GAP, self.newest)
+        change = made.combine(existing, made.partial(pageviews(views)))
         gone = change.deleted.to_pylist() if change.deleted else []
         for row in gone:
             del self.rows[row["session_id"]]
@@ -142,7 +141,7 @@ VIEWS = st.builds(
 def test_any_order_in_any_batches_gives_the_same_table(views: list[View], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(views))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(views)), max_size=8)))
-    table = Sessions()
+    table = Stored()
     for low, high in zip([0, *cuts], [*cuts, len(views)], strict=True):
         table.take(shuffled[low:high])
         assert table.content() == recount(shuffled[:high]) if high else True
@@ -151,7 +150,7 @@ def test_any_order_in_any_batches_gives_the_same_table(views: list[View], data: 
 
 @pytest.mark.parametrize("seconds, sessions", [(GAP - 1, 1), (GAP, 2), (GAP + 1, 2)])
 def test_the_gap_itself_parts_two_sessions(seconds: int, sessions: int) -> None:
-    together, apart = Sessions(), Sessions()
+    together, apart = Stored(), Stored()
     together.take([View(0), View(seconds)])
     apart.take([View(seconds)])
     apart.take([View(0)])
@@ -160,7 +159,7 @@ def test_the_gap_itself_parts_two_sessions(seconds: int, sessions: int) -> None:
 
 
 def test_a_late_line_between_two_sessions_merges_them() -> None:
-    table = Sessions()
+    table = Stored()
     table.take([View(0, "/in"), View(3000, "/out")])
     assert len(table.rows) == 2
     assert table.take([View(1500, "/between")]) == (1, 1), "one row revised, the other's id deleted"
@@ -174,7 +173,7 @@ def test_a_late_line_between_two_sessions_merges_them() -> None:
 
 
 def test_a_line_before_the_first_gives_the_session_another_id() -> None:
-    table = Sessions()
+    table = Stored()
     table.take([View(100, "/b")])
     before = set(table.rows)
     assert table.take([View(50, "/a")]) == (1, 1)
@@ -183,7 +182,7 @@ def test_a_line_before_the_first_gives_the_session_another_id() -> None:
 
 
 def test_within_a_second_the_smallest_path_enters_and_the_largest_leaves() -> None:
-    table = Sessions()
+    table = Stored()
     for path in ("/m", "/z", "/a"):
         table.take([View(0, path)])
     [row] = table.content()
@@ -191,7 +190,7 @@ def test_within_a_second_the_smallest_path_enters_and_the_largest_leaves() -> No
 
 
 def test_a_session_closes_when_its_site_has_moved_on() -> None:
-    table = Sessions()
+    table = Stored()
     table.take([View(0)])
     table.take([View(GAP, visitor="w"), View(9 * GAP, site="t")])
     assert {(r["visitor_id"], r["site"]): r["closed"] for r in table.content()} == {
@@ -205,44 +204,18 @@ def test_a_session_closes_when_its_site_has_moved_on() -> None:
 
 
 def test_nothing_new_changes_nothing() -> None:
-    table = Sessions()
+    table = Stored()
     table.take([View(0), View(10_000)])
     assert table.take([]) == (0, 0)
-    assert Sessions().take([]) == (0, 0)
+    assert Stored().take([]) == (0, 0)
 
 
 def test_many_visitors_over_many_years() -> None:
     chance = random.Random(7)
     views = [View(chance.randrange(-50 * 31_536_000, 0), visitor=f"{n % 9000:05}") for n in range(12_000)]
-    change = merge(
-        TABLE.arrow_schema.empty_table(),
-        pa.concat_tables([intervals(views[:6000]), intervals(views[6000:])]),
-        gap_seconds=GAP, newest={"s": START}, now=NOW,
-    )  # fmt: skip
+    made = Sessions(GAP, {"s": START})
+    partials = [made.partial(pageviews(half)) for half in (views[:6000], views[6000:])]
+    change = made.combine(TABLE.arrow_schema.empty_table(), made.merge(pa.concat_tables(partials)))
     merged = change.rows.drop_columns("updated_at").sort_by("session_id").to_pylist()
     expected = recount(views)
     assert [row | {"closed": None} for row in merged] == [row | {"closed": None} for row in expected]
-
-
-def test_spark_makes_the_same_intervals(spark: SparkSession) -> None:
-    chance = random.Random(3)
-    views = [
-        View(
-            chance.choice((chance.randrange(100_000), 900 * chance.randrange(50))),
-            chance.choice(("/", "/a", "/é")),
-            chance.choice("uvwxyz"),
-            chance.choice("st"),
-            chance.choice((None, "direct", "search")),
-            chance.choice((None, "a.example")),
-        )
-        for _ in range(600)
-    ]
-    constant = ("DE", "Firefox", "Linux", "desktop")
-    frame = spark.createDataFrame(
-        [(v.site, v.visitor, at(v.second), v.path, *constant, v.channel, v.host) for v in views],
-        "site string, visitor_id string, event_time timestamp, path string, country string, browser string, "
-        "os string, device string, channel string, referrer_host string",
-    )  # fmt: skip
-    found = sessionize(frame, GAP).select(*INTERVAL.names).toArrow().cast(INTERVAL)
-    order = [("site", "ascending"), ("visitor_id", "ascending"), ("start_time", "ascending")]
-    assert found.sort_by(order).to_pylist() == intervals(views).sort_by(order).to_pylist()

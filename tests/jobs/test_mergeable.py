@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.sketches import count, mergeable, sketch_of, unique_count, unique_sketch, unite
+from tidemark.jobs.mergeable import count, mergeable, sketch_of, unique_count, unique_sketch, unite
 
 Fact = tuple[str, str]  # key, visitor
 

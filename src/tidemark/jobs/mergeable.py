@@ -7,7 +7,7 @@ Dasgupta, Lang, Rhodes, Thaler: "A Framework for Estimating Stream Expression Ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -17,9 +17,11 @@ from datasketches import compact_theta_sketch, theta_union, update_theta_sketch
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidemark.table import Change, Combine
+from tidemark.table import Change
 
 LG_ENTRIES = 20
+# (rows in the table that the batch may touch, the batch's own rows) -> change
+Combine = Callable[[pa.Table, pa.Table], Change]
 
 
 def unique_sketch(values: Column) -> Column:
@@ -82,12 +84,6 @@ def mergeable(key: Sequence[str], sums: Sequence[str], uniques: dict[str, str]) 
         return Change(rows)
 
     return combine
-
-
-def added_up(window_seconds: int, sums: Sequence[str], uniques: dict[str, str]) -> dict[str, str]:
-    """What rows of such a table are made with, for `Table.state`."""
-    sketches = dict.fromkeys(uniques.values(), f"theta sketch of 2^{LG_ENTRIES}")
-    return {"window": f"{window_seconds} s", **dict.fromkeys(sums, "sum"), **sketches}
 
 
 def _unite_pairs(new: pa.ChunkedArray, old: pa.ChunkedArray) -> list[bytes]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark.arrow import Arrays, Pieces, Vectorized, flags_of, where
+from tidemark.engine.arrays import Arrays, Pieces, Vectorized, flags_of, where
 
 
 def _described(arrays: Arrays) -> Arrays:
@@ -24,8 +22,7 @@ EXAMPLE = Vectorized(("n",), "n bigint, even boolean", _described)
 def test_the_same_columns_here_and_in_spark(rows: int, spark: SparkSession) -> None:
     frame = spark.range(rows).selectExpr("id", "id AS n")
     fetched = frame.toArrow()
-    with ThreadPoolExecutor(3) as threads:
-        here = EXAMPLE.to_table(fetched, threads)
+    here = EXAMPLE.add(fetched)
     there = EXAMPLE.to_frame(frame).toArrow()
     assert here.column_names == there.column_names == ["id", "n", "even"]
     assert here.to_pydict() == there.sort_by("id").to_pydict()

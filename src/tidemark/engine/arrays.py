@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,16 +45,16 @@ class Vectorized:
         made = frame.withColumn("_made", columns(*inputs))
         return made.withColumns({name: made[f"_made.{name}"] for name in names}).drop("_made")
 
-    def to_table(self, table: pa.Table, threads: Executor) -> pa.Table:
-        """The table with the results, which threads make of its batches side by side."""
+    def add(self, table: pa.Table) -> pa.Table:
+        """The table with the results; of a column that was there before, the result."""
+        rows = table.combine_chunks()
+        batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+        return pa.concat_tables([self._added(batch) for batch in batches])
 
-        def added(batch: pa.RecordBatch) -> pa.Table:
-            found = self.make({name: batch.column(name) for name in self.inputs})
-            kept = {name: batch.column(name) for name in batch.schema.names}
-            return pa.table(kept | {name: found[name] for name in self.names})
-
-        batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
-        return pa.concat_tables(threads.map(added, batches))
+    def _added(self, batch: pa.RecordBatch) -> pa.Table:
+        found = self.make({name: batch.column(name) for name in self.inputs})
+        kept = {name: batch.column(name) for name in batch.schema.names}
+        return pa.table(kept | {name: found[name] for name in self.names})
 
 
 def flags_of(condition: pa.Array) -> Flags:

@@ -1,0 +1,139 @@
+"""A batch whose rows are in this process, in executors, or kept by Spark: the same work gives the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.engine import executors
+from tidemark.engine.groups import anti_join
+from tidemark.engine.work import Part, Work
+from tidemark.store.base import Commit, Store
+from tidemark.table import Table
+
+
+class Batch(Protocol):
+    """A batch with the work that is done on it."""
+
+    def without(self, keys: pa.Table) -> Batch:
+        """The batch without the rows that have these keys."""
+
+    def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
+        """Commits the rows that an append table gains; nothing where there are none."""
+
+    def partial(self, name: str) -> pa.Table:
+        """The partial rows of an aggregation, of the whole batch."""
+
+
+@contextmanager
+def distributed(
+    work: Work, frame: DataFrame, store: Store, label: str, read: executors.Read = iter
+) -> Iterator[Batch]:
+    """A batch of any size, of a frame of its rows: in executors, whose files have `label` in their names.
+
+    `read` gives the rows where the frame says only where they are.
+    """
+    directories = {table.name: store.directory(table) for table, _ in work.appends}
+    if all(directories.values()):
+        there = {name: directory for name, directory in directories.items() if directory}
+
+        def run(keys: pa.Table | None) -> executors.Outcome:
+            return executors.run(replace(work, left_out=keys), frame, there, label, read)
+
+        done = run(None)
+        yield Executed(done, run) if done.partials or done.files else _none(work, frame)
+        return
+    prepared = work.judge.to_frame(frame) if work.judge else frame
+    prepared.persist()
+    try:
+        kept = Kept.of(work, prepared)
+        # Without rows there are no partial rows, whose schema is wanted all the same.
+        yield kept if kept.outcome.partials or not work.aggregations else _none(work, frame)
+    finally:
+        prepared.unpersist()
+
+
+def _none(work: Work, frame: DataFrame) -> Local:
+    """A batch without rows."""
+    return Local(work, work.prepare(frame.limit(0).toArrow()))
+
+
+@dataclass(frozen=True)
+class Local:
+    """A batch of prepared rows in this process."""
+
+    work: Work
+    prepared: pa.Table
+
+    @classmethod
+    def of(cls, work: Work, rows: pa.Table, threads: Executor) -> Local:
+        """Prepares rows in threads."""
+        batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
+        parts = [pa.Table.from_batches([batch]) for batch in batches]
+        return cls(work, pa.concat_tables(threads.map(work.prepare, parts)))
+
+    def without(self, keys: pa.Table) -> Local:
+        return Local(self.work, anti_join(self.prepared, keys, keys.column_names))
+
+    def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
+        rows = self.work.rows(table, part, self.prepared)
+        if rows.num_rows:
+            store.append_arrow(table, rows, commit)
+
+    def partial(self, name: str) -> pa.Table:
+        return self.work.partial(name, self.prepared)
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A batch whose rows executors have written to files."""
+
+    outcome: executors.Outcome
+    again: Callable[[pa.Table | None], executors.Outcome]
+
+    def without(self, keys: pa.Table) -> Executed:
+        """The work once more: the first files are left to upkeep."""
+        return Executed(self.again(keys), self.again)
+
+    def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
+        files = self.outcome.files.get(table.name)
+        if files:
+            store.append_files(table, files, commit)
+
+    def partial(self, name: str) -> pa.Table:
+        return self.outcome.partials[name]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A batch of prepared rows that Spark keeps, and writes: for tables that take no files from elsewhere."""
+
+    work: Work
+    frame: DataFrame
+    outcome: executors.Outcome
+
+    @classmethod
+    def of(cls, work: Work, prepared: DataFrame) -> Kept:
+        """Of a frame of prepared rows."""
+        aggregating = Work(aggregations=work.aggregations)
+        made = executors.run(aggregating, prepared, {}, "") if work.aggregations else executors.Outcome()
+        return cls(work, prepared, made)
+
+    def without(self, keys: pa.Table) -> Kept:
+        gone = F.broadcast(self.frame.sparkSession.createDataFrame(keys))
+        return self.of(self.work, self.frame.join(gone, keys.column_names, "left_anti"))
+
+    def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
+        rows = self.frame.where(F.col(part.flag) == F.lit(part.wanted)) if part.flag else self.frame
+        columns = [F.col(column.of or column.name).alias(column.name) for column in table.columns]
+        store.append(table, rows.select(*columns), commit)
+
+    def partial(self, name: str) -> pa.Table:
+        return self.outcome.partials[name]

@@ -1,0 +1,174 @@
+"""The work on a batch in Spark's executors, which hand back partial rows and what files they wrote, never the rows.
+
+Each task prepares its part of the batch some ten thousand rows at a time, writes the rows that tables gain as Parquet
+files into the tables' directories, and merges partial rows as it goes. A file counts once the driver has committed it:
+those of failed or repeated tasks are in no table, and upkeep removes them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from tidemark.engine.work import Work
+from tidemark.store.base import DataFile, Directory
+from tidemark.table import Table
+
+# Rows that a task writes and aggregates at a time.
+CHUNK_ROWS = 100_000
+# Parts that are merged at a time. The parts of more tasks than this are merged by executors, too.
+FAN_IN = 16
+_RESULT = "kind string, name string, payload binary"
+_IPC = pa.ipc.IpcWriteOptions(compression="zstd")
+
+Batches = Iterator[pa.RecordBatch]
+Read = Callable[[Batches], Batches]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What executors made of a batch: by table, the files to commit, and the partial rows of the whole."""
+
+    files: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
+    partials: Mapping[str, pa.Table] = field(default_factory=dict)
+
+
+def run(
+    work: Work, batch: DataFrame, directories: Mapping[str, Directory], label: str, read: Read = iter
+) -> Outcome:
+    """Does the work on a frame of the rows, with files of `label` in the directories of the tables that gain rows.
+
+    `read` gives the rows where the frame says only where they are. A frame without rows has no partial rows.
+    """
+    made = batch.mapInArrow(partial(_task, work, directories, label, read), _RESULT)
+    tasks = batch._jdf.queryExecution().toRdd().getNumPartitions()
+    if tasks > FAN_IN:
+        made = made.repartition(-(-tasks // FAN_IN)).mapInArrow(partial(_merge_task, work), _RESULT)
+    files: dict[str, list[DataFile]] = {}
+    parts: dict[str, list[pa.Table]] = {}
+    for kind, name, payload in _results(made.toArrow().to_batches()):
+        if kind == "file":
+            files.setdefault(name, []).append(DataFile(**json.loads(payload.to_pybytes())))
+        else:
+            parts.setdefault(name, []).append(_read(payload))
+    return Outcome(files, {name: work.merged(name, found) for name, found in parts.items()})
+
+
+def _task(
+    work: Work, directories: Mapping[str, Directory], label: str, read: Read, batches: Batches
+) -> Batches:
+    writers = [(table, part, _Writer(table, directories[table.name], label)) for table, part in work.appends]
+    parts: dict[str, list[pa.Table]] = {name: [] for name in work.aggregations}
+    for chunk in _chunks(work, read(batches)):
+        for table, part, writer in writers:
+            writer.write(work.rows(table, part, chunk))
+        for name, found in parts.items():
+            found.append(work.partial(name, chunk))
+            if len(found) == FAN_IN:
+                parts[name] = [work.merged(name, found)]
+    for table, _, writer in writers:
+        for file in writer.close():
+            yield _result("file", table.name, json.dumps(asdict(file)).encode())
+    for name, found in parts.items():
+        if found:
+            yield _result("partial", name, _written(work.merged(name, found)))
+
+
+def _merge_task(work: Work, batches: Batches) -> Batches:
+    parts: dict[str, list[pa.Table]] = {}
+    for kind, name, payload in _results(batches):
+        if kind == "partial":
+            parts.setdefault(name, []).append(_read(payload))
+        else:
+            yield _result(kind, name, payload.to_pybytes())
+    for name, found in parts.items():
+        yield _result("partial", name, _written(work.merged(name, found)))
+
+
+def _chunks(work: Work, batches: Batches) -> Iterator[pa.Table]:
+    """The prepared rows, some at a time."""
+    held: list[pa.Table] = []
+    for batch in batches:
+        held.append(work.prepare(pa.Table.from_batches([batch])))
+        if sum(rows.num_rows for rows in held) >= CHUNK_ROWS:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+class _Writer:
+    """Writes the rows of one table that one task has, into one file."""
+
+    def __init__(self, table: Table, directory: Directory, label: str) -> None:
+        self._table = table
+        self._directory = directory
+        self._path = f"part-{label}-{uuid.uuid4().hex}.parquet"
+        self._writer: pq.ParquetWriter | None = None
+        self._rows = 0
+        self._nulls = dict.fromkeys(table.timed, 0)
+        self._bounds: dict[str, tuple[datetime, datetime]] = {}
+
+    def write(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        if self._writer is None:
+            self._writer = self._directory.writer(self._path, self._table.arrow_schema)
+        self._writer.write_table(rows)
+        self._rows += rows.num_rows
+        for name in self._table.timed:
+            self._nulls[name] += rows[name].null_count
+            least, most = (bound.as_py() for bound in pc.min_max(rows[name]).values())
+            if least is not None:
+                known = self._bounds.get(name, (least, most))
+                self._bounds[name] = min(known[0], least), max(known[1], most)
+
+    def close(self) -> Iterator[DataFile]:
+        if self._writer is None:
+            return
+        self._writer.close()
+        stats = {
+            "numRecords": self._rows,
+            "minValues": {name: _iso(least) for name, (least, _) in self._bounds.items()},
+            "maxValues": {name: _iso(most) for name, (_, most) in self._bounds.items()},
+            "nullCount": self._nulls,
+        }
+        yield DataFile(self._path, self._directory.size(self._path), self._rows, json.dumps(stats))
+
+
+def _iso(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def _result(kind: str, name: str, payload: bytes) -> pa.RecordBatch:
+    columns = [pa.array([kind]), pa.array([name]), pa.array([payload], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, names=["kind", "name", "payload"])
+
+
+def _results(
+    batches: Iterator[pa.RecordBatch] | Sequence[pa.RecordBatch],
+) -> Iterator[tuple[str, str, pa.Buffer]]:
+    for batch in batches:
+        for kind, name, payload in zip(*batch.columns, strict=True):
+            yield kind.as_py(), name.as_py(), payload.as_buffer()
+
+
+def _written(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_IPC) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _read(payload: pa.Buffer) -> pa.Table:
+    with pa.ipc.open_stream(payload) as reader:
+        return reader.read_all()

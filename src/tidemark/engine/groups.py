@@ -1,0 +1,85 @@
+"""Rows grouped by a key: the group of each row as a number, and sums, least and largest values by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+Numbers = np.ndarray[Any, Any]
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+How = Literal["sum", "min", "max", "first"]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of rows that have the same key: `of` is each row's group, `first` each group's first row."""
+
+    of: Numbers
+    first: Numbers
+
+    @classmethod
+    def by(cls, columns: Sequence[Column]) -> Groups:
+        """Groups by the values of the columns, in the order in which they appear; NULL is a value."""
+        code, number = np.zeros(len(columns[0]), np.int64), 1
+        for column in columns:
+            own = _array(column).dictionary_encode(null_encoding="encode")
+            code = code * len(own.dictionary) + own.indices.to_numpy(zero_copy_only=False)
+            encoded = pa.array(code).dictionary_encode()
+            code, number = encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+        first = np.zeros(number if len(code) else 0, np.int64)
+        first[code[::-1]] = np.arange(len(code))[::-1]
+        return cls(code, first)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def aggregate(self, columns: Mapping[str, tuple[Column, How]]) -> dict[str, pa.Array]:
+        """One value a group of each column; NULLs are passed over, and the result where there is nothing else."""
+        firsts = {
+            name: _array(column).take(pa.array(self.first))
+            for name, (column, how) in columns.items()
+            if how == "first"
+        }
+        others = {name: (column, how) for name, (column, how) in columns.items() if how != "first"}
+        if not others:
+            return firsts
+        rows = pa.table(
+            {"_group": pa.array(self.of), **{name: column for name, (column, _) in others.items()}}
+        )
+        found = rows.group_by("_group", use_threads=False).aggregate(
+            [(name, how) for name, (_, how) in others.items()]
+        )
+        # Groups are numbered as they appear, and that is the order in which they come out.
+        return firsts | {name: _array(found[f"{name}_{how}"]) for name, (_, how) in others.items()}
+
+
+def semi_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows whose key is one of the others'."""
+    return rows.filter(pa.array(has_key_of(rows, others, key)))
+
+
+def anti_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows whose key is none of the others'."""
+    return rows.filter(pa.array(~has_key_of(rows, others, key)))
+
+
+def has_key_of(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> Numbers:
+    """For each row whether its key is one of the others'."""
+    both = [
+        pa.chunked_array([*_chunks(rows[name]), *_chunks(others[name].cast(rows[name].type))]) for name in key
+    ]
+    groups = Groups.by(both).of
+    return np.isin(groups[: rows.num_rows], groups[rows.num_rows :])
+
+
+def _chunks(column: Column) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _array(column: Column) -> pa.Array:
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)

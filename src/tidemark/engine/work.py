@@ -1,0 +1,68 @@
+"""What is made of the rows of a batch: rows to append to tables, and partial rows to merge into others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.aggregation import Mergeable
+from tidemark.engine.arrays import Vectorized
+from tidemark.engine.groups import anti_join
+from tidemark.table import Table
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a batch: all, or those with a flag that is as `wanted`."""
+
+    flag: str = ""
+    wanted: bool = True
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        return rows.filter(pc.equal(rows[self.flag], self.wanted)) if self.flag else rows
+
+
+ALL = Part()
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is done with the rows of a batch, in the driver or in executors.
+
+    `judge` adds columns to them, of which the rest is made. `left_out` are keys of rows that are then left out.
+    `appends` are the tables that gain rows, and which; `aggregations` say how partial rows are made, by the name of
+    their table, and of which rows.
+    """
+
+    judge: Vectorized | None = None
+    appends: Sequence[tuple[Table, Part]] = ()
+    aggregations: Mapping[str, tuple[Mergeable, Part]] = field(default_factory=dict)
+    left_out: pa.Table | None = None
+
+    def prepare(self, rows: pa.Table) -> pa.Table:
+        """The rows that everything else is made of. How they are split makes no difference."""
+        judged = self.judge.add(rows) if self.judge else rows
+        return (
+            judged if self.left_out is None else anti_join(judged, self.left_out, self.left_out.column_names)
+        )
+
+    def rows(self, table: Table, part: Part, prepared: pa.Table) -> pa.Table:
+        """The rows that an append table gains."""
+        names = [column.of or column.name for column in table.columns]
+        kept = part.of(prepared).select(names)
+        return kept.rename_columns(table.column_names).cast(table.arrow_schema)
+
+    def partial(self, name: str, prepared: pa.Table) -> pa.Table:
+        """The partial rows of an aggregation."""
+        aggregation, part = self.aggregations[name]
+        needed = dict.fromkeys([*aggregation.needs, *([part.flag] if part.flag else [])])
+        return aggregation.partial(part.of(prepared.select(list(needed))))
+
+    def merged(self, name: str, partials: Sequence[pa.Table]) -> pa.Table:
+        """Several parts' partial rows as those of the whole."""
+        if len(partials) == 1:
+            return partials[0]
+        return self.aggregations[name][0].merge(pa.concat_tables(partials))

@@ -1,0 +1,145 @@
+"""Every declared table comes out the same, however its source is split, ordered and spread over executors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+
+from silver import requests
+from tests.recovery.killing import traffic
+from tidemark import pipeline
+from tidemark.engine import executors
+from tidemark.engine.aggregation import Aggregation
+from tidemark.engine.work import ALL, Work
+from tidemark.enrich.columns import Knowledge
+from tidemark.settings import Settings
+from tidemark.table import Change, Table
+
+MADE = [table for table in pipeline.TABLES if table.made]
+NEWEST = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def accepted() -> pa.Table:
+    """Rows of silver.requests: generated traffic, some of it at the same second and on the edges of windows."""
+    pairs = traffic(seed=3, lines=6_000)
+    size = len(pairs)
+    moments = [NEWEST - timedelta(minutes=1)] * size
+    lines = pa.table(
+        {
+            "topic": ["log"] * size,
+            "partition": pa.array([0] * size, pa.int32()),
+            "offset": pa.array(range(size), pa.int64()),
+            "site": [site for site, _ in pairs],
+            "value": pa.array([line for _, line in pairs], pa.binary()),
+            "format": pa.nulls(size, pa.string()),
+            "chunk": pa.nulls(size, pa.string()),
+            "kafka_timestamp": pa.array(moments, pa.timestamp("us", "UTC")),
+        }
+    )
+    judged = requests.judging(Knowledge(b"k" * 32)).add(lines)
+    found = judged.filter(judged["accepted"]).select(requests.TABLE.column_names)
+    assert found.num_rows > 5_000
+    edges = found.slice(0, 400)
+    hours = pc.floor_temporal(edges["event_time"], unit="hour")
+    on_the_hour = edges.set_column(edges.column_names.index("event_time"), "event_time", hours)
+    return pa.concat_tables([found, on_the_hour]).combine_chunks()
+
+
+def aggregation(table: Table, rows: pa.Table) -> Aggregation:
+    assert table.made
+    newest = dict.fromkeys(pc.unique(rows["site"]).to_pylist(), NEWEST)
+    return table.made(Settings()).at(newest)
+
+
+def content(table: Table, rows: pa.Table) -> list[dict[str, object]]:
+    plain = rows.select([name for name in table.column_names if name != "updated_at"])
+    return plain.sort_by([(name, "ascending") for name in table.key]).to_pylist()  # type: ignore[no-any-return]
+
+
+def applied(table: Table, rows: pa.Table, change: Change) -> pa.Table:
+    """The table after a change, as a store makes it."""
+    by_key = {tuple(row[name] for name in table.key): row for row in rows.to_pylist()}
+    for row in change.deleted.to_pylist() if change.deleted else ():
+        del by_key[tuple(row[name] for name in table.key)]
+    by_key |= {tuple(row[name] for name in table.key): row for row in change.rows.to_pylist()}
+    return pa.Table.from_pylist(list(by_key.values()), table.arrow_schema)
+
+
+def whole(table: Table, rows: pa.Table) -> list[dict[str, object]]:
+    made = aggregation(table, rows)
+    change = made.combine(table.arrow_schema.empty_table(), made.partial(rows.select(list(made.needs))))
+    assert change.deleted is None or not change.deleted.num_rows
+    return content(table, change.rows)
+
+
+def parts(rows: pa.Table, chance: random.Random) -> list[pa.Table]:
+    """The rows in any order, in pieces of any size, some of them empty."""
+    order = list(range(rows.num_rows))
+    chance.shuffle(order)
+    cuts = sorted(chance.choices(range(rows.num_rows), k=6))
+    return [rows.take(order[a:b]) for a, b in zip([0, *cuts], [*cuts, rows.num_rows], strict=True)]
+
+
+@pytest.mark.parametrize("table", MADE, ids=lambda table: table.name)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_split_in_any_order_merges_to_the_same_rows(table: Table, seed: int, accepted: pa.Table) -> None:
+    chance = random.Random(seed)
+    made = aggregation(table, accepted)
+    partials = [made.partial(part.select(list(made.needs))) for part in parts(accepted, chance)]
+    while len(partials) > 1:  # any tree
+        one, other = chance.sample(range(len(partials)), 2)
+        merged = made.merge(pa.concat_tables([partials[one], partials[other]]))
+        partials = [each for n, each in enumerate(partials) if n not in (one, other)] + [merged]
+    assert content(table, made.combine(table.arrow_schema.empty_table(), partials[0]).rows) == whole(
+        table, accepted
+    )
+
+
+@pytest.mark.parametrize("table", MADE, ids=lambda table: table.name)
+def test_batch_after_batch_ends_with_the_same_rows(table: Table, accepted: pa.Table) -> None:
+    made = aggregation(table, accepted)
+    rows = table.arrow_schema.empty_table()
+    for part in parts(accepted, random.Random(5)):
+        partial = made.partial(part.select(list(made.needs)))
+        # What a store would read: nothing that `touched` leaves out is ever changed.
+        rows = applied(table, rows, made.combine(_read(rows, made.touched(partial)), partial))
+    assert content(table, rows) == whole(table, accepted)
+
+
+def _read(rows: pa.Table, where: Sequence[Sequence[tuple[str, str, object]]]) -> pa.Table:
+    from tidemark.store.deltars import _expression
+
+    expression = _expression(where)  # type: ignore[arg-type]
+    return (
+        rows.filter(expression)
+        if where and expression is not None
+        else rows.slice(0, 0)
+        if not where
+        else rows
+    )
+
+
+@pytest.mark.parametrize("tasks", [2, 40], ids=["few-tasks", "tasks-merged-in-a-tree"])
+def test_executors_make_the_same_rows(tasks: int, accepted: pa.Table, spark: SparkSession) -> None:
+    made = {table.name: aggregation(table, accepted) for table in MADE}
+    work = Work(aggregations={name: (each, ALL) for name, each in made.items()})
+    outcome = executors.run(work, spark.createDataFrame(accepted).repartition(tasks), {}, "")
+    for table in MADE:
+        change = made[table.name].combine(table.arrow_schema.empty_table(), outcome.partials[table.name])
+        assert content(table, change.rows) == whole(table, accepted), table.name
+
+
+def test_every_table_that_is_revised_says_how_its_rows_are_made() -> None:
+    assert {table.name for table in pipeline.LAYER_TABLES if table.kind == "upsert"} == {
+        table.name for table in MADE
+    }
+    assert {
+        table.name for table in pipeline.LAYER_TABLES if table.kind == "append" and not table.lines
+    } == set()
