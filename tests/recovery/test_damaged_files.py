@@ -392,7 +392,7 @@ def test_repair_makes_silver_from_bronze_and_says_what_nobody_has(
         _lost_entry(settings, table, "lost")
     done = repair(settings)
     assert done.returncode == 0, done.stderr
-    assert "silver.requests, silver.rejected: batch 1 was made again from bronze.access_log" in done.stdout
+    assert "silver.rejected, silver.requests: batch 1 was made again from bronze.access_log" in done.stdout
     assert_equal(settings, recount(pairs[:900]))
 
     _lost_entry(second, "bronze/access_log", "lost")
