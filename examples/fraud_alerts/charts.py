@@ -16,7 +16,7 @@ from examples.fraud_alerts.judge import CONFIRMED
 from examples.fraud_alerts.topics import ALERTS, JUDGED
 from tidemark.jobs.job import Sources
 from tidemark.jobs.mergeable import mergeable
-from tidemark.jobs.sinks import Append, Upsert, same_windows
+from tidemark.jobs.sinks import Upsert, same_windows
 from tidemark.store.base import Commit, Store
 from tidemark.table import Change, Column, Table
 
@@ -116,7 +116,10 @@ def write(store: Store, batch: DataFrame, commit: Commit) -> None:
     batch.persist()
     try:
         Upsert(WINDOWS, windows, _combine, same_windows).write(store, batch, commit)
-        alerts = batch.where(F.col("transaction").isNotNull()).select(*CONFIRMED_ALERTS.column_names)
-        Append(CONFIRMED_ALERTS).write_fetched(store, alerts.toArrow(), commit)
+        alerts = (
+            batch.where(F.col("transaction").isNotNull()).select(*CONFIRMED_ALERTS.column_names).toArrow()
+        )
+        if alerts.num_rows:
+            store.append_arrow(CONFIRMED_ALERTS, alerts, commit)
     finally:
         batch.unpersist()

@@ -22,6 +22,7 @@ from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here,
 from tests.pipeline.recount import recount
 from tests.recovery.killing import await_running, kill, slices, traffic
 from tidemark import lakehouse, pipeline
+from tidemark.engine import aggregation
 from tidemark.errors import TableError
 from tidemark.flow import accounting, flow, progress
 from tidemark.local import process as processes
@@ -113,7 +114,7 @@ def test_the_pipelines_own_clock_steps(
             looks += 1
             return datetime.now(tz) + (step if looks % 3 else -step)
 
-    for module in (accounting, flow, progress, pipeline, processes):
+    for module in (accounting, flow, progress, aggregation, processes):
         monkeypatch.setattr(module, "datetime", Stepping)
     settings = fresh(broker, tmp_path, batch_lines=500)
     pairs = traffic(seed=61, lines=2_000)

@@ -14,18 +14,6 @@ from tidemark.table import Change, Table
 
 
 @dataclass(frozen=True)
-class Append:
-    """Adds the rows of the batch, which has the table's columns."""
-
-    table: Table
-
-    def write(self, store: Store, batch: DataFrame, commit: Commit) -> None:
-        """By Spark, for batches of any size."""
-        if store.committed(self.table, commit.writer) < commit.number:
-            store.append(self.table, batch.select(*self.table.column_names), commit)
-
-
-@dataclass(frozen=True)
 class Upsert:
     """Aggregates the batch to a few rows, combines them with the rows of the table that they touch.
 
