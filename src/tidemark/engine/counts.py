@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tidemark.engine import sketches
 from tidemark.engine.aggregation import Newest, in_range, stamped
-from tidemark.engine.groups import Groups, How, semi_join
+from tidemark.engine.groups import Groups, How, semi_join, whole
 from tidemark.store.base import Where
 from tidemark.table import Change
 
@@ -97,7 +97,7 @@ class WindowedCounts:
 
     def merge(self, partials: pa.Table) -> pa.Table:
         groups = Groups.by([partials[name] for name in self.key])
-        rows, hashes, theta = sketches.of_lists(_whole(partials["hashes"]), _whole(partials["theta"]))
+        rows, hashes, theta = sketches.of_lists(whole(partials["hashes"]), whole(partials["theta"]))
         least = np.full(len(groups), sketches.WHOLE)
         np.minimum.at(least, groups.of, theta)
         found = sketches.unite(groups.of[rows], hashes, least)
@@ -115,7 +115,7 @@ class WindowedCounts:
         merged = self.merge(
             pa.concat_tables([kept.select(partials.column_names).cast(partials.schema), partials])
         )
-        rows, hashes, theta = sketches.of_lists(_whole(merged["hashes"]), _whole(merged["theta"]))
+        rows, hashes, theta = sketches.of_lists(whole(merged["hashes"]), whole(merged["theta"]))
         visitors = sketches.unite(rows, hashes, theta).limited()
         end = pc.add(merged["window_start"], pa.scalar(self.seconds * _MICROSECONDS, pa.duration("us")))
         made = merged.drop_columns(["hashes", "theta"]).append_column("window_end", end)
@@ -139,8 +139,3 @@ class WindowedCounts:
         width = self.seconds * _MICROSECONDS
         micros = np.asarray(time.cast(pa.int64()))
         return pa.array(micros // width * width).cast(_TIME)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)

@@ -26,7 +26,7 @@ class Groups:
         """Groups by the values of the columns, in the order in which they appear; NULL is a value."""
         code, number = np.zeros(len(columns[0]), np.int64), 1
         for column in columns:
-            own = _array(column).dictionary_encode(null_encoding="encode")
+            own = whole(column).dictionary_encode(null_encoding="encode")
             code = code * len(own.dictionary) + own.indices.to_numpy(zero_copy_only=False)
             encoded = pa.array(code).dictionary_encode()
             code, number = encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
@@ -40,7 +40,7 @@ class Groups:
     def aggregate(self, columns: Mapping[str, tuple[Column, How]]) -> dict[str, pa.Array]:
         """One value a group of each column; NULLs are passed over, and the result where there is nothing else."""
         firsts = {
-            name: _array(column).take(pa.array(self.first))
+            name: whole(column).take(pa.array(self.first))
             for name, (column, how) in columns.items()
             if how == "first"
         }
@@ -54,7 +54,7 @@ class Groups:
             [(name, how) for name, (_, how) in others.items()]
         )
         # Groups are numbered as they appear, and that is the order in which they come out.
-        return firsts | {name: _array(found[f"{name}_{how}"]) for name, (_, how) in others.items()}
+        return firsts | {name: whole(found[f"{name}_{how}"]) for name, (_, how) in others.items()}
 
 
 def semi_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -80,6 +80,7 @@ def _chunks(column: Column) -> list[pa.Array]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def _array(column: Column) -> pa.Array:
+def whole(column: Column) -> pa.Array:
+    """A column in one piece."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
