@@ -53,7 +53,7 @@ audit: setup ## Look up the locked packages' known vulnerabilities; needs the in
 	@./scripts/audit.sh
 
 docs: setup ## Write the generated pages of docs/ anew
-	$(BIN)/python -m tidemark.docs docs
+	$(BIN)/python -m tidemark.cli.docs docs
 
 lock: setup ## Resolve the dependencies anew into requirements/*.txt (UPGRADE=1 for newer versions)
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt

@@ -21,14 +21,14 @@ from examples.ad_campaigns.generator import events
 from examples.ad_campaigns.job import EVENTS, job
 from examples.ad_campaigns.server import redis
 from examples.ad_campaigns.sinks import COUNTS, Count, Sink, ToRedis, counts_in_delta, to_delta
-from tidemark import kafka
-from tidemark.jobs import run
-from tidemark.jobs.load import Load, send
-from tidemark.jobs.results import Results
+from examples.kit import run
+from examples.kit.load import Load, send
+from examples.kit.results import Results
+from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.local.process import prepare_home
-from tidemark.session import spark_session
 from tidemark.settings import Settings
+from tidemark.spark import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,9 +23,9 @@ from examples.fraud_alerts.job import JOB
 from examples.fraud_alerts.judge import CONFIRMED, PROVISIONAL
 from examples.fraud_alerts.latency import kind, percentiles
 from examples.fraud_alerts.topics import ALERTS
-from tidemark import kafka
-from tidemark.jobs.conductor import Conductor
-from tidemark.jobs.load import Load
+from examples.kit.conductor import Conductor
+from examples.kit.load import Load
+from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.settings import Settings, load
 

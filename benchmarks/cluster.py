@@ -24,8 +24,8 @@ from deltalake import DeltaTable
 from benchmarks.drain import write
 from benchmarks.figures import Figure
 from benchmarks.standalone import Standalone, standalone
-from tidemark import kafka
 from tidemark.importing.importer import Options, import_files
+from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings

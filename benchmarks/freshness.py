@@ -27,9 +27,9 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from benchmarks.figures import Figure
-from tidemark import kafka
-from tidemark.flow import status
+from tidemark.kafka import client as kafka
 from tidemark.local import broker
+from tidemark.operate import status
 from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from benchmarks.cpu import used_by
 from benchmarks.figures import Figure
 from benchmarks.freshness import running_pipeline
-from tidemark import kafka
+from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks

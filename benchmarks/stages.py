@@ -22,21 +22,23 @@ from benchmarks.drain import write
 from benchmarks.figures import Figure
 from bronze import access_log
 from silver import requests
-from tidemark import kafka, lakehouse, pipeline
-from tidemark.engine.aggregation import Aggregation
+from tidemark import pipeline
+from tidemark.contract.aggregation import Aggregation
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
 from tidemark.engine.batches import Local, distributed
 from tidemark.engine.work import Part, Work
-from tidemark.flow.sinks import merge_into
-from tidemark.formats import FIELDS, LINE, fields
 from tidemark.importing.importer import Options, import_files
+from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.machine import judging_threads
-from tidemark.session import spark_session
+from tidemark.parse.formats import FIELDS, LINE, fields
 from tidemark.settings import Settings
-from tidemark.store.base import Commit
+from tidemark.spark import spark_session
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.table import Table
+from tidemark.stream.merge import merge_into
 
 _WARM_UPS = 4
 

@@ -8,7 +8,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.table import Column, Table
+from tidemark.contract.table import Column, Table
 
 # Python and other readers know no time after 9999; a record without a time has -1, the moment before 1970.
 _TIMES = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))

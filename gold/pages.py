@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tidemark.contract.rules import Rule
+from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, WindowedCounts
-from tidemark.quality.rules import Rule
-from tidemark.table import Column, Table
 
 WINDOW_SECONDS = 3600
 COUNTS = WindowedCounts(seconds=WINDOW_SECONDS, by=("path",), where="pageview", sums={"pageviews": ROWS})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.quality.rules import Rule
-from tidemark.table import Column, Table
+from tidemark.contract.rules import Rule
+from tidemark.contract.table import Column, Table
 
 TABLE = Table(
     name="silver.rejected",

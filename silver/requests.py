@@ -9,13 +9,14 @@ from functools import partial
 import pyarrow.compute as pc
 from pyarrow.compute import field
 
+from tidemark.contract.rules import Rule
+from tidemark.contract.table import Column, Table
 from tidemark.engine.arrays import Arrays, Vectorized
-from tidemark.enrich.columns import KNOWN, Knowledge, describe
-from tidemark.enrich.page import is_asset, is_pageview
-from tidemark.formats import FIELDS, FORMATS, fields
-from tidemark.quality.rules import Rule, verdict
-from tidemark.sites import MOST_CHARACTERS, valid_names
-from tidemark.table import Column, Table
+from tidemark.engine.verdict import verdict
+from tidemark.parse.columns import KNOWN, Knowledge, describe
+from tidemark.parse.formats import FIELDS, FORMATS, fields
+from tidemark.parse.page import is_asset, is_pageview
+from tidemark.parse.site import MOST_CHARACTERS, valid_names
 
 # Sums of the sizes of many lines must not overflow, whatever the lines say.
 MOST_RESPONSE_BYTES = 1 << 40

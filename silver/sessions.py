@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tidemark.contract.rules import Rule
+from tidemark.contract.table import Column, Table
 from tidemark.engine.sessions import Sessions
-from tidemark.quality.rules import Rule
-from tidemark.table import Column, Table
 
 TABLE = Table(
     name="silver.sessions",

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tidemark.local import broker as embedded
-from tidemark.session import spark_session
 from tidemark.settings import Settings
+from tidemark.spark import spark_session
 
 # A worker of pytest-xdist has a main module without a file, which PySpark takes for a doctest run, and exits.
 if not hasattr(sys.modules["__main__"], "__file__"):

@@ -18,14 +18,14 @@ from click.testing import CliRunner
 from datasketches import update_theta_sketch
 from pyspark.sql import SparkSession
 
-from tidemark import lakehouse
 from tidemark.cli import tidemark
-from tidemark.docs import anchor, commands, pages
+from tidemark.cli.docs import anchor, commands, pages
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Table
 from tidemark.pipeline import TABLES
 from tidemark.settings import Settings
-from tidemark.store.base import Commit
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.table import Table
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

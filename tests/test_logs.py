@@ -22,7 +22,7 @@ def _quiet_again() -> object:
 
 def test_json_has_one_object_a_line_with_the_facts_of_the_event(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(Settings(log_format="json"))
-    log = logging.getLogger("tidemark.flow")
+    log = logging.getLogger("tidemark.stream")
     log.info('two "lines"\nof %s', "text", extra={"flow": "requests", "rows": 3})
     log.debug("not shown")
     try:
@@ -32,7 +32,7 @@ def test_json_has_one_object_a_line_with_the_facts_of_the_event(capsys: pytest.C
     first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
     assert datetime.fromisoformat(first.pop("time")).utcoffset() is not None
     assert first == {
-        "level": "info", "logger": "tidemark.flow", "message": 'two "lines"\nof text', "flow": "requests",
+        "level": "info", "logger": "tidemark.stream", "message": 'two "lines"\nof text', "flow": "requests",
         "rows": 3,
     }  # fmt: skip
     assert second["level"] == "error"
@@ -41,5 +41,5 @@ def test_json_has_one_object_a_line_with_the_facts_of_the_event(capsys: pytest.C
 
 def test_text_speaks_as_all_commands_do(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(Settings(log_level="debug"))
-    logging.getLogger("tidemark.flow").debug("batch done", extra={"rows": 3})
+    logging.getLogger("tidemark.stream").debug("batch done", extra={"rows": 3})
     assert capsys.readouterr().err == "tidemark: batch done (rows=3)\n"

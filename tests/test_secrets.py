@@ -21,7 +21,7 @@ from tests.app.test_pages import show
 from tests.kafka.secured import secured_broker
 from tests.pipeline.harness import produce, run_process
 from tests.recovery.killing import traffic
-from tidemark import kafka
+from tidemark.kafka import client as kafka
 from tidemark.local.process import read_record
 from tidemark.settings import Settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.docs import anchor
+from tidemark.cli.docs import anchor
 
 ROOT = Path(__file__).parent.parent
 STREAMING = ROOT / "docs" / "streaming.md"

@@ -20,8 +20,8 @@ from tests.fixtures.home import HOMES, unpack
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, traffic
-from tidemark import pipeline, tasks
-from tidemark.cli import tidemark
+from tidemark import pipeline
+from tidemark.cli import tasks, tidemark
 from tidemark.errors import TableError
 from tidemark.settings import Settings
 

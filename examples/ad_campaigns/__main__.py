@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from examples.ad_campaigns.example import example
 from examples.ad_campaigns.server import redis
-from tidemark.jobs.example import main
+from examples.kit.example import main
 
 if __name__ == "__main__":
     with redis() as address:

@@ -12,8 +12,8 @@ import numpy as np
 from examples.ad_campaigns.campaigns import ads
 from examples.ad_campaigns.generator import events
 from examples.ad_campaigns.sinks import COUNTS, WINDOW_SECONDS, Count, ToRedis, counts_in_delta
-from tidemark.jobs.load import Event, Load
-from tidemark.jobs.results import Results, differences
+from examples.kit.load import Event, Load
+from examples.kit.results import Results, differences
 
 Counts = Mapping[tuple[str, int], Count]
 _BOUNDS_MS = (100, 250, 500, 1_000, 2_000, 5_000, 10_000, float("inf"))

@@ -6,7 +6,7 @@ from examples.ad_campaigns.check import View
 from examples.ad_campaigns.generator import events
 from examples.ad_campaigns.job import job
 from examples.ad_campaigns.sinks import ToRedis, to_delta
-from tidemark.jobs.example import Example
+from examples.kit.example import Example
 
 
 def example(redis: str | None) -> Example:

@@ -8,8 +8,8 @@ from random import Random
 
 from examples.ad_campaigns.campaigns import ads, uuid
 from examples.ad_campaigns.job import EVENTS
-from tidemark.jobs.events import MISSING, NOT_JSON
-from tidemark.jobs.load import Event, Load, as_json
+from examples.kit.events import MISSING, NOT_JSON
+from examples.kit.load import Event, Load, as_json
 
 BEGIN_MS = round(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1000)
 USERS = PAGES = 100

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 
 from examples.ad_campaigns.campaigns import ads
 from examples.ad_campaigns.sinks import COUNTS, PARTIAL, WINDOW_SECONDS, Sink, to_delta
-from tidemark.jobs.events import Events
-from tidemark.jobs.fetched import fetch, judge
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.store.base import Commit
+from examples.kit.events import Events
+from examples.kit.fetched import fetch, judge
+from examples.kit.job import Job, Query, Sources
+from tidemark.contract.store import Commit
 
 FIELDS = ("user_id", "page_id", "ad_id", "ad_type", "event_type", "event_time", "ip_address")
 TYPES = ("view", "click", "purchase")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from redis import Redis
 
-from tidemark.jobs.sinks import Upsert, same_windows
-from tidemark.store.base import Commit, Store
-from tidemark.table import Change, Column, Table
+from examples.kit.sinks import Upsert, same_windows
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Change, Column, Table
 
 Sink = Callable[[Store, pa.Table, Commit], None]
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from examples.bus_positions.check import Report, differences
 from examples.bus_positions.generator import events, falls_silent
 from examples.bus_positions.job import SNAPSHOTS, job
-from tidemark.jobs.example import Example
-from tidemark.jobs.load import Load
-from tidemark.jobs.results import Results
+from examples.kit.example import Example
+from examples.kit.load import Load
+from examples.kit.results import Results
 
 # The example's clock: event time passes thirty times as fast as the clock, so a tick of the job comes sooner, too.
 EVERY_SECONDS = 2.0

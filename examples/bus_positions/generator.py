@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from examples.bus_positions.routes import ROUTES, Route
-from tidemark.jobs.load import Event, Load, as_json, delayed, iso, spoiled
+from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 
 TOPIC = "positions"
 START = 1_767_225_600  # epoch seconds of the first position

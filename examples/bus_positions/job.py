@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from examples.bus_positions.routes import ROUTES
 from examples.bus_positions.tracker import SNAPSHOT, Tracker
-from tidemark.jobs.events import Events
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.store.base import Commit
-from tidemark.table import Change, Column, Table
+from examples.kit.events import Events
+from examples.kit.job import Job, Query, Sources
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Change, Column, Table
 
 _KNOWN = ", ".join(f"'{name}'" for name in ROUTES)
 POSITIONS = Events(

@@ -17,9 +17,9 @@ import streamlit as st
 
 from examples.bus_positions.job import LATEST
 from examples.bus_positions.routes import ROUTES
+from examples.kit.page import home_of
+from examples.kit.results import Results
 from tidemark.errors import TidemarkError
-from tidemark.jobs.page import home_of
-from tidemark.jobs.results import Results
 from tidemark.settings import load
 
 REFRESH_SECONDS = 2.0

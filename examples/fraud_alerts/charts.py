@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from examples.fraud_alerts.judge import CONFIRMED
 from examples.fraud_alerts.topics import ALERTS, JUDGED
-from tidemark.jobs.job import Sources
-from tidemark.jobs.mergeable import mergeable
-from tidemark.jobs.sinks import Upsert, same_windows
-from tidemark.store.base import Commit, Store
-from tidemark.table import Change, Column, Table
+from examples.kit.job import Sources
+from examples.kit.mergeable import mergeable
+from examples.kit.sinks import Upsert, same_windows
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Change, Column, Table
 
 WINDOW, SLIDE = "10 minutes", "1 minute"
 _KEY = ("merchant", "country", "window_start")

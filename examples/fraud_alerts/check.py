@@ -18,9 +18,9 @@ from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import RATES
 from examples.fraud_alerts.sequences import CARD_TESTING
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
-from tidemark.jobs.load import Event
-from tidemark.jobs.results import Results
-from tidemark.jobs.results import differences as compare
+from examples.kit.load import Event
+from examples.kit.results import Results
+from examples.kit.results import differences as compare
 
 Alert = tuple[str, str]
 # merchant, country, start of the window in epoch ms -> payments, euro cents, flagged

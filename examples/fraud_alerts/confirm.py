@@ -17,13 +17,13 @@ from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import euro_cents
 from examples.fraud_alerts.provisional import Provisional
 from examples.fraud_alerts.topics import ALERTS, CLAIMS, DEVICES, JUDGED, STATES, TRANSACTIONS
-from tidemark import kafka
-from tidemark.jobs.events import Events
-from tidemark.jobs.fetched import Judged, fetch, judge, letters
-from tidemark.jobs.job import Sources
-from tidemark.jobs.positions import Positions
-from tidemark.jobs.transactions import Record, Transactions
-from tidemark.store.base import Commit
+from examples.kit.events import Events
+from examples.kit.fetched import Judged, fetch, judge, letters
+from examples.kit.job import Sources
+from examples.kit.positions import Positions
+from examples.kit.transactions import Record, Transactions
+from tidemark.contract.store import Commit
+from tidemark.kafka import client as kafka
 
 
 def inputs(sources: Sources) -> DataFrame:

@@ -9,9 +9,9 @@ from examples.fraud_alerts.check import differences, report, truth
 from examples.fraud_alerts.generator import events
 from examples.fraud_alerts.job import JOB
 from examples.fraud_alerts.topics import ALERTS
-from tidemark.jobs.example import Example
-from tidemark.jobs.load import Load
-from tidemark.jobs.results import Results
+from examples.kit.example import Example
+from examples.kit.load import Load
+from examples.kit.results import Results
 
 _SHOWN = 12
 

@@ -17,7 +17,7 @@ from examples.fraud_alerts.cities import CITIES, MERCHANTS, City
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import RATES
 from examples.fraud_alerts.topics import DEVICES, TRANSACTIONS
-from tidemark.jobs.load import Event, Load, as_json, delayed, iso, spoiled
+from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 
 # Event time when a run starts: 2026-01-05, 12:00 UTC.
 START = 1_767_614_400

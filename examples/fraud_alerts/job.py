@@ -9,8 +9,8 @@ from functools import partial
 from examples.fraud_alerts import charts, confirm, sequences
 from examples.fraud_alerts.provisional import Provisional
 from examples.fraud_alerts.topics import ALERTS, DEVICES, JUDGED, TRANSACTIONS
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.jobs.positions import BESIDE
+from examples.kit.job import Job, Query, Sources
+from examples.kit.positions import BESIDE
 
 
 def queries(sources: Sources) -> Sequence[Query]:

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 from deltalake import DeltaTable
 
-from tidemark.jobs.page import home_of
+from examples.kit.page import home_of
 
 HOME = home_of(sys.argv[1:])
 ALERTS, WINDOWS = "fraud_alerts/alerts", "fraud_alerts/windows"

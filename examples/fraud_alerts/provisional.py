@@ -28,9 +28,9 @@ from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import EURO_CENTS_SQL
 from examples.fraud_alerts.rules import amount, location
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
-from tidemark import kafka
-from tidemark.jobs.events import good, judged
-from tidemark.jobs.job import Sources
+from examples.kit.events import good, judged
+from examples.kit.job import Sources
+from tidemark.kafka import client as kafka
 from tidemark.local.process import wait_until
 
 REFRESH_SECONDS = 60.0

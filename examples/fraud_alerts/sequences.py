@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 
 from examples.fraud_alerts.judge import CONFIRMED
 from examples.fraud_alerts.topics import ALERTS, JUDGED, SEQUENCE_STATES
-from tidemark.jobs.job import Sources
-from tidemark.jobs.pattern_stream import detect
-from tidemark.jobs.patterns import pattern_of
-from tidemark.jobs.transactions import Record, Transactions
-from tidemark.store.base import Commit
+from examples.kit.job import Sources
+from examples.kit.pattern_stream import detect
+from examples.kit.patterns import pattern_of
+from examples.kit.transactions import Record, Transactions
+from tidemark.contract.store import Commit
 
 CARD_TESTING = pattern_of(
     {

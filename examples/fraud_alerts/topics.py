@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import MOST, RATES
-from tidemark.jobs.events import Events
+from examples.kit.events import Events
 
 # What is missing is told as missing, not as wrong, too.
 _ON_EARTH = "coalesce(latitude, 0) BETWEEN -90 AND 90 AND coalesce(longitude, 0) BETWEEN -180 AND 180"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from examples.intrusion.example import EXAMPLE
-from tidemark.jobs.example import main
+from examples.kit.example import main
 
 if __name__ == "__main__":
     main(EXAMPLE)

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from examples.intrusion.rules import WINDOW_SECONDS, Alert, Limits
-from tidemark.jobs.load import Event
+from examples.kit.load import Event
 
 _LINE = re.compile(r'(\S+) - - \[(\S+ \+0000)\] "(\S+) (\S+) HTTP/1.1" (\d+) ')
 

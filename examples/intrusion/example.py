@@ -12,9 +12,9 @@ from examples.intrusion.check import Sequel, logged, logins, traffic
 from examples.intrusion.generator import events
 from examples.intrusion.job import ALERTS_TOPIC, LATENESS, LOGIN_ALERTS, TRAFFIC_ALERTS, job
 from examples.intrusion.rules import Alert, Limits
-from tidemark.jobs.example import Example
-from tidemark.jobs.load import Load
-from tidemark.jobs.results import Message, Results, differences
+from examples.kit.example import Example
+from examples.kit.load import Load
+from examples.kit.results import Message, Results, differences
 
 
 def show(results: Results) -> Iterator[str]:

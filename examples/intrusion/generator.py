@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 from zlib import crc32
 
-from tidemark.jobs.load import Event, Load, delayed
+from examples.kit.load import Event, Load, delayed
 
 TOPIC = "access-log"
 PARTITIONS = 2

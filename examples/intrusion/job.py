@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 
 from examples.intrusion.requests import LINES, from_topic
 from examples.intrusion.rules import PATTERNS, WINDOW_SECONDS, Activity, Alert, Limits, affected, alerts
-from tidemark.jobs.changes import FollowedTable, changes
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.jobs.mergeable import mergeable, unique_count, unique_sketch
-from tidemark.jobs.pattern_stream import detect
-from tidemark.jobs.sinks import Upsert
-from tidemark.jobs.windows import tumbling_start
-from tidemark.store.base import Commit, Store, Where
-from tidemark.table import Change, Column, Table
+from examples.kit.changes import FollowedTable, changes
+from examples.kit.job import Job, Query, Sources
+from examples.kit.mergeable import mergeable, unique_count, unique_sketch
+from examples.kit.pattern_stream import detect
+from examples.kit.sinks import Upsert
+from examples.kit.windows import tumbling_start
+from tidemark.contract.store import Commit, Store, Where
+from tidemark.contract.table import Change, Column, Table
 
 ALERTS_TOPIC = "intrusion-alerts"
 

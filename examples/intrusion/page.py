@@ -14,9 +14,9 @@ import pandas as pd
 import streamlit as st
 
 from examples.intrusion.job import LOGIN_ALERTS, TRAFFIC_ALERTS
+from examples.kit.page import home_of
+from examples.kit.results import Results
 from tidemark.errors import TidemarkError
-from tidemark.jobs.page import home_of
-from tidemark.jobs.results import Results
 from tidemark.settings import load
 
 REFRESH_SECONDS = 2.0

@@ -7,18 +7,18 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemark import lakehouse
-from tidemark.formats import parse
-from tidemark.jobs.events import Events
-from tidemark.jobs.job import Sources
-from tidemark.quality.rules import names_of
+from examples.kit.events import Events
+from examples.kit.job import Sources
+from tidemark.engine.verdict import names_of
+from tidemark.parse.formats import parse
+from tidemark.store import lakehouse
 
 REQUESTS = "silver.requests"
 
 
 def judged(records: DataFrame) -> DataFrame:
     """Parses records of log lines: `id`, `client_ip`, `event_time`, `method`, `path`, `status`; `record`,
-    `accepted` and `reasons` as for JSON events, see `tidemark.jobs.events.judged`."""
+    `accepted` and `reasons` as for JSON events, see `examples.kit.events.judged`."""
     lines = records.select(
         F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
         "value",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidemark.jobs.patterns import pattern_of
+from examples.kit.patterns import pattern_of
 
 WINDOW_SECONDS = 300
 

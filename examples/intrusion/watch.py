@@ -10,10 +10,11 @@ from deltalake import DeltaTable
 
 from examples.intrusion.job import ALERTS_TOPIC, job
 from examples.intrusion.requests import REQUESTS, from_table, from_topic
-from tidemark import kafka, lakehouse
+from examples.kit.run import run_job
 from tidemark.errors import TableError, TidemarkError
-from tidemark.jobs.run import run_job
+from tidemark.kafka import client as kafka
 from tidemark.settings import load
+from tidemark.store import lakehouse
 
 SOURCES = {"table": from_table, "topic": from_topic}
 

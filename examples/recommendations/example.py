@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 
+from examples.kit.example import Example
+from examples.kit.load import Load
+from examples.kit.results import Results
 from examples.recommendations.check import differences, recount
 from examples.recommendations.generator import events
 from examples.recommendations.job import CO_VISITS, GAP, job
 from examples.recommendations.visits import also_viewed
-from tidemark.jobs.example import Example
-from tidemark.jobs.load import Load
-from tidemark.jobs.results import Results
 
 _SHOWN_ITEMS, _SHOWN_OTHERS = 3, 3
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from tidemark.jobs.load import Event, Load, as_json, delayed, iso, spoiled
+from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 
 TOPIC = "views"
 START = 1_767_225_600  # epoch seconds of the first view

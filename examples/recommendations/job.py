@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from examples.kit.changes import FollowedTable, changes
+from examples.kit.events import Events
+from examples.kit.job import Job, Query, Sources
+from examples.kit.sinks import Upsert
 from examples.recommendations.visits import Session, co_visits, join, session_of, sessionize
-from tidemark.jobs.changes import FollowedTable, changes
-from tidemark.jobs.events import Events
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.jobs.sinks import Upsert
-from tidemark.store.base import Commit, Where
-from tidemark.table import Change, Column, Table
+from tidemark.contract.store import Commit, Where
+from tidemark.contract.table import Change, Column, Table
 
 VIEWS = Events("views", "id string, visitor string, item string, event_time timestamp")
 

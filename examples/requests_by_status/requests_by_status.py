@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tidemark.contract.rules import Rule
+from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, WindowedCounts
-from tidemark.quality.rules import Rule
-from tidemark.table import Column, Table
 
 COUNTS = WindowedCounts(seconds=3600, by=("status",), sums={"requests": ROWS, "bytes": Sum("bytes")})
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from examples.kit.example import main
 from examples.sensors.example import EXAMPLE
-from tidemark.jobs.example import main
 
 if __name__ == "__main__":
     main(EXAMPLE)

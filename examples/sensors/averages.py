@@ -11,8 +11,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.store.base import Condition, Where
-from tidemark.table import Change, Column, Table
+from tidemark.contract.store import Condition, Where
+from tidemark.contract.table import Change, Column, Table
 
 MINUTE, STEP = 60, 10
 # How far the watermark stays behind the newest reading: a window is final when it has passed its end.

@@ -10,12 +10,12 @@ from datetime import datetime
 from math import fsum
 from typing import Any, NamedTuple
 
+from examples.kit.load import Event, Load
+from examples.kit.results import Results, differences
 from examples.sensors.averages import AVERAGES, MINUTE, STEP, WATERMARK_DELAY
 from examples.sensors.generator import events
 from examples.sensors.sequences import EVERY, LAST, SEQUENCES, THRESHOLD
 from examples.sensors.topics import READINGS
-from tidemark.jobs.load import Event, Load
-from tidemark.jobs.results import Results, differences
 
 
 class Reading(NamedTuple):

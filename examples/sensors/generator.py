@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 from examples.sensors.topics import READINGS
-from tidemark.jobs.load import Event, Load, as_json, delayed, iso, spoiled
 
 BEGIN = datetime(2026, 3, 2, 6, tzinfo=UTC).timestamp()
 SPEED = 20

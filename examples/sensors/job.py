@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from examples.kit.job import Job, Query, Sources
+from examples.kit.watermarks import advance, newest, watermark_table, with_watermark
 from examples.sensors.averages import AVERAGES, averages, combine, touched, watermark
 from examples.sensors.sequences import SEQUENCES, sequences
 from examples.sensors.topics import READINGS
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.jobs.watermarks import advance, newest, watermark_table, with_watermark
-from tidemark.store.base import Commit, Store
+from tidemark.contract.store import Commit, Store
 
 WATERMARKS = watermark_table("sensors")
 

@@ -14,14 +14,14 @@ import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
+from examples.kit.page import home_of
+from examples.kit.results import Results
 from examples.sensors.averages import AVERAGES
 from examples.sensors.generator import SENSORS
 from examples.sensors.sequences import SEQUENCES
+from tidemark.contract.table import Table
 from tidemark.errors import TidemarkError
-from tidemark.jobs.page import home_of
-from tidemark.jobs.results import Results
 from tidemark.settings import load
-from tidemark.table import Table
 
 REFRESH_SECONDS = 2.0
 COLORS = {"rolling": "#999999", "event": "#0072b2", "ingestion": "#d55e00"}

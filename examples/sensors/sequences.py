@@ -15,7 +15,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from tidemark.table import Column, Table
+from tidemark.contract.table import Column, Table
 
 LAST, EVERY = 100, 10
 THRESHOLD = 2.0

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
+from examples.kit.results import Results
 from examples.sensors.averages import AVERAGES
 from examples.sensors.sequences import SEQUENCES
-from tidemark.jobs.results import Results
 
 MOST_MOVES = 5
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.jobs.events import Events
+from examples.kit.events import Events
 
 READINGS = Events(
     "readings",

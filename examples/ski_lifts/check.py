@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from examples.kit.load import Event, Load
+from examples.kit.results import Results, differences, once
 from examples.ski_lifts.generator import events
 from examples.ski_lifts.job import (
     ALLOWED_LATENESS_MINUTES,
@@ -15,8 +17,6 @@ from examples.ski_lifts.job import (
     SLIDE_MINUTES,
     WINDOW_MINUTES,
 )
-from tidemark.jobs.load import Event, Load
-from tidemark.jobs.results import Results, differences, once
 
 
 def truth(sent: Iterable[Event]) -> tuple[Counter[tuple[str, float]], Counter[tuple[str, str, float]]]:

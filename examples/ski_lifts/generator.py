@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 from examples.ski_lifts.job import RIDES
-from tidemark.jobs.load import Event, Load, as_json, delayed, iso, spoiled
 
 OPENING = datetime(2026, 2, 14, 8, tzinfo=UTC).timestamp()
 SPEED = 120

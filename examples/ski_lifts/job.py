@@ -8,13 +8,13 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemark.jobs.events import Events
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.jobs.mergeable import mergeable
-from tidemark.jobs.sinks import Upsert, same_windows
-from tidemark.jobs.watermarks import advance, newest, watermark_table, with_watermark
-from tidemark.store.base import Commit, Store
-from tidemark.table import Column, Table
+from examples.kit.events import Events
+from examples.kit.job import Job, Query, Sources
+from examples.kit.mergeable import mergeable
+from examples.kit.sinks import Upsert, same_windows
+from examples.kit.watermarks import advance, newest, watermark_table, with_watermark
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Column, Table
 
 WINDOW_MINUTES, SLIDE_MINUTES = 10, 5
 # How long after its end, by the clock of the events in the same partition, a window still takes rides.

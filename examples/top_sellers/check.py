@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from examples.kit.load import Event, Load
+from examples.kit.results import Results, differences
 from examples.top_sellers.generator import events
 from examples.top_sellers.tables import TOP, TOP_TEN, TOTALS
 from examples.top_sellers.topics import SALES
-from tidemark.jobs.load import Event, Load
-from tidemark.jobs.results import Results, differences
 
 SECONDS = {"hour": 3_600, "day": 86_400}
 # period, epoch second of its start, product

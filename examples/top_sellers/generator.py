@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
+from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 from examples.top_sellers.topics import CATALOGUE, SALES
-from tidemark.jobs.load import Event, Load, as_json, delayed, iso, spoiled
 
 # Two hours before midnight, so that a short run sees two days.
 BEGIN = datetime(2026, 4, 30, 22, 15, tzinfo=UTC).timestamp()

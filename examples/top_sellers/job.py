@@ -9,14 +9,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from examples.kit.job import Job, Query, Sources
+from examples.kit.mergeable import mergeable
+from examples.kit.sinks import same_windows
 from examples.top_sellers import ranking
 from examples.top_sellers.tables import PRODUCTS, TABLES, TOP_TEN, TOTALS, UNITS
 from examples.top_sellers.topics import CATALOGUE, SALES
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.jobs.mergeable import mergeable
-from tidemark.jobs.sinks import same_windows
-from tidemark.store.base import Commit, Condition, Store
-from tidemark.table import Change, Table
+from tidemark.contract.store import Commit, Condition, Store
+from tidemark.contract.table import Change, Table
 
 
 def units(sales: DataFrame) -> DataFrame:

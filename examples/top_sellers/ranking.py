@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from examples.top_sellers.tables import TOP, TOP_TEN, TOTALS
-from tidemark.store.base import Condition, Where
-from tidemark.table import Change, Table
+from tidemark.contract.store import Condition, Where
+from tidemark.contract.table import Change, Table
 
 PERIODS = {"hour": "h", "day": "D"}
 

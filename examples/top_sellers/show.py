@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
+from examples.kit.results import Results
 from examples.top_sellers.tables import TOP_TEN
-from tidemark.jobs.results import Results
 
 
 def show(results: Results) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.table import Column, Table
+from tidemark.contract.table import Column, Table
 
 TOP = 10
 

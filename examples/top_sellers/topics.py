@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.jobs.events import Events
+from examples.kit.events import Events
 
 # A refund takes back some of what was bought, in the hour in which it was bought: `event_time` is the purchase's.
 SALES = Events(

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
+from examples.kit.example import Example
+from examples.kit.load import Load
+from examples.kit.results import Results
 from examples.trending_topics.check import differences, recount
 from examples.trending_topics.generator import events
 from examples.trending_topics.job import MINUTES, TRENDS, job
 from examples.trending_topics.trends import Definition, Trend
-from tidemark.jobs.example import Example
-from tidemark.jobs.load import Load
-from tidemark.jobs.results import Results
 
 _SHOWN = 3
 

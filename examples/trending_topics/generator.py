@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
 
-from tidemark.jobs.load import Event, Load, as_json, delayed, iso, spoiled
+from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 
 TOPIC = "messages"
 START = 1_767_225_600  # epoch seconds of the first message

@@ -10,12 +10,12 @@ from datasketches import frequent_strings_sketch
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from examples.kit.events import Events
+from examples.kit.job import Job, Query, Sources
+from examples.kit.windows import tumbling_start
 from examples.trending_topics.trends import Definition, Trend, error, trends, unite, window_ends
-from tidemark.jobs.events import Events
-from tidemark.jobs.job import Job, Query, Sources
-from tidemark.jobs.windows import tumbling_start
-from tidemark.store.base import Commit, Store, Where
-from tidemark.table import Change, Column, Table
+from tidemark.contract.store import Commit, Store, Where
+from tidemark.contract.table import Change, Column, Table
 
 MESSAGES = Events("messages", "id string, author string, event_time timestamp, text string")
 

@@ -11,32 +11,32 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze import access_log
 from silver import rejected, requests, sessions
-from tidemark import kafka
-from tidemark.catalog.rebuild import CatalogRebuild
-from tidemark.cut import Chain
-from tidemark.derivation import Derivation
-from tidemark.engine.aggregation import Aggregation, Mergeable, Newest
+from tidemark.contract.aggregation import Aggregation, Mergeable, Newest
+from tidemark.contract.quality_tables import ACCOUNTS, SITES
+from tidemark.contract.quality_tables import TABLES as QUALITY_TABLES
+from tidemark.contract.registry import tables
+from tidemark.contract.store import Store, Where
+from tidemark.contract.table import Table
 from tidemark.engine.work import ALL, Part, Work
-from tidemark.enrich.columns import Knowledge
-from tidemark.enrich.visitor import visitor_key
-from tidemark.flow.accounting import SiteClocks
-from tidemark.flow.batch_size import BatchSize
-from tidemark.flow.files import TableFiles
-from tidemark.flow.fit import require_visitor_key
-from tidemark.flow.flow import Flow
-from tidemark.flow.lag import HistoryLag, TopicLag, table_lag, table_rows, topic_rows
-from tidemark.flow.reread import reread
-from tidemark.forget import Places
-from tidemark.lakehouse import Lakehouse
-from tidemark.maintain import Streams
-from tidemark.quality.tables import ACCOUNTS, SITES
-from tidemark.quality.tables import TABLES as QUALITY_TABLES
-from tidemark.rebuild import Rebuild, Say
-from tidemark.registry import tables
+from tidemark.kafka import client as kafka
+from tidemark.operate.catalog_rebuild import CatalogRebuild
+from tidemark.operate.derivation import Derivation
+from tidemark.operate.forget import Places
+from tidemark.operate.rebuild import Rebuild, Say
+from tidemark.operate.snapshot import Chain
+from tidemark.operate.upkeep import Streams
+from tidemark.parse.columns import Knowledge
+from tidemark.parse.visitor import visitor_key
 from tidemark.settings import Settings
-from tidemark.store.base import Store, Where
+from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.spark import SparkStore
-from tidemark.table import Table
+from tidemark.stream.accounting import SiteClocks
+from tidemark.stream.batch_size import BatchSize
+from tidemark.stream.files import TableFiles
+from tidemark.stream.flow import Flow
+from tidemark.stream.lag import HistoryLag, TopicLag, table_lag, table_rows, topic_rows
+from tidemark.stream.reread import reread
+from tidemark.stream.schema_check import require_visitor_key
 
 LAYER_TABLES = tables()
 TABLES: tuple[Table, ...] = (*LAYER_TABLES, *QUALITY_TABLES)
@@ -57,7 +57,7 @@ def flows(settings: Settings, house: Lakehouse, store: Store, *, renew_key: bool
 
 
 def home_key(settings: Settings, house: Lakehouse, *, renew: bool = False) -> bytes:
-    """The visitor key, see `tidemark.flow.fit.require_visitor_key`."""
+    """The visitor key, see `tidemark.stream.schema_check.require_visitor_key`."""
     return require_visitor_key(settings, house, TABLES, renew=renew)
 
 

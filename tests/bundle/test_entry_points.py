@@ -26,8 +26,8 @@ from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
 from tidemark.local.jars import spark_jars
 from tidemark.local.java import require_java
-from tidemark.session import _STREAMING
 from tidemark.settings import Settings
+from tidemark.spark import _STREAMING
 
 SECRETS = {"kafka-username": "unused", "kafka-password": "unused", "visitor-key": "kept in a secret"}
 # The order in which a day would see them.

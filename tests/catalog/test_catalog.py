@@ -20,14 +20,15 @@ from silver import requests
 from tests.pipeline.harness import assert_equal, fresh, produce, rows
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, traffic
-from tidemark import lakehouse, savepoints, tasks
-from tidemark.catalog import lease
-from tidemark.catalog.lease import only_writer
+from tidemark.cli import tasks
+from tidemark.contract.rules import Rule
 from tidemark.errors import HomeBusyError, SettingError, TableError
-from tidemark.lakehouse import Lakehouse
+from tidemark.operate import savepoints
 from tidemark.pipeline import TABLES
-from tidemark.quality.rules import Rule
 from tidemark.settings import Settings
+from tidemark.store import lakehouse, lease
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.lease import only_writer
 
 BAD = [("default", b"no log line"), ("shop", b"")]
 # A rule that turns away good lines: it was wrong, and is gone today.

@@ -37,7 +37,7 @@ DRIVER = """
 import sys
 from py4j.protocol import Py4JJavaError
 from tidemark import settings
-from tidemark.session import spark_session
+from tidemark.spark import spark_session
 
 spark = spark_session(settings.load())
 jvm, hadoop = spark._jvm, spark._jsc.hadoopConfiguration()

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, run_here
 from tests.pipeline.recount import recount
-from tidemark import kafka
 from tidemark.errors import PlatformError
+from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings

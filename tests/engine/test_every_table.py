@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from silver import requests
 from tests.recovery.killing import traffic
 from tidemark import pipeline
+from tidemark.contract.aggregation import Aggregation
+from tidemark.contract.table import Change, Table
 from tidemark.engine import executors
-from tidemark.engine.aggregation import Aggregation
 from tidemark.engine.work import ALL, Work
-from tidemark.enrich.columns import Knowledge
+from tidemark.parse.columns import Knowledge
 from tidemark.settings import Settings
-from tidemark.table import Change, Table
 
 MADE = [table for table in pipeline.TABLES if table.made]
 NEWEST = datetime(2026, 11, 22, tzinfo=UTC)

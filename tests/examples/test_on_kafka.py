@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tidemark.jobs import run
-from tidemark.jobs.example import Example, recount
-from tidemark.jobs.load import Load, send
-from tidemark.jobs.results import Results
+from examples.kit import run
+from examples.kit.example import Example, recount
+from examples.kit.load import Load, send
+from examples.kit.results import Results
 from tidemark.local.process import prepare_home
 from tidemark.settings import Settings
 

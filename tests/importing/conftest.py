@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tidemark import kafka
 from tidemark.importing.importer import Options
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
 Record = tuple[bytes, dict[str, bytes]]

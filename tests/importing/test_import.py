@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tidemark import kafka
 from tidemark.errors import InputError, KafkaError, SettingError
 from tidemark.importing.importer import (
     BATCH_LINES,
@@ -23,6 +22,7 @@ from tidemark.importing.importer import (
     open_sender,
 )
 from tidemark.importing.lines import MAX_LINE_BYTES
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
 Lines = Callable[[], list[bytes]]

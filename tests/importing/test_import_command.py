@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark import kafka
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
 Lines = Callable[[], list[bytes]]

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tidemark import kafka
 from tidemark.errors import KafkaError
 from tidemark.importing.importer import Options, import_files
+from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
 

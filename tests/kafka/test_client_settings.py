@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemark import kafka
 from tidemark.errors import KafkaError, SettingError
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
 SECRET = 'planted"secret\\word'
@@ -115,11 +115,11 @@ def test_the_password_shows_in_no_error_and_no_log(
     secured: Settings, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings = dataclasses.replace(secured, kafka_security_protocol="SASL_PLAINTEXT")
-    logging.getLogger("tidemark.kafka").setLevel(logging.DEBUG)
-    logging.getLogger("tidemark.kafka").addHandler(caplog.handler)
+    logging.getLogger("tidemark.kafka.client").setLevel(logging.DEBUG)
+    logging.getLogger("tidemark.kafka.client").addHandler(caplog.handler)
     with pytest.raises(KafkaError) as raised:
         kafka.require_reachable(settings, timeout=1)
-    logging.getLogger("tidemark.kafka").removeHandler(caplog.handler)
+    logging.getLogger("tidemark.kafka.client").removeHandler(caplog.handler)
     everything = (
         repr(settings) + str(raised.value) + repr(raised.value) + caplog.text + "".join(capfd.readouterr())
     )

@@ -9,8 +9,8 @@ import uuid
 import pytest
 from confluent_kafka import Producer
 
-from tidemark import kafka
 from tidemark.errors import KafkaError
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
 

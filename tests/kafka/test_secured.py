@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from tests.kafka.certificates import self_signed
 from tests.kafka.secured import PASSWORD, IdentityProvider, identity_provider, secured_broker
-from tidemark import kafka
 from tidemark.errors import KafkaError
-from tidemark.flow.failures import explain
+from tidemark.kafka import client as kafka
 from tidemark.local.process import prepare_home
 from tidemark.settings import Settings
+from tidemark.stream.failures import explain
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tidemark.cli.prepare import is_prepared, prepare
 from tidemark.local import class_archive
 from tidemark.local.jars import cache_directory
 from tidemark.local.java import require_java
-from tidemark.prepare import is_prepared, prepare
-from tidemark.session import _classes
 from tidemark.settings import Settings
+from tidemark.spark import _classes
 
 
 @pytest.fixture

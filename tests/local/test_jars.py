@@ -13,8 +13,8 @@ import pytest
 from tidemark.errors import PlatformError
 from tidemark.local import jars
 from tidemark.local.process import wait_until
-from tidemark.local.s3 import S3_IVY_FILE
 from tidemark.settings import Settings
+from tidemark.store.s3 import S3_IVY_FILE
 
 TINY_IVY = """<ivy-module version="2.0"><info organisation="t" module="t"/>
 <configurations>

@@ -11,7 +11,7 @@ from tidemark.settings import Settings
 
 PROGRAM = """
 import sys, pathlib
-from tidemark.session import spark_session
+from tidemark.spark import spark_session
 from tidemark.settings import Settings
 spark = spark_session(Settings(home=pathlib.Path(sys.argv[1])))
 spark.range(10).repartition(3).count()

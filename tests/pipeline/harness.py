@@ -19,11 +19,13 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.pipeline.recount import Delivery, Expected
-from tidemark import kafka, lakehouse, pipeline
-from tidemark.flow import gate
-from tidemark.flow.run import run
+from tidemark import pipeline
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream import lock
+from tidemark.stream.run import run
 
 SHARED_LOG = Path(__file__).resolve().parents[3] / "shared" / "data" / "apache_logs.log.gz"
 
@@ -88,7 +90,7 @@ def run_here(spark: SparkSession, settings: Settings) -> None:
     """`tidemark run --once` within this process, which spares the start of a JVM."""
     house = lakehouse.of(settings)
     store = DeltaRsStore(house)
-    with gate.only_pipeline(settings):
+    with lock.only_pipeline(settings):
         run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store), once=True)
 
 

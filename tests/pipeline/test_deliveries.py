@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import assert_equal, deliver, fresh, rows, run_here
 from tests.pipeline.recount import Delivery, delivered_once, recount
 from tidemark.errors import TidemarkError
-from tidemark.flow import accounting, flow
 from tidemark.settings import Settings
+from tidemark.stream import accounting, flow
 from tidemark.traffic.stream import Traffic, blocks
 
 NOW = 1_780_010_000

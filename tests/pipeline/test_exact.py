@@ -18,9 +18,9 @@ from tests.pipeline.harness import (
     shared_lines,
 )
 from tests.pipeline.recount import recount
-from tidemark.flow import flow
 from tidemark.importing.importer import Options, import_files
 from tidemark.settings import Settings
+from tidemark.stream import flow
 
 real_log = pytest.mark.skipif(not SHARED_LOG.exists(), reason="the real log file is not on this machine")
 

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh
 from tests.pipeline.mutants import mutants
-from tidemark import kafka
+from tidemark.cli.tasks import run_pipeline
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
-from tidemark.tasks import run_pipeline
 
 Place = tuple[int, int]
 _SITES = (None, None, None, b"shop", b"", b"\xff\xfe", "бар".encode(), b"default")

@@ -12,11 +12,12 @@ from gold import traffic
 from tests.fixtures.home import HOMES, LINES, START, lines, unpack
 from tests.pipeline.harness import assert_equal, deliver, rows, run_here
 from tests.pipeline.recount import delivered_once, recount
-from tidemark import lakehouse, pipeline
+from tidemark import pipeline
+from tidemark.contract.table import Column
 from tidemark.engine.counts import Sum
 from tidemark.errors import TableError
 from tidemark.settings import Settings
-from tidemark.table import Column
+from tidemark.store import lakehouse
 
 KEPT = sorted(path.name for path in HOMES.glob("home-*.tar.gz"))
 LATER = lines(2, 150, START + LINES * 20 - 1_000)

@@ -10,13 +10,14 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
-from tidemark import lakehouse, pipeline
-from tidemark.flow import gate
-from tidemark.flow.run import run
+from tidemark import pipeline
+from tidemark.contract.store import Where
+from tidemark.contract.table import Table
 from tidemark.settings import Settings
-from tidemark.store.base import Where
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.table import Table
+from tidemark.stream import lock
+from tidemark.stream.run import run
 
 SITES = 40
 Line = tuple[str, bytes]
@@ -46,7 +47,7 @@ def worked_off(spark: SparkSession, settings: Settings, lines: Sequence[Line]) -
     produce(settings, lines)
     house = lakehouse.of(settings)
     store = CountingStore(house)
-    with gate.only_pipeline(settings):
+    with lock.only_pipeline(settings):
         run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store), once=True)
     return store
 

@@ -13,9 +13,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, run_here
-from tidemark import kafka, lakehouse, pipeline
-from tidemark.flow import flow
+from tidemark import pipeline
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.stream import flow
 
 LINE = b'203.0.113.7 - - [21/Nov/2025:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox/140.0"'
 _NOON_MS = 1_763_726_400_000  # 21 November 2025

@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, deliver, fresh, rows, run_here
 from tests.pipeline.recount import Delivery, Expected, recount
-from tidemark import lakehouse, pipeline
-from tidemark.flow import gate
-from tidemark.flow.run import run
+from tidemark import pipeline
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream import lock
+from tidemark.stream.run import run
 from tidemark.traffic.stream import Traffic, blocks
 
 START = 1_780_000_200
@@ -185,7 +186,7 @@ def test_when_traffic_stops_all_that_came_is_counted_and_closed_within_seconds(
 
     seen: list[bool] = []
     deliver(settings, sent)
-    with gate.only_pipeline(settings):
+    with lock.only_pipeline(settings):
         run(
             spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store),
             once=False, beside=[watch],

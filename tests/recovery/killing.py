@@ -26,7 +26,7 @@ START = 1_780_000_200
 Pair = tuple[str, bytes]
 
 # A moment is one of these:
-#   "flow:point@n"         the n-th pass of a named point of the code (`tidemark.flow.crash`)
+#   "flow:point@n"         the n-th pass of a named point of the code (`tidemark.stream.crash`)
 #   "file:<glob>"          a new file of that name appears in the home: written, but perhaps not committed
 #   "after:<seconds>"      that long after the pipeline says that it runs
 POINTS = (

@@ -34,10 +34,12 @@ from tests.recovery.killing import (
     start_pipeline,
     traffic,
 )
-from tidemark import kafka, lakehouse, pipeline
-from tidemark.flow.lag import TopicLag, table_lag
+from tidemark import pipeline
+from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.stream.lag import TopicLag, table_lag
 
 Say = Callable[[str], None]
 _CATCH_UP_SECONDS = 150.0

@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, rows
 from tests.recovery.killing import revive
-from tidemark import kafka
+from tidemark.cli.tasks import run_pipeline
+from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
-from tidemark.tasks import run_pipeline
 
 _LINES_PER_SECOND = 2_000
 

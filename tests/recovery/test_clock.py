@@ -21,14 +21,15 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import await_running, kill, slices, traffic
-from tidemark import lakehouse, pipeline
-from tidemark.engine import aggregation
+from tidemark import pipeline
+from tidemark.cli.tasks import run_pipeline
+from tidemark.contract import aggregation
 from tidemark.errors import TableError
-from tidemark.flow import accounting, flow, progress
 from tidemark.local import process as processes
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
-from tidemark.tasks import run_pipeline
+from tidemark.store import lakehouse
+from tidemark.stream import accounting, flow, progress
 
 STEPS = (0, 300, -300, 0)
 

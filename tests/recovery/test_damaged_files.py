@@ -22,10 +22,8 @@ from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.ground import cut_short, newest
 from tests.recovery.killing import Pair, traffic
-from tidemark import kafka, lakehouse, pipeline
-from tidemark.errors import TableError
-from tidemark.settings import Settings
-from tidemark.tasks import (
+from tidemark import pipeline
+from tidemark.cli.tasks import (
     check_quality,
     forget_visitor,
     maintain_tables,
@@ -34,6 +32,10 @@ from tidemark.tasks import (
     repair_tables,
     run_pipeline,
 )
+from tidemark.errors import TableError
+from tidemark.kafka import client as kafka
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
 
 Damage = Callable[[Settings], object]
 

@@ -16,11 +16,11 @@ from tests.pipeline.harness import fresh, produce, run_process
 from tests.recovery.killing import await_running, finish, kill, kill_at, slices, start_pipeline, traffic
 from tests.recovery.scenario import Plan, play
 from tests.traffic.test_kafka_sink import read_all
-from tidemark import kafka
-from tidemark.flow import flow
+from tidemark.kafka import client as kafka
 from tidemark.local import dashboard
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
+from tidemark.stream import flow
 
 
 @pytest.mark.slow

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tidemark.contract.store import Commit, Operator, Store
+from tidemark.contract.table import Change, Column, Table
 from tidemark.errors import TableError
-from tidemark.lakehouse import Lakehouse
-from tidemark.store.base import Commit, Operator, Store
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.spark import SparkStore
-from tidemark.table import Change, Column, Table
 
 WINDOWS = Table(
     name="gold.windows",

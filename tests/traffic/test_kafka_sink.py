@@ -14,7 +14,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from tidemark import kafka
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, generate
 

@@ -23,7 +23,7 @@ def demo_command(
     ctx: click.Context, /, seconds: float | None, rate: float | None, with_dashboard: bool, **home: Any
 ) -> None:
     """Run broker, pipeline, generated traffic and dashboard until Ctrl-C."""
-    from tidemark.local.demo import run_demo
+    from tidemark.cli.demo import run_demo
 
     settings = settings_of(ctx, **home)
     sys.exit(run_demo(settings, sys.stdout, seconds=seconds, with_dashboard=with_dashboard, rate=rate))
@@ -34,7 +34,7 @@ def demo_command(
 @click.pass_context
 def prepare_command(ctx: click.Context, /, again: bool) -> None:
     """Fetch the JVM libraries and make later starts quicker; once per machine, under a minute."""
-    from tidemark.prepare import is_prepared, prepare
+    from tidemark.cli.prepare import is_prepared, prepare
 
     settings = settings_of(ctx)
     if is_prepared(settings) and not again:

@@ -21,7 +21,7 @@ log = logging.getLogger("tidemark.run")
 def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
     """Run the pipeline: from Kafka through bronze, silver and gold, until stopped."""
     from tidemark import logs
-    from tidemark.tasks import run_pipeline
+    from tidemark.cli.tasks import run_pipeline
 
     settings = settings_of(ctx, **options)
     logs.configure(settings)
@@ -36,7 +36,7 @@ def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
 @click.pass_context
 def status_command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     """Show what runs, how far behind it is and how fast it goes."""
-    from tidemark.flow.status import describe, lines
+    from tidemark.operate.status import describe, lines
 
     state = describe(settings_of(ctx, **options))
     click.echo(json.dumps(state, indent=2) if as_json else "\n".join(lines(state)))

@@ -25,7 +25,7 @@ def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
     The pipeline does the same by itself, see the settings `maintain_interval_seconds` and
     `vacuum_interval_seconds`.
     """
-    from tidemark.tasks import maintain_tables
+    from tidemark.cli.tasks import maintain_tables
 
     done = maintain_tables(settings_of(ctx, **home))
     if as_json:
@@ -63,8 +63,8 @@ def rebuild_command(
     for the others; sessions are always made anew as a whole. Ends with what is different, per day.
     Interrupted at any moment it has changed nothing, or everything.
     """
-    from tidemark.difference import lines
-    from tidemark.tasks import rebuild_table
+    from tidemark.cli.tasks import rebuild_table
+    from tidemark.operate.difference import lines
 
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     with _Pieces() as pieces:
@@ -114,7 +114,7 @@ def repair_command(ctx: click.Context, /, **home: Any) -> None:
     nobody has any more. Interrupted, it is to be repeated.
     """
     from tidemark import logs
-    from tidemark.tasks import repair_tables
+    from tidemark.cli.tasks import repair_tables
 
     settings = settings_of(ctx, **home)
     logs.configure(settings)
@@ -133,7 +133,7 @@ def savepoint_command() -> None:
 @click.pass_context
 def savepoint_create(ctx: click.Context, /, name: str, **home: Any) -> None:
     """Make savepoint NAME, with the pipeline running or stopped."""
-    from tidemark.tasks import make_savepoint
+    from tidemark.cli.tasks import make_savepoint
 
     made = make_savepoint(settings_of(ctx, **home), name)
     click.echo(f"savepoint {name}: {made.files:,} files, {made.bytes / 1e6:,.1f} MB, shared with the tables")
@@ -145,7 +145,7 @@ def savepoint_create(ctx: click.Context, /, name: str, **home: Any) -> None:
 @click.pass_context
 def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
     """Show all savepoints, the oldest first."""
-    from tidemark.savepoints import savepoints
+    from tidemark.operate.savepoints import savepoints
 
     found = savepoints(settings_of(ctx, **home))
     if as_json:
@@ -186,7 +186,7 @@ def savepoint_restore(
     The state is the tables, so other --state-partitions move nothing: they are kept as shuffle_partitions
     in the home's tidemark.toml.
     """
-    from tidemark.tasks import restore_savepoint
+    from tidemark.cli.tasks import restore_savepoint
 
     settings = settings_of(ctx, bootstrap_servers=bootstrap_servers)
     into = replace(settings, home=target.expanduser().absolute()) if target else None
@@ -205,7 +205,7 @@ def savepoint_restore(
 @click.pass_context
 def savepoint_delete(ctx: click.Context, /, name: str, **home: Any) -> None:
     """Delete savepoint NAME."""
-    from tidemark.savepoints import delete
+    from tidemark.operate.savepoints import delete
 
     delete(settings_of(ctx, **home), name)
     click.echo(f"savepoint {name} deleted")
@@ -226,8 +226,8 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
     address only) and silver.sessions. Gold tables keep their counts, and in sketches hashes that lead
     to nobody. Kafka and savepoints keep what they have: both are named.
     """
-    from tidemark.savepoints import savepoints
-    from tidemark.tasks import forget_visitor
+    from tidemark.cli.tasks import forget_visitor
+    from tidemark.operate.savepoints import savepoints
 
     settings = settings_of(ctx, **home)
     done = forget_visitor(settings, visitor=visitor, address=address)

@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Table
 from tidemark.engine import executors
 from tidemark.engine.groups import anti_join
 from tidemark.engine.work import Part, Work
-from tidemark.store.base import Commit, Store
-from tidemark.table import Table
 
 
 class Batch(Protocol):

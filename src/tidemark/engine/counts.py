@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.contract.aggregation import Newest, in_range, stamped
+from tidemark.contract.store import Where
+from tidemark.contract.table import Change
 from tidemark.engine import sketches
-from tidemark.engine.aggregation import Newest, in_range, stamped
 from tidemark.engine.groups import Groups, How, semi_join, whole
-from tidemark.store.base import Where
-from tidemark.table import Change
 
 _MICROSECONDS = 1_000_000
 _TIME = pa.timestamp("us", tz="UTC")

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from tidemark.contract.store import DataFile, Directory
+from tidemark.contract.table import Table
 from tidemark.engine.work import Work
-from tidemark.store.base import DataFile, Directory
-from tidemark.table import Table
 
 # Rows that a task writes and aggregates at a time.
 CHUNK_ROWS = 100_000

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.aggregation import Newest, stamped
-from tidemark.store.base import Condition, Where
-from tidemark.table import Change
+from tidemark.contract.aggregation import Newest, stamped
+from tidemark.contract.store import Condition, Where
+from tidemark.contract.table import Change
 
 # What a session takes over from its visitor (constant) or from its entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.aggregation import Mergeable
+from tidemark.contract.aggregation import Mergeable
+from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
 from tidemark.engine.groups import anti_join
-from tidemark.table import Table
 
 
 @dataclass(frozen=True)

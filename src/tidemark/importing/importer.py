@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark import kafka
 from tidemark.errors import InputError, SettingError
 from tidemark.importing.identity import Entry, entry_of, first_line_of, recognise, resume
 from tidemark.importing.lines import Block, LineSplitter
@@ -18,6 +17,7 @@ from tidemark.importing.producer import PATIENCE_SECONDS, Batch, Headers, Sender
 from tidemark.importing.progress import Progress
 from tidemark.importing.reader import READ_BYTES, Reader
 from tidemark.importing.sources import STDIN, expand, open_reader
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
 FORMATS = ("common", "combined", "vhost_combined")

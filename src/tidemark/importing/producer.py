@@ -12,11 +12,11 @@ from itertools import count
 from confluent_kafka import KafkaError as Fault
 from confluent_kafka import KafkaException, Producer
 
-from tidemark import kafka
 from tidemark.errors import KafkaError
 from tidemark.importing.identity import Entry
 from tidemark.importing.lines import Block
 from tidemark.importing.progress import Progress
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
 PATIENCE_SECONDS = 60.0

@@ -7,9 +7,9 @@ import time
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as Fault
 
-from tidemark import kafka
 from tidemark.errors import KafkaError
 from tidemark.importing.identity import Entry
+from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
 _PATIENCE_SECONDS = 60.0

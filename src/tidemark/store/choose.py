@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from tidemark.contract.store import Store
 from tidemark.errors import SettingError
-from tidemark.lakehouse import Lakehouse
 from tidemark.settings import Settings
-from tidemark.store.base import Store
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.spark import SparkStore
 
 

@@ -14,15 +14,15 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
+from tidemark.contract.store import Commit, DataFile, Directory, Where
+from tidemark.contract.table import Change, Table
 from tidemark.errors import PlatformError, TableError, TidemarkError
-from tidemark.lakehouse import Lakehouse, require_directories
-from tidemark.store.base import Commit, DataFile, Directory, Where
-from tidemark.table import Change, Table
+from tidemark.store.lakehouse import Lakehouse, require_directories
 
 # A revised row costs the rewriting of its file: small files keep a live upsert at tens of milliseconds.
 UPSERT_FILE_BYTES = 1 << 20
 # Old versions go after half an hour unless the settings say otherwise. Logs are shortened by
-# `tidemark.maintain` alone, which knows how far the streams have read.
+# `tidemark.operate.upkeep` alone, which knows how far the streams have read.
 UPKEEP_PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1800 seconds",
     "delta.enableExpiredLogCleanup": "false",

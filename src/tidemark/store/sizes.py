@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from tidemark.lakehouse import Lakehouse
-from tidemark.table import Table
+from tidemark.contract.table import Table
+from tidemark.store.lakehouse import Lakehouse
 
 
 def sizes(house: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, tuple[int, int]]]:

@@ -17,10 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
+from tidemark.contract.store import Commit, Condition, DataFile, Where
+from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
-from tidemark.lakehouse import Lakehouse
-from tidemark.store.base import Commit, Condition, DataFile, Where
-from tidemark.table import Change, Table
+from tidemark.store.lakehouse import Lakehouse
 
 _DELETE = "_delete"
 _ATTEMPTS = 5

@@ -84,7 +84,7 @@ def _open_pipe(path: Path, stop: Event) -> int:
 
 def prepare(settings: Settings) -> None:
     """Return once Kafka answers and the topic is there. Raises KafkaError."""
-    from tidemark import kafka
+    from tidemark.kafka import client as kafka
 
     kafka.require_reachable(settings)
     kafka.ensure_topic(settings, settings.topic)
@@ -104,7 +104,7 @@ def send(
     """
     from confluent_kafka import Producer
 
-    from tidemark import kafka
+    from tidemark.kafka import client as kafka
 
     failures: list[Any] = []
     producer = Producer(

@@ -17,12 +17,12 @@ from examples.ad_campaigns.generator import BEGIN_MS, LATE_MS, SKEW_MS, events
 from examples.ad_campaigns.job import EVENTS, counted, viewed
 from examples.ad_campaigns.server import VARIABLE, redis
 from examples.ad_campaigns.sinks import COUNTS, Count, Sink, ToRedis, counts_in_delta, to_delta
-from tests.jobs.records import fetched
-from tidemark import lakehouse
-from tidemark.jobs.fetched import judge
-from tidemark.jobs.load import Load
+from examples.kit.fetched import judge
+from examples.kit.load import Load
+from tests.examples.kit.records import fetched
+from tidemark.contract.store import Commit
 from tidemark.settings import Settings
-from tidemark.store.base import Commit
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
 

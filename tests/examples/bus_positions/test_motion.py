@@ -17,7 +17,7 @@ from examples.bus_positions.generator import bus_count, events, falls_silent
 from examples.bus_positions.motion import Position, latest_two, motion
 from examples.bus_positions.routes import ROUTES, Route
 from examples.bus_positions.tracker import Tracker
-from tidemark.jobs.load import Load
+from examples.kit.load import Load
 
 SQUARE = Route("Square", ((0, 0), (1000, 0), (1000, 1000), (0, 1000)), 4)
 HARBOUR = ROUTES["Harbour"]

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from examples.bus_positions.job import LATEST
 from examples.bus_positions.routes import ROUTES
-from tidemark import lakehouse
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

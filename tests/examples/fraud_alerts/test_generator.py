@@ -17,7 +17,7 @@ from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import euro_cents
 from examples.fraud_alerts.provisional import profile
 from examples.fraud_alerts.topics import DEVICES, TRANSACTIONS
-from tidemark.jobs.load import Event, Load
+from examples.kit.load import Event, Load
 
 LOAD = Load(seed=3, rate=100, seconds=30, late=0.3)
 

@@ -18,11 +18,11 @@ from examples.fraud_alerts.generator import START, events
 from examples.fraud_alerts.job import ANALYTICS, JOB, exact_queries
 from examples.fraud_alerts.judge import PROVISIONAL
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
-from tidemark import kafka
-from tidemark.jobs import run
-from tidemark.jobs.example import recount
-from tidemark.jobs.load import Event, Load, send
-from tidemark.jobs.results import Results
+from examples.kit import run
+from examples.kit.example import recount
+from examples.kit.load import Event, Load, send
+from examples.kit.results import Results
+from tidemark.kafka import client as kafka
 from tidemark.local.process import prepare_home
 from tidemark.settings import Settings
 

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from streamlit.testing.v1 import AppTest
 
 from examples.fraud_alerts.charts import CONFIRMED_ALERTS, WINDOWS
-from tidemark.table import Table
+from tidemark.contract.table import Table
 
 PAGE = Path(__file__).resolve().parents[3] / "examples/fraud_alerts/page.py"
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import MOST
 from examples.fraud_alerts.topics import TRANSACTIONS
-from tests.jobs.records import NOON, records
-from tidemark.jobs.events import judged
-from tidemark.jobs.load import as_json, iso
+from examples.kit.events import judged
+from examples.kit.load import as_json, iso
+from tests.examples.kit.records import NOON, records
 
 GOOD = {
     "id": "t1", "customer": "ann", "amount": 100, "currency": "EUR", "merchant": "shop", "country": "FR",

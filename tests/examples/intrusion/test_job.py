@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from examples.intrusion.job import ACTIVITY, TRAFFIC_ALERTS, judge, per_window
 from examples.intrusion.requests import judged
 from examples.intrusion.rules import WINDOW_SECONDS, Limits
-from tidemark import lakehouse
-from tidemark.jobs.mergeable import count
+from examples.kit.mergeable import count
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Change
 from tidemark.settings import Settings
-from tidemark.store.base import Commit
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.table import Change
 
 GOOD = b'192.0.2.1 - - [01/Jan/2026:12:03:04 +0000] "GET /a?b=c HTTP/1.1" 404 512 "-" "Mozilla/5.0"'
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from streamlit.testing.v1 import AppTest
 
 from examples.intrusion.job import LOGIN_ALERTS, TRAFFIC_ALERTS
-from tidemark import lakehouse
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
 

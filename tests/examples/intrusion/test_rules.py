@@ -9,8 +9,8 @@ import pytest
 from examples.intrusion.check import Logged, Sequel, logged, logins, traffic
 from examples.intrusion.generator import attacks, events
 from examples.intrusion.rules import PATTERNS, WINDOW_SECONDS, Activity, Alert, Limits, affected, alerts
-from tidemark.jobs.load import Load
-from tidemark.jobs.patterns import Event, Matcher
+from examples.kit.load import Load
+from examples.kit.patterns import Event, Matcher
 
 LIMITS = Limits()
 LOAD = Load(seed=1, rate=300, seconds=15)

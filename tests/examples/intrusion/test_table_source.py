@@ -19,9 +19,9 @@ from examples.intrusion.job import LATENESS, LOGIN_ALERTS, TRAFFIC_ALERTS, job
 from examples.intrusion.requests import from_table
 from examples.intrusion.rules import Alert, Limits
 from examples.intrusion.watch import main
-from tidemark.jobs import run
-from tidemark.jobs.load import Load
-from tidemark.jobs.results import Results
+from examples.kit import run
+from examples.kit.load import Load
+from examples.kit.results import Results
 from tidemark.local.process import prepare_home
 from tidemark.settings import Settings
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from examples.kit.load import Load
 from examples.recommendations.check import differences, recount
 from examples.recommendations.example import views
 from examples.recommendations.generator import events
@@ -23,7 +24,6 @@ from examples.recommendations.visits import (
     join,
     sessionize,
 )
-from tidemark.jobs.load import Load
 
 GAP = timedelta(minutes=30)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

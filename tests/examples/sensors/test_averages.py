@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from examples.kit.load import as_json, iso
+from examples.kit.watermarks import with_watermark
 from examples.sensors.averages import AVERAGES, averages, combine, watermark
 from examples.sensors.topics import READINGS
-from tests.jobs.records import NOON, good_events
-from tidemark.jobs.load import as_json, iso
-from tidemark.jobs.watermarks import with_watermark
+from tests.examples.kit.records import NOON, good_events
 
 PROCESSED = datetime(2026, 6, 1, 9, 30, 30, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from examples.sensors.averages import AVERAGES
 from examples.sensors.sequences import SEQUENCES
-from tidemark import lakehouse
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

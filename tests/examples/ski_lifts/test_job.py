@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from examples.kit.load import Load, as_json, iso
+from examples.kit.watermarks import newest, with_watermark
 from examples.ski_lifts.check import truth
 from examples.ski_lifts.generator import events
 from examples.ski_lifts.job import (
@@ -18,12 +20,10 @@ from examples.ski_lifts.job import (
     rides_per_lift,
     write,
 )
-from tests.jobs.records import good_events
-from tidemark import lakehouse
-from tidemark.jobs.load import Load, as_json, iso
-from tidemark.jobs.watermarks import newest, with_watermark
+from tests.examples.kit.records import good_events
+from tidemark.contract.store import Commit
 from tidemark.settings import Settings
-from tidemark.store.base import Commit
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
 EIGHT = datetime(2026, 2, 14, 8, tzinfo=UTC)

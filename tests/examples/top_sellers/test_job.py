@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from examples.kit.load import as_json
 from examples.top_sellers.job import together, write
 from examples.top_sellers.tables import TABLES, TOP_TEN, TOTALS
 from examples.top_sellers.topics import CATALOGUE, SALES
-from tests.jobs.records import good_events
-from tidemark import lakehouse
-from tidemark.jobs.load import as_json
+from tests.examples.kit.records import good_events
+from tidemark.contract.store import Commit
 from tidemark.settings import Settings
-from tidemark.store.base import Commit
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
 Rows = Iterable[dict[str, Any]]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from examples.top_sellers.ranking import change, top_ten, totals, touched
 from examples.top_sellers.tables import PRODUCTS, TOP_TEN, TOTALS, UNITS
-from tidemark.table import Table
+from tidemark.contract.table import Table
 
 MIDNIGHT = datetime(2026, 5, 1, tzinfo=UTC)
 

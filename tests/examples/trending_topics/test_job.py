@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from examples.trending_topics.job import MINUTES, TRENDS, count, mentions, per_minute, rank, read_trends
 from examples.trending_topics.trends import Definition
-from tidemark import lakehouse
+from tidemark.contract.store import Commit
 from tidemark.settings import Settings
-from tidemark.store.base import Commit
+from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -9,11 +9,11 @@ from random import Random
 import pytest
 from datasketches import frequent_strings_sketch
 
+from examples.kit.load import Load
 from examples.trending_topics.check import differences, recount
 from examples.trending_topics.example import mentions
 from examples.trending_topics.generator import SPEED, burst, events
 from examples.trending_topics.trends import Definition, error, score, trends, unite, window_ends
-from tidemark.jobs.load import Load
 
 QUIET = Definition(least_history=5, floor=5)
 

@@ -1,0 +1,212 @@
+"""Runs an example's parts, each a process of its own: the broker, the job, and what makes its input."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from examples.kit import run
+from examples.kit.job import Job
+from examples.kit.load import Load
+from tidemark.errors import InputError, PlatformError
+from tidemark.kafka import client as kafka
+from tidemark.local import broker, broker_setup
+from tidemark.local.jars import broker_jars, spark_jars
+from tidemark.local.java import require_java
+from tidemark.local.process import kill_group, live_record, prepare_home, spawn, wait_until
+from tidemark.settings import Settings
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import of
+
+START_SECONDS = 120.0
+SHOW_SECONDS = 1.0
+# Parts end in this order, each with so many seconds to do so by itself; together that stays under 10 s. Followers of
+# the job are told when it is.
+_PATIENCE = {"load": 1.0, "job": 4.0, "followers": 1.0, "broker": 3.5}
+
+
+class _Stopped(Exception):  # noqa: N818 - no error
+    """It was told to stop."""
+
+
+class Conductor:
+    """A context in which the parts run; none is left after it, however it ends."""
+
+    def __init__(self, job: Job, module: str, settings: Settings, load: Load) -> None:
+        self._job = job
+        self._jobs = {"job": job} | {follower.name: follower for follower in job.followers}
+        self._settings = settings
+        self._load = load
+        self._module = module
+        self._parts: dict[str, subprocess.Popen[bytes]] = {}
+        self._stopping = threading.Event()
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Conductor:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._before[number] = signal.signal(number, lambda *_: self._stopping.set())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        followers = [name for name in self._jobs if name != "job"]
+        for name, patience in _PATIENCE.items():
+            if name == "job":
+                for follower in followers:
+                    if follower in self._parts:
+                        self._parts[follower].terminate()
+            for part in followers if name == "followers" else [name]:
+                self._end(part, patience)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def run(self, show: Callable[[], None], *, kill: bool) -> bool:
+        """Starts everything, shows results until the input is made and worked off. False if it was told to
+        stop before. With `kill` the job is killed in the middle and started again.
+
+        Raises PlatformError for what the machine lacks and for a part that fails, and with `kill` InputError if
+        the topics are not empty.
+        """
+        try:
+            self._prepare(fresh=kill)
+            self._start_jobs()
+            for part, job in self._jobs.items():
+                self._await(part, partial(self._runs, job))
+            self._make_input(show, kill)
+            for part, job in self._jobs.items():
+                run.ask_to_finish(job, self._settings)
+                while self._is_running(part):
+                    show()
+                    self._pause(SHOW_SECONDS)
+                self._require(part, 0)
+        except _Stopped:
+            return False
+        show()
+        return True
+
+    def _make_input(self, show: Callable[[], None], kill: bool) -> None:
+        self._parts["load"] = self._spawn_self("load")
+        middle = time.monotonic() + (self._load.seconds or 0) / 2
+        while kill or self._is_running("load"):
+            if kill and time.monotonic() >= middle and self._may_be_killed():
+                for part in self._jobs:
+                    self._end(part, patience=0)
+                self._start_jobs()
+                kill = False
+            for part in self._jobs:
+                self._require(part)
+            show()
+            self._pause(SHOW_SECONDS)
+        self._require("load", 0)
+
+    def _may_be_killed(self) -> bool:
+        """When it has results to go on from; or else, on a slow machine, amidst its first batches."""
+        return run.all_committed(self._job, self._settings) or not self._is_running("load")
+
+    def _prepare(self, *, fresh: bool) -> None:
+        require_java()
+        prepare_home(self._settings)
+        spark_jars(self._settings)
+        if self._settings.uses_embedded_broker and broker.status(self._settings) is None:
+            broker.check_port(self._settings)
+            broker_jars(self._settings)
+            home = ["--home", str(self._settings.home)]
+            self._parts["broker"] = self._spawn(
+                "broker", ["-m", "tidemark", "broker", "start", "--foreground", *home]
+            )
+            self._await("broker", self._broker_answers)
+        topics = [topic for job in self._jobs.values() for topic in job.topics().items()]
+        for topic, partitions in topics:
+            kafka.ensure_topic(self._settings, topic, partitions=partitions)
+            if fresh and any(kafka.end_offsets(self._settings, topic).values()):
+                raise InputError(
+                    f"topic {topic!r} holds records of an earlier run, which would be counted in",
+                    "Check with a home and a Kafka of their own: without --home, or with a new one.",
+                )
+        store = DeltaRsStore(of(self._settings))
+        for job in self._jobs.values():
+            for table in job.tables:
+                store.ensure(table)
+
+    def _broker_answers(self) -> bool:
+        running = broker.status(self._settings)
+        return running is not None and broker.answers(running.bootstrap_servers)
+
+    def _start_jobs(self) -> None:
+        for part, job in self._jobs.items():
+            run.finish_file(job, self._settings).unlink(missing_ok=True)
+            self._parts[part] = self._spawn_self(part)
+
+    def _runs(self, job: Job) -> bool:
+        record = live_record(run.record_file(job, self._settings))
+        return record is not None and record.get("state") == "running"
+
+    def _spawn_self(self, part: str) -> subprocess.Popen[bytes]:
+        made = self._load
+        options = {"seed": made.seed, "rate": made.rate, "late": made.late, "seconds": made.seconds}
+        arguments = [f"--{name}={value}" for name, value in options.items() if value is not None]
+        home = f"--home={self._settings.home}"
+        return self._spawn(part, ["-m", self._module, "--part", part, home, *arguments])
+
+    def _spawn(self, part: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+        return spawn([sys.executable, *arguments], self._log(part), guarded=True)
+
+    def _log(self, part: str) -> Path:
+        if part == "broker":
+            return broker_setup.output_file(self._settings)
+        name = self._job.name if part in ("job", "load") else part
+        return self._settings.logs / (f"{name}-load.log" if part == "load" else f"{name}-job.log")
+
+    def _await(self, part: str, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not ready():
+            self._require(part)
+            self._pause(0.05)
+            if time.monotonic() > deadline:
+                raise PlatformError(
+                    f"{part} did not start within {START_SECONDS:.0f} s", self._last_words(part)
+                )
+
+    def _pause(self, seconds: float) -> None:
+        if self._stopping.wait(seconds):
+            raise _Stopped
+
+    def _is_running(self, part: str) -> bool:
+        return self._parts[part].poll() is None
+
+    def _require(self, part: str, status: int | None = None) -> None:
+        """Raises PlatformError unless the part runs, or has ended with `status`."""
+        found = self._parts[part].poll()
+        if found != status and found is not None:
+            raise PlatformError(f"{part} ended with status {found}", self._last_words(part))
+
+    def _last_words(self, part: str) -> str:
+        with contextlib.suppress(OSError):
+            said = self._log(part).read_text(encoding="utf-8", errors="replace").splitlines()
+            for line in reversed(said):
+                if re.match(r"[\w.]+(Error|Exception)\b|\w+: ", line):
+                    return line
+        return f"See {self._log(part)}."
+
+    def _end(self, name: str, patience: float) -> None:
+        process = self._parts.pop(name, None)
+        if process is None:
+            return
+        if patience:
+            # To the guard alone, which tells the part: a JVM that the part started is the part's to stop.
+            process.terminate()
+            wait_until(lambda: process.poll() is not None, patience)
+        kill_group(process.pid)
+        process.wait()
+        if process.stdin:
+            process.stdin.close()

@@ -1,0 +1,127 @@
+"""Events as JSON in a topic: declared, judged, and split into good rows and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from tidemark.engine.verdict import names_of
+
+NOT_JSON = "not_json"
+WRONG_TYPE = "wrong_type"
+MISSING = "missing_"
+
+BATCH_RECORDS = 200_000
+
+_CORRUPT = "_corrupt"
+
+
+@dataclass(frozen=True)
+class Events:
+    """A topic whose records are JSON objects.
+
+    `schema` is in Spark's DDL (`"lift string, event_time timestamp"`; times are ISO 8601); every field must
+    be there and not null unless `optional` names it. `rules` are further SQL conditions over the fields, by
+    the name that becomes the reason where one is not true. `partitions` is what the topic gets on creation;
+    `batch_records` is the most that a micro-batch takes of it, for queries that bring what they read to the driver.
+    Of a topic of something else than JSON, `judge` does what `judged` says, and the schema is left empty.
+    `vectorized` has the rules once more, as Arrow expressions over the fields and `record_timestamp`: then the job's
+    own query fetches the records, judges them by `examples.kit.fetched` and sends the dead letters, too.
+    """
+
+    topic: str
+    schema: str
+    optional: Sequence[str] = ()
+    rules: Mapping[str, str] = field(default_factory=dict)
+    partitions: int = 2
+    judge: Callable[[DataFrame], DataFrame] | None = None
+    batch_records: int = BATCH_RECORDS
+    vectorized: Mapping[str, pc.Expression] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        assert self.vectorized is None or list(self.vectorized) == list(self.rules)
+
+    @property
+    def dead_letters(self) -> str:
+        """The topic that bad records go to."""
+        return f"{self.topic}.dead-letters"
+
+
+def judged(records: DataFrame, events: Events) -> DataFrame:
+    """Parses Kafka records (the columns of Spark's `kafka` source) of one topic.
+
+    Returns the event's fields; `record`, a struct of the record's topic, partition, offset, timestamp and
+    value; `accepted`, whether the event is good; and `reasons`, an array of strings: empty for a good event,
+    else `not_json` alone, `wrong_type` alone, or `missing_<field>` for each and the names of broken rules.
+    """
+    if events.judge is not None:
+        return events.judge(records)
+    text = F.col("value").cast("string")
+    options = {"columnNameOfCorruptRecord": _CORRUPT, "allowNonNumericNumbers": "false"}
+    event = F.from_json(text, f"{events.schema}, {_CORRUPT} string", options)
+    parsed = records.select(
+        F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
+        _is_object(text).alias("_object"),
+        # Of a plain column the optimizer would put the parsing into every condition, once for each field there.
+        F.explode(F.array(event)).alias("_event"),
+    ).select("record", "_object", "_event.*")
+    schema = StructType.fromDDL(events.schema)
+    assert isinstance(schema, StructType)
+    names = schema.names
+    broken = {MISSING + name: F.col(name).isNull() for name in names if name not in events.optional}
+    broken |= {rule: ~F.coalesce(F.expr(holds), F.lit(False)) for rule, holds in events.rules.items()}
+    whole = F.col("_object") & F.col(_CORRUPT).isNull()
+    reasons = (
+        F.when(~F.col("_object"), F.array(F.lit(NOT_JSON)))
+        .when(
+            F.col(_CORRUPT).isNotNull(),
+            F.array(
+                F.when(F.try_parse_json(F.col(_CORRUPT)).isNull(), F.lit(NOT_JSON)).otherwise(
+                    F.lit(WRONG_TYPE)
+                )
+            ),
+        )
+        .otherwise(names_of(broken))
+    )
+    accepted = reduce(Column.__and__, [~fault for fault in broken.values()], whole)
+    return parsed.select(*names, "record", accepted.alias("accepted"), reasons.alias("reasons"))
+
+
+def good(judged_events: DataFrame) -> DataFrame:
+    """The events without fault: their fields, and `record` without the value."""
+    rows = judged_events.where("accepted")
+    return rows.withColumn("record", F.col("record").dropFields("value")).drop("accepted", "reasons")
+
+
+def dead_letters(judged_events: DataFrame, events: Events) -> DataFrame:
+    """The bad events as records for `events.dead_letters`: topic, key, value, headers.
+
+    The value is what came, byte for byte; the header `reason` says what was wrong, comma-separated;
+    `topic`, `partition` and `offset` say where it came from. They are the key, too: Kafka may get
+    a record twice after a crash, and a reader takes each key once.
+    """
+    place = [F.col("record.topic"), F.col("record.partition"), F.col("record.offset")]
+    return judged_events.where(~F.col("accepted")).select(
+        F.lit(events.dead_letters).alias("topic"),
+        F.concat_ws("/", *place).cast("binary").alias("key"),
+        F.col("record.value").alias("value"),
+        F.array(
+            _header("reason", F.concat_ws(",", "reasons")),
+            *(_header(n, c) for n, c in zip(("topic", "partition", "offset"), place, strict=True)),
+        ).alias("headers"),
+    )
+
+
+def _is_object(text: Column) -> Column:
+    # The parser would also take an array of one object, and a record without a value for nulls.
+    return F.coalesce(F.is_valid_utf8(text) & F.ltrim(text).startswith("{"), F.lit(False))
+
+
+def _header(name: str, value: Column) -> Column:
+    return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))

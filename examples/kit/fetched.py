@@ -1,0 +1,251 @@
+"""Events of records that were fetched, judged here: what `examples.kit.events` does, without a job of Spark.
+
+Arrow's JSON reader, which is strict, takes whole blocks of records; a block that it refuses is halved until the odd
+records stand alone. What no reader of JSON would accept is told here, too. Whatever is unusual beyond that (other
+quotes, a number where text is declared, text after the object) is left to Spark, whose judgement is the definition.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from examples.kit.events import MISSING, NOT_JSON, WRONG_TYPE, Events, judged
+from examples.kit.transactions import Record
+from tidemark.contract.rules import Rule
+from tidemark.engine.arrays import flags_of
+from tidemark.engine.verdict import verdict
+from tidemark.machine import judging_threads
+
+# What to select of Kafka's records before they are fetched.
+RECORD = ("topic", "partition", "offset", "timestamp", "value")
+
+_BLOCK_ROWS = 20_000
+# Longer ones are Spark's: its parser has limits on nesting and on the length of numbers, from a thousand on.
+_LONGEST = 1_000
+# Numbers to Arrow, nothing to others, where no quote stands before them.
+_NO_NUMBERS = (b"NaN", b"Inf")
+_NO_NUMBER = re.compile(rb"[^\"\w](NaN|Inf)")
+_PIECES = 8
+_TIME = pa.timestamp("us", tz="UTC")
+_TYPES = {"string": pa.string(), "long": pa.int64(), "double": pa.float64(), "timestamp": _TIME}
+_ISO = r"^(19|20)\d\d-\d\d-\d\d[T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d)$"
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refused)
+
+_Columns = Mapping[str, pa.Array]
+
+
+class Judged(NamedTuple):
+    """`good`: the events' fields and the columns of RECORD but the value. `bad`: RECORD and `reasons`, a list of
+    strings. The order is not that of the records."""
+
+    good: pa.Table
+    bad: pa.Table
+
+
+def fetch(records: DataFrame) -> Iterator[pa.Table]:
+    """The columns RECORD of a batch, in as many pieces as what may be fetched at once asks for."""
+    return _fetch(records.select(*RECORD), 1, 0)
+
+
+def _fetch(records: DataFrame, step: int, place: int) -> Iterator[pa.Table]:
+    piece = records.where(F.pmod("offset", F.lit(step)) == place) if step > 1 else records
+    try:
+        table = piece.toArrow()
+    except (Py4JJavaError, PySparkException) as error:
+        if "spark.driver.maxResultSize" not in str(error) or step > 1e6:
+            raise
+        for number in range(_PIECES):
+            yield from _fetch(records, step * _PIECES, place + number * step)
+        return
+    yield table
+
+
+def letters(bad: pa.Table, events: Events) -> list[Record]:
+    """Records for `events.dead_letters`, as `examples.kit.events.dead_letters` makes them."""
+    return [
+        Record(
+            events.dead_letters,
+            f"{row['topic']}/{row['partition']}/{row['offset']}".encode(),
+            row["value"],
+            (
+                ("reason", ",".join(row["reasons"]).encode()),
+                *((name, str(row[name]).encode()) for name in ("topic", "partition", "offset")),
+            ),
+        )
+        for row in bad.to_pylist()
+    ]
+
+
+def judge(records: pa.Table, events: Events, spark: SparkSession) -> Judged:
+    """Judges records (columns RECORD) of one topic, as `judged` does. `events` must have `vectorized`."""
+    schema = _schema(events)
+    records = records.combine_chunks()
+    values = _binary(records["value"])
+    plain = _plain(values)
+    rows = np.nonzero(plain)[0]
+    blocks = [rows[start : start + _BLOCK_ROWS] for start in range(0, len(rows), _BLOCK_ROWS)]
+    side_by_side = _threads().map if len(blocks) > 1 else map
+    parts = [
+        part for found in side_by_side(lambda block: _read(values, block, schema), blocks) for part in found
+    ]
+    read = np.concatenate([rows for rows, _ in parts]) if parts else rows[:0]
+    fields = {
+        field.name: pa.chunked_array([columns[field.name] for _, columns in parts], field.type)
+        for field in schema
+    }
+    ours = _by_rules(records.take(pa.array(read)), fields, events)
+    odd = np.ones(records.num_rows, bool)
+    odd[read] = False
+    return _joined(ours, *_odd_ones(records.filter(pa.array(odd)), schema, events, spark))
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(judging_threads(), thread_name_prefix="judge")
+
+
+def _schema(events: Events) -> pa.Schema:
+    declared = (field.split() for field in events.schema.split(","))
+    return pa.schema([(name, _TYPES[kind]) for name, kind in declared])
+
+
+def _binary(column: pa.ChunkedArray) -> pa.Array:
+    chunks = column.cast(pa.large_binary()).chunks
+    return pa.concat_arrays([pa.array([], pa.large_binary()), *chunks])
+
+
+def _plain(values: pa.Array) -> np.ndarray:
+    """Which records look as most do."""
+    return (
+        flags_of(pc.starts_with(values, b"{"))
+        & flags_of(pc.ends_with(values, b"}"))
+        & flags_of(pc.less_equal(pc.binary_length(values), _LONGEST))
+    )
+
+
+def _read(values: pa.Array, rows: np.ndarray, schema: pa.Schema) -> list[tuple[np.ndarray, _Columns]]:
+    """The fields of those rows that Arrow takes, and which rows these are."""
+    if not len(rows):
+        return []
+    try:
+        return [(rows, _parsed(values.take(pa.array(rows)), schema))]
+    except pa.ArrowInvalid:
+        middle = len(rows) // 2
+        return _read(values, rows[:middle], schema) + _read(values, rows[middle:], schema) if middle else []
+
+
+def _parsed(values: pa.Array, schema: pa.Schema) -> _Columns:
+    """The fields of records of which each is one object on one line. Raises ArrowInvalid if that is not so for all."""
+    texts = values.cast(pa.string())  # which only takes UTF-8
+    whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    lines = pc.binary_join(whole, "\n")[0].as_buffer()
+    text = lines.to_pybytes()
+    if text.count(b"\n") >= len(values):
+        raise pa.ArrowInvalid("not one line each")
+    if any(name in text for name in _NO_NUMBERS) and _NO_NUMBER.search(text):
+        raise pa.ArrowInvalid("readers of JSON differ")
+    read_as = [pa.field(f.name, pa.string() if pa.types.is_timestamp(f.type) else f.type) for f in schema]
+    table = pj.read_json(
+        pa.BufferReader(lines),
+        read_options=pj.ReadOptions(use_threads=False, block_size=max(lines.size, 1)),
+        parse_options=pj.ParseOptions(explicit_schema=pa.schema(read_as), unexpected_field_behavior="ignore"),
+    ).combine_chunks()
+    if table.num_rows != len(values):
+        raise pa.ArrowInvalid("not one object a line")
+    return {field.name: _exact(pa.concat_arrays(table[field.name].chunks), field.type) for field in schema}
+
+
+def _exact(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(wanted):
+        if not pc.all(pc.match_substring_regex(column, _ISO), min_count=0).as_py():
+            raise pa.ArrowInvalid("not a plain time")
+        return column.cast(_TIME)
+    if pa.types.is_floating(wanted) and not pc.all(pc.is_finite(column), min_count=0).as_py():
+        raise pa.ArrowInvalid("not a number")
+    return column
+
+
+def _by_rules(records: pa.Table, fields: Mapping[str, pa.ChunkedArray], events: Events) -> Judged:
+    there = [
+        Rule(MISSING + name, "", name, "", judged=pc.field(name).is_valid())
+        for name in fields
+        if name not in events.optional
+    ]
+    rules = [Rule(name, "", "", "", judged=held) for name, held in (events.vectorized or {}).items()]
+    found = verdict([*there, *rules], dict(fields) | {"record_timestamp": records["timestamp"]})
+    kept = {name: records[name] for name in RECORD}
+    reasons = pa.chunked_array([found["reasons"]])
+    accepted = found["accepted"]
+    good = pa.table(dict(fields) | {n: c for n, c in kept.items() if n != "value"}).filter(accepted)
+    return Judged(good, pa.table(kept | {"reasons": reasons}).filter(pc.invert(accepted)))
+
+
+def _odd_ones(records: pa.Table, schema: pa.Schema, events: Events, spark: SparkSession) -> Iterator[Judged]:
+    """The odd ones, by what is plain to see, or else by Spark."""
+    if not records.num_rows:
+        return
+    said = [_fault(value, schema) for value in records["value"].to_pylist()]
+    known = np.array([reason is not None for reason in said])
+    reasons = pa.array([[reason] for reason in said if reason is not None], pa.list_(pa.string()))
+    yield Judged(records.slice(0, 0), records.filter(pa.array(known)).append_column("reasons", reasons))
+    unsure = records.filter(pa.array(~known))
+    if unsure.num_rows:
+        told = judged(spark.createDataFrame(unsure), events)
+        place = [F.col("record")[name].alias(name) for name in RECORD]
+        names = schema.names
+        rows = told.select(*names, *place, "accepted", "reasons").toArrow()
+        good = rows.filter(rows["accepted"]).select([*names, *(name for name in RECORD if name != "value")])
+        yield Judged(good, rows.filter(pc.invert(rows["accepted"])).select([*RECORD, "reasons"]))
+
+
+def _fault(value: bytes | None, schema: pa.Schema) -> str | None:
+    """Why a record is bad, where all readers of JSON agree; None where Spark is to be asked."""
+    try:
+        text = (value or b"").decode().lstrip(" ")
+    except UnicodeDecodeError:
+        return NOT_JSON
+    if not text.startswith("{"):
+        return NOT_JSON
+    # Quotes that only some readers take, and half a character by its number.
+    if "'" in text or "\\u" in text or len(text) > _LONGEST:
+        return None
+    try:
+        event, _ = _DECODER.raw_decode(text)
+    except ValueError:
+        return NOT_JSON
+    except RecursionError:
+        return None
+    flat = [field.name for field in schema if not pa.types.is_string(field.type)]
+    return WRONG_TYPE if any(isinstance(event.get(name), dict | list) for name in flat) else None
+
+
+def _joined(first: Judged, *others: Judged) -> Judged:
+    good = [one.good for one in (first, *others) if one.good.num_rows]
+    bad = [one.bad for one in (first, *others) if one.bad.num_rows]
+    return Judged(
+        pa.concat_tables(table.cast(first.good.schema) for table in [first.good.slice(0, 0), *good]),
+        pa.concat_tables(
+            table.select([*RECORD, "reasons"]).cast(first.bad.schema)
+            for table in [first.bad.slice(0, 0), *bad]
+        ),
+    )

@@ -1,0 +1,148 @@
+"""Made input for a job: events in a seeded, reproducible order, sent to Kafka at the pace of the clock."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from random import Random
+from threading import Event as Flag
+from typing import Any, NamedTuple
+
+from confluent_kafka import Producer
+
+from examples.kit.events import MISSING, NOT_JSON, WRONG_TYPE
+from tidemark.errors import KafkaError
+from tidemark.kafka import client as kafka
+from tidemark.settings import Settings
+
+_FLUSH_SECONDS = 30.0
+_TICK = 0.005  # seconds; events due within one are sent together
+
+
+@dataclass(frozen=True)
+class Load:
+    """How much to make. The same values make the same events. `rate` is events per second, `seconds` how long
+    (None: no end), `late` the share that arrives out of order."""
+
+    seed: int = 0
+    rate: float = 200.0
+    seconds: float | None = None
+    late: float = 0.2
+
+    def random(self, purpose: str) -> Random:
+        """A generator of its own for each purpose, so that one more draw for this changes nothing of that."""
+        return Random(f"{self.seed}/{purpose}")
+
+    def times(self) -> Iterator[float]:
+        """When events are due, in seconds from the start, evenly."""
+        numbers = count() if self.seconds is None else range(round(self.rate * self.seconds))
+        return (number / self.rate for number in numbers)
+
+
+class Event(NamedTuple):
+    """A record that is sent `at` seconds after the start.
+
+    `partition` -1 leaves it to the key; `timestamp` (epoch milliseconds) 0 takes the time of sending.
+    With a `reason` it is a bad one, which must become a dead letter for that reason.
+    """
+
+    at: float
+    topic: str
+    value: bytes
+    key: bytes | None = None
+    partition: int = -1
+    timestamp: int = 0
+    reason: str = ""
+
+
+def delayed(events: Iterable[Event], load: Load, by: float) -> Iterator[Event]:
+    """The events, in order of `at`, with the load's late share sent up to `by` seconds later: in
+    the order of sending."""
+    chance = load.random("late")
+    waiting: list[tuple[float, int, Event]] = []
+    for number, event in enumerate(events):
+        while waiting and waiting[0][0] <= event.at:
+            yield heapq.heappop(waiting)[2]
+        if chance.random() < load.late:
+            late = event._replace(at=event.at + chance.uniform(0, by))
+            heapq.heappush(waiting, (late.at, number, late))
+        else:
+            yield event
+    while waiting:
+        yield heapq.heappop(waiting)[2]
+
+
+def as_json(fields: Mapping[str, Any]) -> bytes:
+    """An event's value."""
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def iso(seconds: float) -> str:
+    """Epoch seconds as ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(round(seconds, 3), UTC).isoformat(timespec="milliseconds")
+
+
+def spoiled(fields: Mapping[str, Any], typed: str, chance: Random) -> tuple[bytes, str]:
+    """An event as no reader can accept it, and the reason: cut short, without a field, or with a value
+    in `typed`, a required field that is no string, that is of another type."""
+    how = chance.randrange(3)
+    if how == 0:
+        whole = as_json(fields)
+        return whole[: chance.randrange(1, len(whole))], NOT_JSON
+    if how == 1:
+        gone = chance.choice(sorted(fields))
+        return as_json({name: value for name, value in fields.items() if name != gone}), MISSING + gone
+    return as_json({**fields, typed: {"no": "such"}}), WRONG_TYPE
+
+
+def send(events: Iterable[Event], settings: Settings, stop: Flag) -> int:
+    """Sends events as they fall due, an open loop: what could not go in time goes at once. Events of one
+    partition arrive in this order, each once. Ends when `stop` is set; returns how many were sent,
+    when all are acknowledged. Raises KafkaError."""
+    failures: list[Any] = []
+    producer = Producer(
+        {
+            **kafka.client_config(settings),
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "compression.type": "lz4",
+            "delivery.report.only.error": True,
+            "on_delivery": lambda error, _message: failures.append(error),
+        }
+    )
+    started, sent = time.monotonic(), 0
+    for event in events:
+        ahead = event.at - (time.monotonic() - started)
+        if ahead > 0:
+            producer.poll(0)
+            stop.wait(max(ahead, _TICK))
+        if stop.is_set() or failures:
+            break
+        _produce(producer, event)
+        sent += 1
+    left = producer.flush(_FLUSH_SECONDS)
+    if failures:
+        raise kafka.kafka_error(settings, failures[0])
+    if left:
+        raise KafkaError(f"{left:,} events were not acknowledged by Kafka", "Look at the broker's log.")
+    return sent
+
+
+def _produce(producer: Producer, event: Event) -> None:
+    while True:
+        try:
+            producer.produce(
+                event.topic,
+                event.value,
+                event.key,
+                event.partition,
+                timestamp=event.timestamp or int(time.time() * 1000),
+            )
+            return
+        except BufferError:
+            producer.poll(0.1)

@@ -1,1 +1,0 @@
-"""Tables of a Unity Catalog schema: what works on them in another way than on directories."""

@@ -1,0 +1,119 @@
+"""Everything on one machine: broker, pipeline, traffic and dashboard of one home."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from tidemark.errors import HomeBusyError
+from tidemark.kafka import client as kafka
+from tidemark.local import broker, broker_setup, dashboard
+from tidemark.local.jars import broker_jars, spark_jars
+from tidemark.local.java import require_java
+from tidemark.local.process import live_record, locked, prepare_home
+from tidemark.local.supervisor import Part, supervise
+from tidemark.settings import Settings
+
+
+def run_demo(
+    settings: Settings,
+    out: TextIO,
+    *,
+    seconds: float | None = None,
+    with_dashboard: bool = True,
+    rate: float | None = None,
+) -> int:
+    """Runs all parts of the home until interrupted, or for `seconds` once all are ready; see `supervise`.
+
+    A Kafka that runs already, the home's own broker or the one in the settings, is used and left running.
+    Returns the exit status. Raises PlatformError for whatever the machine lacks, HomeBusyError if the home is
+    in use, and KafkaError if the Kafka in the settings does not answer; nothing was started then.
+    """
+    require_java()
+    prepare_home(settings)
+    with locked(settings.run_directory / "demo.lock", wait=False) as ours:
+        if not ours or live_record(settings.run_directory / "pipeline.json"):
+            raise HomeBusyError(
+                f"a pipeline runs already on {settings.home}",
+                "Stop it, or give another home with --home and other ports.",
+            )
+        starts_broker = settings.uses_embedded_broker and broker.status(settings) is None
+        if starts_broker:
+            broker.check_port(settings)
+        if not settings.uses_embedded_broker:
+            kafka.require_reachable(settings, timeout=10)
+        if with_dashboard:
+            dashboard.check_port(settings)
+        # Here, where progress can be shown, rather than in the parts.
+        spark_jars(settings)
+        if starts_broker:
+            broker_jars(settings)
+        parts = [_pipeline(settings), _traffic(settings, rate)]
+        if starts_broker:
+            parts.insert(0, _broker(settings))
+        if with_dashboard:
+            parts.append(_dashboard(settings))
+        out.write(f"Home {settings.home}; Ctrl-C stops.\n")
+        return supervise(parts, out, seconds)
+
+
+def _broker(settings: Settings) -> Part:
+    def ready() -> bool:
+        running = broker.status(settings)
+        return running is not None and broker.answers(running.bootstrap_servers)
+
+    return Part(
+        name="broker",
+        command=_tidemark(settings, "broker", "start", "--foreground"),
+        log=broker_setup.output_file(settings),
+        ready=ready,
+        detail=lambda: broker.bootstrap_servers(settings),
+        stop_order=4,
+    )
+
+
+def _pipeline(settings: Settings) -> Part:
+    def state() -> str:
+        record = live_record(settings.run_directory / "pipeline.json")
+        return str(record.get("state", "")) if record else ""
+
+    return Part(
+        name="pipeline",
+        command=_tidemark(settings, "run"),
+        log=settings.logs / "pipeline.log",
+        ready=lambda: state() == "running",
+        detail=lambda: f"tables in {settings.tables}",
+        stop_order=2,
+        stop_seconds=5.0,
+    )
+
+
+def _traffic(settings: Settings, rate: float | None) -> Part:
+    pace = ["--late", "0.05", "--malformed", "0.01", *([] if rate is None else ["--rate", f"{rate:g}"])]
+    return Part(
+        name="traffic",
+        command=_tidemark(settings, "generate", *pace),
+        log=settings.logs / "traffic.log",
+        ready=lambda: True,
+        detail=lambda: "" if rate is None else f"{rate:g} lines/s",
+        stop_order=1,
+        stop_seconds=1.5,
+    )
+
+
+def _dashboard(settings: Settings) -> Part:
+    return Part(
+        name="dashboard",
+        command=_tidemark(settings, "dashboard"),
+        log=settings.logs / "dashboard.log",
+        ready=lambda: dashboard.is_healthy(settings),
+        detail=lambda: dashboard.url(settings),
+        stop_order=3,
+        stop_seconds=1.0,
+    )
+
+
+def _tidemark(settings: Settings, *arguments: str) -> Sequence[str]:
+    servers = ["--bootstrap-servers", settings.bootstrap_servers] if settings.bootstrap_servers else []
+    return [sys.executable, "-m", "tidemark", "--home", str(settings.home), *servers, *arguments]

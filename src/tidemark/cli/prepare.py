@@ -1,0 +1,51 @@
+"""Makes later starts quick: the pipeline's classes are loaded once, and kept as the JVM has them in memory."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+from tidemark.cli.tasks import run_pipeline
+from tidemark.errors import PlatformError
+from tidemark.importing.importer import Options, import_files
+from tidemark.local import broker, class_archive
+from tidemark.local.jars import spark_jars
+from tidemark.settings import Settings
+from tidemark.spark import spark_session
+from tidemark.traffic.sinks import write_file
+from tidemark.traffic.stream import Traffic, blocks
+
+
+def is_prepared(settings: Settings) -> bool:
+    """Whether there is an archive for this Java and these libraries."""
+    return class_archive.archive(settings).exists()
+
+
+def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) -> bool:
+    """Runs the pipeline over a little traffic, in a home that is thrown away, and has its JVM archive the
+    classes that this took. `say` is told of each step. False if this JVM cannot.
+
+    Raises PlatformError if the JVM libraries cannot be had, or the JVM does not end.
+    """
+    spark_jars(settings)
+    with tempfile.TemporaryDirectory(prefix=".prepare-", dir=class_archive.archive(settings).parent) as work:
+        made, log = Path(work) / "classes.jsa", Path(work) / "access.log"
+        trial = Settings(
+            home=Path(work) / "home", broker_port=0, quality_interval_seconds=0.0,
+            jvm_cache=settings.jvm_cache, ivy_settings=settings.ivy_settings,
+            driver_memory=settings.driver_memory, driver_java_options=class_archive.make(made),
+        )  # fmt: skip
+        say("running the pipeline once over a little traffic")
+        write_file(blocks(Traffic(start=1_780_000_000, seconds=10), truth=False), log, Event())
+        with broker.running(trial) as there:
+            import_files([str(log)], Options(there, say=lambda text: None))
+            run_pipeline(there, once=True)
+        say("writing the archive of classes")
+        try:
+            class_archive.end(spark_session(trial))
+        except subprocess.TimeoutExpired as error:
+            raise PlatformError("the JVM did not end", "Try again.") from error
+        return class_archive.keep(made, settings)

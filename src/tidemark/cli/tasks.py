@@ -1,0 +1,279 @@
+"""What the commands do to a home's tables. Knows the tables through the composition root only."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tidemark.contract.quality_tables import ACCOUNTS
+from tidemark.contract.table import Table
+from tidemark.errors import HomeBusyError, SettingError, TableError, TidemarkError
+from tidemark.kafka import client as kafka
+from tidemark.operate import backfill, losses
+from tidemark.operate.catalog_upkeep import maintain_catalog
+from tidemark.operate.difference import Difference
+from tidemark.operate.forget import Forgotten, forget
+from tidemark.operate.quality.runner import Runner, check_new, watch
+from tidemark.operate.rebuild import Say
+from tidemark.operate.repair import Repair
+from tidemark.operate.savepoints import Savepoint, create, restore, saved_tables
+from tidemark.operate.upkeep import Done, keep, maintain
+from tidemark.parse.visitor import has_visitor_key
+from tidemark.pipeline import (
+    TABLES,
+    chain,
+    flows,
+    home_key,
+    places,
+    rebuildable,
+    rebuilding,
+    rebuilding_catalog,
+    streams,
+    warm_up,
+)
+from tidemark.settings import Settings
+from tidemark.spark import spark_session
+from tidemark.store import deltalog, lakehouse
+from tidemark.store.choose import open_store
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.lease import only_writer
+from tidemark.store.spark import SparkStore
+from tidemark.stream import lock, schema_check
+from tidemark.stream.metrics import Metrics
+from tidemark.stream.run import run
+from tidemark.stream.topic_identity import has_read, require_same_topic
+
+
+def run_pipeline(settings: Settings, *, once: bool) -> None:
+    """The `run` command: all flows over the settings' Kafka and lakehouse, until stopped.
+
+    Raises TidemarkError: an unreachable Kafka, a busy home, a table or checkpoint that does not fit.
+    """
+    house = lakehouse.of(settings)
+    with lock.only_pipeline(settings), _only_writer(house, "a pipeline"):
+        _run(settings, house, once=once)
+
+
+def _run(
+    settings: Settings,
+    house: Lakehouse,
+    *,
+    once: bool,
+    remade: Sequence[Table] = (),
+    renew_key: bool = False,
+) -> None:
+    _require_lasting_key(settings, house)
+    losses.require_repaired(settings)
+    known = schema_check.known(house)
+    home_key(settings, house, renew=renew_key)
+    kafka.require_reachable(settings)
+    if not has_read(settings, chain(house).first):
+        kafka.ensure_topic(settings, settings.topic)
+    require_same_topic(settings, chain(house).first)
+    threading.Thread(target=_warm_up, args=(settings,), daemon=True).start()
+    spark = spark_session(settings)
+    store = open_store(settings, house, spark)
+    whole = partial(losses.require_whole, settings, house, chain(house), known)
+    metrics = Metrics()
+    anew = partial(rebuilding, spark, settings, house)
+    beside = [watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))]
+    if house.on_this_machine:  # otherwise upkeep is a job of its own
+        beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
+        beside.append(backfill.fill_beside(spark, settings, house, anew))
+    run(
+        spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
+        once=once, beside=beside, remade=remade, metrics=metrics, require_whole=whole,
+    )  # fmt: skip
+    if once and house.on_this_machine:
+        backfill.fill(settings, house, anew)
+    if once and settings.quality_interval_seconds:
+        check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
+
+
+def _warm_up(settings: Settings) -> None:
+    # Whatever is wrong, the first batch will say so.
+    with suppress(TidemarkError, OSError):
+        warm_up(settings)
+
+
+def _only_writer(house: Lakehouse, what: str) -> AbstractContextManager[None]:
+    return only_writer(house, what) if house.in_catalog else nullcontext()
+
+
+def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
+    """A key that is made in the home would be another one on the next cluster."""
+    if house.in_catalog and not settings.visitor_key:
+        raise SettingError(
+            f"tables in {house.catalog_schema} need a visitor_key that stays",
+            "Set TIDEMARK_VISITOR_KEY, from a secret.",
+        )
+
+
+def maintain_tables(settings: Settings) -> list[Done]:
+    """The `maintain` command: the upkeep that the pipeline does by itself, now. Raises as `maintain`, and
+    TableError for a home without tables."""
+    house = lakehouse.of(settings)
+    if not house.on_this_machine:
+        return maintain_catalog(spark_session(settings), settings, house, TABLES)
+    return maintain(settings, _house_with_tables(settings), TABLES, streams(house))
+
+
+def rebuild_table(
+    settings: Settings, name: str, since: datetime | None, *, dry_run: bool, say: Say, renew_key: bool = False
+) -> list[Difference]:
+    """The `rebuild` command: a table and all that is made from it; `all` is silver.requests. With `renew_key` the
+    visitor key may be another than before, and is made if it is missing.
+
+    Raises TableError for a table that is not made from others, or tables that are not there yet.
+    """
+    made = rebuildable()
+    if name != "all" and name not in made:
+        raise TableError(
+            f"{name} cannot be rebuilt", f"Tables made from others are {', '.join(made)}; or all."
+        )
+    if renew_key and (since is not None or name not in ("all", "silver.requests", "silver.rejected")):
+        raise SettingError(
+            "another visitor key needs all rows made anew", "Use `tidemark rebuild all --new-visitor-key`."
+        )
+    if not settings.catalog:
+        lakehouse.require_directories(lakehouse.of(settings), "`rebuild`")
+    house = _house_with_tables(settings)
+    names = ["silver.requests"] if name == "all" else [name]
+    if house.in_catalog:
+        if since is not None:
+            raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
+        return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)
+    losses.require_whole(settings, house, chain(house), schema_check.known(house))
+    if renew_key and not has_visitor_key(settings):
+        _make_key_for(settings, house, dry_run=dry_run)
+    home_key(settings, house, renew=renew_key)
+    return rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
+
+
+def _make_key_for(settings: Settings, house: Lakehouse, *, dry_run: bool) -> None:
+    if dry_run:
+        raise TableError(
+            "without a visitor key there is nothing to compare with", "Rebuild without --dry-run."
+        )
+    with lock.no_pipeline(settings) as stopped:
+        if not stopped:
+            raise HomeBusyError("the running pipeline still uses the visitor key of before", "Stop it first.")
+        home_key(settings, house, renew=True)
+
+
+def _rebuild_catalog(
+    settings: Settings, house: Lakehouse, names: Sequence[str], *, dry_run: bool, say: Say, renew_key: bool
+) -> list[Difference]:
+    _require_lasting_key(settings, house)
+    home_key(settings, house, renew=renew_key)
+    changed = schema_check.changed(settings, house, TABLES)
+    if changed and dry_run:
+        raise TableError(
+            f"the state of {', '.join(changed)} has changed, so what a rebuild does cannot be foretold",
+            "Rebuild without --dry-run.",
+        )
+    with lock.only_pipeline(settings), _only_writer(house, "a rebuild"):
+        job = rebuilding_catalog(spark_session(settings), settings, house, say)
+        remade = job.tables(names)
+        # A batch under way when the pipeline ended is in some tables only.
+        _run(settings, house, once=True, remade=[] if dry_run else remade, renew_key=renew_key)
+        found = job.run(names, dry_run=dry_run)
+        if not dry_run:
+            schema_check.note(settings, house, remade)
+        return found
+
+
+def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
+    """The `repair` command: brings back what the tables have lost, then runs the pipeline once.
+
+    Raises as `run_pipeline`, and TableError for what only a savepoint or a backup brings back.
+    """
+    house = _house_with_tables(settings, whole=False)
+    lakehouse.require_directories(house, "`repair`")
+    with lock.only_pipeline(settings, settled=False):
+        kafka.require_reachable(settings)
+        require_same_topic(settings, chain(house).first)
+        first, lines = flows(settings, house, DeltaRsStore(house))[0], places().lines
+        job = Repair(settings, house, chain(house), first, lines, say)
+        lost = job.prepare(schema_check.known(house))
+        spark = spark_session(settings)
+        store = open_store(settings, house, spark)
+        for table in TABLES:
+            store.ensure(table)
+        job.run(spark, store, lost)
+        losses.mark(settings).unlink()
+        _run(settings, house, once=True)
+
+
+def make_savepoint(settings: Settings, name: str) -> Savepoint:
+    """The `savepoint create` command. Raises as `savepoints.create`."""
+    house = lakehouse.of(settings)
+    lakehouse.require_directories(house, "`savepoint`")
+    losses.require_whole(settings, house, chain(house), schema_check.known(house))
+    return create(settings, house, name, TABLES, streams(house), chain(house).first)
+
+
+def restore_savepoint(
+    settings: Settings, name: str, into: Settings | None, partitions: int | None, *, other_key: bool
+) -> Savepoint:
+    """The `savepoint restore` command. Raises as `savepoints.restore`, and TableError if the home's visitor key is
+    not the savepoint's, unless `other_key` allows it."""
+    house = saved_tables(settings, name)
+    if not other_key:
+        home_key(settings, house)
+    return restore(settings, name, into, partitions)
+
+
+def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgotten:
+    """The `forget` command. Raises as `forget`, and TableError without tables."""
+    house = _house_with_tables(settings)
+    lakehouse.require_directories(house, "`forget`")
+    losses.require_whole(settings, house, chain(house), schema_check.known(house))
+    home_key(settings, house)
+    return forget(
+        settings, house, TABLES, chain(house), streams(house), places(), visitor=visitor, address=address
+    )
+
+
+def _house_with_tables(settings: Settings, *, whole: bool = True) -> Lakehouse:
+    """The settings' lakehouse. Raises TableError if its pipeline has not run yet or, unless `whole` is false, if
+    the table that counts its batches is lost."""
+    house = lakehouse.of(settings)
+    if house.on_this_machine:
+        there = (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir()
+    else:
+        there = SparkStore(spark_session(settings), house).exists(ACCOUNTS)
+    if not there and house.on_this_machine and deltalog.last_batch(chain(house).first) >= 0:
+        if whole:
+            raise TableError(f"table {ACCOUNTS.name} at {house.path(ACCOUNTS)} is lost", losses.REPAIR)
+        return house
+    if not there:
+        where = house.catalog_schema or settings.tables_location or settings.home
+        raise TableError(f"no tables yet in {where}", "Run `tidemark run` or `tidemark demo` first.")
+    return house
+
+
+def check_quality(
+    settings: Settings, names: Sequence[str] = (), since: datetime | None = None
+) -> tuple[list[dict[str, Any]], Path]:
+    """The `quality` command: checks the named tables (default: all), their rows written after `since`.
+
+    Works beside a running pipeline. Gives the run's rows of quality.results and the Data Docs' first page.
+    Raises TableError without tables or for an unknown name.
+    """
+    unknown = sorted(set(names) - {table.name for table in TABLES})
+    if unknown:
+        known = ", ".join(table.name for table in TABLES)
+        raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
+    house = _house_with_tables(settings)
+    spark = spark_session(settings)
+    store = open_store(settings, house, spark)
+    chosen = [table for table in TABLES if not names or table.name in names]
+    runner = Runner(spark, settings, house, store, chosen, for_docs=True)
+    return runner.run_all(since), runner.write_docs()

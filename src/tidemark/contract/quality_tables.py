@@ -1,0 +1,104 @@
+"""The tables in which Tidemark keeps account of itself."""
+
+from __future__ import annotations
+
+from tidemark.contract.rules import Rule
+from tidemark.contract.table import Column, Table
+
+# Upper bounds, in seconds, of the lateness histogram; a last bucket holds the rest.
+LATENESS_BOUNDS = (1, 10, 60, 300, 1800, 10_800, 86_400)
+
+ACCOUNTS = Table(
+    name="quality.accounts",
+    about="One row per committed micro-batch: received = accepted + rejected + duplicate, exactly.",
+    kind="append",
+    key=("flow", "batch_id"),
+    time="committed_at",
+    reads="the flow's batches",
+    rules=(
+        Rule(
+            "balanced",
+            "received = accepted + rejected + duplicate",
+            "received",
+            "Every line received was accepted, rejected or a duplicate.",
+        ),
+    ),
+    columns=(
+        Column("flow", "string", "Flow."),
+        Column("batch_id", "long", "Micro-batch of the flow's checkpoint."),
+        Column("received", "long", "Lines read."),
+        Column("accepted", "long", "Lines that are in silver.requests."),
+        Column("rejected", "long", "Lines that are in silver.rejected."),
+        Column("duplicate", "long", "Lines dropped because their delivery id was accepted before."),
+        Column("late", "long", "Accepted lines further behind their site's newest than the lateness limit."),
+        Column("started_at", "timestamp", "When the batch was read."),
+        Column("committed_at", "timestamp", "When all its tables but this one were committed."),
+    ),
+)
+
+SITES = Table(
+    name="quality.sites",
+    about="One row per site: how far its event time has come, what it sent, how late its lines are. Lines rejected for "
+          "the site's name are in no row.",
+    kind="upsert",
+    key=("site",),
+    time="",
+    reads="bronze.access_log",
+    columns=(
+        Column("site", "string", "Site."),
+        Column("first_event_time", "timestamp", "Event time of its oldest accepted line."),
+        Column("newest_event_time", "timestamp", "Event time of its newest accepted line."),
+        Column("newest_kafka_timestamp", "timestamp", "Arrival of its newest line."),
+        Column("accepted", "long", "Accepted lines."),
+        Column("rejected", "long", "Rejected lines."),
+        Column("late", "long", "Accepted lines that were late."),
+        Column("lateness", "longs", "Accepted lines by how far they lagged the site's newest line of earlier batches: "
+               "up to 1 s, 10 s, 1 min, 5 min, 30 min, 3 h, 1 day, and beyond."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)  # fmt: skip
+
+PROGRESS = Table(
+    name="quality.progress",
+    about="One row per micro-batch: how fast and how fresh. Kept for a week.",
+    kind="append",
+    key=("flow", "batch_id"),
+    time="recorded_at",
+    reads="the flow's batches",
+    columns=(
+        Column("flow", "string", "Flow."),
+        Column("batch_id", "long", "Micro-batch of the flow's checkpoint."),
+        Column("recorded_at", "timestamp", "When the batch was done."),
+        Column("rows", "long", "Rows read."),
+        Column("duration_ms", "long", "Time taken by the batch, in milliseconds."),
+        Column("rows_per_second", "double", "Rows per second of batch time."),
+        Column("freshness_seconds", "double", "Age of the newest line when it was committed, in seconds."),
+        Column("lag", "long", "Rows waiting behind the batch; NULL where unknown."),
+        Column("state_rows", "long", "Rows of Spark state; NULL for a flow without."),
+        Column("watermark", "timestamp", "Event-time watermark; NULL for a flow without."),
+        Column("newest_event_time", "timestamp", "Newest event time seen by the flow."),
+    ),
+)
+
+RESULTS = Table(
+    name="quality.results",
+    about="One row per expectation and run.",
+    kind="append",
+    key=("run_time", "table", "expectation"),
+    time="run_time",
+    reads="every table",
+    columns=(
+        Column("run_id", "string", "Run."),
+        Column("run_time", "timestamp", "When the run started."),
+        Column("table", "string", "Table under test."),
+        Column("expectation", "string", "Rule of the catalogue."),
+        Column("column", "string", "Column that it is about."),
+        Column("severity", "string", "critical, warning or info."),
+        Column("success", "boolean", "Whether it was met."),
+        Column("observed_value", "string", "What was observed."),
+        Column("unexpected_count", "long", "Rows that break it."),
+        Column("details", "string", "What the expectation says, in words."),
+    ),
+)
+
+TABLES = (ACCOUNTS, SITES, PROGRESS, RESULTS)

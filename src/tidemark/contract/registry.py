@@ -1,0 +1,59 @@
+"""The tables of this installation: one in each module of the layers' packages, and those of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pkgutil import iter_modules
+
+from tidemark.contract.table import Table
+from tidemark.errors import TableError
+
+LAYERS = ("bronze", "silver", "gold")
+# A package declares a table of its own as an entry point of this group, `NAME = "module:TABLE"`.
+GROUP = "tidemark.tables"
+
+
+def tables() -> tuple[Table, ...]:
+    """Every table, layer by layer in order of their names, then those of other packages.
+
+    Raises TableError for an entry point that cannot be loaded, a table that the pipeline cannot make, or a name that
+    is taken.
+    """
+    own = {table.name: table for table in _own()}
+    others: dict[str, Table] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        table = _loaded(point, known=own)
+        if table.name in own or table.name in others:
+            raise _unusable(point, f"there is a table {table.name} already")
+        others[table.name] = table
+    return (*own.values(), *others.values())
+
+
+def _own() -> Iterator[Table]:
+    for layer in LAYERS:
+        for module in sorted(iter_modules(import_module(layer).__path__), key=lambda module: module.name):
+            yield import_module(f"{layer}.{module.name}").TABLE
+
+
+def _loaded(point: EntryPoint, known: dict[str, Table]) -> Table:
+    try:
+        table = point.load()
+    except Exception as error:  # whatever the package does on being imported
+        raise _unusable(point, f"it cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(table, Table):
+        raise _unusable(point, f"it is a {type(table).__name__}, not a tidemark.contract.table.Table")
+    if table.layer not in LAYERS:
+        raise _unusable(point, f"its layer is {table.layer}, not one of {', '.join(LAYERS)}")
+    if table.made is None or table.reads != "silver.requests":
+        raise _unusable(point, "it must be made of silver.requests: `reads` and `made` say how")
+    return table
+
+
+def _unusable(point: EntryPoint, why: str) -> TableError:
+    package = point.dist.name if point.dist else point.value
+    return TableError(
+        f"the table {point.name} of the package {package} cannot be used: {why}",
+        f"Correct or uninstall {package}.",
+    )

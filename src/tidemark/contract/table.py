@@ -1,0 +1,144 @@
+"""The contract of a table: what one row is, its key, its columns, where they come from, what must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from tidemark.contract.rules import Rule
+from tidemark.errors import TableError
+from tidemark.settings import Settings
+
+if TYPE_CHECKING:
+    from tidemark.contract.aggregation import Aggregation
+
+_TYPES: dict[str, tuple[DataType, pa.DataType]] = {
+    "string": (StringType(), pa.string()),
+    "int": (IntegerType(), pa.int32()),
+    "long": (LongType(), pa.int64()),
+    "double": (DoubleType(), pa.float64()),
+    "boolean": (BooleanType(), pa.bool_()),
+    "binary": (BinaryType(), pa.binary()),
+    "timestamp": (TimestampType(), pa.timestamp("us", tz="UTC")),
+    "strings": (ArrayType(StringType()), pa.list_(pa.string())),
+    "longs": (ArrayType(LongType()), pa.list_(pa.int64())),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, one of the types above, what it means, and its name in the rows that the table is
+    made of, where that is another."""
+
+    name: str
+    type: str
+    meaning: str
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an upsert does to a table: whole rows to write by key, and keys to delete."""
+
+    rows: pa.Table
+    deleted: pa.Table | None = None
+
+
+# Columns that say when Tidemark wrote a row, whatever event time it has.
+_CLOCKS = ("updated_at", "ingested_at", "rejected_at", "committed_at", "recorded_at", "run_time")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Delta table that Tidemark keeps.
+
+    `name` is `<layer>.<table>`. `kind` says how it grows: `append` tables only gain rows, `upsert`
+    tables have one row per `key` that later lines may revise. `time` is the column by which files
+    are skipped when a range is read or merged: in an upsert table it never changes for a key; empty
+    where there is no such column. `reads` names the table's source.
+
+    `lines` says which lines of the topic an append table has a row of. `made` says how the rows of an upsert table are
+    made of those of `reads`, under which settings; a table that is for `now` is committed with the lines themselves,
+    others may wait some seconds. The rows of a `keyed` table have visitor ids that are made with the home's key.
+
+    What data quality knows beyond `rules`: `volume` is the column whose sum over an hour is compared with the days
+    before, and a `quiet` table may well get no new rows for long.
+    """
+
+    name: str
+    about: str
+    kind: Literal["append", "upsert"]
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    time: str
+    reads: str
+    rules: tuple[Rule, ...] = ()
+    lines: Literal["", "all", "accepted", "rejected"] = ""
+    volume: str = ""
+    quiet: bool = False
+    made: Callable[[Settings], Aggregation] | None = field(default=None, compare=False)
+    now: bool = False
+    keyed: bool = False
+
+    def __post_init__(self) -> None:
+        missing = {*self.key, *([self.time] if self.time else [])} - {c.name for c in self.columns}
+        if missing:
+            raise TableError(f"table {self.name} lacks its own columns {sorted(missing)}")
+
+    @property
+    def layer(self) -> str:
+        return self.name.split(".")[0]
+
+    @property
+    def short_name(self) -> str:
+        return self.name.split(".")[1]
+
+    @property
+    def accounted(self) -> str:
+        """The sum over quality.accounts that the number of rows equals; empty if there is none."""
+        return "accepted + rejected" if self.lines == "all" else self.lines
+
+    @property
+    def timed(self) -> list[str]:
+        """The columns that are times."""
+        return [c.name for c in self.columns if c.type == "timestamp"]
+
+    @property
+    def clock(self) -> str:
+        """The column that says when Tidemark wrote the row."""
+        return next(name for name in _CLOCKS if name in self.column_names)
+
+    @property
+    def column_names(self) -> list[str]:
+        return [c.name for c in self.columns]
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Delta table properties. Files are skipped by time only, so only times need statistics."""
+        return {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(self.timed)}
+
+    @property
+    def schema(self) -> StructType:
+        return StructType(
+            [StructField(c.name, _TYPES[c.type][0], True, {"comment": c.meaning}) for c in self.columns]
+        )
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return pa.schema([pa.field(c.name, _TYPES[c.type][1]) for c in self.columns])

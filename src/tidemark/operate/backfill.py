@@ -1,0 +1,79 @@
+"""Tables that are new to a home, or have a new column, are filled with what came before, beside the running flows.
+
+Such a table counts what arrives from then on. What came before is a rebuild of that table: staged apart, caught up, and
+swapped in at once. Until then the note of how rows are made says that its history is missing, so a fill that was
+interrupted begins again with the next start.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tidemark.errors import TidemarkError
+from tidemark.local.process import read_record, write_record
+from tidemark.operate.rebuild import Rebuild, Say
+from tidemark.settings import Settings
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import schema_check
+
+log = logging.getLogger("tidemark.operate.backfill")
+
+_RETRY_SECONDS = 30.0
+_FILE = "history.json"
+
+# A rebuild that tells its progress.
+Rebuilding = Callable[[Say], Rebuild]
+
+
+def fill(settings: Settings, house: Lakehouse, rebuilding: Rebuilding) -> None:
+    """Fills every table whose history is missing, and returns when that is done. Raises as `Rebuild.run`."""
+    names = schema_check.incomplete(house)
+    if not names:
+        return
+    log.info("filling %s with what came before", ", ".join(names))
+    path = settings.run_directory / _FILE
+    try:
+        rebuilding(lambda what, done, total: write_record(path, tables=what, done=done, total=total)).run(
+            names
+        )
+    finally:
+        path.unlink(missing_ok=True)
+    log.info("filled %s", ", ".join(names))
+
+
+def fill_beside(
+    spark: SparkSession, settings: Settings, house: Lakehouse, rebuilding: Rebuilding
+) -> Callable[[threading.Event], None]:
+    """A function that does so beside the flows. A failure is logged and tried again; it never stops them."""
+
+    def run(stopping: threading.Event) -> None:
+        # A pool of its own shares the processors evenly with the batches.
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", "history")
+        while not stopping.is_set():
+            try:
+                fill(settings, house, rebuilding)
+                return
+            except Exception as error:  # history must not stop the pipeline, whatever happens to it
+                if not stopping.wait(_RETRY_SECONDS):
+                    said = error if isinstance(error, TidemarkError) else f"{type(error).__name__}: {error}"
+                    log.error("history is not filled yet, it is tried again: %s", said)
+
+    return run
+
+
+def progress(settings: Settings, house: Lakehouse) -> dict[str, dict[str, Any]]:
+    """By table whose history is missing, how many parts of it are `done`, of how many in `total` (None: not begun)."""
+    if house.in_catalog:
+        return {}
+    record = read_record(settings.run_directory / _FILE)
+    under_way = {"done": record.get("done", 0), "total": record.get("total")}
+    none: dict[str, Any] = {"done": 0, "total": None}
+    return {
+        name: under_way if name in record.get("tables", "") else none
+        for name in schema_check.incomplete(house)
+    }

@@ -1,0 +1,152 @@
+"""Recomputes catalog tables from bronze, with the pipeline at rest.
+
+Every table is made anew beside the live one, then put in its place by one commit. The commits of several
+tables are several: interrupted between them, repeat the rebuild. It recomputes from bronze again, and
+corrects the books by what they lack, so doing it twice changes nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Table
+from tidemark.operate import redelivery
+from tidemark.operate.corrections import Books, correction
+from tidemark.operate.derivation import Derivation
+from tidemark.operate.difference import Difference, differences
+from tidemark.operate.ranges import pieces
+from tidemark.operate.rebuild import CHUNK_ROWS, Say
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.spark import SparkStore
+
+_WRITER = "rebuild"
+_SUFFIX = "__rebuild"
+
+
+@dataclass
+class CatalogRebuild:
+    """A rebuild of tables of a catalog schema. `judging` makes silver.requests and silver.rejected, `derived` the
+    rest; `accounts` and `sites` are the books."""
+
+    spark: SparkSession
+    house: Lakehouse
+    judging: Derivation
+    derived: Sequence[Derivation]
+    accounts: Table
+    sites: Table
+    duplicate_days: int
+    say: Say
+    _number: int = 0
+    _newest: dict[str, datetime] = field(default_factory=dict)
+
+    def tables(self, names: Sequence[str]) -> list[Table]:
+        """The named tables, and all that is made from them."""
+        return [table for derivation in self._work(names) for table in derivation.tables]
+
+    def run(self, names: Sequence[str], *, dry_run: bool) -> list[Difference]:
+        """Rebuilds the named tables and all that is made from them; what changed, by table and day.
+
+        The caller sees to it that every line in bronze is in the other tables, and that nobody writes.
+        """
+        live = SparkStore(self.spark, self.house)
+        staged = SparkStore(self.spark, self._beside)
+        work = self._work(names)
+        judged = self.judging in work
+        self._newest = {
+            row["site"]: row["newest_event_time"]
+            for row in live.read(self.sites, columns=["site", "newest_event_time"]).to_pylist()
+            if row["newest_event_time"]
+        }
+        try:
+            for derivation in work:
+                self._stage(staged, derivation, judged)
+            tables = self.tables(names)
+            found = list(self._compare(tables))
+            if not dry_run:
+                for table in tables:
+                    self._replace(table, self.spark.table(self._beside.sql_name(table)))
+                if judged:
+                    self._correct(live)
+            return found
+        finally:
+            for derivation in work:
+                for table in derivation.tables:
+                    self._drop(table)
+
+    def _work(self, names: Sequence[str]) -> list[Derivation]:
+        judged = any(table.name in names for table in self.judging.tables)
+        chosen = [d for d in self.derived if judged or any(t.name in names for t in d.tables)]
+        return [*([self.judging] if judged else []), *chosen]
+
+    @property
+    def _beside(self) -> Lakehouse:
+        return replace(self.house, suffix=_SUFFIX)
+
+    def _stage(self, staged: SparkStore, derivation: Derivation, judged: bool) -> None:
+        for table in derivation.tables:
+            self._drop(table)
+            staged.ensure(table)
+        anew = judged and derivation is not self.judging
+        source = self.spark.table((self._beside if anew else self.house).sql_name(derivation.source))
+        # Lines that are accepted already under another delivery of theirs.
+        surplus: pa.Table | None = None
+        if derivation is self.judging:
+            before = self.spark.table(self.house.sql_name(derivation.tables[0]))
+            surplus = redelivery.surplus(source, derivation.judge, before, None, self.duplicate_days)
+        chosen = derivation.without_repeated(surplus)
+        parts = pieces(source, derivation.time, CHUNK_ROWS)
+        names = ", ".join(table.name for table in derivation.tables)
+        self.say(names, 0, len(parts))
+        for done, part in enumerate(parts, start=1):
+            self._number += 1
+            chosen.put(source.where(part), staged, self._newest, Commit(_WRITER, self._number))
+            self.say(names, done, len(parts))
+        if derivation is self.judging:
+            rows = self.spark.table(self._beside.sql_name(self.judging.tables[0]))
+            newest = rows.groupBy("site").agg(F.max("event_time").alias("newest")).toArrow().to_pylist()
+            self._newest = {row["site"]: row["newest"] for row in newest}
+
+    def _compare(self, tables: Sequence[Table]) -> Iterator[Difference]:
+        for table in tables:
+            old, new = (self.spark.table(house.sql_name(table)) for house in (self.house, self._beside))
+            yield from list(differences(table, old, new))
+
+    def _replace(self, table: Table, rows: DataFrame) -> None:
+        rows.select(*table.column_names).write.format("delta").mode("overwrite").saveAsTable(
+            self.house.sql_name(table)
+        )
+
+    def _correct(self, live: SparkStore) -> None:
+        """The books by what they differ from the tables, which are rebuilt by now."""
+        accepted, rejected = (self.spark.table(self.house.sql_name(t)) for t in self.judging.tables)
+        counts = {
+            name: {row["site"]: row["count"] for row in rows.groupBy("site").count().collect()}
+            for name, rows in (("accepted", accepted), ("rejected", rejected))
+        }
+        times = accepted.groupBy("site").agg(F.min("event_time").alias("a"), F.max("event_time").alias("b"))
+        spans = {row["site"]: (row["a"], row["b"]) for row in times.toArrow().to_pylist()}
+        sites = live.read(self.sites)
+        more = {
+            name: {r["site"]: found.get(r["site"], 0) - r[name] for r in sites.to_pylist()}
+            for name, found in counts.items()
+        }
+        books = Books(more["accepted"], more["rejected"], spans)
+        changed = books.sites(sites, self.sites)
+        self._replace(self.sites, self.spark.createDataFrame(changed, self.sites.schema))
+        booked: pa.Table = live.read(self.accounts, columns=["accepted", "rejected"])
+        lacking = {
+            name: sum(found.values()) - sum(booked[name].to_pylist()) for name, found in counts.items()
+        }
+        if any(lacking.values()):
+            entry = Books({"": lacking["accepted"]}, {"": lacking["rejected"]}, {})
+            live.append_arrow(self.accounts, correction(live, self.accounts, _WRITER, entry))
+
+    def _drop(self, table: Table) -> None:
+        self.spark.sql(f"DROP TABLE IF EXISTS {self._beside.sql_name(table)}")

@@ -1,0 +1,95 @@
+"""Keeps quality.sites and quality.accounts truthful when lines change sides or go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+
+Span = tuple[datetime | None, datetime | None]
+
+
+@dataclass(frozen=True)
+class Books:
+    """What changes by site: how many more lines are accepted and rejected than before (fewer: negative),
+    and, where known, the first and the newest event time of the accepted ones."""
+
+    accepted: Mapping[str, int]
+    rejected: Mapping[str, int]
+    spans: Mapping[str, Span]
+
+    @classmethod
+    def of(cls, before: DataFrame, after: DataFrame) -> Books:
+        """Of lines judged anew, from the accepted ones before and after (`site`, `event_time`): what is
+        accepted no more is rejected, and the other way round."""
+        old, new = _sites(before), _sites(after)
+        none = {"rows": 0}
+        more = {site: new.get(site, none)["rows"] - old.get(site, none)["rows"] for site in {*old, *new}}
+        spans = {site: (row["first"], row["newest"]) for site, row in new.items()}
+        return cls(more, {site: -count for site, count in more.items()}, spans)
+
+    @property
+    def changes(self) -> bool:
+        return any(self.accepted.values()) or any(self.rejected.values())
+
+    def caught_up(self, tail: DataFrame) -> Books:
+        """With the accepted lines that came later, which are in the books already, but for their times."""
+        spans = dict(self.spans)
+        for site, row in _sites(tail).items():
+            times = [t for t in (*spans.get(site, ()), row["first"], row["newest"]) if t is not None]
+            spans[site] = (min(times), max(times))
+        return replace(self, spans=spans)
+
+    def sites(self, rows: pa.Table, table: Table) -> pa.Table:
+        """The rows of quality.sites as they must be. What was measured on arrival, lateness, stays."""
+        now = datetime.now(UTC)
+        changed = []
+        for row in rows.to_pylist():
+            site = row["site"]
+            first, newest = self.spans.get(site, (row["first_event_time"], row["newest_event_time"]))
+            changed.append(
+                {
+                    **row,
+                    "accepted": row["accepted"] + self.accepted.get(site, 0),
+                    "rejected": row["rejected"] + self.rejected.get(site, 0),
+                    "first_event_time": first,
+                    "newest_event_time": newest,
+                    "updated_at": now,
+                }
+            )
+        return pa.Table.from_pylist(changed, table.arrow_schema)
+
+
+def correction(store: Store, table: Table, flow: str, books: Books) -> pa.Table:
+    """The row of quality.accounts that says what an operation, named like a flow, changed. Operations are
+    numbered as they come to the table."""
+    earlier = store.read(table, [[("flow", "=", flow)]], ["batch_id"])["batch_id"]
+    accepted, rejected = sum(books.accepted.values()), sum(books.rejected.values())
+    now = datetime.now(UTC)
+    row: dict[str, Any] = {
+        "flow": flow,
+        "batch_id": max(earlier.to_pylist(), default=0) + 1,
+        "received": accepted + rejected,
+        "accepted": accepted,
+        "rejected": rejected,
+        "duplicate": 0,
+        "late": 0,
+        "started_at": now,
+        "committed_at": now,
+    }
+    return pa.Table.from_pylist([row], table.arrow_schema)
+
+
+def _sites(accepted: DataFrame) -> dict[str, dict[str, Any]]:
+    found = accepted.groupBy("site").agg(
+        F.count("*").alias("rows"), F.min("event_time").alias("first"), F.max("event_time").alias("newest")
+    )
+    return {row["site"]: row for row in found.toArrow().to_pylist()}

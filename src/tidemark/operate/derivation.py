@@ -1,0 +1,57 @@
+"""How tables are made again from rows that are in another table already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tidemark.contract.aggregation import Aggregation, Newest
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Table
+from tidemark.engine.arrays import Vectorized
+from tidemark.engine.batches import distributed
+from tidemark.engine.work import Work
+from tidemark.operate import redelivery
+from tidemark.stream.merge import merge_into
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How tables are made from rows of another: what a flow does, for rows that are in a table already.
+
+    `time` is the column of `source` by which `since` is meant, cut to whole windows of `window_seconds`.
+    `work` and `upserts` are as in a flow. `second` says that the chain's second flow keeps the
+    tables. `whole` tables are always recomputed as a whole, since a row may reach back any time.
+    """
+
+    tables: tuple[Table, ...]
+    source: Table
+    time: str
+    work: Work
+    upserts: Sequence[tuple[Table, Aggregation]]
+    second: bool
+    window_seconds: int | None = None
+    whole: bool = False
+
+    @property
+    def judge(self) -> Vectorized:
+        """The judgement of lines, of a derivation that judges."""
+        assert self.work.judge
+        return self.work.judge
+
+    def put(self, rows: DataFrame, store: Store, newest: Newest, commit: Commit) -> None:
+        """Makes rows of the tables of rows of the source, where these are the newest events of the sites."""
+        with distributed(self.work, rows, store, f"{commit.writer}-{commit.number:05d}") as batch:
+            for table, part in self.work.appends:
+                batch.append(store, table, part, commit)
+            for table, made in self.upserts:
+                merge_into(store, table, made.at(newest), batch.partial(table.name), commit)
+
+    def without_repeated(self, surplus: pa.Table | None) -> Derivation:
+        """The same, with lines of these keys rejected for their repeated delivery."""
+        if not surplus:
+            return self
+        return replace(self, work=replace(self.work, judge=redelivery.turning_away(self.judge, surplus)))

@@ -1,0 +1,217 @@
+"""Deletes one visitor's data: by visitor id, or by address for all that came from there.
+
+Rows go from bronze.access_log, silver.requests, silver.rejected and silver.sessions in one swap between two
+batches, then the files that held them. Gold stays as it is: it holds counts, and hashes in sketches.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidemark.contract.store import Condition, Where
+from tidemark.contract.table import Table
+from tidemark.errors import SettingError, TableError
+from tidemark.operate.corrections import Books, correction
+from tidemark.operate.snapshot import Chain, Cut, at_cut
+from tidemark.operate.upkeep import Streams, erase_old_versions
+from tidemark.settings import Settings
+from tidemark.store import deltalog
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock, swap
+
+_PATIENCE_SECONDS = 60.0
+_KEY = ["topic", "partition", "offset"]
+_LIKE_AN_ADDRESS = re.compile(rb"(?<![0-9A-Za-z.:])[0-9A-Fa-f.:]{2,45}(?![0-9A-Za-z.:])")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True)
+class Places:
+    """The tables that hold data of visitors, and the books that count them."""
+
+    lines: Table
+    accepted: Table
+    rejected: Table
+    sessions: Table
+    accounts: Table
+    sites: Table
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """Rows deleted by table, and tables some of whose old files had to be left to the next upkeep."""
+
+    rows: dict[str, int]
+    files_left: list[str]
+
+
+def forget(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], chain: Chain, streams: Streams, places: Places,
+    *, visitor: str = "", address: str = "",
+) -> Forgotten:  # fmt: skip
+    """Deletes the visitor `visitor` (an id as in silver.requests), or all that came from `address`.
+
+    With `address`, however it is spelled, rejected lines that hold it go too; rejected lines have no visitor. Raises
+    SettingError unless one of both is given and is one, TableError where a stopped pipeline has yet to read
+    such lines.
+    """
+    if bool(visitor) == bool(address):
+        raise SettingError("forget needs a visitor or an address", "Give --visitor or --address.")
+    if visitor and not re.fullmatch("[0-9a-f]{32}", visitor := visitor.lower()):
+        raise SettingError(
+            f"{visitor!r} is no visitor id", "Give one as in silver.requests: 32 hexadecimal digits."
+        )
+    who = _canonical(address)
+    if address and who is None:
+        raise SettingError(
+            f"{address!r} is no IP address",
+            "Give an IPv4 or IPv6 address; lines with a host name are rejected.",
+        )
+    store = DeltaRsStore(house)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        with at_cut(settings, house, store, tables, chain) as cut:
+            rows = _Rows.find(store, places, visitor, who)
+            if not _unread(house, chain, cut, rows.visitors):
+                _delete(settings, store, places, rows)
+                break
+        with lock.no_pipeline(settings) as stopped:
+            if stopped or time.monotonic() > deadline:
+                raise TableError(
+                    "a flow has yet to read lines of this visitor",
+                    "Start the pipeline once, `tidemark run --once`, then try again.",
+                )
+        time.sleep(0.3)
+    touched = [places.lines, places.accepted, places.rejected, places.sessions]
+    return Forgotten(rows.counts, erase_old_versions(settings, house, touched, streams))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What there is of the visitor: keys of accepted and of rejected lines, their sites, the visitor ids."""
+
+    accepted: pa.Table
+    rejected: pa.Table
+    sessions: int
+    visitors: list[str]
+    places: Places
+
+    @classmethod
+    def find(cls, store: DeltaRsStore, places: Places, visitor: str, address: Address | None) -> _Rows:
+        who: Condition = ("visitor_id", "=", visitor)
+        if address:
+            logged = pc.unique(store.read(places.accepted, columns=["client_ip"])["client_ip"])
+            who = ("client_ip", "in", _spellings(logged, address))
+        accepted = store.read(places.accepted, [[who]], [*_KEY, "site", "visitor_id"])
+        visitors = [visitor] if visitor else pc.unique(accepted["visitor_id"]).to_pylist()
+        rejected = places.rejected.arrow_schema.empty_table()
+        if address:
+            lines = store.read(places.rejected, columns=[*_KEY, "site", "value"])
+            held = [_holds(value or b"", address) for value in lines["value"].to_pylist()]
+            rejected = lines.filter(pa.array(held, pa.bool_()))
+        theirs: Where = [[("visitor_id", "in", visitors)]]
+        sessions = store.read(places.sessions, theirs, ["session_id"]).num_rows if visitors else 0
+        return cls(accepted, rejected, sessions, visitors, places)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        lines = self.accepted.num_rows + self.rejected.num_rows
+        return {
+            self.places.lines.name: lines,
+            self.places.accepted.name: self.accepted.num_rows,
+            self.places.rejected.name: self.rejected.num_rows,
+            self.places.sessions.name: self.sessions,
+        }
+
+
+@lru_cache(maxsize=65_536)
+def _canonical(text: str) -> Address | None:
+    """The address that a text spells, an IPv4 address for an IPv6 one that holds it; None for no address."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _spellings(logged: pa.Array, address: Address) -> list[str]:
+    """How the logs spell the address. An IPv4 address has one spelling, but for those as an IPv6 address."""
+    likely = pc.or_(pc.match_substring(logged, ":"), pc.equal(logged, str(address)))
+    return [text for text in logged.filter(likely).to_pylist() if _canonical(text) == address]
+
+
+def _holds(line: bytes, address: Address) -> bool:
+    return any(_canonical(text.decode()) == address for text in _LIKE_AN_ADDRESS.findall(line))
+
+
+def _unread(house: Lakehouse, chain: Chain, cut: Cut, visitors: Sequence[str]) -> bool:
+    """Whether the second flow has yet to read rows of these visitors: it would make sessions of them."""
+    path = Path(house.path(chain.between))
+    wanted = pa.array(visitors, pa.string())
+    for _, files in deltalog.waiting(path / "_delta_log", cut.passed + 1):
+        for file in files:
+            found = pq.read_table(path / unquote(file), columns=["visitor_id"])["visitor_id"]
+            if pc.any(pc.is_in(found.cast(pa.string()), wanted)).as_py():
+                return True
+    return False
+
+
+def _delete(settings: Settings, store: DeltaRsStore, places: Places, rows: _Rows) -> None:
+    accepted = Counter(rows.accepted["site"].to_pylist())
+    rejected = Counter(rows.rejected["site"].to_pylist())
+    keys = pa.concat_tables([rows.accepted.select(_KEY), rows.rejected.select(_KEY)])
+    steps = [
+        swap.Step(table.name, "delete", predicate)
+        for table, predicate in (
+            (places.lines, _these(keys)),
+            (places.accepted, _these(rows.accepted)),
+            (places.rejected, _these(rows.rejected)),
+            (
+                places.sessions,
+                f"visitor_id IN ({', '.join(map(_text, rows.visitors))})" if rows.sessions else "",
+            ),
+        )
+        if predicate
+    ]
+    if keys.num_rows:
+        swap.discard(settings)
+        staged = DeltaRsStore(swap.staging(settings))
+        fewer = Books(
+            {site: -accepted[site] for site in accepted}, {site: -rejected[site] for site in rejected}, {}
+        )
+        staged.ensure(places.sites)
+        staged.append_arrow(places.sites, fewer.sites(store.read(places.sites), places.sites))
+        staged.ensure(places.accounts)
+        staged.append_arrow(places.accounts, correction(store, places.accounts, "forget", fewer))
+        steps += [swap.Step(places.sites.name, "overwrite"), swap.Step(places.accounts.name, "append")]
+    if steps:
+        swap.commit(settings, steps)
+
+
+def _these(keys: pa.Table) -> str:
+    """A predicate for rows with these keys; empty for none."""
+    offsets: dict[tuple[str, int], list[int]] = {}
+    for row in keys.select(_KEY).to_pylist():
+        offsets.setdefault((row["topic"], row["partition"]), []).append(row["offset"])
+    return " OR ".join(
+        f"(topic = {_text(topic)} AND partition = {partition} AND offset IN ({', '.join(map(str, found))}))"
+        for (topic, partition), found in offsets.items()
+    )
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

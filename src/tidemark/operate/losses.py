@@ -1,0 +1,191 @@
+"""Whether the tables hold all that their flows have committed, looked at before anything is made of them.
+
+A machine that loses power can lose the newest entry of a table's log, or leave it or a data file empty, while
+the checkpoint and the other tables have the batch. Delta then reads the version before, and nothing but the
+numbers of the batches tells: each table's own, the checkpoints', and the counts of quality.accounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
+
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Change, Table
+from tidemark.errors import TableError
+from tidemark.operate.snapshot import Chain
+from tidemark.settings import Settings
+from tidemark.store import deltalog
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import schema_check, swap
+
+REPAIR = "Stop the pipeline and run `tidemark repair`, see docs/operations.md, 'A damaged table'."
+_REPAIRING = "repairing"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A table that ends with batch `holds` (-1: none) of `flow`, of which it had batch `committed`."""
+
+    table: Table
+    flow: str
+    holds: int
+    committed: int
+
+    def __str__(self) -> str:
+        has = f"ends with batch {self.holds}" if self.holds >= 0 else "has no batch"
+        return f"{self.table.name} {has} of flow {self.flow}, batch {self.committed} was committed to it"
+
+
+def mark(settings: Settings) -> Path:
+    """A file of the home that is there while its tables are being repaired."""
+    return settings.home / _REPAIRING
+
+
+def require_repaired(settings: Settings) -> None:
+    """Raises TableError if a repair of the home was interrupted."""
+    if mark(settings).exists():
+        raise TableError(f"the repair of {settings.home} was interrupted", "Repeat it: `tidemark repair`.")
+
+
+def require_whole(settings: Settings, house: Lakehouse, chain: Chain, known: Collection[str]) -> None:
+    """Raises TableError, which names the tables and the remedy, unless they hold every batch that was committed.
+
+    `known` are the upsert tables that an earlier start has noted (`fit.known`): others are new. For tables in
+    directories of this machine; stores elsewhere confirm what they have written.
+    """
+    if not house.on_this_machine:
+        return
+    require_repaired(settings)
+    lost = losses(house, chain, known)
+    if lost:
+        raise TableError(f"tables have lost what was committed: {'; '.join(map(str, lost))}", REPAIR)
+    reverted = [table.name for table in chain.tables if lost_swap(house, table)]
+    if reverted:
+        raise TableError(f"{', '.join(reverted)} lost what the last rebuild or forget changed", REPAIR)
+    if skips_rows(house, chain):
+        raise TableError(
+            f"the log of {chain.between.name} has lost its newest entries, and flow activity would skip the next",
+            REPAIR,
+        )
+    for table in chain.tables:
+        missing = missing_files(house, table)
+        if missing:
+            what = f"{len(missing)} of its files are missing or cut short, such as {missing[0]}"
+            raise TableError(f"table {table.name} at {house.path(table)} has lost data: {what}", REPAIR)
+
+
+def losses(house: Lakehouse, chain: Chain, known: Collection[str]) -> list[Loss]:
+    """The tables that lack their newest batches. Upsert tables that are new here begin with the batch that is
+    the last now. Raises TableError for a table or a checkpoint that cannot be read."""
+    # What was committed is read before the tables, since a pipeline may be running.
+    first, done = _progress("requests", chain.first)
+    second, derived = _progress("activity", chain.second)
+    store = DeltaRsStore(house)
+    found: list[Loss] = []
+
+    def look(table: Table, flow: str, writer: str, committed: int) -> None:
+        holds = store.committed(table, writer) if _exists(house, table) else -1
+        if holds >= committed:
+            return
+        if holds < 0 and table.kind == "upsert" and table.name not in known:
+            store.ensure(table)
+            store.upsert(table, Change(table.arrow_schema.empty_table()), Commit(writer, committed))
+            return
+        found.append(Loss(table, flow, holds, committed))
+
+    if first:
+        expected = _accounted(house, chain) if _exists(house, chain.accounts) else {}
+        for table in chain.appends:
+            look(table, "requests", first, expected.get(table.name, -1))
+        for table in (*chain.first_tables, chain.accounts):
+            look(table, "requests", first, done)
+    if second:
+        for table in chain.second_tables:
+            look(table, "activity", second, derived)
+    return found
+
+
+def lost_swap(house: Lakehouse, table: Table) -> bool:
+    """Whether the table is as it was before the last rebuild or forget that changed it."""
+    noted = schema_check.last_swap(house, table)
+    return noted > 0 and not (
+        _exists(house, table) and DeltaRsStore(house).committed(table, swap.WRITER) >= noted
+    )
+
+
+def skips_rows(house: Lakehouse, chain: Chain) -> bool:
+    """Whether the second flow stands behind the newest version of the table that it reads, which has lost some."""
+    if not _exists(house, chain.between):
+        return False
+    try:
+        offset = deltalog.stream_offset(chain.second)
+    except (OSError, ValueError, LookupError) as error:
+        raise _unreadable("activity", chain.second) from error
+    if not offset:
+        return False
+    passed = int(offset["reservoirVersion"]) - (1 if int(offset["index"]) < 0 else 0)
+    return passed > DeltaRsStore(house).version(chain.between)
+
+
+def missing_files(house: Lakehouse, table: Table) -> list[str]:
+    """Data files of the newest version that are not there, or not of the size that the log says."""
+    if not _exists(house, table):
+        return []
+    try:
+        files = pa.table(DeltaTable(house.path(table)).get_add_actions(flatten=True))
+    except (DeltaError, OSError) as error:
+        raise TableError(f"table {table.name} cannot be read: {error}", REPAIR) from error
+    sizes = zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True)
+    return [name for name, size in sizes if _size(Path(house.path(table)) / unquote(name)) != size]
+
+
+def _progress(flow: str, checkpoint: Path) -> tuple[str, int]:
+    """Under which name the flow commits (empty before its first run), and the last batch that is done."""
+    try:
+        return deltalog.writer(flow, checkpoint), deltalog.last_batch(checkpoint)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise _unreadable(flow, checkpoint) from error
+
+
+def _unreadable(flow: str, checkpoint: Path) -> TableError:
+    return TableError(
+        f"the checkpoint of flow {flow} is damaged: {checkpoint} cannot be read",
+        "Restore a savepoint; or see docs/operations.md, 'A damaged checkpoint'.",
+    )
+
+
+def _accounted(house: Lakehouse, chain: Chain) -> dict[str, int]:
+    """By append table, the last batch of the first flow that had rows for it, as the accounts say."""
+    names = {table.name: f"b{n}" for n, table in enumerate(chain.appends)}
+    sums = ", ".join(
+        f"max(CASE WHEN {table.accounted} > 0 THEN batch_id END) AS {names[table.name]}"
+        for table in chain.appends
+    )
+    try:
+        accounts = DeltaTable(house.path(chain.accounts))
+        query = f"SELECT {sums} FROM accounts WHERE flow = 'requests'"
+        row = pa.table(QueryBuilder().register("accounts", accounts).execute(query).read_all())
+    except (DeltaError, OSError) as error:
+        raise TableError(f"table {chain.accounts.name} cannot be read: {error}", REPAIR) from error
+    newest = {name: pc.max(row[column]).as_py() for name, column in names.items()}
+    return {name: number for name, number in newest.items() if number is not None}
+
+
+def _exists(house: Lakehouse, table: Table) -> bool:
+    return (Path(house.path(table)) / "_delta_log").is_dir()
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,109 @@
+"""Facts about tables that expectations are about, read with few and small Spark jobs.
+
+Everything is read as of one moment between two micro-batches, so counts of different tables agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemark.contract.quality_tables import ACCOUNTS
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+from tidemark.settings import Settings
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock
+
+_DAYS = 7
+_LEAST_DAYS = 3
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Table versions that belong together."""
+
+    spark: SparkSession
+    house: Lakehouse
+    versions: Mapping[str, int]
+
+    def sql_name(self, table: Table) -> str:
+        return f"{self.house.sql_name(table)} VERSION AS OF {self.versions[table.name]}"
+
+    def rows(self, table: Table, since: datetime | None) -> DataFrame:
+        """Rows written after `since`, all without it; files without any are skipped."""
+        return self.spark.sql(f"SELECT * FROM {self.sql_name(table)}{_after(table, since)}")
+
+
+@dataclass(frozen=True)
+class New:
+    """How many rows a table gained or revised, and when the newest of them was written."""
+
+    rows: int
+    newest: datetime | None
+
+
+def cut(
+    spark: SparkSession, settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table]
+) -> Cut:
+    """The tables between two micro-batches; batches wait for the few milliseconds that this takes."""
+    with lock.at_rest(settings):
+        return Cut(spark, house, {table.name: store.version(table) for table in (*tables, ACCOUNTS)})
+
+
+def new_rows(at: Cut, since: Mapping[Table, datetime | None]) -> dict[str, New]:
+    """What each table gained after its time in `since`, in one job."""
+    parts = [
+        f"SELECT '{table.name}' AS name, count(*) AS rows, max({table.clock}) AS newest"
+        f" FROM {at.sql_name(table)}{_after(table, time)}"
+        for table, time in since.items()
+    ]
+    return {row["name"]: New(row["rows"], row["newest"]) for row in _rows(at, parts)}
+
+
+def row_counts(at: Cut, tables: Sequence[Table]) -> dict[str, int]:
+    """Rows of whole tables, which Delta knows without reading them."""
+    parts = [f"SELECT '{table.name}' AS name, count(*) AS rows FROM {at.sql_name(table)}" for table in tables]
+    return {row["name"]: row["rows"] for row in _rows(at, parts)}
+
+
+def booked(at: Cut, tables: Sequence[Table], since: datetime | None) -> dict[str, int]:
+    """What quality.accounts added to each table's `accounted` sum after `since`, and by how many rows of its own."""
+    sums = ", ".join(f"coalesce(sum({t.accounted}), 0) AS `{t.name}`" for t in tables)
+    counted = f"count(*) AS `{ACCOUNTS.name}`"
+    return _rows(at, [f"SELECT {sums}, {counted} FROM {at.sql_name(ACCOUNTS)}{_after(ACCOUNTS, since)}"])[0]
+
+
+def share_of_usual(at: Cut, table: Table, now: datetime) -> float | None:
+    """The last hour's sum of `table.volume` divided by the median of the same hour on the last seven days.
+
+    None with fewer than three days to compare with.
+    """
+    moment = f"timestamp_micros({int(now.timestamp() * 1_000_000)})"
+    ago = f"(unix_seconds({moment}) - unix_seconds({table.time}) - 1)"
+    rows = _rows(at, [
+        f"SELECT int({ago} DIV 86400) AS day, sum({table.volume}) AS volume FROM {at.sql_name(table)}"
+        f" WHERE {table.time} >= {moment} - INTERVAL {_DAYS * 24 + 1} HOURS AND {table.time} < {moment}"
+        f" AND {ago} % 86400 < 3600 GROUP BY 1"
+    ])  # fmt: skip
+    volumes = {row["day"]: row["volume"] for row in rows}
+    before = [volume for day, volume in volumes.items() if day > 0 and volume]
+    return float(volumes.get(0, 0) / median(before)) if len(before) >= _LEAST_DAYS else None
+
+
+def _rows(at: Cut, parts: Sequence[str]) -> list[dict[str, Any]]:
+    if not parts:
+        return []
+    rows: list[dict[str, Any]] = at.spark.sql(" UNION ALL ".join(parts)).toArrow().to_pylist()
+    return rows
+
+
+def _after(table: Table, since: datetime | None) -> str:
+    if since is None:
+        return ""
+    return f" WHERE {table.clock} > timestamp_micros({round(since.timestamp() * 1_000_000)})"

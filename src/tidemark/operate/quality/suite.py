@@ -1,0 +1,100 @@
+"""Compiles a table's contract to Great Expectations suites: one over its rows, one over facts about it.
+
+Imports Great Expectations, which takes seconds: import this module only where a suite is about to run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import great_expectations as gx
+from great_expectations.expectations.core.expect_column_max_to_be_between import (
+    ExpectColumnMaxToBeBetween,
+)
+from great_expectations.expectations.core.expect_column_pair_values_to_be_equal import (
+    ExpectColumnPairValuesToBeEqual,
+)
+from great_expectations.expectations.metadata_types import FailureSeverity
+
+from tidemark.contract.rules import Rule
+from tidemark.contract.table import Table
+from tidemark.operate.quality.expectations import ExpectNoneUnexpected
+from tidemark.settings import Settings
+
+KEY_RULE = "key_unique"
+# This hour's volume, as a share of the usual, outside of which something has changed.
+USUAL_VOLUME = (0.25, 4.0)
+
+
+def row_suite(table: Table, *, with_key: bool = True) -> gx.ExpectationSuite:
+    """What must hold for the rows of `table`: its rules that can be checked there, and its key.
+
+    An expectation has the rule's name and column in `meta` and its words in `notes`.
+    """
+    expectations = [rule_expectation(rule) for rule in table.rules if rule.holds]
+    if with_key:
+        expectations.append(key_expectation(table))
+    return gx.ExpectationSuite(name=_rows_name(table, with_key), expectations=expectations)
+
+
+def rule_expectation(rule: Rule) -> ExpectNoneUnexpected:
+    """Counts the rows of which the rule's condition is not true."""
+    return ExpectNoneUnexpected(
+        counted=f"count_if(NOT coalesce({rule.holds}, false))", about=rule.about,
+        severity=FailureSeverity(rule.severity), notes=rule.about, meta=_meta(rule.name, rule.on),
+    )  # fmt: skip
+
+
+def key_expectation(table: Table) -> ExpectNoneUnexpected:
+    """Counts rows beyond the first of their key, and rows that lack a part of it."""
+    columns = ", ".join(f"`{name}`" for name in table.key)
+    about = f"One row per {', '.join(table.key)}, none of them NULL."
+    return ExpectNoneUnexpected(
+        counted=f"count(*) - count(DISTINCT {columns})", about=about,
+        severity=FailureSeverity.CRITICAL, notes=about, meta=_meta(KEY_RULE, ", ".join(table.key)),
+    )  # fmt: skip
+
+
+def table_suites(table: Table, settings: Settings) -> list[gx.ExpectationSuite]:
+    """What must hold for `table` as a whole: a suite for each expectation, on one row of facts:
+    `age_seconds` of its newest row, its `rows` and those `accounted` for, `of_usual` (a share)."""
+    found: list[Any] = []
+    if settings.freshness_limit_seconds and not table.quiet:
+        limit = settings.freshness_limit_seconds
+        found.append(
+            ExpectColumnMaxToBeBetween(
+                column="age_seconds", max_value=limit, severity=FailureSeverity.WARNING,
+                notes=f"The newest row is at most {limit:g} s old.",
+                meta=_meta("fresh", table.clock, "age_seconds"),
+            )
+        )  # fmt: skip
+    if table.accounted:
+        found.append(
+            ExpectColumnPairValuesToBeEqual(
+                column_A="rows", column_B="accounted", severity=FailureSeverity.CRITICAL,
+                notes=f"The table has as many rows as quality.accounts says: {table.accounted}.",
+                meta=_meta("rows_accounted_for", "", "rows", "accounted"),
+            )
+        )  # fmt: skip
+    if table.volume:
+        low, high = USUAL_VOLUME
+        found.append(
+            ExpectColumnMaxToBeBetween(
+                column="of_usual", min_value=low, max_value=high, severity=FailureSeverity.WARNING,
+                notes=f"The last hour's {table.volume} are {low:g} to {high:g} times those of the same hour"
+                " on the days before.",
+                meta=_meta("usual_volume", table.volume, "of_usual"),
+            )
+        )  # fmt: skip
+    return [
+        gx.ExpectationSuite(name=f"{table.name}.{expectation.meta['rule']}", expectations=[expectation])
+        for expectation in found
+    ]
+
+
+def _rows_name(table: Table, with_key: bool) -> str:
+    return f"{table.name}.rows" if with_key else f"{table.name}.rows_without_key"
+
+
+def _meta(rule: str, column: str, *facts: str) -> dict[str, Any]:
+    return {"rule": rule, "column": column, "facts": list(facts)}

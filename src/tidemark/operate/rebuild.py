@@ -1,0 +1,296 @@
+"""Recomputes tables from the lines they were made of, with today's rules, while the stream goes on.
+
+History is put through the flows' own sinks, piece by piece, into a lakehouse of its own beside the home's.
+Then, between two batches, the lines that arrived meanwhile are added, and the staged tables take the
+place of the live ones in one swap (`tidemark.stream.swap`). Lines that arrived after the beginning keep the
+judgement that the running pipeline gave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Table
+from tidemark.errors import HomeBusyError, TableError
+from tidemark.local.process import locked, prepare_home
+from tidemark.operate import redelivery
+from tidemark.operate.corrections import Books, correction
+from tidemark.operate.derivation import Derivation
+from tidemark.operate.difference import Difference, differences_of
+from tidemark.operate.ranges import floor, iso, pieces, utc
+from tidemark.operate.snapshot import Chain, Cut, at_cut
+from tidemark.settings import Settings
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock, schema_check, swap
+from tidemark.stream.crash import crash_point
+from tidemark.stream.deliveries import KEY
+
+# Rows that are put through the sinks at a time, as far as one minute does not hold more.
+CHUNK_ROWS = 500_000
+_WRITER = "rebuild"
+
+# (what is done, pieces done, pieces in all)
+Say = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """What a rebuild needs to know, besides what to rebuild: see `run`."""
+
+    spark: SparkSession
+    settings: Settings
+    house: Lakehouse
+    tables: tuple[Table, ...]
+    chain: Chain
+    judging: Derivation
+    derived: tuple[Derivation, ...]
+    accounts: Table
+    sites: Table
+    say: Say = field(default=lambda what, done, total: None)
+
+    def run(
+        self, names: Sequence[str], since: datetime | None = None, *, dry_run: bool = False
+    ) -> list[Difference]:
+        """Rebuilds the named tables, and all that is made from them, from `since` on (default: all).
+
+        Returns what changed, by table and day. Raises HomeBusyError if another rebuild is running,
+        TableError where the tables are not at a cut.
+        """
+        changed = schema_check.changed(self.settings, self.house, self.tables)
+        if changed and since is not None:
+            raise TableError(
+                f"the state of {', '.join(changed)} has changed, so a part of it cannot be rebuilt",
+                "Rebuild it as a whole, without --since.",
+            )
+        with lock.no_pipeline(self.settings) as stopped:
+            if changed and not stopped:
+                raise HomeBusyError(
+                    f"the running pipeline makes {', '.join(changed)} in the way of before", "Stop it first."
+                )
+        with _alone(self.settings):
+            store = DeltaRsStore(self.house)
+            for table in self.tables:
+                store.ensure(table)
+            with at_cut(self.settings, self.house, store, self.tables, self.chain) as cut:
+                swap.discard(self.settings)
+            work = _Work(self, store, DeltaRsStore(swap.staging(self.settings)), cut, since)
+            try:
+                work.stage(names)
+                if dry_run:
+                    work.catch_up(cut)
+                    return list(work.compare(cut, None))
+                with at_cut(self.settings, self.house, store, self.tables, self.chain) as now:
+                    crash_point("rebuild:before-catch-up")
+                    work.catch_up(now)
+                    steps = work.steps()
+                    if steps:
+                        swap.commit(self.settings, steps, schema_check.rebuilt(self.settings, work.whole))
+                    after = {table.name: store.version(table) for table in self.tables}
+                return list(work.compare(now, after))
+            finally:
+                if not swap.interrupted(self.settings):
+                    swap.discard(self.settings)
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    prepare_home(settings)
+    with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
+        if not held:
+            raise HomeBusyError(
+                f"another rebuild is running on {settings.home}", "Try again when it is done."
+            )
+        # Upkeep leaves the source tables alone while this is held.
+        with locked(settings.run_directory / "rebuild.lock"):
+            yield
+
+
+class _Work:
+    """One rebuild: staged base, caught up with what arrived meanwhile."""
+
+    def __init__(
+        self, job: Rebuild, store: Store, staged: DeltaRsStore, cut: Cut, since: datetime | None
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._staged = staged
+        self._cut = cut
+        self._since = since
+        self._number = 0
+        # Derivation, and from when on its source counts (None: from the beginning).
+        self._made: list[tuple[Derivation, datetime | None]] = []
+        self._books: Books | None = None
+        # Keys of lines that are accepted already under another delivery; None where no line has an id.
+        self._surplus: pa.Table | None = None
+
+    def stage(self, names: Sequence[str]) -> None:
+        """Makes the staged tables from the lines before the cut."""
+        since = self._since
+        judging = self._job.judging
+        if any(table.name in names for table in judging.tables):
+            lines, days = self._source(judging, self._cut), self._job.settings.duplicate_days
+            self._surplus = redelivery.surplus(lines, judging.judge, self._judged_before(), since, days)
+            self._make(judging, lines, since)
+            self._books = Books.of(self._judged_before(), self._judged_after())
+            names = [table.name for derivation in self._job.derived for table in derivation.tables]
+            if since is not None:
+                since = self._first_touched()
+                if since is None:  # no line there before and none now
+                    names = []
+        for derivation in self._job.derived:
+            if any(table.name in names for table in derivation.tables):
+                source = self._judged_after() if self._books else self._source(derivation, self._cut)
+                self._make(
+                    derivation,
+                    source,
+                    None if derivation.whole else floor(since, derivation.window_seconds or 1),
+                )
+
+    def catch_up(self, now: Cut) -> None:
+        """Adds the lines that arrived after the cut, as far as the live tables have them `now`."""
+        if self._surplus is not None:
+            self._require_no_redelivery(now)
+        if self._books:
+            between = self._job.chain.between
+            tail = self._live(between, now.versions[between.name]).where(self._cut.later())
+            self._books = self._books.caught_up(tail)
+        for derivation, since in self._made:
+            if derivation is self._job.judging:
+                for table in derivation.tables:
+                    rows = self._live(table, now.versions[table.name]).where(self._cut.later())
+                    self._append(table, _from(rows, table.clock, since))
+            else:
+                version = now.passed if derivation.second else now.versions[derivation.source.name]
+                tail = self._live(derivation.source, version).where(self._cut.later())
+                self._put(derivation, _from(tail, derivation.time, since))
+        if self._books:
+            rows = self._books.sites(self._store.read(self._job.sites), self._job.sites)
+            self._staged.ensure(self._job.sites)
+            self._staged.append_arrow(self._job.sites, rows)
+            if self._books.changes:
+                self._staged.ensure(self._job.accounts)
+                entry = correction(self._store, self._job.accounts, _WRITER, self._books)
+                self._staged.append_arrow(self._job.accounts, entry)
+
+    @property
+    def whole(self) -> list[Table]:
+        """The tables that are made anew of all that there is."""
+        return [table for derivation, since in self._made if since is None for table in derivation.tables]
+
+    def steps(self) -> list[swap.Step]:
+        found = []
+        for derivation, since in self._made:
+            for table in derivation.tables:
+                if since is None:
+                    found.append(swap.Step(table.name, "overwrite"))
+                else:
+                    column = table.clock if derivation is self._job.judging else table.time
+                    found.append(swap.Step(table.name, "replace", f"{column} >= '{iso(since)}'"))
+        if self._books:
+            found.append(swap.Step(self._job.sites.name, "overwrite"))
+            if self._books.changes:
+                found.append(swap.Step(self._job.accounts.name, "append"))
+        return found
+
+    def compare(self, before: Cut, after: Mapping[str, int] | None) -> Iterator[Difference]:
+        """The rebuilt tables at `before` against the versions `after`, or against what is staged."""
+        pairs = []
+        for derivation, since in self._made:
+            for table in derivation.tables:
+                old = self._live(table, before.versions[table.name])
+                if after is not None:
+                    new = self._live(table, after[table.name])
+                else:
+                    new = self._read_staged(table)
+                    if since is not None:
+                        column = table.clock if derivation is self._job.judging else table.time
+                        new = new.unionByName(old.where(F.col(column) < F.lit(since)))
+                pairs.append((table, old, new))
+        return differences_of(pairs)
+
+    def _make(self, derivation: Derivation, source: DataFrame, since: datetime | None) -> None:
+        for table in derivation.tables:
+            self._staged.ensure(table)
+        self._made.append((derivation, since))
+        source = _from(source, derivation.time, since)
+        names = ", ".join(table.name for table in derivation.tables)
+        parts = pieces(source, derivation.time, CHUNK_ROWS)
+        self._job.say(names, 0, len(parts))
+        for done, piece in enumerate(parts, start=1):
+            self._put(derivation, source.where(piece))
+            crash_point("rebuild:staging")
+            self._job.say(names, done, len(parts))
+
+    def _put(self, derivation: Derivation, rows: DataFrame) -> None:
+        self._number += 1
+        commit = Commit(_WRITER, self._number)
+        if derivation is self._job.judging:
+            derivation = derivation.without_repeated(self._surplus)
+        derivation.put(rows, self._staged, self._newest(), commit)
+
+    def _append(self, table: Table, rows: DataFrame) -> None:
+        self._number += 1
+        self._staged.append(table, rows.select(*table.column_names), Commit(_WRITER, self._number))
+
+    def _newest(self) -> dict[str, datetime]:
+        if self._books:
+            spans = {site: newest for site, (_, newest) in self._books.spans.items()}
+        else:
+            rows = self._store.read(self._job.sites, columns=["site", "newest_event_time"]).to_pylist()
+            spans = {row["site"]: row["newest_event_time"] for row in rows}
+        return {site: newest for site, newest in spans.items() if newest is not None}
+
+    def _source(self, derivation: Derivation, cut: Cut) -> DataFrame:
+        return self._live(derivation.source, cut.versions[derivation.source.name]).where(~cut.later())
+
+    def _live(self, table: Table, version: int) -> DataFrame:
+        path = self._job.house.path(table)
+        return self._job.spark.read.format("delta").option("versionAsOf", version).load(path)
+
+    def _read_staged(self, table: Table) -> DataFrame:
+        return self._job.spark.read.format("delta").load(swap.staging(self._job.settings).path(table))
+
+    def _judged_before(self) -> DataFrame:
+        table = self._job.chain.between
+        return self._live(table, self._cut.versions[table.name]).where(~self._cut.later())
+
+    def _judged_after(self) -> DataFrame:
+        """The accepted lines before the cut as they will be."""
+        table = self._job.chain.between
+        staged = self._read_staged(table)
+        if self._since is None:
+            return staged
+        return staged.unionByName(self._judged_before().where(F.col(table.clock) < F.lit(self._since)))
+
+    def _require_no_redelivery(self, now: Cut) -> None:
+        """The running pipeline knows nothing of what is accepted here for the first time."""
+        judging, between = self._job.judging, self._job.chain.between
+        lines = self._live(judging.source, now.versions[judging.source.name])
+        accepted = self._live(between, now.versions[between.name]).select(*KEY)
+        tail = lines.where(self._cut.later()).join(accepted, list(KEY), "left_semi")
+        before = self._source(judging, self._cut)
+        if redelivery.collides(tail, before, self._judged_after(), self._judged_before()):
+            raise TableError(
+                "a line that the rebuild accepts was delivered again while it ran", "Start the rebuild again."
+            )
+
+    def _first_touched(self) -> datetime | None:
+        """The earliest event time of the lines that were judged anew, by the old judgement or the new."""
+        table = self._job.chain.between
+        lines = _from(self._judged_before(), table.clock, self._since).select(table.time)
+        first = lines.unionByName(self._read_staged(table).select(table.time)).agg(F.min(table.time))
+        found: datetime | None = utc(first.toArrow()[0][0].as_py())
+        return found
+
+
+def _from(rows: DataFrame, time: str, since: datetime | None) -> DataFrame:
+    return rows if since is None else rows.where(F.col(time) >= F.lit(since))

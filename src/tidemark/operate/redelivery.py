@@ -1,0 +1,81 @@
+"""Lines with a delivery id that a rebuild would accept a second time.
+
+A rejected line has not been accepted, so a shipper that sends it twice has it rejected twice. When a rebuild
+accepts such lines, the first of them is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.engine.arrays import Arrays, Vectorized, flags_of
+from tidemark.engine.groups import has_key_of
+from tidemark.stream.deliveries import KEY, Ids, with_digest
+
+# Why silver.rejected keeps a line that breaks no rule.
+REASON = "delivered_twice"
+_BY_KEY = list(KEY)
+
+
+def surplus(
+    lines: DataFrame,
+    judge: Vectorized,
+    accepted_before: DataFrame,
+    since: datetime | None,
+    days: int,
+) -> pa.Table | None:
+    """Keys of lines of bronze that today's judgement accepts although another with their id is accepted.
+
+    `judge` adds `accepted` to lines of bronze; it counts for those ingested from `since` on (default: all), and
+    for the others `accepted_before`, which has the keys of the accepted lines as they were. Those stay
+    accepted before others. None if no line has an id.
+    """
+    named = with_digest(lines)
+    if named.isEmpty():
+        return None
+    several = named.groupBy("_digest").agg(F.count("*").alias("_n")).where("_n > 1").select("_digest")
+    lines = named.join(several, "_digest", "left_semi").drop("_digest", "_time")
+    before = accepted_before.select(*KEY)
+    anew = lines if since is None else lines.where(F.col("ingested_at") >= F.lit(since))
+    accepted = with_digest(judge.to_frame(anew).where("accepted")).select(*KEY, "_time", "_digest")
+    if since is not None:
+        kept = lines.where(F.col("ingested_at") < F.lit(since)).join(before, _BY_KEY, "left_semi")
+        accepted = accepted.unionByName(with_digest(kept).select(*KEY, "_time", "_digest"))
+    flagged = accepted.join(before.withColumn("_old", F.lit(0)), _BY_KEY, "left")
+    rows = flagged.withColumn("_old", F.coalesce("_old", F.lit(1))).toArrow()
+    rows = rows.sort_by([(name, "ascending") for name in ("_old", "_time", *KEY)])
+    return rows.select(_BY_KEY).filter(pa.array(Ids.of(rows).repeated(days)))
+
+
+def turning_away(judge: Vectorized, keys: pa.Table) -> Vectorized:
+    """The judgement, by which lines with these keys are rejected for their repeated delivery where they would be
+    accepted."""
+    inputs = tuple(dict.fromkeys([*judge.inputs, *KEY]))
+    return Vectorized(inputs, judge.results, partial(_turned_away, judge.make, keys.select(_BY_KEY)))
+
+
+def _turned_away(make: Callable[[Arrays], Arrays], keys: pa.Table, lines: Arrays) -> Arrays:
+    found = make(lines)
+    own = pa.table({name: lines[name] for name in KEY})
+    again = has_key_of(own, keys, _BY_KEY) & flags_of(found["accepted"])
+    reasons = [[REASON] if repeated else None for repeated in again]
+    return {
+        **found,
+        "accepted": pa.array(flags_of(found["accepted"]) & ~again),
+        "reasons": pc.if_else(pa.array(again), pa.array(reasons, pa.list_(pa.string())), found["reasons"]),
+    }
+
+
+def collides(tail: DataFrame, lines: DataFrame, accepted_now: DataFrame, accepted_before: DataFrame) -> bool:
+    """Whether an accepted line that arrived later, of `tail`, has the id of one of `lines` that is newly
+    accepted: in `accepted_now`, not in `accepted_before`."""
+    fresh = with_digest(lines).join(accepted_now.select(*KEY), _BY_KEY, "left_semi")
+    fresh = fresh.join(accepted_before.select(*KEY), _BY_KEY, "left_anti")
+    return not with_digest(tail).join(fresh.select("_digest"), "_digest", "left_semi").isEmpty()

@@ -1,0 +1,251 @@
+"""Brings back what a power cut took from the tables: newest entries of their logs, and files of the derived ones.
+
+Batches that tables of the first flow have lost are run again as they were, by the flow itself, with the lines
+of the offsets that the checkpoint has for them: each table takes the batches that it lacks, and no other. What
+the second flow made is dropped where it no longer fits, and the flow makes it anew from silver.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Table
+from tidemark.errors import TableError
+from tidemark.kafka import client as kafka
+from tidemark.operate import losses
+from tidemark.operate.losses import Loss
+from tidemark.operate.retention import limited
+from tidemark.operate.snapshot import Chain
+from tidemark.settings import Settings
+from tidemark.store import deltalog
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock, schema_check
+from tidemark.stream.crash import crash_point
+from tidemark.stream.flow import Flow, Runner
+from tidemark.stream.progress import Progress
+
+Say = Callable[[str], None]
+Ends = dict[str, dict[str, int]]
+
+_RESTORE = "Restore a savepoint or a backup, see docs/operations.md, 'A damaged table'."
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A repair of a home's tables; nobody else uses them meanwhile. `flow` is the chain's first, `lines` the table
+    that keeps its lines as they came."""
+
+    settings: Settings
+    house: Lakehouse
+    chain: Chain
+    flow: Flow
+    lines: Table
+    say: Say
+
+    def prepare(self, known: frozenset[str]) -> list[Loss]:
+        """Cuts damaged ends off the logs, and drops what the second flow will make anew; before Spark has looked
+        at the tables. Gives what the first flow's tables have lost. Repeated after an interruption, it does
+        the same again."""
+        again = losses.mark(self.settings).exists()
+        losses.mark(self.settings).touch()
+        for table in self.chain.tables:
+            for name in trim(Path(self.house.path(table)) / "_delta_log"):
+                self.say(f"{table.name}: the damaged entry {name} of its log is put aside")
+        lock.settle(self.settings)
+        for table in self.chain.tables:
+            unreadable = _unreadable(self.house.path(table))
+            if unreadable and table not in self.chain.second_tables:
+                raise TableError(f"{table.name} cannot be repaired: {unreadable}", _RESTORE)
+            if unreadable:
+                self._drop_second()
+                again = True
+        lost = losses.losses(self.house, self.chain, known)
+        first = [loss for loss in lost if loss.flow == self.flow.name]
+        between = self.chain.between
+        damaged = [t for t in self.chain.tables if losses.missing_files(self.house, t)]
+        kept = [table for table in damaged if table not in self.chain.second_tables]
+        reverted = [table for table in self.chain.tables if losses.lost_swap(self.house, table)]
+        for table in reverted:
+            if table not in self.chain.second_tables:
+                raise TableError(
+                    f"{table.name} cannot be repaired: it lost what the last rebuild or forget changed",
+                    _RESTORE,
+                )
+        if kept:
+            name = losses.missing_files(self.house, kept[0])[0]
+            raise TableError(f"{kept[0].name} cannot be repaired: its data file {name} is lost", _RESTORE)
+        if (
+            again
+            or damaged
+            or reverted
+            or len(lost) > len(first)
+            or any(loss.table == between for loss in first)
+            or losses.skips_rows(self.house, self.chain)
+        ):
+            if between.name in limited(self.settings.retention_days):
+                raise TableError(
+                    f"{between.name} keeps its rows for a time only, so what was made of it cannot be made anew",
+                    _RESTORE,
+                )
+            self._drop_second()
+        return first
+
+    def run(self, spark: SparkSession, store: Store, lost: Sequence[Loss]) -> None:
+        """Runs the batches again that the first flow's tables have lost."""
+        if not lost:
+            return
+        writer = deltalog.writer(self.flow.name, self.chain.first)
+        done = deltalog.last_batch(self.chain.first)
+        holds = {loss.table: loss.holds for loss in lost}
+        from_kafka = min((holds[t] for t in (self.lines, self.chain.accounts) if t in holds), default=done)
+        runner = Runner(
+            self.flow, spark, self.settings, self.house, store, Progress(self.settings, store, {})
+        )
+        for number in range(min(holds.values()) + 1, done + 1):
+            start, end = self._offsets(number - 1), self._offsets(number)
+            gone = list(self._gone(start, end)) if number > from_kafka else []
+            in_bronze = number <= holds.get(self.lines, done)
+            if number > from_kafka and not (gone and in_bronze):
+                source, rows = "Kafka", self._kafka_lines(spark, start, end)
+                for topic, partition, low, high in gone:
+                    self.say(
+                        f"batch {number}: offsets {low} to {high - 1} of partition {partition} of topic {topic} are"
+                        f" lost: Kafka has them no more"
+                    )
+            else:
+                source, rows = self.lines.name, self._kept_lines(spark, start, end)
+            runner.replay(rows, Commit(writer, number))
+            names = ", ".join(table.name for table, held in holds.items() if held < number)
+            self.say(f"{names}: batch {number} was made again from {source}")
+        for loss in lost:
+            # A batch of which nothing is left must not be missed for ever.
+            if store.committed(loss.table, writer) < loss.committed:
+                empty = loss.table.arrow_schema.empty_table()
+                store.append_arrow(loss.table, empty, Commit(writer, loss.committed))
+
+    def _drop_second(self) -> None:
+        for table in self.chain.second_tables:
+            shutil.rmtree(self.house.path(table), ignore_errors=True)
+        crash_point("repair:between")
+        shutil.rmtree(self.chain.second, ignore_errors=True)
+        schema_check.write(
+            self.house, {table.name: {schema_check.SWAP: "0"} for table in self.chain.second_tables}
+        )
+        names = ", ".join(table.name for table in self.chain.second_tables)
+        self.say(f"{names}: will be made anew from {self.chain.between.name}")
+
+    def _offsets(self, number: int) -> Ends:
+        """Where the flow stood in Kafka after a batch."""
+        try:
+            if number >= 0:
+                return deltalog.stream_offset(self.chain.first, number)
+            text = (self.chain.first / "sources" / "0" / "0").read_text(encoding="utf-8")
+            first: Ends = json.loads(text[text.index("{") :])
+            return first
+        except (OSError, ValueError, LookupError) as error:
+            raise TableError(
+                f"the checkpoint {self.chain.first} no longer tells where batch {number} ended", _RESTORE
+            ) from error
+
+    def _ranges(self, start: Ends, end: Ends) -> Iterator[tuple[str, int, int, int]]:
+        """Topic, partition, first offset and the one after the last of what a batch read."""
+        for topic, ends in end.items():
+            for partition, high in ends.items():
+                low = start.get(topic, {}).get(partition, 0)
+                if high > low:
+                    yield topic, int(partition), low, high
+
+    def _gone(self, start: Ends, end: Ends) -> Iterator[tuple[str, int, int, int]]:
+        """What Kafka no longer has of it."""
+        kept = {topic: kafka.beginning_offsets(self.settings, topic) for topic in end}
+        for topic, partition, low, high in self._ranges(start, end):
+            first = kept[topic].get(partition, high)
+            if first > low:
+                yield topic, partition, low, min(first, high)
+
+    def _kafka_lines(self, spark: SparkSession, start: Ends, end: Ends) -> DataFrame:
+        kept = {topic: kafka.beginning_offsets(self.settings, topic) for topic in end}
+        ranges = [
+            (topic, partition, min(max(low, kept[topic].get(partition, high)), high), high)
+            for topic, partition, low, high in self._ranges(start, end)
+        ]
+
+        def by_topic(value: Callable[[int, int], int]) -> str:
+            found: dict[str, dict[str, int]] = {}
+            for topic, partition, low, high in ranges:
+                found.setdefault(topic, {})[str(partition)] = value(low, high)
+            return json.dumps(found)
+
+        partitions: dict[str, list[int]] = {}
+        for topic, partition, _, _ in ranges:
+            partitions.setdefault(topic, []).append(partition)
+        records = (
+            spark.read.format("kafka")
+            .options(**kafka.spark_options(self.settings))
+            .option("assign", json.dumps(partitions))
+            .option("startingOffsets", by_topic(lambda low, high: low))
+            .option("endingOffsets", by_topic(lambda low, high: high))
+            .option("includeHeaders", "true")
+            .load()
+        )
+        return self.flow.prepare(records)
+
+    def _kept_lines(self, spark: SparkSession, start: Ends, end: Ends) -> DataFrame:
+        these: list[Column] = [
+            (F.col("topic") == topic)
+            & (F.col("partition") == partition)
+            & F.col("offset").between(low, high - 1)
+            for topic, partition, low, high in self._ranges(start, end)
+        ]
+        rows = spark.read.format("delta").load(self.house.path(self.lines))
+        return rows.where(reduce(Column.__or__, these, F.lit(False))).drop(self.lines.clock)
+
+
+def trim(log: Path) -> list[str]:
+    """Puts the newest entries of a log aside that cannot be read, and what Spark has noted of entries that are not
+    there any more; gives the names of the former."""
+    if not log.is_dir():
+        return []
+    entries = {deltalog.version_of(p): p for p in log.glob("*.json") if deltalog.version_of(p) is not None}
+    found = []
+    for version in sorted(entries, key=lambda version: version or 0, reverse=True):
+        if _readable(entries[version]):
+            break
+        damaged = entries.pop(version)
+        found.append(damaged.name)
+        damaged.rename(damaged.with_name(f"{damaged.name}.damaged"))
+    newest = max((version for version in entries if version is not None), default=-1)
+    for path in list(log.iterdir()):
+        version = deltalog.version_of(path.with_name(path.name.lstrip(".")))
+        if path.suffix == ".crc" and version is not None and version > newest:
+            path.unlink()
+    return found
+
+
+def _unreadable(path: str) -> str:
+    """Why the table at `path` cannot be opened; empty if it can, or is not there."""
+    try:
+        DeltaTable.is_deltatable(path) and DeltaTable(path)
+    except (DeltaError, OSError) as error:
+        return next(iter(str(error).splitlines()), "") or type(error).__name__
+    return ""
+
+
+def _readable(entry: Path) -> bool:
+    try:
+        actions: list[Any] = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines()]
+    except ValueError:
+        return False
+    return bool(actions) and all(isinstance(action, dict) for action in actions)

@@ -1,0 +1,135 @@
+"""A cut through all tables between two batches: which versions belong together, and which lines are in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+from tidemark.errors import TableError
+from tidemark.settings import Settings
+from tidemark.store import deltalog
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock
+
+_PATIENCE_SECONDS = 60.0
+_UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
+
+
+@dataclass(frozen=True)
+class Chain:
+    """How the two flows hang together: `first` reads Kafka and appends to `between`, which `second` reads
+    as a stream. `first_tables` and `second_tables` are what they commit in every batch, in any order; the
+    last of `first_tables` is committed last. `appends` are tables that `first` commits only where it has rows;
+    `accounts` counts its batches.
+    """
+
+    first: Path
+    second: Path
+    between: Table
+    first_tables: tuple[Table, ...]
+    second_tables: tuple[Table, ...]
+    appends: tuple[Table, ...]
+    accounts: Table
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (*self.appends, *self.first_tables, *self.second_tables, self.accounts)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Versions of all tables between two batches.
+
+    `passed` is the version of the table between that the second flow has read up to. `offsets` tells by
+    topic and partition which lines these are: those below the offset, and no others of the topic.
+    """
+
+    versions: Mapping[str, int]
+    passed: int
+    offsets: Mapping[str, Mapping[str, int]]
+
+    def later(self) -> Column:
+        """Whether a line, by `topic`, `partition` and `offset`, came after what the second flow has read."""
+        later = F.lit(False)
+        for topic, ends in self.offsets.items():
+            end = F.lit(0)
+            for partition, offset in ends.items():
+                end = F.when(F.col("partition") == int(partition), F.lit(offset)).otherwise(end)
+            later = later | ((F.col("topic") == topic) & (F.col("offset") >= end))
+        return later
+
+
+@contextmanager
+def at_cut(
+    settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain
+) -> Iterator[Cut]:
+    """Holds the gate alone at a moment at which the second flow stands between two versions.
+
+    Raises TableError where that does not come: a stopped pipeline's last batch was interrupted or
+    its second flow has lines before it that a change of the table has replaced.
+    """
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        with lock.at_rest(settings):
+            cut = _look(house, store, tables, chain)
+            if not isinstance(cut, str):
+                yield cut
+                return
+        with lock.no_pipeline(settings) as stopped:
+            if stopped or time.monotonic() > deadline:
+                raise TableError(cut, _UNREAD)
+        time.sleep(0.3)
+
+
+def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain) -> Cut | str:
+    """The cut, or what is in its way."""
+    first, second = deltalog.writer("requests", chain.first), deltalog.writer("activity", chain.second)
+    if not first or not second:
+        return "a flow has not run yet"
+    done = [store.committed(table, first) for table in chain.first_tables]
+    extra = [store.committed(table, first) for table in chain.appends]
+    derived = [store.committed(table, second) for table in chain.second_tables]
+    if len(set(done)) > 1 or max(extra, default=-1) > done[-1] or len(set(derived)) > 1:
+        return "the last batch was interrupted"
+    log = Path(house.path(chain.between)) / "_delta_log"
+    try:
+        passed = deltalog.passed_version(log, deltalog.stream_offset(chain.second, derived[0]))
+        if passed is None:
+            return "a flow is in the middle of a version"
+        waits = _first_waiting(log, passed, first)
+        if waits == "replaced":
+            return "a flow has yet to read lines that were replaced meanwhile"
+        batch = done[0] if waits is None else int(waits) - 1
+        if batch < 0:
+            return "a flow has yet to read its first lines"
+        offsets = deltalog.stream_offset(chain.first, batch)
+    except FileNotFoundError:
+        return "a flow is too far behind"
+    return Cut({table.name: store.version(table) for table in tables}, passed, offsets)
+
+
+def _first_waiting(log: Path, passed: int, writer: str) -> str | None:
+    """Number of the first flow's batch that the second has yet to read, None if there is none."""
+    found = None
+    version = passed + 1
+    while deltalog.commit_file(log, version).exists():
+        commit = deltalog.actions(log, version)
+        if any(action.get("remove", {}).get("dataChange") for action in commit):
+            return "replaced"
+        if found is None and deltalog.added(commit):
+            found = _number(commit, writer)
+        version += 1
+    return found
+
+
+def _number(commit: Sequence[dict[str, Any]], writer: str) -> str | None:
+    return next((str(a["txn"]["version"]) for a in commit if a.get("txn", {}).get("appId") == writer), None)

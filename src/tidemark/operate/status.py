@@ -1,0 +1,109 @@
+"""What `tidemark status` says: the parts that run, and how each flow is doing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemark.errors import TidemarkError
+from tidemark.kafka import client as kafka
+from tidemark.local import broker
+from tidemark.local.process import live_record, read_record
+from tidemark.operate import backfill
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
+
+PARTS = ("broker", "pipeline", "traffic", "dashboard")
+FLOWS = ("requests", "activity")
+_ANSWER_SECONDS = 3.0
+
+
+def describe(settings: Settings) -> dict[str, Any]:
+    """State of a home: addresses, processes, per flow `lag` (rows), `rows_per_second` and `freshness_seconds`, and in
+    `history` the tables that lack what came before, with the parts `done` of `total`. Values that cannot be known are
+    None, such as an address whose port is to be any free one and is not taken yet."""
+    records = {part: live_record(settings.run_directory / f"{part}.json") for part in PARTS}
+    pipeline = read_record(settings.run_directory / "pipeline.json")
+    dashboard = records["dashboard"] or {}
+    return {
+        "home": str(settings.home),
+        "bootstrap_servers": _servers(settings),
+        "topic": settings.topic,
+        "dashboard_url": dashboard.get("url") or _configured_url(settings),
+        "metrics_url": (records["pipeline"] or {}).get("endpoint") or None,
+        "parts": {part: _part(record) for part, record in records.items()} | {"broker": _broker(settings)},
+        "troubles": (records["pipeline"] or {}).get("troubles", {}),
+        "flows": _flows(pipeline, records["pipeline"] is not None),
+        "history": _history(settings),
+    }
+
+
+def lines(state: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    shown = [
+        f"home       {state['home']}",
+        f"kafka      {state['bootstrap_servers'] or 'not started yet'}, topic {state['topic']}",
+    ]
+    for part, facts in state["parts"].items():
+        what = f"{facts['state']} (pid {facts['pid']})" if facts["pid"] else "not running"
+        address = {"dashboard": state["dashboard_url"], "pipeline": state["metrics_url"]}.get(part)
+        where = f" at {address}" if address and facts["pid"] else ""
+        shown.append(f"{part:<10} {what}{where}")
+    shown += [f"{task:<10} its last run failed: {why}" for task, why in state["troubles"].items()]
+    for name, flow in state["flows"].items():
+        shown.append(
+            f"flow {name}: {_number(flow['rows_per_second'], ' rows/s')}, lag {_number(flow['lag'], ' rows')}, "
+            f"freshness {_number(flow['freshness_seconds'], ' s')}, newest event {flow['newest_event_time'] or '-'}"
+        )
+    for name, part in state["history"].items():
+        of = f"{part['done']} of {part['total']} parts done" if part["total"] else "not begun"
+        shown.append(f"{name} is incomplete: it is being filled with what came before, {of}")
+    return shown
+
+
+def _history(settings: Settings) -> dict[str, Any]:
+    try:
+        return backfill.progress(settings, lakehouse.of(settings))
+    except TidemarkError:  # a home that cannot be used; whoever uses it is told why
+        return {}
+
+
+def _part(record: dict[str, Any] | None) -> dict[str, Any]:
+    if record is None:
+        return {"state": "stopped", "pid": None}
+    return {"state": record.get("state", "running"), "pid": record["pid"]}
+
+
+def _broker(settings: Settings) -> dict[str, Any]:
+    """A broker process may live without answering, while it starts and when it hangs."""
+    there = broker.status(settings)
+    if there is None:
+        return _part(None)
+    answers = broker.answers(there.bootstrap_servers, _ANSWER_SECONDS)
+    return {"state": "running" if answers else "not answering", "pid": there.pid}
+
+
+def _configured_url(settings: Settings) -> str | None:
+    port = settings.dashboard_port
+    return f"http://{settings.dashboard_address}:{port}" if port else None
+
+
+def _flows(pipeline: dict[str, Any], running: bool) -> dict[str, Any]:
+    known: dict[str, Any] = pipeline.get("flows", {})
+    flows = {
+        name: known.get(name) or dict.fromkeys(("lag", "freshness_seconds", "newest_event_time"))
+        for name in FLOWS
+    }
+    for flow in flows.values():
+        flow["rows_per_second"] = flow.get("rows_per_second", 0.0) if running else 0.0
+    return flows
+
+
+def _servers(settings: Settings) -> str | None:
+    try:
+        return kafka.servers(settings)
+    except TidemarkError:
+        return settings.bootstrap_servers or None
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "unknown" if value is None else f"{value:,.1f}".removesuffix(".0") + unit

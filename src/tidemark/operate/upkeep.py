@@ -1,0 +1,300 @@
+"""Upkeep of a home's tables: compaction, vacuum, retention, short logs. Safe beside running flows.
+
+Live tables make garbage: an upsert rewrites a file of about 1 MiB twice a second, an append leaves a
+small file behind each time. What keeps upkeep harmless:
+
+- Compaction never changes data (`dataChange=false`), so no stream sees it. A table that a stream reads is
+  compacted as of the newest version that the stream has passed, so it never takes a file away that the
+  stream is still to read. Upsert tables are compacted between batches.
+- Old files and log entries stay for `version_retention_seconds`: whoever reads a version has that long.
+- While a rebuild reads the append tables for long, they are left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, WriterProperties
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from tidemark.contract.table import Table
+from tidemark.errors import TableError, first_line
+from tidemark.local.process import locked, prepare_home
+from tidemark.operate.retention import delete_older, retention_days
+from tidemark.settings import Settings
+from tidemark.store import deltalog
+from tidemark.store.deltars import UPKEEP_PROPERTIES, UPSERT_FILE_BYTES
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock
+
+log = logging.getLogger("tidemark.operate.upkeep")
+
+# Small enough that compacting every two minutes rarely writes again what is compacted already.
+APPEND_FILE_BYTES = 32 << 20
+# With fewer small files than this a compaction costs more than it brings.
+MOST_SMALL_FILES = 8
+_WRITER = WriterProperties(compression="ZSTD", compression_level=3)
+_COMMIT = CommitProperties(max_commit_retries=100)
+_ATTEMPTS = 5
+
+# Table name -> checkpoints of the flows that read the table as a stream.
+Streams = Mapping[str, Sequence[Path]]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done to one table. `skipped` says why something was left for the next time."""
+
+    table: str
+    files_before: int
+    files_after: int
+    files_deleted: int = 0
+    bytes_freed: int = 0
+    log_files_deleted: int = 0
+    rows_expired: int = 0
+    skipped: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def maintain(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams, *, hot_only: bool = False
+) -> list[Done]:
+    """Cleans every table of the home that exists, and gives what was done to each.
+
+    With `hot_only` only vacuums and shortens logs, which is quick. Raises SettingError for a retention that
+    makes no sense, TableError for a table that cannot be read.
+    """
+    limits = retention_days(settings.retention_days, tables)
+    prepare_home(settings)
+    done = []
+    with (
+        locked(settings.run_directory / "upkeep.lock"),
+        locked(settings.run_directory / "rebuild.lock", wait=False) as no_rebuild,
+    ):
+        for table in tables:
+            path = Path(house.path(table))
+            if (path / "_delta_log").is_dir():
+                upkeep = _Upkeep(settings, table, path, streams.get(table.name, ()), in_use=not no_rebuild)
+                done.append(upkeep.run(None if hot_only else limits.get(table.name, 0.0)))
+    return done
+
+
+def keep(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams,
+    ended: Callable[[str], None] = lambda trouble: None,
+) -> Callable[[threading.Event], None]:  # fmt: skip
+    """A function that maintains the tables at the settings' intervals until its event is set.
+
+    A failure is logged and tried again next time; it never stops the flows. `ended` is told each time what went
+    wrong, empty if nothing did. Raises SettingError at once for a retention that makes no sense.
+    """
+    retention_days(settings.retention_days, tables)
+
+    def run(stopping: threading.Event) -> None:
+        if not settings.maintain_interval_seconds:
+            return
+        whole = settings.maintain_interval_seconds
+        hot = min(settings.vacuum_interval_seconds or whole, whole)
+        due = time.monotonic() + whole
+        while not stopping.wait(hot):
+            trouble = ""
+            try:
+                maintain(settings, house, tables, streams, hot_only=time.monotonic() < due)
+            except Exception as error:  # upkeep must not stop the pipeline, whatever happens to it
+                trouble = first_line(error)
+                log.error("upkeep failed, the next one tries again: %s", trouble)
+            ended(trouble)
+            if time.monotonic() >= due:
+                due = time.monotonic() + whole
+
+    return run
+
+
+def erase_old_versions(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams
+) -> list[str]:
+    """Deletes at once every file that the newest version of a table does not have, whoever may read it.
+
+    Gives the names of tables where a flow has yet to read such files: there they stay until the upkeep
+    after that.
+    """
+    left = []
+    with locked(settings.run_directory / "upkeep.lock"), lock.at_rest(settings):
+        for table in tables:
+            upkeep = _Upkeep(
+                settings, table, Path(house.path(table)), streams.get(table.name, ()), in_use=False
+            )
+            if not upkeep.erase():
+                left.append(table.name)
+    return left
+
+
+class _Upkeep:
+    """The upkeep of one table."""
+
+    def __init__(
+        self, settings: Settings, table: Table, path: Path, checkpoints: Sequence[Path], *, in_use: bool
+    ) -> None:
+        self._settings = settings
+        self._table = table
+        self._path = path
+        self._log = path / "_delta_log"
+        self._checkpoints = checkpoints
+        self._in_use = in_use and table.kind == "append"
+        self._skipped = ""
+
+    def run(self, keep_days: float | None) -> Done:
+        """`keep_days`: None leaves out all that takes long, 0 keeps all rows."""
+        try:
+            target = DeltaTable(self._path)
+            before = len(target.file_uris())
+            self._configure(target)
+            expired = 0
+            if keep_days is not None and not self._in_use:
+                if keep_days:
+                    expired = self._retry(lambda t: delete_older(t, self._table, keep_days), "expired") or 0
+                self._compact()
+            deleted, freed = self._vacuum()
+            cleaned = deltalog.clean(
+                self._log, self._oldest_needed(), self._settings.version_retention_seconds
+            )
+            after = len(DeltaTable(self._path).file_uris())
+        except (DeltaError, OSError, ValueError) as error:
+            raise TableError(
+                f"upkeep of {self._table.name} at {self._path}: {first_line(error)}",
+                "See docs/operations.md, 'A damaged table'.",
+            ) from error
+        skipped = "in use by a rebuild" if self._in_use else self._skipped
+        return Done(self._table.name, before, after, deleted, freed, cleaned, expired, skipped)
+
+    def _configure(self, target: DeltaTable) -> None:
+        """Tells every writer how long old versions stay; logs are shortened here alone, because only
+        here it is known how far the streams have read."""
+        seconds = max(1, round(self._settings.version_retention_seconds))
+        wanted = UPKEEP_PROPERTIES | {"delta.deletedFileRetentionDuration": f"interval {seconds} seconds"}
+        there = target.metadata().configuration
+        if any(there.get(name) != value for name, value in wanted.items()):
+            with lock.at_rest(self._settings):
+                self._retry(lambda t: t.alter.set_table_properties(wanted), "configured")
+
+    def _compact(self) -> None:
+        size = UPSERT_FILE_BYTES if self._table.kind == "upsert" else APPEND_FILE_BYTES
+        target = self._compactable()
+        if target is None or len(_small_files(target, size)) < MOST_SMALL_FILES:
+            return
+        # Files of an upsert table are rewritten by every batch; those of an append table by nobody else.
+        rest = lock.at_rest(self._settings) if self._table.kind == "upsert" else nullcontext()
+        with rest:
+            if self._table.kind == "upsert":
+                target.update_incremental()
+            try:
+                target.optimize.compact(
+                    target_size=size, max_concurrent_tasks=1, writer_properties=_WRITER,
+                    commit_properties=_COMMIT,
+                )  # fmt: skip
+            except CommitFailedError as error:
+                self._skipped = f"not compacted: {first_line(error)}"
+
+    def _compactable(self) -> DeltaTable | None:
+        """The table as of the newest version that all its streams have passed; None where they have not."""
+        passed = self._passed()
+        if passed is not None and passed <= 0:
+            self._skipped = "not compacted: a flow has yet to read it"
+            return None
+        return DeltaTable(self._path, version=passed)
+
+    def _passed(self) -> int | None:
+        """The newest version that all streams have passed, -1 if that cannot be said; None without streams."""
+        versions = []
+        for checkpoint in self._checkpoints:
+            passed = deltalog.passed_version(self._log, deltalog.stream_offset(checkpoint))
+            versions.append(-1 if passed is None else passed)
+        return min(versions, default=None)
+
+    def _vacuum(self) -> tuple[int, int]:
+        """Deletes files that no version within the retention has; gives their number and bytes."""
+        if self._in_use or self._streams_need_old_files():
+            return 0, 0
+        sizes: dict[str, int] = {}
+
+        def act(target: DeltaTable) -> None:
+            found = target.vacuum(dry_run=True, enforce_retention_duration=False, full=True)
+            there = {name: size for name in found if (size := _size(self._path / name)) is not None}
+            sizes.update(there)
+            if not there:
+                return
+            removed = target.vacuum(dry_run=True, enforce_retention_duration=False, full=False)
+            # With the clock set forward, a file that is written and not committed yet looks old, too.
+            unnamed = bool(there.keys() - set(removed))
+            with lock.nobody_writes(self._settings) if unnamed else nullcontext():
+                DeltaTable(self._path).vacuum(
+                    dry_run=False, enforce_retention_duration=False, full=unnamed, commit_properties=_COMMIT
+                )
+
+        # It is a commit too, and meets those of others; what it deleted until then stays deleted.
+        self._retry(act, "vacuumed")
+        deleted = [size for name, size in sizes.items() if _size(self._path / name) is None]
+        return len(deleted), sum(deleted)
+
+    def erase(self) -> bool:
+        """Deletes what the newest version does not have; false if a stream has yet to read it."""
+        if self._streams_need_old_files():
+            return False
+        DeltaTable(self._path).vacuum(
+            retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True,
+            commit_properties=_COMMIT,
+        )  # fmt: skip
+        return True
+
+    def _streams_need_old_files(self) -> bool:
+        """Whether a stream has yet to read a file that the newest version no longer has."""
+        for checkpoint in self._checkpoints:
+            offset = deltalog.stream_offset(checkpoint)
+            if not offset:
+                continue
+            first = int(offset["reservoirVersion"])
+            unread = {file for _, files in deltalog.waiting(self._log, first) for file in files}
+            current = {Path(uri).name for uri in DeltaTable(self._path).file_uris()}
+            if offset["isStartingVersion"] or not {Path(file).name for file in unread} <= current:
+                self._skipped = "not vacuumed: a flow has yet to read old files"
+                return True
+        return False
+
+    def _oldest_needed(self) -> int | None:
+        """The version from which on a stream needs the log; None without streams."""
+        offsets = [deltalog.stream_offset(checkpoint) for checkpoint in self._checkpoints]
+        return min((int(offset.get("reservoirVersion", 0)) - 1 for offset in offsets), default=None)
+
+    def _retry(self, act: Callable[[DeltaTable], Any], done: str) -> Any:
+        """Others commit at the same time; then it is tried again on the newest version. None if it was in vain
+        each time: then it is left for the next time."""
+        reason = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                return act(DeltaTable(self._path))
+            except CommitFailedError as error:
+                reason = first_line(error)
+        self._skipped = f"not {done}: {reason}"
+        return None
+
+
+def _small_files(target: DeltaTable, size: int) -> list[int]:
+    sizes = pa.table(target.get_add_actions(flatten=True))["size_bytes"].to_pylist()
+    return [found for found in sizes if found < size / 2]
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,116 @@
+"""What is known about an address, a user agent and a referrer.
+
+Each batch is reduced to its distinct values, each is looked up once, and the answers are spread over the rows
+again, so the work grows with the number of distinct values, not of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import Arrays, flags_of, where
+from tidemark.parse import country, referrer, user_agent
+from tidemark.parse.visitor import visitor_id
+
+# What `describe` gives, as Spark types.
+KNOWN = (
+    "country string, visitor_id string, browser string, os string, device string, bot boolean, "
+    "referrer_host string, channel string, address_ok boolean, ingested_at timestamp, rules_version string"
+)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What rows are enriched with; `key` never shows in a plan or a log."""
+
+    key: bytes
+    geo_database: str = ""
+
+    def __repr__(self) -> str:
+        return f"Knowledge({self.version})"
+
+    @property
+    def version(self) -> str:
+        """Versions of the geo data, the bot list and the user-agent rules."""
+        return f"{country.data_version(self.geo_database)}, {user_agent.rules_version()}"
+
+
+def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
+    """KNOWN of parsed lines (`tidemark.parse.formats.fields`) of sites: NULL where there is no `client_ip`, but for
+    `ingested_at`, the time of the look-up, and `rules_version`.
+
+    The time comes from here because Spark writes its own `current_timestamp` into the generated code,
+    which would then be compiled anew for every micro-batch.
+    """
+    query = fields["query"]
+    campaign = where(flags_of(pc.match_substring(query, "utm_")), query, None)
+    columns = (site, fields["client_ip"], fields["user_agent"], fields["referrer"], campaign, fields["host"])
+    rows = len(site)
+    site, client_ip, agent, source, campaign, host = (_Coded.of(column) for column in columns)
+    codes = country.lookup(knowledge.geo_database)([ip or "" for ip in client_ip.values])
+    valid = [ip is not None and country.is_address(ip) for ip in client_ip.values]
+    agents = [user_agent.describe(value or "") for value in agent.values]
+
+    visitors = _Pairs.of(site, client_ip, agent)
+    ids = [
+        visitor_id(knowledge.key, s or "", ip, ua or "") if ip is not None else None
+        for s, ip, ua in visitors.values
+    ]
+    sources = _Pairs.of(source, campaign, host)
+    origins = [referrer.origin(*values) for values in sources.values]
+
+    return {
+        "country": client_ip.spread(
+            [c if ok else None for c, ok in zip(codes, valid, strict=True)], pa.string()
+        ),
+        "visitor_id": visitors.spread(ids, pa.string()),
+        "browser": agent.spread([a.browser for a in agents], pa.string()),
+        "os": agent.spread([a.os for a in agents], pa.string()),
+        "device": agent.spread([a.device for a in agents], pa.string()),
+        "bot": agent.spread([a.bot for a in agents], pa.bool_()),
+        "referrer_host": sources.spread([o.host for o in origins], pa.string()),
+        "channel": sources.spread([o.channel for o in origins], pa.string()),
+        "address_ok": client_ip.spread(
+            [ok if ip is not None else None for ok, ip in zip(valid, client_ip.values, strict=True)],
+            pa.bool_(),
+        ),
+        "ingested_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), rows),
+        "rules_version": pa.repeat(knowledge.version, rows),
+    }
+
+
+@dataclass(frozen=True)
+class _Coded:
+    """A column as its distinct values and, for each row, the index of its value."""
+
+    values: list[Any]
+    indices: np.ndarray[Any, Any]
+
+    @staticmethod
+    def of(column: pa.Array) -> _Coded:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        return _Coded(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False))
+
+    def spread(self, values: Sequence[Any], type: pa.DataType) -> pa.Array:
+        """One value per distinct value -> one value per row."""
+        return pa.array(values, type).take(pa.array(self.indices))
+
+
+class _Pairs(_Coded):
+    """Distinct combinations of several coded columns."""
+
+    @staticmethod
+    def of(*columns: _Coded) -> _Pairs:
+        code = np.zeros(len(columns[0].indices), dtype=np.int64)
+        for column in columns:
+            code = code * len(column.values) + column.indices
+        _, first, indices = np.unique(code, return_index=True, return_inverse=True)
+        values = [tuple(c.values[c.indices[row]] for c in columns) for row in first]
+        return _Pairs(values, indices)

@@ -1,0 +1,208 @@
+"""The Spark session: settings that fit a laptop, a cluster, or a runtime that brings its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from tidemark.local import class_archive
+from tidemark.local.jars import spark_jars
+from tidemark.local.java import require_java
+from tidemark.local.process import prepare_home, temporary_directory
+from tidemark.machine import heap_mebibytes, shuffle_partitions
+from tidemark.packaging import code_archive
+from tidemark.settings import Settings, options_of
+from tidemark.store.s3 import LOG_STORE, s3_jars
+
+# A micro-batch of a few thousand rows is over in less time than Spark's defaults for big tables cost.
+_STREAMING = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state"
+    ".RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "20000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # Rows handed to Spark would else become part of the plan, and be filtered by the planner, row by row.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+    # The flows' queries together are more than the default of 100 generated classes: with fewer places
+    # than classes every batch would compile them all again.
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    # More groups than this would make sketches fall back to sorting.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+    "spark.sql.adaptive.enabled": "false",
+    # With ICU the first `lower` of a JVM takes more than a second to build its tables.
+    "spark.sql.icu.caseMappings.enabled": "false",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
+    "spark.databricks.delta.stalenessLimit": "0",
+    # VACUUM lists a table's files in so many tasks, 10,000 by default.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+    # The version that a rebuild replaced may be older than old files are kept, but its files left the table
+    # only just now and are still there to compare with.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+}
+# Options whose values Spark shows in no plan, log, event or page.
+_REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
+# Of many columns Spark generates methods that are longer than HotSpot compiles by default. When the room for compiled
+# code, as small as 48 MB by default, is full, it stops compiling at all. And its optimizing compiler takes most of the
+# first minute's processor time on few cores: a method is its business after twenty times as many calls as usual.
+_JVM = (
+    "-XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=100000"
+    " -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
+)
+_ANYWHERE = {
+    # Its page would be open to the whole network.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.redaction.regex": _REDACTED,
+    "spark.sql.redaction.options.regex": f"{_REDACTED}|url",
+}
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.scheduler.mode": "FAIR",
+    "spark.cleaner.periodicGC.interval": "5min",
+    # A fetched batch comes straight from its tasks, not by way of the block manager's files and sockets.
+    "spark.task.maxDirectResultSize": "1g",
+    "spark.rpc.message.maxSize": "1500",
+}
+# Tables on S3. The default stream needs an asynchronous client that is not brought.
+_S3 = {
+    "spark.delta.logStore.s3a.impl": LOG_STORE,
+    "spark.hadoop.fs.s3a.input.stream.type": "classic",
+}
+# What a session of somebody else's making must have; the rest is the cluster's own configuration.
+_ON_A_RUNTIME = {
+    name: _STREAMING[name]
+    for name in (
+        "spark.sql.session.timeZone",
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold",
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+    )
+}
+
+
+def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
+    """The session for these settings; on a runtime that has one already, that one.
+
+    Executors of a cluster are sent the JVM libraries and Tidemark's own code; a Python with the packages that
+    it depends on they must have (`executor_python`).
+
+    Raises PlatformError for missing Java or JVM packages that cannot be had.
+    """
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        session = SparkSession.builder.getOrCreate()
+        for key, value in _ON_A_RUNTIME.items():
+            session.conf.set(key, value)
+        return session
+    prepare_home(settings)
+    os.environ["JAVA_HOME"] = str(require_java().parent.parent)
+    if settings.executor_python:
+        os.environ["PYSPARK_PYTHON"] = settings.executor_python
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    on_s3 = settings.tables_location.startswith("s3a://")
+    jars = [*spark_jars(settings), *(s3_jars(settings) if on_s3 else ())]
+    builder = SparkSession.builder.appName(name).master(settings.master or "local[*]")
+    options = {
+        **_STREAMING,
+        **_ANYWHERE,
+        **(_LOCAL if settings.is_local else {}),
+        **(_S3 if on_s3 else {}),
+        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
+        "spark.jars": ",".join(map(str, jars)),
+        # The driver needs the classes before it can ship the jars to executors.
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+        "spark.driver.memory": f"{heap_mebibytes(settings)}m",
+        "spark.executor.extraJavaOptions": _jvm(settings),
+        "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
+        f" -Dlog4j.configurationFile={_log4j(settings)}"
+        f' "-Djava.io.tmpdir={temporary_directory(settings)}"'
+        f" {_classes(settings)} {settings.driver_java_options}",
+    }
+    own = options_of("spark_options", settings.spark_options)
+    for key, value in options.items():
+        if key not in own:
+            builder = builder.config(key, value)
+    with _out_of_sight(settings, own):
+        session = builder.getOrCreate()
+    if not settings.is_local:
+        session.sparkContext.addPyFile(str(code_archive(settings)))
+    return session
+
+
+@contextmanager
+def _out_of_sight(settings: Settings, options: dict[str, str]) -> Iterator[None]:
+    """Hands options to Spark in a file that only its owner can read: PySpark puts all others on the command
+    line of the driver's JVM, for every user of the machine to see."""
+    if not options:
+        yield
+        return
+    path = settings.run_directory / "spark-options.properties"
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.writelines(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in options.items())
+    before = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(path))} {before}"
+    try:
+        yield
+    finally:
+        os.environ["PYSPARK_SUBMIT_ARGS"] = before
+        path.unlink(missing_ok=True)
+
+
+def _classes(settings: Settings) -> str:
+    """The archive of classes, unless the settings say which one, or that this JVM is to make it."""
+    own = settings.driver_java_options
+    return "" if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own else class_archive.use(settings)
+
+
+def _jvm(settings: Settings) -> str:
+    # In a small heap on few cores, whole pauses cost less than threads that collect beside; batches are large arrays,
+    # each of which would start those.
+    collector = "-XX:+UseParallelGC" if settings.is_local else "-XX:+UseG1GC"
+    options = f"{collector} {_JVM}"
+    # Kafka's Java client asks for tokens only where it is told that it may.
+    url = settings.kafka_oauth_token_url
+    return f"{options} -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else options
+
+
+def _log4j(settings: Settings) -> str:
+    """Spark's log goes to a file of the home, warnings and worse only."""
+    path = settings.run_directory / "log4j2.properties"
+    layout = {
+        "text": "appender.file.layout.type = PatternLayout\n"
+        "appender.file.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSX}{UTC} %p %c{1}: %m%n%ex\n",
+        "json": "appender.file.layout.type = JsonTemplateLayout\n"
+        "appender.file.layout.eventTemplateUri = classpath:EcsLayout.json\n",
+    }
+    path.write_text(
+        "status = error\n"
+        "appender.file.type = RollingFile\n"
+        "appender.file.name = file\n"
+        f"appender.file.fileName = {settings.logs / 'spark.log'}\n"
+        f"appender.file.filePattern = {settings.logs / 'spark.%i.log'}\n"
+        f"{layout[settings.log_format]}"
+        "appender.file.policies.type = Policies\n"
+        "appender.file.policies.size.type = SizeBasedTriggeringPolicy\n"
+        "appender.file.policies.size.size = 10MB\n"
+        "appender.file.strategy.type = DefaultRolloverStrategy\n"
+        "appender.file.strategy.max = 5\n"
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.file.ref = file\n"
+    )
+    return path.as_uri()

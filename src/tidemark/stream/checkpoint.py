@@ -1,0 +1,114 @@
+"""Whether a checkpoint and the tables still belong together, looked at before a flow goes on from it.
+
+Spark trusts its checkpoint, and a table skips a batch whose number it has. So a checkpoint that was lost,
+cut short or restored without its tables, or a table restored without its checkpoint, would silently lose
+rows or count them twice. Here it is one error instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+from tidemark.errors import TableError
+from tidemark.store import deltalog
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.spark import SparkStore
+
+_REMEDY = (
+    "Restore a savepoint, or a backup of tables and checkpoints together;"
+    " or see docs/operations.md, 'A damaged checkpoint'."
+)
+
+
+def require_sound(
+    flow: str, checkpoint: Path, house: Lakehouse, store: Store, tables: Sequence[Table]
+) -> None:
+    """Raises TableError unless `flow` can go on from its checkpoint exactly where `tables` stand.
+
+    Sound is: no checkpoint and no table that the flow has written; or one whose newest batches can be read
+    and whose numbers fit those in the tables. A batch that was planned and not noted as done is: it runs again.
+    """
+    planned, done = _newest(checkpoint / "offsets"), deltalog.last_batch(checkpoint)
+    writer = _writer(flow, checkpoint)
+    if not writer:
+        if planned >= 0 or done >= 0:
+            raise _damaged(flow, f"{checkpoint / 'metadata'} is missing")
+        written = next((table.name for table in tables if _has_batches_of(flow, house, store, table)), None)
+        if written:
+            raise TableError(
+                f"flow {flow} has no checkpoint at {checkpoint}, but {written} holds its batches", _REMEDY
+            )
+        return
+    if done > planned:
+        raise _damaged(flow, f"{checkpoint / 'offsets' / str(done)} is missing")
+    for number in range(max(planned - 1, 0), planned + 1):
+        _require_readable(flow, checkpoint / "offsets" / str(number), lines=3)
+    if done >= 0:
+        _require_readable(flow, checkpoint / "commits" / str(done), lines=2)
+    for table in tables:
+        number = store.committed(table, writer)
+        if number > planned:
+            raise TableError(
+                f"table {table.name} holds batch {number} of flow {flow}, of which the checkpoint"
+                f" {checkpoint} knows {planned} at most",
+                _REMEDY,
+            )
+        # Tables that rows are only appended to get no commit from a batch without rows for them.
+        if table.kind == "upsert" and 0 <= number < done:
+            raise TableError(
+                f"table {table.name} ends with batch {number} of flow {flow}, whose checkpoint has {done} done",
+                "Run `tidemark repair`; or see docs/operations.md, 'A damaged checkpoint'.",
+            )
+
+
+def clear_unfinished(checkpoint: Path) -> None:
+    """Removes the logs' files that a killed process had begun. Nobody reads them, but Spark refuses a checkpoint
+    whose log of offsets has such a file and no finished one. Nobody else may be using the checkpoint."""
+    for log in ("offsets", "commits"):
+        for unfinished in (checkpoint / log).glob(".*.tmp"):
+            unfinished.unlink(missing_ok=True)
+
+
+def _newest(directory: Path) -> int:
+    return max((int(path.name) for path in directory.glob("*") if path.name.isdigit()), default=-1)
+
+
+def _writer(flow: str, checkpoint: Path) -> str:
+    try:
+        return deltalog.writer(flow, checkpoint)
+    except (ValueError, LookupError, TypeError) as error:
+        raise _damaged(flow, f"{checkpoint / 'metadata'} cannot be read") from error
+
+
+def _require_readable(flow: str, file: Path, lines: int) -> None:
+    """A file of Spark's logs is a version, then one JSON value a line."""
+    try:
+        version, *values = file.read_text(encoding="utf-8").splitlines()
+        if not version.startswith("v") or len(values) < lines - 1:
+            raise ValueError("cut short")
+        for value in values:
+            json.loads(value)
+    except FileNotFoundError:
+        raise _damaged(flow, f"{file} is missing") from None
+    except (ValueError, OSError) as error:
+        raise _damaged(flow, f"{file} cannot be read") from error
+
+
+def _damaged(flow: str, what: str) -> TableError:
+    return TableError(f"the checkpoint of flow {flow} is damaged: {what}", _REMEDY)
+
+
+def _has_batches_of(flow: str, house: Lakehouse, store: Store, table: Table) -> bool:
+    if isinstance(store, SparkStore) and not house.on_this_machine:
+        return not house.in_catalog and store.has_batches_of(table, flow)
+    log = Path(house.path(table)) / "_delta_log"
+    versions = (deltalog.version_of(path) for path in log.glob("*.json"))
+    return any(
+        action.get("txn", {}).get("appId", "").startswith(f"{flow}/")
+        for version in sorted(filter(None, versions), reverse=True)
+        for action in deltalog.actions(log, version)
+    )

@@ -1,0 +1,245 @@
+"""Delivery ids: lines that a shipper sent again are found before anything is made of them.
+
+A line repeats another if both are of the same site and have the same header `id`, the other was accepted,
+and their Kafka timestamps are less than `duplicate_days` apart. No clock decides, so a batch that is run
+again, or a topic that is read again, comes out the same. Which ids were accepted is in bronze already:
+its rows with an id, less those in quarantine. They are read once per day of Kafka time and process,
+when the first line with an id asks for that day, and kept in memory as 24 bytes each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+from tidemark.engine.arrays import Arrays, Vectorized
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import swap
+
+KEY = ("topic", "partition", "offset")
+_DAY_US = 86_400_000_000
+_LONGS = (-(1 << 63), (1 << 63) - 1)
+# Days of Kafka time that no line has asked for in this long are let go of.
+_IDLE_SECONDS = 3600.0
+
+Numbers = np.ndarray[Any, Any]
+
+
+class Deliveries:
+    """Remembers accepted delivery ids for one flow. `lines` has every line kept, `rejected` those in quarantine."""
+
+    def __init__(self, store: Store, house: Lakehouse, lines: Table, rejected: Table, days: int) -> None:
+        self._store = store
+        self._house = house
+        self._lines = lines
+        self._rejected = rejected
+        self._days = days
+        self._seen: dict[int, _Day] = {}
+        self._swaps = (-1, -1)
+
+    def repeated(self, ids: pa.Table, spark: SparkSession) -> pa.Table | None:
+        """Keys of the lines of a batch that were accepted before, in an earlier batch or in this one.
+
+        Takes the accepted lines with an id, as `DeliveryIds` gives them; None if there are none. The ids of the
+        others count as accepted from then on: each batch is to be asked about once.
+        """
+        if ids.num_rows == 0:
+            return None
+        ids = ids.sort_by([(name, "ascending") for name in ("_time", *KEY)])
+        batch = Ids.of(ids)
+        self._recall(batch, ids.select(list(KEY)), spark)
+        again = batch.known(self._seen, self._days)
+        first = np.flatnonzero(~again)
+        again[first] = batch.take(first).repeated(self._days)
+        self._remember(batch.take(np.flatnonzero(~again)))
+        return ids.select(list(KEY)).filter(pa.array(again))
+
+    def _recall(self, batch: Ids, keys: pa.Table, spark: SparkSession) -> None:
+        """Reads what bronze has of the days that matter, as far as it is not here yet."""
+        # A rebuild, or the deletion of a visitor, changes which lines are accepted.
+        lines, rejected = (self._store.committed(t, swap.WRITER) for t in (self._lines, self._rejected))
+        if (lines, rejected) != self._swaps:
+            self._seen.clear()
+            self._swaps = lines, rejected
+        near = {day + n for day in batch.days for n in range(-self._days, self._days + 1)}
+        now = time.monotonic()
+        self._seen = {
+            day: seen for day, seen in self._seen.items() if day in near or seen.asked > now - _IDLE_SECONDS
+        }
+        missing = sorted(near - self._seen.keys())
+        for day in missing:
+            self._seen[day] = _Day()
+        for day in near:
+            self._seen[day].asked = now
+        if missing:
+            self._remember(Ids.of(self._accepted(missing, keys, spark).toArrow()))
+
+    def _accepted(self, days: list[int], keys: pa.Table, spark: SparkSession) -> DataFrame:
+        """Ids that bronze has as accepted on these days, but for those of this very batch: it may have been
+        interrupted after it was written to bronze."""
+        lines = spark.read.table(self._house.sql_name(self._lines)).where(_on(days))
+        rejected = spark.read.table(self._house.sql_name(self._rejected)).where(_on(days))
+        found = with_digest(lines).join(rejected.select(*KEY), list(KEY), "left_anti")
+        found = found.join(F.broadcast(spark.createDataFrame(keys)), list(KEY), "left_anti")
+        return found.select("_time", "_digest")
+
+    def _remember(self, accepted: Ids) -> None:
+        for day in accepted.days:
+            self._seen[day].add(accepted.take(np.flatnonzero(accepted.day == day)))
+
+
+def _identified(lines: Arrays) -> dict[str, pa.Array]:
+    named = zip(lines["site"].to_pylist(), lines["id"].to_pylist(), strict=True)
+    digests = [blake2b(f"{len(site)}:{site}{id}".encode(), digest_size=16).digest() for site, id in named]
+    return {"_digest": pa.array(digests, pa.binary()), "_time": lines["kafka_timestamp"].cast(pa.int64())}
+
+
+# Adds `_digest` (16 bytes) of site and id, and `_time` (us), to lines that have an id.
+_IDENTIFIED = Vectorized(("site", "id", "kafka_timestamp"), "_digest binary, _time bigint", _identified)
+
+
+@dataclass(frozen=True)
+class DeliveryIds:
+    """The lines that have a delivery id (an empty one is none): key, `_digest` and `_time`."""
+
+    needs = (*KEY, "site", "id", "kafka_timestamp")
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        named = rows.filter(pc.greater(pc.binary_length(rows["id"]), 0))
+        return _IDENTIFIED.add(named).select([*KEY, "_digest", "_time"])
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        return partials
+
+
+def with_digest(lines: DataFrame) -> DataFrame:
+    """Lines with an id (an empty one is none), with `_digest` and `_time`."""
+    return _IDENTIFIED.to_frame(lines.where(F.length("id") > 0))
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Delivery ids of lines: the halves of their digest, and Kafka's time in microseconds."""
+
+    high: Numbers
+    low: Numbers
+    time: Numbers
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Ids:
+        """From the columns `_digest` and `_time`."""
+        digests = pa.concat_arrays(
+            rows["_digest"].cast(pa.binary(16)).chunks or [pa.array([], pa.binary(16))]
+        )
+        halves = np.frombuffer(digests.buffers()[1] or b"", dtype="<u8")
+        halves = halves[2 * digests.offset : 2 * (digests.offset + len(digests))].reshape(-1, 2)
+        high, low = np.ascontiguousarray(halves[:, 0]), np.ascontiguousarray(halves[:, 1])
+        return cls(high, low, rows["_time"].to_numpy())
+
+    @property
+    def day(self) -> Numbers:
+        days: Numbers = self.time // _DAY_US
+        return days
+
+    @property
+    def days(self) -> list[int]:
+        found: list[int] = np.unique(self.day).tolist()
+        return found
+
+    def take(self, at: Numbers) -> Ids:
+        return Ids(self.high[at], self.low[at], self.time[at])
+
+    def known(self, seen: dict[int, _Day], days: int) -> Numbers:
+        """Which of these are among the ids seen, less than so many days away."""
+        found = np.zeros(len(self.time), dtype=bool)
+        for day in self.days:
+            at = np.flatnonzero(self.day == day)
+            for near in range(day - days, day + days + 1):
+                for run in seen[near].runs:
+                    found[at] |= run.has(self.high[at], self.low[at], self.time[at], days * _DAY_US)
+        return found
+
+    def repeated(self, days: int) -> Numbers:
+        """Which of these repeat one that comes earlier here and is no repetition itself."""
+        again = np.zeros(len(self.time), dtype=bool)
+        order = np.lexsort((np.arange(len(self.time)), self.low, self.high))
+        same = (np.diff(self.high[order]) == 0) & (np.diff(self.low[order]) == 0)
+        bounds = np.flatnonzero(np.concatenate(([True], ~same, [True])))
+        several = np.flatnonzero(np.diff(bounds) > 1)
+        for start, end in zip(bounds[several].tolist(), bounds[several + 1].tolist(), strict=True):
+            kept: list[int] = []
+            for at in order[start:end].tolist():
+                moment = int(self.time[at])
+                again[at] = any(abs(moment - other) < days * _DAY_US for other in kept)
+                if not again[at]:
+                    kept.append(moment)
+        return again
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Ids in order of `high`."""
+
+    high: Numbers
+    low: Numbers
+    time: Numbers
+
+    def has(self, high: Numbers, low: Numbers, moment: Numbers, reach: int) -> Numbers:
+        found = np.zeros(len(high), dtype=bool)
+        at = np.searchsorted(self.high, high)
+        looking = np.arange(len(high))
+        while True:
+            looking = looking[at[looking] < len(self.high)]
+            looking = looking[self.high[at[looking]] == high[looking]]
+            if not len(looking):
+                return found
+            here = at[looking]
+            near = np.abs(self.time[here] - moment[looking]) < reach
+            found[looking] |= near & (self.low[here] == low[looking])
+            at[looking] += 1
+
+    @classmethod
+    def sorted(cls, parts: Iterable[_Run | Ids]) -> _Run:
+        parts = list(parts)
+        high = np.concatenate([part.high for part in parts])
+        order = np.argsort(high, kind="stable")
+        low, moment = (np.concatenate([getattr(part, name) for part in parts]) for name in ("low", "time"))
+        return cls(high[order], low[order], moment[order])
+
+
+class _Day:
+    """The ids of one day, as few sorted runs whose sizes at least halve: adding costs little, so does asking."""
+
+    def __init__(self) -> None:
+        self.runs: list[_Run] = []
+        self.asked = 0.0
+
+    def add(self, ids: Ids) -> None:
+        self.runs.append(_Run.sorted([ids]))
+        while len(self.runs) > 1 and len(self.runs[-2].high) < 2 * len(self.runs[-1].high):
+            self.runs[-2:] = [_Run.sorted(self.runs[-2:])]
+
+
+def _on(days: list[int]) -> Column:
+    """Whether a line's Kafka time is on one of the days, as few ranges, by which files are skipped."""
+    breaks = [0, *(n for n in range(1, len(days)) if days[n] != days[n - 1] + 1), len(days)]
+    ranges = F.lit(False)
+    for first, end in pairwise(breaks):
+        low, high = (
+            F.timestamp_micros(F.lit(min(max(day * _DAY_US, _LONGS[0]), _LONGS[1])))
+            for day in (days[first], days[end - 1] + 1)
+        )
+        ranges = ranges | ((F.col("kafka_timestamp") >= low) & (F.col("kafka_timestamp") < high))
+    return ranges

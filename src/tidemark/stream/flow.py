@@ -1,0 +1,308 @@
+"""A flow: one streaming query whose every micro-batch commits several tables, exactly once.
+
+Spark's checkpoint decides which input belongs to which batch; a batch that was interrupted is run again
+with the same input. Each table's commit carries the batch number, so what is already there is skipped.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidemark.contract.aggregation import Aggregation, Newest
+from tidemark.contract.quality_tables import SITES
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Table
+from tidemark.engine.batches import Batch, Local, distributed
+from tidemark.engine.work import ALL, Part, Work
+from tidemark.machine import judging_threads
+from tidemark.settings import Settings
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock
+from tidemark.stream.accounting import Account, Ledger
+from tidemark.stream.batch_size import BatchSize
+from tidemark.stream.crash import crash_point
+from tidemark.stream.deliveries import Deliveries, DeliveryIds
+from tidemark.stream.files import TableFiles
+from tidemark.stream.merge import merge_into
+from tidemark.stream.progress import Progress, account_facts
+from tidemark.stream.reread import refused
+
+# A batch of more rows is worth a job of Spark's.
+LOCAL_ROWS = 50_000
+_IDS = "delivery ids"
+log = logging.getLogger("tidemark.stream")
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a flow reads, makes of it and writes.
+
+    `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the streaming query, so
+    Spark analyses it once, not once per batch. `work` says what is made of a batch, and `upserts` are the tables that
+    its aggregations of the same names are merged into, the urgent one first: it is begun before any other. `clocks`
+    names the aggregation that has the newest event time of each site; `known` gives those of earlier batches for the
+    sites of a batch, where a table wants them.
+
+    `lag` tells, from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None
+    where that cannot be told. `files`: the batches are whole files of a table, as far as its columns of these names.
+    `accounted`: the batches are lines, which are accounted for; `lines_and_rejected` are the tables that tell which
+    delivery ids were accepted before. `size` bounds the batches of a source that asks it. `reread`: another way to the
+    source's rows of the batch of a number, for one that Spark's source refuses.
+    """
+
+    name: str
+    version: int
+    source: Callable[[SparkSession], DataFrame]
+    prepare: Callable[[DataFrame], DataFrame]
+    work: Work
+    upserts: Sequence[tuple[Table, Aggregation]]
+    clocks: str
+    lag: Callable[[Path], int | None]
+    known: Callable[[Sequence[str]], Newest] = lambda sites: {}
+    rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
+    files: TableFiles | None = None
+    accounted: bool = False
+    lines_and_rejected: tuple[Table, Table] | None = None
+    size: BatchSize | None = None
+    interval_seconds: float = 0.0
+    reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
+
+    def checkpoint(self, lakehouse: Lakehouse) -> str:
+        """Where its query keeps its checkpoint."""
+        return lakehouse.checkpoint(self.name, self.version)
+
+
+class _EndingError(Exception):
+    """No further batch is to begin."""
+
+
+class Runner:
+    """Runs one flow's batches against a store."""
+
+    query: StreamingQuery
+
+    def __init__(
+        self,
+        flow: Flow,
+        spark: SparkSession,
+        settings: Settings,
+        lakehouse: Lakehouse,
+        store: Store,
+        progress: Progress,
+    ) -> None:
+        self.flow = flow
+        self._spark = spark
+        self._settings = settings
+        self._lakehouse = lakehouse
+        self._store = store
+        self._progress = progress
+        self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.accounted else None
+        self._deliveries = (
+            Deliveries(store, lakehouse, *flow.lines_and_rejected, settings.duplicate_days)
+            if flow.lines_and_rejected
+            else None
+        )
+        self._under_way = threading.Lock()
+        self.failure: Exception | None = None
+        self._once = False
+        self._ending = threading.Event()
+        self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
+        self._judges = ThreadPoolExecutor(judging_threads(), thread_name_prefix=f"{flow.name}-judge")
+
+    def end(self) -> None:
+        """Has no further batch begin; one that Spark hands over all the same fails, and runs again next time."""
+        self._ending.set()
+
+    def start(self, *, once: bool) -> None:
+        """Starts `query`; with `once` it works off what is there and ends."""
+        self._once = once
+        trigger = (
+            {"availableNow": True} if once else {"processingTime": f"{self.flow.interval_seconds:g} seconds"}
+        )
+        self.query = (
+            self.flow.prepare(self.flow.source(self._spark))
+            .writeStream.queryName(self.flow.name)
+            .option("checkpointLocation", self.flow.checkpoint(self._lakehouse))
+            .foreachBatch(self._batch)
+            .trigger(**trigger)
+            .start()
+        )
+        self._progress.watch(self.flow.name, self.query)
+
+    def resize(self, stopping: threading.Event) -> None:
+        """Where another bound on the batches would fit better, starts the query anew with it, between two
+        batches: Spark fixes the bound when a query starts."""
+        size = None if self._once else self.flow.size
+        lines = size.better() if size else None
+        if size is None or lines is None:
+            return
+        self._ending.set()
+        while not self._under_way.acquire(timeout=0.2):
+            if stopping.is_set():
+                return
+        self._under_way.release()
+        if self.failure:  # which a query started anew would hide
+            return
+        self.query.stop()
+        self._ending.clear()
+        size.change(lines)
+        log.info("a batch of %s has up to %d rows from now on", self.flow.name, lines)
+        self.start(once=False)
+
+    def replay(self, prepared: DataFrame, commit: Commit) -> None:
+        """Runs a batch again that some tables have lost. Those that have its number skip it."""
+        with lock.batch(self._settings):
+            self._work(prepared, commit, datetime.now(UTC))
+
+    def _batch(self, prepared: DataFrame, number: int) -> None:
+        with self._under_way:
+            try:
+                self._run_batch(prepared, number)
+            except _EndingError:
+                raise
+            except Exception as error:
+                # Through Spark it would come back as text only.
+                self.failure = error
+                raise
+
+    def _run_batch(self, prepared: DataFrame, number: int) -> None:
+        query = prepared.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        commit = Commit(f"{self.flow.name}/{query}", number)
+        started = datetime.now(UTC)
+        with lock.batch(self._settings):
+            if self._ending.is_set():
+                raise _EndingError(f"the query is ending: batch {number} runs again next time")
+            facts = self._work(prepared, commit, started)
+            crash_point(f"{self.flow.name}:before-checkpoint")
+        if self.flow.size:
+            self.flow.size.observe(facts["rows"], (datetime.now(UTC) - started).total_seconds())
+        self._progress.batch_done(self.flow.name, number, started, facts)
+
+    def _work(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
+        try:
+            return self._written(prepared, commit, started)
+        except (Py4JJavaError, PySparkException) as error:
+            if not self.flow.reread or not refused(error):
+                raise
+        log.warning("batch %d of %s has a timestamp that Spark cannot read", commit.number, self.flow.name)
+        checkpoint = Path(self.flow.checkpoint(self._lakehouse))
+        again = self.flow.reread(prepared.sparkSession, checkpoint, commit.number)
+        return self._written(self.flow.prepare(again), commit, started)
+
+    def _written(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
+        work = self.flow.work
+        if self._ledger:
+            counted = {SITES.name: (self._ledger.counts, ALL)}
+            ids = {_IDS: (DeliveryIds(), Part("accepted"))} if self._deliveries else {}
+            work = replace(work, aggregations={**work.aggregations, **counted, **ids})
+        with self._batch_of(work, prepared, commit) as batch:
+            return self._write(batch, prepared.sparkSession, commit, started)
+
+    @contextmanager
+    def _batch_of(self, work: Work, prepared: DataFrame, commit: Commit) -> Iterator[Batch]:
+        """The batch in this process, where it is known to be small, else in executors."""
+        fetched = self._fetched(prepared, commit.number)
+        if fetched is not None:
+            yield Local.of(work, fetched, self._judges)
+            return
+        label = f"{self.flow.name}-{commit.number:05d}"
+        frame, read = self.flow.files.spread(prepared) if self.flow.files else (prepared, iter)
+        with distributed(work, frame, self._store, label, read) as batch:
+            yield batch
+
+    def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
+        rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
+        if rows is None or rows > LOCAL_ROWS:
+            return None
+        try:
+            fetched = self.flow.files.fetch(prepared) if self.flow.files else prepared.toArrow()
+        except (Py4JJavaError, PySparkException) as error:
+            # How long its rows are only shows now. The limit is there for that.
+            if "spark.driver.maxResultSize" not in str(error):
+                raise
+            fetched = None
+        if fetched is None:
+            log.info("batch %d of %s has few rows, but long ones: executors take it", number, self.flow.name)
+        return fetched
+
+    def _write(
+        self, batch: Batch, spark: SparkSession, commit: Commit, started: datetime
+    ) -> Mapping[str, Any]:
+        repeated = self._deliveries.repeated(batch.partial(_IDS), spark) if self._deliveries else None
+        if repeated:
+            batch = batch.without(repeated)
+        clocks = batch.partial(self.flow.clocks)
+        newest = _newest(self.flow.known(clocks["site"].to_pylist()), clocks)
+        acts = [
+            *(
+                partial(self._upsert, table, made.at(newest), batch, commit)
+                for table, made in self.flow.upserts
+            ),
+            *(partial(self._append, table, part, batch, commit) for table, part in self.flow.work.appends),
+        ]
+        with self._all_done(acts):
+            account = Account.of(clocks, len(repeated or ())) if self._ledger else None
+        crash_point(f"{self.flow.name}:before-ledger")
+        if not (self._ledger and account):
+            return _facts(clocks)
+        self._ledger.commit(account, started, commit)
+        return account_facts(account)
+
+    def _append(self, table: Table, part: Part, batch: Batch, commit: Commit) -> None:
+        if self._store.committed(table, commit.writer) < commit.number:
+            batch.append(self._store, table, part, commit)
+
+    def _upsert(self, table: Table, made: Aggregation, batch: Batch, commit: Commit) -> None:
+        if self._store.committed(table, commit.writer) < commit.number:
+            merge_into(self._store, table, made, batch.partial(table.name), commit)
+
+    @contextmanager
+    def _all_done(self, acts: Sequence[Callable[[], None]]) -> Iterator[None]:
+        """Does them in threads, the first one first, beside what stands in the block."""
+        futures = [self._threads.submit(self._committed, act) for act in acts]
+        try:
+            yield
+        finally:
+            # Whatever fails: the gate must not be let go of while others still commit.
+            wait(futures)
+        for future in futures:
+            future.result()
+
+    def _committed(self, act: Callable[[], None]) -> None:
+        act()
+        crash_point(f"{self.flow.name}:between-tables")
+
+
+def _newest(known: Newest, clocks: pa.Table) -> Newest:
+    """The newest event time of each site of a batch, by earlier batches and this one."""
+    found = dict(known)
+    for row in clocks.select(["site", "newest_event_time"]).to_pylist():
+        if row["newest_event_time"]:
+            found[row["site"]] = max(
+                row["newest_event_time"], found.get(row["site"], row["newest_event_time"])
+            )
+    return found
+
+
+def _facts(clocks: pa.Table) -> Mapping[str, Any]:
+    return {
+        "rows": pc.sum(clocks["rows"]).as_py() or 0,
+        "newest_event_time": pc.max(clocks["newest_event_time"]).as_py(),
+        "newest_kafka_timestamp": pc.max(clocks["newest_ingested_at"]).as_py(),
+    }

@@ -1,0 +1,127 @@
+"""The batch gate: upkeep, savepoints and rebuilds happen between batches, never within one.
+
+Advisory file locks of the home (released by the kernel when a process dies, however it dies):
+every batch holds the gate shared; whoever needs the tables at rest holds it alone. A turnstile in front keeps
+a stream of batches from starving the latter. Nobody gets through the gate while a change of several
+tables is half done: who comes first finishes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidemark.errors import HomeBusyError, PlatformError, TableError
+from tidemark.local.process import appending, prepare_home
+from tidemark.settings import Settings
+from tidemark.stream import swap
+
+# A file of the home that is there while a savepoint is being restored.
+RESTORING = "restoring"
+
+
+@contextmanager
+def batch(settings: Settings) -> Iterator[None]:
+    """Held by a flow while it commits one micro-batch."""
+    gate = _shared(settings)
+    while swap.interrupted(settings):
+        gate.close()
+        settle(settings)
+        gate = _shared(settings)
+    try:
+        yield
+    finally:
+        gate.close()
+
+
+@contextmanager
+def at_rest(settings: Settings) -> Iterator[None]:
+    """Held while the tables must not change: waits for running batches, keeps new ones out."""
+    with _locked(settings, "turnstile", fcntl.LOCK_EX), _locked(settings, "gate", fcntl.LOCK_EX):
+        _require_whole(settings)
+        swap.finish(settings)
+        yield
+
+
+@contextmanager
+def nobody_writes(settings: Settings) -> Iterator[None]:
+    """Held while no writer, of a batch or of other rows (`appending`), is between a file and its commit."""
+    with at_rest(settings), appending(settings):
+        yield
+
+
+def settle(settings: Settings) -> None:
+    """Finishes a change of several tables that was interrupted, if there is one."""
+    if swap.interrupted(settings):
+        with at_rest(settings):
+            pass
+
+
+@contextmanager
+def only_pipeline(settings: Settings, *, settled: bool = True) -> Iterator[None]:
+    """Held by the pipeline as long as it lives. Unless `settled` is false, an interrupted change of several tables
+    is finished first. Raises HomeBusyError if another one has it, TableError if the home is only half restored."""
+    prepare_home(settings)
+    with _open(settings, "pipeline") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HomeBusyError(
+                f"another pipeline is running on {settings.home}",
+                "Stop it first, or give this one another home with --home.",
+            ) from None
+        _require_whole(settings)
+        if settled:
+            settle(settings)
+        yield
+
+
+@contextmanager
+def no_pipeline(settings: Settings) -> Iterator[bool]:
+    """Whether no pipeline runs on the home; if so, none can start meanwhile."""
+    with _open(settings, "pipeline") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _require_whole(settings: Settings) -> None:
+    mark = settings.home / RESTORING
+    if mark.exists():
+        name = mark.read_text(encoding="utf-8").strip()
+        raise TableError(
+            f"the restoring of savepoint {name} into {settings.home} was interrupted",
+            f"Repeat it: `tidemark savepoint restore {name}`, as before.",
+        )
+
+
+def _shared(settings: Settings):  # type: ignore[no-untyped-def]
+    with _locked(settings, "turnstile", fcntl.LOCK_SH):
+        gate = _open(settings, "gate")
+        fcntl.flock(gate, fcntl.LOCK_SH)
+    return gate
+
+
+@contextmanager
+def _locked(settings: Settings, name: str, how: int) -> Iterator[None]:
+    with _open(settings, name) as file:
+        fcntl.flock(file, how)
+        yield
+
+
+def _open(settings: Settings, name: str):  # type: ignore[no-untyped-def]
+    path = Path(settings.run_directory) / f"{name}.lock"
+    if not path.exists():
+        prepare_home(settings)
+    try:
+        return path.open("a")
+    except OSError as error:
+        raise PlatformError(
+            f"cannot write to the home {settings.home}: {error.strerror}",
+            "Make it writable, or choose another with --home or TIDEMARK_HOME.",
+        ) from error

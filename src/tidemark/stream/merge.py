@@ -1,0 +1,19 @@
+"""How a batch's partial rows get into a table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tidemark.contract.aggregation import Aggregation
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Change, Table
+
+
+def merge_into(store: Store, table: Table, made: Aggregation, partials: pa.Table, commit: Commit) -> None:
+    """Merges partial rows with the rows of the table that they touch, in one commit."""
+    touched = made.touched(partials)
+    if touched or partials.num_rows:
+        change = made.combine(store.read(table, touched), partials)
+    else:  # the number must advance with the batch all the same
+        change = Change(table.arrow_schema.empty_table())
+    store.upsert(table, change, commit)

@@ -1,0 +1,235 @@
+"""How the flows are doing: the live record of the home, and the history in quality.progress."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidemark.contract.quality_tables import PROGRESS
+from tidemark.contract.store import Store
+from tidemark.errors import TidemarkError
+from tidemark.local.process import appending, write_record
+from tidemark.settings import Settings
+from tidemark.stream.accounting import Account
+from tidemark.stream.health import Pulse, complaints
+from tidemark.stream.metrics import Metrics, Sizes
+
+_RECORD_SECONDS = 1.0
+_HISTORY_SECONDS = 5.0
+_RATE_SECONDS = 10.0
+_HISTORY_ROWS = 1_000
+log = logging.getLogger("tidemark.stream")
+
+
+class Progress:
+    """Collects what the flows' batches report; a thread of its own writes it down.
+
+    `lag` tells per flow how many rows wait, None where unknown; `sizes` rows and bytes per table.
+    `metrics` are those to keep up to date.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        lag: Mapping[str, Callable[[], int | None]],
+        sizes: Sizes = dict,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._lag = lag
+        self._lock = threading.Lock()
+        self._flows: dict[str, dict[str, Any]] = {name: _idle() for name in lag}
+        self._shown: dict[str, dict[str, Any]] = {}
+        self._recent: dict[str, list[tuple[float, int]]] = {name: [] for name in lag}
+        self._history: list[dict[str, Any]] = []
+        self._queries: dict[str, StreamingQuery] = {}
+        # When (monotonic) a flow last committed or had nothing to do, and when its lag could last be told.
+        self._busy: dict[str, float] = dict.fromkeys(lag, time.monotonic())
+        self._known: dict[str, float] = dict.fromkeys(lag, time.monotonic())
+        self.metrics = metrics or Metrics()
+        self.metrics.observe(self.summaries, sizes, lambda: not self._complaints())
+        self._state = "starting"
+        self._endpoint = ""
+        self._done = threading.Event()
+        self._writing = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+
+    def start(self) -> None:
+        self._write_record()
+        self._thread.start()
+
+    def watch(self, flow: str, query: StreamingQuery) -> None:
+        """Takes the query of a flow that has started."""
+        self._queries[flow] = query
+
+    def running(self, endpoint: str = "") -> None:
+        """Says that every query has started: the supervisor waits for this. `endpoint` is the address that
+        metrics and health are served at."""
+        self._state = "running"
+        self._endpoint = endpoint
+        self._write_record()
+
+    def stop(self) -> None:
+        self._done.set()
+        self._thread.join(timeout=10)
+        self._state = "stopped"
+        self._write_history()
+        self._write_record()
+
+    def batch_done(self, flow: str, batch_id: int, started: datetime, facts: Mapping[str, Any]) -> None:
+        """Takes what a batch did: `rows`, where known `newest_kafka_timestamp` and `newest_event_time`, and of
+        counted lines `accepted`, `rejected`, `duplicate` and `late`."""
+        now = datetime.now(UTC)
+        seconds = max((now - started).total_seconds(), 1e-6)
+        arrived = facts.get("newest_kafka_timestamp")
+        row = {
+            "flow": flow,
+            "batch_id": batch_id,
+            "recorded_at": now,
+            "rows": facts["rows"],
+            "duration_ms": round(seconds * 1000),
+            "rows_per_second": facts["rows"] / seconds,
+            "freshness_seconds": (now - arrived).total_seconds() if arrived else None,
+            "newest_event_time": facts.get("newest_event_time"),
+        }
+        with self._lock:
+            self._flows[flow] |= row | {"newest_kafka_timestamp": arrived}
+            self._recent[flow].append((time.monotonic(), facts["rows"]))
+            self._history.append(row)
+            self._busy[flow] = time.monotonic()
+        self.metrics.batch_done(flow, seconds, facts)
+        log.debug("batch done", extra={**facts, **row, "recorded_at": now})
+
+    def summaries(self) -> dict[str, dict[str, Any]]:
+        """Per flow what its metrics show: the live record's facts, times as epoch seconds, `active` and
+        `state_rows`."""
+        with self._lock:
+            flows = {name: dict(flow) for name, flow in self._shown.items()}
+        for name, flow in flows.items():
+            for key in ("newest_event_time", "recorded_at"):
+                flow[key] = flow[key].timestamp() if flow.get(key) else None
+            flow["active"], flow["state_rows"] = _of_query(self._queries.get(name))
+        return flows
+
+    def health(self) -> dict[str, Any]:
+        """`status` "ok" or "failing", the `reasons` for the latter, and per flow what they rest on."""
+        reasons = self._complaints()
+        return {
+            "status": "failing" if reasons else "ok",
+            "reasons": reasons,
+            "state": self._state,
+            "flows": {
+                name: {"active": pulse.active, "lag": pulse.lag, "idle_seconds": round(pulse.idle, 1)}
+                for name, pulse in self._pulses().items()
+            },
+        }
+
+    def _complaints(self) -> list[str]:
+        return complaints(self._state, self._pulses(), self._settings.stale_seconds)
+
+    def _pulses(self) -> dict[str, Pulse]:
+        active = {name: _of_query(self._queries.get(name))[0] for name in self._flows}
+        now = time.monotonic()
+        with self._lock:
+            return {
+                name: Pulse(active[name], flow["lag"], now - self._busy[name], now - self._known[name])
+                for name, flow in self._flows.items()
+            }
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while not self._done.wait(_RECORD_SECONDS):
+            self._write_record()
+            if time.monotonic() - last >= _HISTORY_SECONDS:
+                self._write_history()
+                last = time.monotonic()
+
+    def _write_record(self) -> None:
+        flows = {name: self._summary(name) for name in self._flows}
+        with self._writing:  # by the thread, and when the state changes
+            write_record(
+                self._settings.run_directory / "pipeline.json",
+                pid=os.getpid(), state=self._state, endpoint=self._endpoint, flows=flows,
+                troubles=dict(self.metrics.troubles),
+            )  # fmt: skip
+
+    def _summary(self, name: str) -> dict[str, Any]:
+        lag = self._lag[name]()
+        horizon = time.monotonic() - _RATE_SECONDS
+        with self._lock:
+            self._recent[name] = [entry for entry in self._recent[name] if entry[0] >= horizon]
+            rows = sum(count for _, count in self._recent[name])
+            flow = self._flows[name]
+            flow["lag"] = lag
+            if lag is not None:
+                self._known[name] = time.monotonic()
+            if lag == 0:
+                self._busy[name] = time.monotonic()
+            summary = {**flow, "rows_per_second": rows / _RATE_SECONDS}
+        arrived = summary["newest_kafka_timestamp"]
+        if lag and arrived:  # with lines waiting, the newest counted one grows older
+            summary["freshness_seconds"] = (datetime.now(UTC) - arrived).total_seconds()
+        self._shown[name] = summary
+        return {key: _plain(value) for key, value in summary.items() if key != "flow"}
+
+    def _write_history(self) -> None:
+        with self._lock:
+            rows, self._history = self._history, []
+            lags = {name: flow["lag"] for name, flow in self._flows.items()}
+        if rows:
+            told = pa.Table.from_pylist(
+                [{**row, "lag": lags[row["flow"]]} for row in rows], PROGRESS.arrow_schema
+            )
+            try:
+                with appending(self._settings):
+                    self._store.append_arrow(PROGRESS, told)
+            except TidemarkError as error:
+                # A flow that meets the same trouble says so itself; this must not hide it.
+                log.warning("progress is not written down: %s", error)
+                with self._lock:
+                    self._history = rows[-_HISTORY_ROWS:] + self._history
+
+
+def _idle() -> dict[str, Any]:
+    return {
+        "batch_id": None, "rows": 0, "duration_ms": None, "rows_per_second": 0.0, "freshness_seconds": None,
+        "lag": None, "newest_event_time": None, "newest_kafka_timestamp": None,
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _of_query(query: StreamingQuery | None) -> tuple[bool, int | None]:
+    """Whether a query runs, and how many rows of state it keeps; None for a query without state."""
+    try:
+        if query is None or not query.isActive:
+            return False, None
+        progress = query.lastProgress
+    except (Py4JError, OSError):  # the JVM is gone
+        return False, None
+    operators = progress.stateOperators if progress else []
+    return True, sum(operator.numRowsTotal for operator in operators) if operators else None
+
+
+def account_facts(account: Account) -> dict[str, Any]:
+    """What a counted batch reports."""
+    return {
+        "rows": account.received,
+        "newest_kafka_timestamp": account.newest("newest_kafka_timestamp"),
+        "newest_event_time": account.newest("newest_event_time"),
+        **{name: account.total(name) for name in ("accepted", "rejected", "late")},
+        "duplicate": account.duplicate,
+    }

@@ -1,0 +1,208 @@
+"""Whether the rows that are in the tables and those that this version makes can still be combined.
+
+The tables are the state: what a row stands for (`Aggregation.identity`, its key, the version of each flow's query) is
+noted beside the checkpoints, where savepoints take it along. Another window, key or aggregate is one
+error before the start, never rows of two kinds in one table. New columns and tables fit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tidemark.contract.table import Table
+from tidemark.errors import PlatformError, TableError
+from tidemark.local.process import replace_text
+from tidemark.parse.visitor import fingerprint, has_visitor_key, make_visitor_key, visitor_key
+from tidemark.settings import Settings
+from tidemark.store.lakehouse import Lakehouse
+
+_FILE = "states.json"
+# Under this name the number of the last swap (`tidemark.stream.swap`) that changed the table is noted with its state.
+SWAP = "swap"
+_KEY = "visitor key"
+# Whether a table has rows of what came before it, or one of its columns, was new to the home.
+_HISTORY, _MISSING, _WHOLE = "history", "missing", "whole"
+_KEY_REMEDY = (
+    "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
+    " `tidemark rebuild all --new-visitor-key` makes every visitor id anew, with the home's key or a new one."
+)
+
+State = Mapping[str, str]
+
+
+def require_fitting(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], flows: Mapping[str, int]
+) -> None:
+    """Raises TableError if a table's state or a flow's checkpoint is not what this version makes; `flows` are
+    the versions of the flows' queries. Notes what is new."""
+    for flow, version in flows.items():
+        there = sorted(
+            path
+            for path in Path(house.checkpoint_root).glob(f"{flow}-v*")
+            if path.name.removeprefix(f"{flow}-v").isdigit()
+        )
+        if there and Path(house.checkpoint(flow, version)) not in there:
+            raise TableError(
+                f"the state of flow {flow} no longer fits: its query is of version {version}, its checkpoint"
+                f" is {there[-1]}",
+                "Restore a savepoint that this version made, or go on with the version before; to start over see"
+                " docs/operations.md, 'Make all tables anew'.",
+            )
+    for name, changes in changed(settings, house, tables).items():
+        rebuild = (
+            ""
+            if name.startswith("quality.")
+            else f"Recompute it with today's: `tidemark rebuild {name}`. Or "
+        )
+        back = "go back: restore a savepoint and run what made it, another version or other settings."
+        raise TableError(
+            f"the state of {name} no longer fits: {'; '.join(changes)}",
+            rebuild + (back if rebuild else back.capitalize()),
+        )
+    note(settings, house, tables)
+
+
+def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> dict[str, list[str]]:
+    """By table, what its rows were made with and what differs now; tables that fit are left out."""
+    known = _known(house)
+    found = {}
+    for table in tables:
+        was, now = known.get(table.name, {}), _state(settings, table)
+        differs = [
+            f"{name} was {was[name]}, now {now[name]}"
+            for name in was
+            # The first releases noted of a sum only that it is one.
+            if now.get(name, was[name]) != was[name] and was[name] != "sum"
+        ]
+        if differs:
+            found[table.name] = differs
+    return found
+
+
+def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
+    """Notes that the rows of these tables are of the state that this version and these settings make."""
+    write(house, {**states(settings, tables), **_without_history(settings, house, tables)})
+
+
+def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
+    """By table, what this version and these settings make its rows with, where that matters."""
+    return {table.name: _state(settings, table) for table in tables if _has_state(table)}
+
+
+def rebuilt(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
+    """The states of tables that have just been made anew of all that there is."""
+    whole = {table.name: {_HISTORY: _WHOLE} for table in tables if table.made}
+    return {name: {**state, **whole.get(name, {})} for name, state in states(settings, tables).items()}
+
+
+def incomplete(house: Lakehouse) -> list[str]:
+    """Names of the tables that lack rows, or values of a column, of what came before."""
+    return [name for name, state in _known(house).items() if state.get(_HISTORY) == _MISSING]
+
+
+def _without_history(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table]
+) -> dict[str, dict[str, str]]:
+    """The states of tables that are new to a home that has others, or have a new column. A catalog's tables are
+    rebuilt by hand."""
+    known = _known(house)
+    if not known or house.in_catalog:
+        return {}
+    made = {table.name: _state(settings, table) for table in tables if table.made}
+    return {
+        name: {**state, _HISTORY: _MISSING}
+        for name, state in made.items()
+        if name not in known or set(state) - set(known[name])
+    }
+
+
+def write(house: Lakehouse, made: Mapping[str, State]) -> None:
+    """Notes the state that the rows of these tables are of."""
+    known = _known(house)
+    wanted = known | {name: {**known.get(name, {}), **state} for name, state in made.items()}
+    if wanted != known:
+        _write(house, wanted)
+
+
+def require_visitor_key(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table], *, renew: bool = False
+) -> bytes:
+    """The visitor key, made if neither it nor the tables are there yet. With `renew` the tables are rebuilt
+    right afterwards: the key may be another one, and is made if it is missing.
+
+    Raises TableError if the key that the tables were made with is missing, or the home's key is another one.
+    """
+    keyed = [table for table in tables if table.keyed]
+    known = _known(house)
+    noted = {known.get(table.name, {}).get(_KEY) for table in keyed} - {None}
+    if not has_visitor_key(settings):
+        there = house.on_this_machine and any(
+            (Path(house.path(table)) / "_delta_log").is_dir() for table in keyed
+        )
+        if (there or known) and not renew:
+            raise TableError(f"the visitor key of the tables in {_where(house)} is missing", _KEY_REMEDY)
+        if (
+            there and not noted
+        ):  # killed before the rebuild ends, the tables must not take the new key for theirs
+            lost = {table.name: {_KEY: "lost"} for table in keyed}
+            _write(house, {**known, **lost})
+        make_visitor_key(settings)
+    key = visitor_key(settings)
+    if noted - {fingerprint(key)} and not renew:
+        raise TableError(
+            f"the visitor key is not the one that the tables in {_where(house)} were made with", _KEY_REMEDY
+        )
+    return key
+
+
+def _where(house: Lakehouse) -> str:
+    return house.catalog_schema or house.root
+
+
+def _has_state(table: Table) -> bool:
+    return table.kind == "upsert" or table.keyed
+
+
+def last_swap(house: Lakehouse, table: Table) -> int:
+    """Number of the last swap that changed the table, as it was noted when the swap was done; 0 if none."""
+    return int(_known(house).get(table.name, {}).get(SWAP, 0))
+
+
+def known(house: Lakehouse) -> frozenset[str]:
+    """Names of the tables whose state has been noted."""
+    return frozenset(_known(house))
+
+
+def _state(settings: Settings, table: Table) -> State:
+    if not _has_state(table):
+        return {}
+    made = dict(table.made(settings).identity) if table.made else {}
+    key = {_KEY: fingerprint(visitor_key(settings))} if table.keyed else {}
+    return {**({"key": ", ".join(table.key)} if table.kind == "upsert" else {}), **made, **key}
+
+
+def _write(house: Lakehouse, states: Mapping[str, State]) -> None:
+    path = Path(house.checkpoint_root) / _FILE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(path, json.dumps(states, indent=1, sort_keys=True) + "\n")
+    except OSError as error:
+        raise PlatformError(
+            f"cannot write {path}: {error.strerror}", "Free space, or make it writable, and start again."
+        ) from error
+
+
+def _known(house: Lakehouse) -> dict[str, State]:
+    path = Path(house.checkpoint_root) / _FILE
+    try:
+        known: dict[str, State] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise TableError(
+            f"{path} cannot be read: {error}",
+            "Restore a savepoint or a backup. If neither version nor settings have changed, delete the file.",
+        ) from error
+    return known

@@ -1,0 +1,175 @@
+"""A change of several tables that happens as a whole, whatever is killed when.
+
+Prepared in a directory of its own, it takes effect when its journal is written. Each table is then
+changed by one Delta commit, which carries the swap's number, so that doing it again does nothing. The number
+is one more than any that the tables have: no clock decides what is done already. Whoever next passes the
+batch gate finishes a swap that was interrupted, before any batch sees half of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction
+
+from tidemark.errors import TableError
+from tidemark.settings import Settings
+from tidemark.store import deltalog, lakehouse
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import schema_check
+from tidemark.stream.crash import crash_point
+
+WRITER = "tidemark/swap"
+_WRITER_PROPERTIES = WriterProperties(compression="ZSTD", compression_level=3)
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Step:
+    """One table's part. `overwrite`: the staged rows are all it has. `replace`: they stand in for the rows
+    that fulfil `predicate` (delta-rs SQL). `append`: they are added. `delete`: those of `predicate` go."""
+
+    table: str
+    mode: Literal["overwrite", "replace", "append", "delete"]
+    predicate: str = ""
+
+
+def staging(settings: Settings) -> Lakehouse:
+    """Where the staged tables of a swap are made."""
+    root = settings.home / "swap"
+    return Lakehouse(checkpoint_root=str(root / "checkpoints"), root=str(root / "tables"))
+
+
+def interrupted(settings: Settings) -> bool:
+    """Whether a swap has begun and not ended. While one is under way the gate is closed, so whoever
+    finds this true inside the gate knows that it was killed."""
+    return _journal(settings).exists()
+
+
+def discard(settings: Settings) -> None:
+    """Clears the staged tables of a swap that has not begun. The caller has made sure of that."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(settings.home / "swap")
+
+
+def commit(
+    settings: Settings, steps: Sequence[Step], states: Mapping[str, schema_check.State] | None = None
+) -> int:
+    """Does the swap; the caller holds the gate alone. Gives the swap's number.
+
+    `states`: what the rows of tables are made with from then on, for the note that `fit` keeps. From the
+    writing of the journal on it will happen, be it after a restart.
+    """
+    house = lakehouse.of(settings)
+    number = 1 + max(_last(DeltaTable(house.path(step.table))) for step in steps)
+    journal = _journal(settings)
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    crash_point("swap:before-journal")
+    os.sync()  # the batches before the swap and the staged rows must not be lost where the journal is kept
+    unfinished = journal.with_suffix(".unfinished")
+    with unfinished.open("w", encoding="utf-8") as file:
+        plan = {"number": number, "steps": [asdict(step) for step in steps], "states": dict(states or {})}
+        json.dump(plan, file)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(journal)
+    finish(settings)
+    return number
+
+
+def finish(settings: Settings) -> None:
+    """Does what is left of a swap that has begun; the caller holds the gate alone."""
+    journal = _journal(settings)
+    if not journal.exists():
+        return
+    plan = json.loads(journal.read_text(encoding="utf-8"))
+    house = lakehouse.of(settings)
+    for step in plan["steps"]:
+        crash_point("swap:between-tables")
+        _apply(Step(**step), Path(house.path(step["table"])), settings, plan["number"])
+    states = plan.get("states", {})
+    number = {schema_check.SWAP: str(plan["number"])}
+    schema_check.write(
+        house, {step["table"]: states.get(step["table"], {}) | number for step in plan["steps"]}
+    )
+    crash_point("swap:before-end")
+    os.sync()  # nothing but the journal can repeat what a power cut takes
+    journal.unlink()
+    discard(settings)
+
+
+def _apply(step: Step, path: Path, settings: Settings, number: int) -> None:
+    """Upkeep may commit in between; then the newest version is tried again."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            target = DeltaTable(path)
+        except (DeltaError, OSError) as error:
+            raise TableError(
+                f"table {step.table} at {path} cannot be read: {error}",
+                "See docs/operations.md, 'A damaged table'.",
+            ) from error
+        if _last(target) >= number:
+            return
+        try:
+            _commit(step, target, path, Path(staging(settings).path(step.table)), number)
+            return
+        except CommitFailedError:
+            if attempt == _ATTEMPTS:
+                raise
+
+
+def _last(target: DeltaTable) -> int:
+    """Number of the last swap that changed the table, 0 if none did."""
+    return target.transaction_version(WRITER) or 0
+
+
+def _commit(step: Step, target: DeltaTable, path: Path, staged: Path, number: int) -> None:
+    properties = CommitProperties(app_transactions=[Transaction(WRITER, number)])
+    if step.mode == "delete":
+        target.delete(step.predicate, writer_properties=_WRITER_PROPERTIES, commit_properties=properties)
+    elif step.mode == "replace":
+        rows = DeltaTable(staged).to_pyarrow_dataset().scanner().to_reader()
+        write_deltalake(
+            target, rows, mode="overwrite", predicate=step.predicate,
+            writer_properties=_WRITER_PROPERTIES, commit_properties=properties,
+        )  # fmt: skip
+    else:
+        files = [_linked(file, staged, path, number) for file in _live_files(staged / "_delta_log")]
+        target.create_write_transaction(list(files), step.mode, target.schema(), commit_properties=properties)
+
+
+def _linked(file: dict[str, Any], staged: Path, path: Path, number: int) -> AddAction:
+    """The staged file as one of the table's: a second name for it costs no copy."""
+    name = f"swap-{number}-{Path(file['path']).name}"
+    with suppress(FileExistsError):
+        (path / name).hardlink_to(staged / file["path"])
+    # Its age counts from here, or a vacuum could take it for an old leftover.
+    os.utime(path / name)
+    return AddAction(name, file["size"], {}, time.time_ns() // 1_000_000, True, file.get("stats") or "{}")
+
+
+def _live_files(log: Path) -> list[dict[str, Any]]:
+    live: dict[str, dict[str, Any]] = {}
+    version = 0
+    while deltalog.commit_file(log, version).exists():
+        for action in deltalog.actions(log, version):
+            if "add" in action:
+                live[action["add"]["path"]] = action["add"]
+            elif "remove" in action:
+                live.pop(action["remove"]["path"], None)
+        version += 1
+    return list(live.values())
+
+
+def _journal(settings: Settings) -> Path:
+    return settings.home / "swap" / "journal.json"

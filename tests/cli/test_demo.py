@@ -1,0 +1,94 @@
+"""`tidemark demo` as a user runs it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import psutil
+import pytest
+from deltalake import DeltaTable
+
+from tidemark.cli.demo import run_demo
+from tidemark.errors import HomeBusyError, KafkaError, PlatformError
+from tidemark.local.process import free_port, locked, prepare_home, process_mark, wait_until
+from tidemark.operate.status import describe
+from tidemark.settings import Settings
+
+
+def test_a_home_in_use_is_refused(home: Settings) -> None:
+    prepare_home(home)
+    with locked(home.run_directory / "demo.lock"), pytest.raises(HomeBusyError, match="runs already"):
+        run_demo(home, io.StringIO())
+
+
+@pytest.mark.parametrize("setting", ["broker_port", "dashboard_port"])
+def test_a_taken_port_is_told_before_anything_starts(setting: str, home: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = dataclasses.replace(home, **{setting: taken.getsockname()[1]})
+        with pytest.raises(PlatformError, match=f"TIDEMARK_{setting.upper()}"):
+            run_demo(settings, io.StringIO())
+    assert not list(home.logs.iterdir())
+
+
+def test_a_kafka_that_does_not_answer_is_told_before_anything_starts(home: Settings) -> None:
+    settings = dataclasses.replace(home, bootstrap_servers=f"127.0.0.1:{free_port()}")
+    with pytest.raises(KafkaError, match="cannot be reached"):
+        run_demo(settings, io.StringIO())
+    assert not list(home.logs.iterdir())
+
+
+@pytest.mark.slow
+def test_a_demo_runs_stops_on_ctrl_c_and_resumes(home: Settings) -> None:
+    lines = _demo_until_lines_are_in_silver(home, more_than=0)
+    assert _demo_until_lines_are_in_silver(home, more_than=lines) > lines
+
+
+def all_run(home: Settings) -> bool:
+    parts = describe(home)["parts"]
+    return all(parts[name]["state"] == "running" for name in ("broker", "pipeline", "traffic"))
+
+
+def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
+    """Runs a demo until silver.requests has more lines, stops it, and returns how many there are."""
+
+    def lines() -> int:
+        table = str(home.tables / "silver" / "requests")
+        return DeltaTable(table).count() if DeltaTable.is_deltatable(table) else 0
+
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "tidemark", "demo", "--home", str(home.home), "--rate", "200"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TIDEMARK_BROKER_PORT": "0", "TIDEMARK_DASHBOARD_PORT": "0"},
+        start_new_session=True,
+    )
+    family: list[psutil.Process] = []
+    try:
+        # Lines may still wait from before: the traffic may be the last to say that it runs.
+        came = wait_until(
+            lambda: demo.poll() is not None or (lines() > more_than and all_run(home)),
+            timeout=240,
+            interval=0.5,
+        )
+        parts = describe(home)["parts"]
+        family = psutil.Process(demo.pid).children(recursive=True)
+        demo.send_signal(signal.SIGINT)
+        out, _ = demo.communicate(timeout=12)
+    finally:
+        demo.kill()
+    assert came, out
+    assert demo.returncode == 0, out
+    assert {name: part["state"] for name, part in parts.items() if name != "dashboard"} == dict.fromkeys(
+        ("broker", "pipeline", "traffic"), "running"
+    )
+    # A guard and its part each for broker, pipeline, traffic and dashboard, and Spark's JVM.
+    assert len(family) >= 7
+    assert not [process for process in family if process_mark(process.pid)]
+    return lines()

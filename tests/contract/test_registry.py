@@ -1,0 +1,113 @@
+"""Tables are found in their packages, and other packages' tables are treated like our own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.harness import assert_equal, fresh, produce, rows
+from tests.pipeline.recount import recount
+from tests.recovery.killing import traffic
+from tidemark.contract.registry import LAYERS, tables
+from tidemark.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "examples" / "requests_by_status"
+NAME = "gold.requests_by_status"
+
+
+def test_every_module_of_a_layer_declares_the_table_of_its_name() -> None:
+    modules = {f"{layer}.{path.stem}" for layer in LAYERS for path in (ROOT / layer).glob("*.py")}
+    assert {table.name for table in tables()} == {name for name in modules if not name.endswith("__init__")}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the example package installed."""
+    built, target = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("installed")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(built)]
+    subprocess.run(build, cwd=PACKAGE, check=True, capture_output=True, timeout=120)
+    (wheel,) = built.glob("*.whl")
+    uv = Path(sys.executable).with_name("uv")
+    install = [uv, "pip", "install", "--offline", "--no-deps", "--target", target, wheel]
+    subprocess.run(list(map(str, install)), check=True, capture_output=True, timeout=120)
+    return target
+
+
+def tidemark(
+    settings: Settings, installed: Path, *command: str, crash_at: str = ""
+) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        **settings.environment(),
+        "PYTHONPATH": str(installed),
+        "TIDEMARK_CRASH_AT": crash_at,
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "tidemark", *command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+@pytest.mark.timeout(600)
+def test_a_table_of_another_package_is_filled_with_history(
+    broker: Settings, tmp_path: Path, installed: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    lines = traffic(seed=9, lines=3_000)
+    produce(settings, lines[:1_000])
+    first = subprocess.run(
+        [sys.executable, "-m", "tidemark", "run", "--once"],
+        env={**os.environ, **settings.environment()}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert first.returncode == 0, first.stderr
+    produce(settings, lines[1_000:])
+
+    killed = tidemark(settings, installed, "run", "--once", crash_at="rebuild:staging")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    silver = rows(settings, "silver.requests", ["site", "event_time", "status"])
+    assert 0 < counted(settings) < len(silver)  # what came since it is there
+    said = tidemark(settings, installed, "status").stdout
+    assert f"{NAME} is incomplete" in said
+
+    done = tidemark(settings, installed, "run", "--once")
+    assert done.returncode == 0, done.stderr
+    expected = Counter((site, second // 3600 * 3600, status) for site, second, status in silver)  # type: ignore[operator]
+    found = rows(settings, NAME, ["site", "window_start", "status", "requests"])
+    assert {row[:3]: row[3] for row in found} == expected
+    assert "incomplete" not in tidemark(settings, installed, "status").stdout
+    assert_equal(settings, recount(lines))
+
+
+def counted(settings: Settings) -> int:
+    return sum(n for (n,) in rows(settings, NAME, ["requests"]))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        ("missing_module:TABLE", "it cannot be loaded: ModuleNotFoundError"),
+        ("json:dumps", "it is a function, not a tidemark.contract.table.Table"),
+        ("gold.traffic:TABLE", "there is a table gold.traffic already"),
+    ],
+)
+def test_a_package_whose_table_cannot_be_used_is_one_error(
+    home: Settings, tmp_path: Path, declared: str, why: str
+) -> None:
+    info = tmp_path / "site" / "odd-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(f"[tidemark.tables]\nodd = {declared}\n")
+    done = tidemark(home, info.parent, "run", "--once")
+    assert done.returncode == 1
+    assert "the table odd of the package odd cannot be used" in done.stderr and why in done.stderr
+    assert "Traceback" not in done.stderr

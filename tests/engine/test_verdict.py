@@ -1,0 +1,30 @@
+"""The verdict on lines: which rules they break, in the catalogue's order."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tidemark.contract.rules import Rule
+from tidemark.engine.verdict import verdict
+
+RULES = (
+    Rule("small", "", "n", "Less than ten.", judged=pc.field("n") < 10),
+    Rule("in_table", "n IS NOT NULL", "n", "Says nothing of lines."),
+    Rule("even", "", "n", "Even.", judged=pc.equal(pc.bit_wise_and(pc.field("n"), 1), 0)),
+)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "reasons"),
+    [
+        ([2, 3, 11, 12], [[], ["even"], ["small", "even"], ["small"]]),
+        ([None, 4], [["small", "even"], []]),  # what cannot be said to hold does not
+        ([], []),
+    ],
+)
+def test_a_verdict_names_what_is_broken(numbers: list[int | None], reasons: list[list[str]]) -> None:
+    found = verdict(RULES, {"n": pa.array(numbers, pa.int64())})
+    assert found["reasons"].to_pylist() == reasons
+    assert found["accepted"].to_pylist() == [names == [] for names in reasons]

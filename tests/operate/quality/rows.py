@@ -1,0 +1,92 @@
+"""Good rows of every checked table, and for every rule a change that breaks it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.contract.table import Table
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def good(table: Table, number: int = 0, **more: Any) -> dict[str, Any]:
+    """A row that breaks no rule, with a key of its own for each `number`."""
+    return {"updated_at": datetime.now(UTC)} | _GOOD[table.name](number) | more
+
+
+def rows(table: Table, *found: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(found), table.arrow_schema)
+
+
+def _record(number: int) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    return {"topic": "access-log", "partition": 0, "offset": number, "site": "shop", "kafka_timestamp": now,
+            "ingested_at": now, "rejected_at": now}  # fmt: skip
+
+
+def _window(number: int, seconds: int) -> dict[str, Any]:
+    start = NOON + timedelta(seconds=seconds * number)
+    return {"site": "shop", "window_start": start, "window_end": start + timedelta(seconds=seconds)}
+
+
+_GOOD: dict[str, Any] = {
+    "bronze.access_log": lambda n: _record(n) | {"value": b"line"},
+    "silver.requests": lambda n: _record(n) | {
+        "event_time": NOON, "visitor_id": "a", "country": "DE", "method": "GET", "path": "/", "status": 200,
+        "bytes": 12, "bot": False, "asset": False, "pageview": True,
+    },
+    "silver.rejected": lambda n: _record(n) | {"value": b"?", "reasons": ["malformed"]},
+    "silver.sessions": lambda n: {
+        "session_id": f"s{n}", "site": "shop", "start_time": NOON, "end_time": NOON,
+        "pageviews": 1, "bounced": True,
+    },
+    "gold.visitors_by_country": lambda n: _window(n, 300) | {
+        "country": "DE", "visitors": 1, "pageviews": 1, "requests": 3, "bot_requests": 1,
+    },
+    "gold.traffic": lambda n: _window(n, 60) | {
+        "visitors": 1, "pageviews": 1, "requests": 3, "bot_requests": 1, "bytes": 5,
+        "status_2xx": 2, "status_3xx": 0, "status_4xx": 1, "status_5xx": 0,
+    },
+    "gold.pages": lambda n: _window(n, 3600) | {"path": "/", "pageviews": 2, "visitors": 1},
+    "quality.accounts": lambda n: {
+        "flow": "requests", "batch_id": n, "received": 3, "accepted": 2, "rejected": 1, "duplicate": 0,
+        "late": 0, "started_at": datetime.now(UTC), "committed_at": datetime.now(UTC),
+    },
+}  # fmt: skip
+
+BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
+    ("silver.requests", "invalid_status"): [{"status": 99}, {"status": 600}, {"status": None}],
+    ("silver.requests", "invalid_size"): [{"bytes": -1}, {"bytes": None}],
+    ("silver.requests", "time_known"): [{"event_time": None}],
+    ("silver.requests", "visitor_known"): [{"visitor_id": None}],
+    ("silver.requests", "country_code"): [{"country": "de"}, {"country": "DEU"}, {"country": None}],
+    ("silver.requests", "pageview_is_page"): [
+        {"bot": True}, {"asset": True}, {"status": 404}, {"method": "POST"},
+    ],
+    ("silver.requests", "country_located"): [{"country": "ZZ"}],
+    ("silver.requests", "key_unique"): [{"offset": 0}, {"offset": None}],
+    ("silver.rejected", "has_reasons"): [{"reasons": []}, {"reasons": None}],
+    ("silver.rejected", "key_unique"): [{"offset": 0}],
+    ("silver.sessions", "ends_after_start"): [{"end_time": NOON - timedelta(seconds=1)}],
+    ("silver.sessions", "has_pageviews"): [{"pageviews": 0, "bounced": False}],
+    ("silver.sessions", "bounce_is_single"): [{"pageviews": 2}, {"bounced": False}],
+    ("silver.sessions", "key_unique"): [{"session_id": "s0"}],
+    ("gold.visitors_by_country", "aligned_window"): [
+        {"window_start": NOON + timedelta(seconds=601)}, {"window_end": NOON},
+    ],
+    ("gold.visitors_by_country", "people_and_bots"): [{"pageviews": 3}, {"visitors": 3}],
+    ("gold.visitors_by_country", "something_counted"): [{"pageviews": -1}, {"requests": None}],
+    ("gold.visitors_by_country", "country_code"): [{"country": "??"}],
+    ("gold.visitors_by_country", "key_unique"): [_window(0, 300)],
+    ("gold.traffic", "aligned_window"): [{"window_start": NOON + timedelta(seconds=121)}],
+    ("gold.traffic", "people_and_bots"): [{"pageviews": 3}],
+    ("gold.traffic", "status_classes"): [{"status_5xx": 1}],
+    ("gold.traffic", "key_unique"): [_window(0, 60)],
+    ("gold.pages", "viewed"): [{"visitors": 0}, {"visitors": 3}],
+    ("gold.pages", "key_unique"): [_window(0, 3600)],
+    ("quality.accounts", "balanced"): [{"received": 4}, {"duplicate": 1}],
+    ("quality.accounts", "key_unique"): [{"batch_id": 0}],
+}  # fmt: skip

@@ -1,0 +1,283 @@
+"""Rebuilt tables equal what today's rules make of the same lines; killed half way, all or nothing changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from silver import requests
+from tests.pipeline.harness import (
+    assert_equal,
+    deliver,
+    fresh,
+    produce,
+    rows,
+    run_here,
+    run_process,
+)
+from tests.pipeline.recount import Delivery, recount
+from tests.recovery.killing import Pair, await_running, traffic
+from tidemark import pipeline
+from tidemark.cli import tasks
+from tidemark.contract.rules import Rule
+from tidemark.errors import HomeBusyError, TableError
+from tidemark.local.process import locked
+from tidemark.operate.difference import Difference
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.stream import swap
+
+# A rule that turns away good lines: it was wrong, and is gone today.
+WRONG = Rule(
+    "no_errors",
+    "",
+    "status",
+    "A rule that was wrong.",
+    judged=(pc.field("status") < 400) | ~pc.field("well_formed"),
+)
+BAD = [("default", b"no log line"), ("shop", b"")]
+
+
+def rebuild(spark: SparkSession, settings: Settings, *names: str, **options: object) -> list[Difference]:
+    return pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(names, **options)  # type: ignore[arg-type]
+
+
+def versions(settings: Settings) -> dict[str, int]:
+    return {
+        table.name: DeltaTable(settings.tables / table.name.replace(".", "/")).version()
+        for table in pipeline.LAYER_TABLES
+    }
+
+
+def wrongly_judged(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
+    """Runs the pipeline under a rule that turns errors away."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        produce(settings, pairs)
+        run_here(spark, settings)
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[Pair]:
+    return [*traffic(seed=21, lines=3_000), *BAD]
+
+
+@pytest.fixture(scope="module")
+def judged_wrong(
+    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    """A home whose tables were made under the wrong rule, to be copied."""
+    settings = fresh(broker, tmp_path_factory.mktemp("wrong"))
+    wrongly_judged(spark, settings, lines)
+    assert len(rows(settings, "silver.rejected", ["offset"])) > 100
+    return settings
+
+
+@pytest.fixture
+def wrong(judged_wrong: Settings, tmp_path: Path) -> Settings:
+    """A copy of that home."""
+    shutil.copytree(judged_wrong.home, tmp_path / "home")
+    return replace(judged_wrong, home=tmp_path / "home")
+
+
+def test_rejected_lines_move_to_silver_and_everything_follows(
+    wrong: Settings, spark: SparkSession, lines: list[Pair]
+) -> None:
+    before = versions(wrong)
+    expected = recount(lines)
+    foretold = rebuild(spark, wrong, "silver.requests", dry_run=True)
+    assert versions(wrong) == before
+    assert not (wrong.home / "swap").exists()
+    found = rebuild(spark, wrong, "silver.requests")
+    assert found == foretold
+    assert_equal(wrong, expected)
+    moved = sum(d.after - d.before for d in found if (d.table, d.what) == ("silver.requests", "rows"))
+    assert moved == -sum(
+        d.after - d.before for d in found if (d.table, d.what) == ("silver.rejected", "rows")
+    )
+    assert moved > 100
+    assert {d.table for d in found} >= {"gold.traffic", "gold.visitors_by_country", "silver.rejected"}
+    sites = rows(wrong, "quality.sites", ["accepted", "rejected"])
+    assert sum(s[0] for s in sites) == expected.accepted  # type: ignore[misc]
+    assert sum(s[1] for s in sites) == expected.rejected  # type: ignore[misc]
+    assert rebuild(spark, wrong, "silver.requests") == []
+
+
+def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = traffic(seed=23, lines=4_000)
+    wrongly_judged(spark, settings, pairs[:2_000])
+    process = run_process(settings, once=False)
+    try:
+        await_running(settings, process)
+        sender = subprocess.Popen(
+            [sys.executable, "-c", _SENDER, str(settings.topic), settings.bootstrap_servers],
+            stdin=subprocess.PIPE,
+        )
+        assert sender.stdin is not None
+        sender.stdin.write(b"".join(site.encode() + b"\t" + line + b"\n" for site, line in pairs[2_000:]))
+        sender.stdin.close()
+        rebuild(spark, settings, "silver.requests")
+        assert sender.wait(60) == 0
+        assert process.poll() is None, process.communicate()[0]
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    run_here(spark, settings)
+    assert_equal(settings, recount(pairs))
+
+
+_SENDER = """
+import sys, time
+from confluent_kafka import Producer
+producer = Producer({"bootstrap.servers": sys.argv[2]})
+for number, line in enumerate(sys.stdin.buffer):
+    site, value = line.rstrip(b"\\n").split(b"\\t", 1)
+    producer.produce(sys.argv[1], value, headers=[("site", site)], partition=(number // 50) % 2)
+    if number % 20 == 0:
+        producer.flush()
+        time.sleep(0.1)
+producer.flush()
+"""
+
+
+def test_since_rejudges_only_lines_that_arrived_after(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = traffic(seed=24, lines=3_000)
+    wrongly_judged(spark, settings, pairs[:1_000])
+    time.sleep(0.1)
+    since = datetime.now(UTC)
+    wrongly_judged(spark, settings, pairs[1_000:2_000])
+    rebuild(spark, settings, "silver.requests", since=since)
+    # The stream goes on after a rebuild as if nothing had happened.
+    produce(settings, pairs[2_000:])
+    run_here(spark, settings)
+    # As if errors had been turned away only among the first lines.
+    kept = [pair for pair in pairs[:1_000] if not _is_error(pair)] + pairs[1_000:]
+    expected = recount(kept)
+    rejected = sum(_is_error(pair) for pair in pairs[:1_000])
+    assert_equal(settings, replace(expected, rejected=expected.rejected + rejected))
+
+
+def _is_error(pair: Pair) -> bool:
+    words = pair[1].split(b'"')
+    return len(words) > 2 and words[2].split()[0] >= b"400"
+
+
+def test_damaged_tables_are_made_anew(wrong: Settings, spark: SparkSession) -> None:
+    columns = {
+        "silver.sessions": ["session_id", "start_time", "end_time", "pageviews", "closed", "entry_page"],
+        "gold.traffic": ["site", "window_start", "requests", "visitors", "bytes"],
+        "gold.pages": ["site", "window_start", "path", "pageviews", "visitors"],
+        "gold.visitors_by_country": ["site", "window_start", "country", "visitors", "requests"],
+    }
+    before = {name: set(rows(wrong, name, columns[name])) for name in columns}
+    for name in columns:
+        DeltaTable(wrong.tables / name.replace(".", "/")).delete("site = 'shop'")
+        assert set(rows(wrong, name, columns[name])) < before[name]
+    rebuild(spark, wrong, "gold.traffic")
+    assert set(rows(wrong, "gold.traffic", columns["gold.traffic"])) == before["gold.traffic"]
+    found = rebuild(spark, wrong, *columns, since=datetime(2026, 1, 1, tzinfo=UTC))
+    assert {d.table for d in found} == set(columns) - {"gold.traffic"}
+    assert {name: set(rows(wrong, name, columns[name])) for name in columns} == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_killed_before_the_swap_it_changed_nothing_and_after_that_the_next_start_finishes_it(
+    wrong: Settings, spark: SparkSession, lines: list[Pair]
+) -> None:
+    before = versions(wrong)
+    for point in ("rebuild:staging@2", "swap:before-journal@1"):
+        killed_rebuild(wrong, point)
+        assert not swap.interrupted(wrong)
+        assert versions(wrong) == before
+    killed_rebuild(wrong, "swap:between-tables@4")
+    assert swap.interrupted(wrong)
+    run_here(spark, wrong)
+    assert_equal(wrong, recount(lines))
+    assert not swap.interrupted(wrong)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("point", ["swap:between-tables@1", "swap:before-end@1"])
+def test_killed_at_other_moments_of_the_swap(
+    wrong: Settings, spark: SparkSession, lines: list[Pair], point: str
+) -> None:
+    killed_rebuild(wrong, point)
+    assert swap.interrupted(wrong)
+    run_here(spark, wrong)
+    assert_equal(wrong, recount(lines))
+    assert not swap.interrupted(wrong)
+
+
+@pytest.mark.soak
+def test_killed_before_the_swap_the_next_rebuild_does_it_all(
+    wrong: Settings, spark: SparkSession, lines: list[Pair]
+) -> None:
+    killed_rebuild(wrong, "rebuild:staging@2")
+    rebuild(spark, wrong, "silver.requests")
+    assert_equal(wrong, recount(lines))
+
+
+def killed_rebuild(settings: Settings, point: str) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-m", "tidemark", "rebuild", "all"],
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+
+def test_clear_errors(wrong: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    def none(what: str, done: int, total: int) -> None: ...
+
+    with pytest.raises(TableError, match=r"bronze\.access_log cannot be rebuilt"):
+        tasks.rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
+    with pytest.raises(TableError, match="no tables yet"):
+        tasks.rebuild_table(replace(wrong, home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
+    with locked(wrong.run_directory / "one-rebuild.lock"), pytest.raises(HomeBusyError, match="rebuild"):
+        rebuild(spark, wrong, "gold.traffic")
+
+
+def test_a_line_rejected_at_two_deliveries_is_accepted_once(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = [pair for pair in traffic(seed=26, lines=1_200) if not _is_error(pair)]
+    missing = b'203.0.113.7 - - [28/May/2026:20:50:0%d +0000] "GET /a HTTP/1.1" 404 9 "-" "Mozilla/5.0 Firefox/140.0"'
+    first, second, third = (Delivery("shop", missing % n, f"id-{n}", 0, 1_780_010_000) for n in (1, 2, 3))
+    accepted_since = replace(second, line=pairs[0][1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        produce(settings, pairs[1:])
+        deliver(settings, [first, replace(first, partition=1), second, third])
+        run_here(spark, settings)
+        deliver(settings, [first, accepted_since])
+        run_here(spark, settings)
+    assert len(rows(settings, "silver.rejected", ["offset"])) == 5
+    rebuild(spark, settings, "silver.requests")
+    # `first` was rejected three times, `second` was followed by a good line of the same id.
+    expected = recount([*pairs[1:], ("shop", first.line), ("shop", third.line), ("shop", pairs[0][1])])
+    assert_equal(settings, replace(expected, rejected=expected.rejected + 3))
+    kept = [reasons for (reasons,) in rows(settings, "silver.rejected", ["reasons"])]
+    assert kept == [["delivered_twice"]] * 3
+    assert rebuild(spark, settings, "silver.requests") == []
+    # From then on it has been accepted.
+    deliver(settings, [first, third])
+    run_here(spark, settings)
+    assert_equal(settings, replace(expected, rejected=expected.rejected + 3), duplicate=2)

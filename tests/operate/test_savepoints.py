@@ -1,0 +1,197 @@
+"""A savepoint brings every table back, and the pipeline goes on from there, exactly."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from tests.operate.test_upkeep import maintained
+from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
+from tests.pipeline.recount import recount
+from tests.recovery.killing import Pair, await_running, traffic
+from tidemark.cli import tasks, tidemark
+from tidemark.errors import HomeBusyError, SettingError, TableError
+from tidemark.operate.savepoints import delete, restore, savepoints
+from tidemark.settings import Settings, load
+from tidemark.stream import flow, lock
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[Pair]:
+    return traffic(seed=31, lines=3_000)
+
+
+@pytest.fixture(scope="module")
+def at_a_savepoint(
+    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    """A home with savepoint `middle` after 1,000 lines, that went on to 2,000 and was cleaned up."""
+    settings = fresh(broker, tmp_path_factory.mktemp("saved"))
+    produce(settings, lines[:1_000])
+    run_here(spark, settings)
+    tasks.make_savepoint(settings, "middle")
+    produce(settings, lines[1_000:2_000])
+    run_here(spark, settings)
+    time.sleep(1.1)
+    maintained(settings)
+    return settings
+
+
+@pytest.fixture
+def saved(at_a_savepoint: Settings, tmp_path: Path) -> Settings:
+    """A copy of that home."""
+    shutil.copytree(at_a_savepoint.home, tmp_path / "home")
+    return replace(at_a_savepoint, home=tmp_path / "home")
+
+
+def test_restoring_goes_back_and_on(saved: Settings, spark: SparkSession, lines: list[Pair]) -> None:
+    restore(saved, "middle")
+    assert_equal(saved, recount(lines[:1_000]))
+    run_here(spark, saved)  # reads what Kafka has after the savepoint once more
+    assert_equal(saved, recount(lines[:2_000]))
+    restore(saved, "middle")  # and again
+    assert_equal(saved, recount(lines[:1_000]))
+
+
+def test_a_fork_is_a_second_pipeline(
+    saved: Settings, spark: SparkSession, lines: list[Pair], tmp_path: Path
+) -> None:
+    fork = replace(saved, home=tmp_path / "fork")
+    restore(saved, "middle", fork)
+    assert_equal(fork, recount(lines[:1_000]))
+    assert_equal(saved, recount(lines[:2_000]))
+    assert (fork.home / "visitor.key").read_bytes() == (saved.home / "visitor.key").read_bytes()
+    assert saved.topic in (fork.home / "tidemark.toml").read_text()
+    run_here(spark, fork)
+    assert_equal(fork, recount(lines[:2_000]))
+    with pytest.raises(TableError, match="has tables already"):
+        restore(saved, "middle", fork)
+
+
+def test_taken_from_a_running_pipeline_it_is_a_consistent_cut(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = traffic(seed=32, lines=4_000)
+    process = run_process(settings, once=False)
+    try:
+        await_running(settings, process)
+        for start in range(0, 4_000, 200):
+            produce(settings, pairs[start : start + 200])
+            time.sleep(0.1)
+            if start in (1_000, 2_000):
+                tasks.make_savepoint(settings, f"at-{start}")
+        with pytest.raises(HomeBusyError):
+            restore(settings, "at-1000")
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    for name in ("at-1000", "at-2000"):
+        restore(settings, name)
+        run_here(spark, settings)
+        assert_equal(settings, recount(pairs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "point", ["restore:prepared@1", "restore:between@1", "restore:between@2", "restore:before-end@1"]
+)
+def test_a_killed_restore_is_repeated(
+    saved: Settings, spark: SparkSession, lines: list[Pair], point: str
+) -> None:
+    assert killed(saved, point, "savepoint", "restore", "middle")
+    if point != "restore:prepared@1":
+        with pytest.raises(TableError, match="Repeat it"), lock.only_pipeline(saved):
+            pass
+    restore(saved, "middle")
+    assert_equal(saved, recount(lines[:1_000]))
+    run_here(spark, saved)
+    assert_equal(saved, recount(lines[:2_000]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["savepoint:create", "savepoint:before-done"])
+def test_a_killed_creation_leaves_no_savepoint(saved: Settings, point: str) -> None:
+    assert killed(saved, point, "savepoint", "create", "late")
+    assert [savepoint.name for savepoint in savepoints(saved)] == ["middle"]
+    tasks.make_savepoint(saved, "late")
+    assert [savepoint.name for savepoint in savepoints(saved)] == ["middle", "late"]
+
+
+def killed(settings: Settings, point: str, *command: str) -> bool:
+    done = subprocess.run(
+        [sys.executable, "-m", "tidemark", *command],
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return True
+
+
+def test_restored_with_other_partitions(
+    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From two to four to one, with batches in executors: the tables are those of one go."""
+    monkeypatch.setattr(flow, "LOCAL_ROWS", 0)
+    settings, before = fresh(broker, tmp_path), spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        for number, partitions in enumerate((2, 4, 1), start=1):
+            if number > 1:
+                tasks.make_savepoint(settings, f"before-{partitions}")
+                restore(settings, f"before-{partitions}", partitions=partitions)
+                settings = replace(
+                    settings, shuffle_partitions=load({"home": settings.home}).shuffle_partitions
+                )
+                assert settings.shuffle_partitions == partitions
+            spark.conf.set("spark.sql.shuffle.partitions", partitions)  # as a session is made with
+            produce(settings, lines[(number - 1) * 1_000 : number * 1_000])
+            run_here(spark, settings)
+            assert_equal(settings, recount(lines[: number * 1_000]))
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
+    (found,) = savepoints(saved)
+    assert sum(found.offsets[saved.topic].values()) == 1_000
+    with pytest.raises(TableError, match="already"):
+        tasks.make_savepoint(saved, "middle")
+    for name in ("", "../up", ".hidden", "a/b"):
+        with pytest.raises(SettingError):
+            tasks.make_savepoint(saved, name)
+    with pytest.raises(TableError, match="no savepoint other"):
+        restore(saved, "other")
+    with pytest.raises(TableError, match="no tables yet"):
+        tasks.make_savepoint(replace(saved, home=tmp_path / "empty"), "first")
+    delete(saved, "middle")
+    assert savepoints(saved) == []
+    with pytest.raises(TableError, match="no savepoint middle"):
+        delete(saved, "middle")
+
+
+def test_the_commands(saved: Settings, lines: list[Pair]) -> None:
+    def call(*arguments: str) -> str:
+        done = CliRunner().invoke(tidemark, [*arguments], env=saved.environment(), catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    call("savepoint", "create", "now")
+    assert [line.split()[0] for line in call("savepoint", "list").splitlines()] == ["middle", "now"]
+    (saved.home / "tidemark.toml").write_text('# ours\nlog_level = "info"\n')
+    for partitions in ("4", "1"):
+        said = call("savepoint", "restore", "middle", "--state-partitions", partitions)
+        assert f"shuffle_partitions = {partitions} from now on" in said
+    written = (saved.home / "tidemark.toml").read_text()
+    assert written == 'shuffle_partitions = 1\n# ours\nlog_level = "info"\n'
+    assert_equal(saved, recount(lines[:1_000]))
+    assert "deleted" in call("savepoint", "delete", "now")

@@ -1,0 +1,505 @@
+"""Log lines to rows: every format, every kind of bad input, and an independent parser to agree with."""
+
+from __future__ import annotations
+
+import gzip
+import ipaddress
+import random
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from bronze import access_log
+from silver import requests
+from tidemark.parse.columns import Knowledge
+
+SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "apache_logs.log.gz"
+ARRIVAL = datetime(2026, 11, 21, 12, tzinfo=UTC)
+KNOWLEDGE = Knowledge(b"k" * 32)
+FIELDS = (
+    "host", "client_ip", "remote_user", "event_time", "method", "path", "query", "protocol", "status",
+    "bytes", "referrer", "user_agent",
+)  # fmt: skip
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+TIME = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
+# What the plain line below says; each case names what differs from it.
+PLAIN = {
+    "host": None,
+    "client_ip": "203.0.113.7",
+    "remote_user": None,
+    "event_time": TIME,
+    "method": "GET",
+    "path": "/docs/",
+    "query": "page=2",
+    "protocol": "HTTP/1.1",
+    "status": 200,
+    "bytes": 512,
+    "referrer": "https://example.org/a",
+    "user_agent": FIREFOX,
+}
+NOT_HTTP = {"method": None, "path": None, "query": None, "protocol": None}
+
+
+def combined(
+    head: str = "203.0.113.7 - -",
+    time: str = "21/Nov/2026:10:00:00 +0000",
+    request: str = "GET /docs/?page=2 HTTP/1.1",
+    result: str = "200 512",
+    referrer: str = "https://example.org/a",
+    agent: str = FIREFOX,
+) -> str:
+    return f'{head} [{time}] "{request}" {result} "{referrer}" "{agent}"'
+
+
+def common(**parts: str) -> str:
+    return combined(**parts).rsplit(' "', 2)[0]
+
+
+ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "combined": (combined(), {}),
+    "common": (common(), {"referrer": None, "user_agent": None}),
+    "virtual host": (combined("www.example.com 203.0.113.7 - -"), {"host": "www.example.com"}),
+    "virtual host and port": (combined("www.example.com:443 203.0.113.7 - -"), {"host": "www.example.com"}),
+    "IPv6 virtual host": (combined("[2001:db8::1]:80 203.0.113.7 - -"), {"host": "[2001:db8::1]"}),
+    "virtual host, common": (
+        common(head="www.example.com:80 203.0.113.7 - -"),
+        {"host": "www.example.com", "referrer": None, "user_agent": None},
+    ),
+    "IPv6": (combined("2001:db8::7 - -"), {"client_ip": "2001:db8::7"}),
+    "IPv6 loopback after a host": (combined("h ::1 - -"), {"client_ip": "::1", "host": "h"}),
+    "IPv4 in IPv6": (combined("::ffff:203.0.113.7 - -"), {"client_ip": "::ffff:203.0.113.7"}),
+    "user": (combined("203.0.113.7 - alice"), {"remote_user": "alice"}),
+    "user with spaces": (combined("203.0.113.7 - Alice B. Jones"), {"remote_user": "Alice B. Jones"}),
+    "user with brackets": (combined("203.0.113.7 - a [b] c"), {"remote_user": "a [b] c"}),
+    "user with quotes": (combined(r"203.0.113.7 - a\"b\\"), {"remote_user": 'a"b\\'}),
+    "ident": (combined("203.0.113.7 ident alice"), {"remote_user": "alice"}),
+    "empty user": (combined("203.0.113.7 - "), {}),
+    "quotes in the agent": (combined(agent=r"a \"b\" c"), {"user_agent": 'a "b" c'}),
+    "agent ends with a backslash": (combined(agent=r"a\\"), {"user_agent": "a\\"}),
+    "backslash, then quote": (combined(agent=r"a\\\"b"), {"user_agent": 'a\\"b'}),
+    "quote in the path": (
+        combined(request=r"GET /a\"b?c=\"d\" HTTP/1.1"), {"path": '/a"b', "query": 'c="d"'}
+    ),
+    "hexadecimal escapes stay": (combined(agent=r"\xe2\x80\x8b\x22"), {"user_agent": r"\xe2\x80\x8b\x22"}),
+    "UTF-8 stays": (combined(agent="naïve ☃ 𝄞"), {"user_agent": "naïve ☃ 𝄞"}),
+    "line separators of Unicode": (
+        combined(request="GET /a\u2028b\u0085c HTTP/1.1"), {"path": "/a\u2028b\u0085c", "query": None}
+    ),
+    "tabs": (combined(agent="a\tb"), {"user_agent": "a\tb"}),
+    "no referrer": (combined(referrer="-"), {"referrer": None}),
+    "empty referrer": (combined(referrer=""), {"referrer": None}),
+    "no agent": (combined(agent="-"), {"user_agent": None}),
+    "empty agent": (combined(agent=""), {"user_agent": None}),
+    "no size": (combined(result="304 -"), {"status": 304, "bytes": 0}),
+    "long size": (combined(result="200 5000000000"), {"bytes": 5_000_000_000}),
+    "space at the end": (common() + " ", {"referrer": None, "user_agent": None}),
+    "blanks around": (" \t" + combined() + " \t ", {}),
+    "blanks around a common line": ("\t" + common() + "\t", {"referrer": None, "user_agent": None}),
+    "carriage return": (combined() + "\r", {}),
+    "carriage returns and a line feed": (combined() + "\r\r\n", {}),
+    "byte-order mark": ("\ufeff" + combined(), {}),
+    "byte-order mark, virtual host and carriage return": (
+        "\ufeff" + combined("www.example.com 203.0.113.7 - -") + " \r", {"host": "www.example.com"}
+    ),
+    "byte-order mark inside": (combined(agent="a\ufeff"), {"user_agent": "a\ufeff"}),
+    "tabs between the fields": (
+        combined("www.example.com\t203.0.113.7\t-\talice").replace("] ", "]\t").replace('" ', '"\t'),
+        {"host": "www.example.com", "remote_user": "alice"},
+    ),
+    "tabs between the fields and in one": (
+        combined(agent="a\\\"\tb\t").replace("200 512 ", "200\t512\t").replace(" [", "\t["), {"user_agent": 'a"\tb\t'}
+    ),
+    "east of Greenwich": (
+        combined(time="21/Nov/2026:10:00:00 +0530"), {"event_time": TIME - timedelta(hours=5.5)}
+    ),
+    "west of Greenwich": (
+        combined(time="21/Nov/2026:01:00:00 -0700"), {"event_time": TIME - timedelta(hours=2)}
+    ),
+    "leap day": (
+        combined(time="29/Feb/2024:23:59:59 +0000"),
+        {"event_time": datetime(2024, 2, 29, 23, 59, 59, tzinfo=UTC)},
+    ),
+    "a day ahead": (combined(time="22/Nov/2026:12:00:00 +0000"), {"event_time": ARRIVAL + timedelta(days=1)}),
+    "long ago": (
+        combined(time="01/Jan/1995:00:00:00 +0000"), {"event_time": datetime(1995, 1, 1, tzinfo=UTC)}
+    ),
+    "HTTP/2": (combined(request="GET /docs/?page=2 HTTP/2.0"), {"protocol": "HTTP/2.0"}),
+    "HTTP/3 of nginx": (combined(request="GET /docs/?page=2 HTTP/3"), {"protocol": "HTTP/3"}),
+    "another method": (combined(request="M-SEARCH * HTTP/1.1"), {"method": "M-SEARCH", "path": "*", "query": None}),
+    "asterisk form": (combined(request="OPTIONS * HTTP/1.0"),
+                      {"method": "OPTIONS", "path": "*", "query": None, "protocol": "HTTP/1.0"}),
+    "absolute form": (combined(request="GET http://example.com/a?b HTTP/1.1"),
+                      {"path": "http://example.com/a", "query": "b"}),
+    "path with spaces": (combined(request="GET /a b  c HTTP/1.1"), {"path": "/a b  c", "query": None}),
+    "several question marks": (combined(request="GET /a?b?c=? HTTP/1.1"), {"path": "/a", "query": "b?c=?"}),
+    "empty query": (combined(request="GET /a? HTTP/1.1"), {"path": "/a", "query": ""}),
+    "HTTP twice": (combined(request="GET /a HTTP/1.0 HTTP/1.1"), {"path": "/a HTTP/1.0", "query": None}),
+    "TLS handshake": (combined(request=r"\x16\x03\x01", result="400 226"), NOT_HTTP | {"status": 400, "bytes": 226}),
+    "forwarded for, as nginx's main has it": (combined() + ' "198.51.100.7, 10.0.0.1"', {}),
+    "forwarded for, with quotes": (combined() + r' "\"a\""', {}),
+    "no request": (combined(request="-", result="408 0"), NOT_HTTP | {"status": 408, "bytes": 0}),
+    "empty request": (combined(request=""), NOT_HTTP),
+    "HTTP/0.9": (combined(request="GET /"), NOT_HTTP),
+    "lower-case method": (combined(request="get / HTTP/1.1"), NOT_HTTP),
+    "SQL": (combined(request="' OR 1=1; DROP TABLE x --"), NOT_HTTP),
+}  # fmt: skip
+
+REJECTED: dict[str, tuple[bytes, list[str]]] = {
+    "empty": (b"", ["empty"]),
+    "blank": (b"   ", ["malformed"]),
+    "garbage": (b"kjhsdf 87 \\\" \" [ ] 12", ["malformed"]),
+    "quotes": (b'""""""', ["malformed"]),
+    "escapes": (b'\\"\\\\\\', ["malformed"]),
+    "JSON": (b'{"ip": "203.0.113.7", "time": 1}', ["malformed"]),
+    "binary": (bytes(range(128)), ["control_characters"]),
+    "zeros": (b"\0" * 100, ["control_characters"]),
+    "carriage return inside": (combined(agent="a\rb").encode(), ["control_characters"]),
+    "nothing but blanks and a line end": ("\ufeff \t\r\n".encode(), ["malformed"]),
+    "form feed at the end": (combined().encode() + b"\f", ["control_characters"]),
+    "two lines": (combined().encode() + b"\n" + combined().encode(), ["control_characters"]),
+    "invalid UTF-8": (combined(agent="a").encode() + b"\xff", ["invalid_utf8"]),
+    "Latin-1": (combined(agent="café").encode("latin-1"), ["invalid_utf8"]),
+    "surrogate": (combined(agent="x").encode().replace(b"x", b"\xed\xa0\x80"), ["invalid_utf8"]),
+    "overlong encoding": (combined(agent="x").encode().replace(b"x", b"\xc0\xaf"), ["invalid_utf8"]),
+    "5 MB": (combined(agent="a" * 5_000_000).encode(), ["too_long"]),
+    "5 MB of nothing": (b"\xff" * 5_000_000, ["too_long", "invalid_utf8"]),
+    "cut in the address": (combined().encode()[:7], ["malformed"]),
+    "cut in the time": (combined().encode()[:30], ["malformed"]),
+    "cut in the request": (combined().encode()[:60], ["malformed"]),
+    "cut before the size": (common()[:-4].encode(), ["malformed"]),
+    "cut in the referrer": (combined().encode()[:95], ["malformed"]),
+    "cut before the agent": (combined().encode()[:109], ["malformed"]),
+    "cut in the agent": (combined().encode()[:-5], ["malformed"]),
+    "cut before the last quote": (combined().encode()[:-1], ["malformed"]),
+    "two quoted fields too many": (combined().encode() + b' "a" "b"', ["malformed"]),
+    "a quoted field after no space": (combined().encode() + b'"a"', ["malformed"]),
+    "words after the end": (combined().encode() + b" x", ["malformed"]),
+    "no space after the request": (common().replace('" 200', '"200').encode(), ["malformed"]),
+    "30 February": (combined(time="30/Feb/2026:10:00:00 +0000").encode(), ["invalid_time"]),
+    "29 February of a common year": (combined(time="29/Feb/2026:10:00:00 +0000").encode(), ["invalid_time"]),
+    "hour 24": (combined(time="20/Nov/2026:24:00:00 +0000").encode(), ["invalid_time"]),
+    "month in German": (combined(time="21/Okt/2026:10:00:00 +0000").encode(), ["invalid_time"]),
+    "ISO time": (combined(time="2026-11-21T10:00:00 +00000").encode(), ["invalid_time"]),
+    "other separators": (combined(time="21-Nov-2026 10:00:00 +0000").encode(), ["invalid_time"]),
+    "no time": (combined(time="-").encode(), ["invalid_time"]),
+    "zone out of range": (combined(time="21/Nov/2026:10:00:00 +9900").encode(), ["invalid_time"]),
+    "year 0": (combined(time="21/Nov/0000:10:00:00 +0000").encode(), ["invalid_time"]),
+    "before Unix": (combined(time="31/Dec/1969:10:00:00 +0000").encode(), ["invalid_time"]),
+    "a day and a second ahead": (combined(time="22/Nov/2026:12:00:01 +0000").encode(), ["future_time"]),
+    "year 9998": (combined(time="31/Dec/9998:23:59:59 -0100").encode(), ["future_time"]),
+    "a time beyond Python's": (combined(time="31/Dec/9999:23:59:59 -0100").encode(), ["invalid_time"]),
+    "address out of range": (combined("203.0.113.256 - -").encode(), ["invalid_address"]),
+    "half an address": (combined("203.0.113 - -").encode(), ["invalid_address"]),
+    "host name as address": (combined("client.example.com - -").encode(), ["invalid_address"]),
+    "address with zone": (combined("fe80::1%eth0 - -").encode(), ["invalid_address"]),
+    "dash as address": (combined("- - -").encode(), ["invalid_address"]),
+    "invalid address after a host": (combined("h:80 1.2.3.999 - -").encode(), ["invalid_address"]),
+    "negative size": (combined(result="200 -5").encode(), ["invalid_size"]),
+    "signed size": (combined(result="200 +5").encode(), ["invalid_size"]),
+    "size that overflows": (combined(result="200 99999999999999999999").encode(), ["invalid_size"]),
+    "size beyond reason": (combined(result="200 9223372036854775807").encode(), ["invalid_size"]),
+    "size in words": (combined(result="200 12k").encode(), ["invalid_size"]),
+    "status 99": (combined(result="99 5").encode(), ["invalid_status"]),
+    "status 600": (combined(result="600 5").encode(), ["invalid_status"]),
+    "status 0200": (combined(result="0200 5").encode(), ["invalid_status"]),
+    "no status": (combined(result="- 5").encode(), ["invalid_status"]),
+    "status with a sign": (combined(result="+20 5").encode(), ["invalid_status"]),
+    "everything at once": (
+        combined("x - -", time="x", result="x x").encode(),
+        ["invalid_address", "invalid_time", "invalid_status", "invalid_size"],
+    ),
+}  # fmt: skip
+
+Line = bytes | tuple[bytes, dict[str, bytes]]
+
+
+def judge(spark: SparkSession, lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """What becomes of Kafka records with these values (and headers), in their order."""
+    records = []
+    for offset, line in enumerate(lines):
+        value, headers = line if isinstance(line, tuple) else (line, {})
+        records.append(("access-log", 0, offset, value, ARRIVAL, list(headers.items()) or None))
+    frame = spark.createDataFrame(
+        records,
+        "topic string, partition int, offset long, value binary, timestamp timestamp, "
+        "headers array<struct<key string, value binary>>",
+    )
+    judged = requests.judging(KNOWLEDGE).to_frame(access_log.access_log(frame)).drop("ingested_at")
+    return sorted(judged.toArrow().to_pylist(), key=lambda row: row["offset"])
+
+
+@pytest.fixture(scope="module")
+def accepted(spark: SparkSession) -> dict[str, dict[str, Any]]:
+    rows = judge(spark, [line.encode() for line, _ in ACCEPTED.values()])
+    return dict(zip(ACCEPTED, rows, strict=True))
+
+
+@pytest.fixture(scope="module")
+def rejected(spark: SparkSession) -> dict[str, dict[str, Any]]:
+    return dict(zip(REJECTED, judge(spark, [line for line, _ in REJECTED.values()]), strict=True))
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_an_accepted_line_has_its_fields(case: str, accepted: dict[str, dict[str, Any]]) -> None:
+    row = accepted[case]
+    assert row["reasons"] == [] and row["accepted"]
+    assert {name: row[name] for name in FIELDS} == PLAIN | ACCEPTED[case][1]
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_a_rejected_line_has_its_reasons_and_its_bytes(
+    case: str, rejected: dict[str, dict[str, Any]]
+) -> None:
+    row = rejected[case]
+    assert (row["reasons"], row["accepted"]) == (REJECTED[case][1], False)
+    assert row["value"] == REJECTED[case][0]
+
+
+def test_a_whole_row(spark: SparkSession) -> None:
+    line = combined("203.0.113.7 - alice", referrer="https://www.google.com/search?q=x")
+    [row] = judge(spark, [(line.encode(), {"site": b"shop", "format": b"combined", "other": b"x"})])
+    assert row == PLAIN | {
+        "topic": "access-log", "partition": 0, "offset": 0, "site": "shop", "format": "combined", "id": None,
+        "chunk": None, "value": line.encode(), "kafka_timestamp": ARRIVAL, "fits": True, "utf8_ok": True,
+        "text_ok": True, "well_formed": True, "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
+        "referrer_host": "google.com", "channel": "search", "country": "ZZ", "browser": "Firefox", "os": "Linux",
+        "device": "desktop", "bot": False, "address_ok": True, "asset": False, "pageview": True, "reasons": [],
+        "accepted": True, "visitor_id": row["visitor_id"], "rules_version": KNOWLEDGE.version,
+    }  # fmt: skip
+    assert re.fullmatch("[0-9a-f]{32}", row["visitor_id"])
+
+
+@pytest.mark.parametrize(
+    "line, pageview, asset",
+    [
+        (combined(), True, False),
+        (combined(request="POST /docs/ HTTP/1.1"), False, False),
+        (combined(request="HEAD /docs/ HTTP/1.1"), False, False),
+        (combined(result="304 -"), True, False),
+        (combined(result="399 0"), True, False),
+        (combined(result="400 0"), False, False),
+        (combined(request="GET /a.css HTTP/1.1"), False, True),
+        (combined(request="GET /a.JPEG?v=1 HTTP/1.1"), False, True),
+        (combined(request="GET /a.css/ HTTP/1.1"), True, False),
+        (combined(request="GET /a?b.css HTTP/1.1"), True, False),
+        (combined(request="GET /css HTTP/1.1"), True, False),
+        (combined(request="GET /a.html HTTP/1.1"), True, False),
+        (combined(agent="Googlebot/2.1 (+http://www.google.com/bot.html)"), False, False),
+        (combined(request="-"), False, False),
+    ],
+)
+def test_what_a_pageview_is(line: str, pageview: bool, asset: bool, spark: SparkSession) -> None:
+    [row] = judge(spark, [line.encode()])
+    assert (row["pageview"], row["asset"], row["reasons"]) == (pageview, asset, [])
+
+
+@pytest.mark.parametrize(
+    "line, named, reasons",
+    [
+        (common(), "common", []),
+        (combined(), "common", ["malformed"]),
+        (combined(), "combined", []),
+        (common(), "combined", ["malformed"]),
+        (combined("h:80 203.0.113.7 - -"), "vhost_combined", []),
+        (combined("h:80 203.0.113.7 - -"), "combined", ["invalid_address"]),
+        (combined(), "vhost_combined", ["malformed"]),
+        (combined(), "", ["unknown_format"]),
+        (combined(), "w3c", ["unknown_format"]),
+    ],
+)
+def test_a_named_format(line: str, named: str, reasons: list[str], spark: SparkSession) -> None:
+    [row] = judge(spark, [(line.encode(), {"format": named.encode()})])
+    assert row["reasons"] == reasons
+
+
+def test_a_named_format_tells_an_address_of_the_server_from_the_clients(spark: SparkSession) -> None:
+    line = combined("198.51.100.1 203.0.113.7 - -").encode()
+    detected, named = judge(spark, [line, (line, {"format": b"combined"})])
+    assert (detected["host"], detected["client_ip"]) == ("198.51.100.1", "203.0.113.7")
+    assert (named["host"], named["client_ip"]) == (None, "198.51.100.1")
+
+
+def test_headers_of_any_bytes_do_not_stop_the_stream(spark: SparkSession) -> None:
+    line = combined().encode()
+    junk, none, piece = judge(
+        spark, [(line, {"site": b"\xff\xfe"}), (line, {"id": b"1"}), (line, {"chunk": b"1/2"})]
+    )
+    assert (junk["site"], junk["reasons"]) == ("\ufffd\ufffd", [])
+    assert (none["site"], none["reasons"]) == ("default", [])
+    assert (piece["value"], piece["reasons"]) == (line, ["too_long"])
+
+
+@pytest.mark.parametrize(
+    "site, accepted",
+    [
+        ("a" * 200, True), ("é" * 200, True), ("", True), ("a" * 201, False), ("a\tb", False), ("a\x85", False),
+        ("\x00", False), ("a\x7f", False), ("\u200bа б.example", True),
+    ],
+)  # fmt: skip
+def test_what_a_site_may_be_called(site: str, accepted: bool, spark: SparkSession) -> None:
+    [row] = judge(spark, [(combined().encode(), {"site": site.encode()})])
+    assert (row["site"], row["accepted"]) == (site, accepted)
+    assert row["reasons"] == ([] if accepted else ["invalid_site"])
+
+
+def test_a_record_without_a_value_is_an_empty_line(spark: SparkSession) -> None:
+    [row] = judge(spark, [None])  # type: ignore[list-item]
+    assert (row["value"], row["reasons"]) == (b"", ["empty"])
+
+
+def test_no_cut_of_a_line_passes_for_more_than_it_says(spark: SparkSession) -> None:
+    """A cut combined line is malformed, save where what remains is a whole common one."""
+    line = combined().encode()
+    start = len(common(result="200 5"))
+    for cut, row in enumerate(judge(spark, [line[:cut] for cut in range(len(line))])):
+        assert row["accepted"] == (reference(line[:cut]) is not None), line[:cut]
+        assert not row["accepted"] or start <= cut <= len(common()) + 1
+
+
+def reference(value: bytes) -> dict[str, Any] | None:
+    """The same parser once more, written with regular expressions; None for a line to be rejected."""
+    try:
+        line = value.decode()
+    except UnicodeDecodeError:
+        return None
+    line = line.strip(" \t\r\n\ufeff")
+    # Outside of quotes a tab is a space.
+    line = re.sub(r'(\\["\\]|"(?:[^"\\]|\\.)*")|\t', lambda found: found[1] or " ", line)
+    if len(value) > 65_536 or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line):
+        return None
+    quoted = r'"((?:[^"\\]|\\.)*)"'
+    whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+) *(?: {quoted} {quoted}(?: {quoted})?)?'
+    if not (found := re.fullmatch(whole, line, re.DOTALL)):
+        return None
+    before, request, status, size, referrer, agent, _ = found.groups()
+    if not (start := re.fullmatch(r"(.*) \[(.{26})\] ", before, re.DOTALL)):
+        return None
+    head, time = start.groups()
+    words = head.split(" ")
+    # A host stands in front where the second word looks like an address, a valid one or not.
+    named = len(words) > 1 and re.fullmatch(r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+", words[1])
+    host = re.sub(r":[0-9]*\Z", "", words.pop(0)) if named else None
+    if len(words) < 3 or not _is_address(words[0]):
+        return None
+    event_time = _reference_time(time)
+    if event_time is None or event_time > ARRIVAL + timedelta(days=1):
+        return None
+    if not re.fullmatch("[1-5][0-9][0-9]", status) or not re.fullmatch("[0-9]+|-", size):
+        return None
+    if size != "-" and int(size) > 1 << 40:
+        return None
+    http = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (\S.*) (HTTP/\d(?:\.\d)?)", request, re.DOTALL | re.ASCII)
+    method, target, protocol = http.groups() if http else (None, None, None)
+    path, mark, query = _unescaped(target).partition("?") if target else (None, "", None)
+    return {
+        "host": _unescaped(host) if host is not None else None,
+        "client_ip": words[0],
+        "remote_user": _present(" ".join(words[2:])),
+        "event_time": event_time,
+        "method": method,
+        "path": path,
+        "query": query if mark else None,
+        "protocol": protocol,
+        "status": int(status),
+        "bytes": 0 if size == "-" else int(size),
+        "referrer": _present(referrer),
+        "user_agent": _present(agent),
+    }
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(text)) and "%" not in text
+    except ValueError:
+        return False
+
+
+def _reference_time(text: str) -> datetime | None:
+    if not re.fullmatch(r"\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}", text, re.ASCII):
+        return None
+    hours, minutes = int(text[-4:-2]), int(text[-2:])
+    if not "1970" <= text[7:11] <= "9998" or minutes > 59 or hours * 60 + minutes > 18 * 60:
+        return None
+    try:
+        offset = timedelta(hours=hours, minutes=minutes) * (1 if text[-5] == "+" else -1)
+        local = datetime.strptime(text[:20], "%d/%b/%Y:%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return local - offset
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r'\\(["\\])', r"\1", text)
+
+
+def _present(field: str | None) -> str | None:
+    return _unescaped(field) if field not in (None, "", "-") else None
+
+
+SEEDS = [line.encode() for line, _ in ACCEPTED.values()] + [
+    line for line, _ in REJECTED.values() if 0 < len(line) < 1000
+]
+TOKENS = [
+    *(b'"', b'\\"', b"\\\\", b"\\", b" ", b"  ", b"-", b"[", b"]", b" [", b"] ", b'" "', b"\t", b"\r", b"\0", b"?",
+      "\ufeff".encode()),
+    *(b"\xff", b"\xc3", "é".encode(), "\u2028".encode(), "𝄞".encode(), b"::1", b"1.2.3.4", b"999", b"+5", b"1e3"),
+    *(b"HTTP/1.1", b" HTTP/1.1", b"GET ", b"0000", b"9999", b"Feb", b"31/", b"+1400", b"-1830", b"24:", b":60"),
+]  # fmt: skip
+
+
+def mutated(chance: random.Random) -> bytes:
+    """A line near a real one: bytes changed, pieces cut, repeated, exchanged or put in."""
+    line = bytearray(chance.choice(SEEDS))
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        at = chance.randrange(len(line) + 1)
+        match chance.randrange(6):
+            case 0:
+                line[at:at] = chance.choice(TOKENS)
+            case 1:
+                del line[at : at + chance.choice((1, 1, 3, 20))]
+            case 2:
+                line[at : at + 1] = bytes([chance.randrange(256)])
+            case 3:
+                line[at:at] = line[at : at + chance.randrange(40)]
+            case 4:
+                line[at : at + chance.choice((1, 2, 4))] = chance.choice(TOKENS)
+            case _:
+                other = chance.choice(SEEDS)
+                line[at:] = other[chance.randrange(len(other)) :]
+    return bytes(line)
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_any_bytes_are_accepted_or_rejected_as_the_reference_says(seed: int, spark: SparkSession) -> None:
+    chance = random.Random(seed)
+    lines = [mutated(chance) for _ in range(2500)] + [
+        chance.randbytes(chance.randrange(200)) for _ in range(250)
+    ]
+    rows = judge(spark, lines)
+    assert [row["value"] for row in rows] == lines
+    for line, row in zip(lines, rows, strict=True):
+        expected = reference(line)
+        assert row["accepted"] == (row["reasons"] == []) == (expected is not None), (line, row["reasons"])
+        if expected is not None:
+            assert {name: row[name] for name in FIELDS} == expected, line
+    assert 100 < sum(row["accepted"] for row in rows) < 2500, (
+        "the mutations are neither too weak nor too wild"
+    )
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason="the sample log is not on this machine")
+def test_a_real_log(spark: SparkSession) -> None:
+    lines = gzip.decompress(SAMPLE.read_bytes()).splitlines()
+    rows = judge(spark, lines)
+    good = [(reference(line), row) for line, row in zip(lines, rows, strict=True) if row["accepted"]]
+    assert (len(good), len(rows) - len(good)) == (9_999, 1)
+    assert [{name: row[name] for name in FIELDS} for _, row in good] == [expected for expected, _ in good]

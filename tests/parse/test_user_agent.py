@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from tidemark.parse.user_agent import Agent, describe
+
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/18.6 Mobile/15E148 Safari/604.1"
+)
+CHROME = (
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/142.0.0.0 Safari/537.36"
+)
+GALAXY_TAB = (
+    "Mozilla/5.0 (Linux; Android 14; SM-X710) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/142.0.0.0 Safari/537.36"
+)
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+
+
+@pytest.mark.parametrize(
+    "user_agent, expected",
+    [
+        (CHROME, Agent("Chrome", "Windows", "desktop", False)),
+        (IPHONE, Agent("Mobile Safari", "iOS", "mobile", False)),
+        (GALAXY_TAB, Agent("Chrome", "Android", "tablet", False)),
+        (GOOGLEBOT, Agent("Googlebot", "Other", "bot", True)),
+        ("curl/8.5.0", Agent("curl", "Other", "bot", True)),
+        ("", Agent("Other", "Other", "other", False)),
+        ("\u2028 \\x00 <script>", Agent("Other", "Other", "other", False)),
+    ],
+)
+def test_agents(user_agent: str, expected: Agent) -> None:
+    assert describe(user_agent) == expected

@@ -1,0 +1,32 @@
+"""A batch of few rows that are too long to be fetched is worked off all the same."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import assert_equal, fresh, produce, run_here
+from tests.pipeline.recount import recount
+from tests.recovery.killing import traffic
+from tidemark.settings import Settings
+
+
+def test_rows_too_long_to_be_fetched_are_left_to_executors(
+    broker: Settings, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = fresh(broker, tmp_path)
+    pairs = traffic(seed=5, lines=6_000)
+    produce(settings, pairs)
+    conf = spark.sparkContext._jsc.sc().conf()  # type: ignore[attr-defined]
+    before = conf.get("spark.driver.maxResultSize", "1g")
+    conf.set("spark.driver.maxResultSize", "1m")
+    try:
+        with caplog.at_level(logging.INFO, logger="tidemark.stream"):
+            run_here(spark, settings)
+    finally:
+        conf.set("spark.driver.maxResultSize", before)
+    assert "batch 0 of requests has few rows, but long ones" in caplog.text
+    assert_equal(settings, recount(pairs))

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tidemark.errors import HomeBusyError, PlatformError
+from tidemark.settings import Settings
+from tidemark.stream import lock as gate
+
+Hold = Callable[[str], subprocess.Popen[str]]
+
+
+@pytest.fixture
+def hold(home: Settings) -> Iterator[Hold]:
+    """Starts another process that holds a lock of the home until its input ends; returns once it has it."""
+    started = []
+    program = (
+        "import sys, pathlib; from tidemark.flow import gate; from tidemark.settings import Settings\n"
+        "with getattr(gate, sys.argv[1])(Settings(home=pathlib.Path(sys.argv[2]))):\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+
+    def start(lock: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, lock, str(home.home)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(process)
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def passes(enter: Callable[[Settings], object], home: Settings, within: float = 0.3) -> threading.Event:
+    """An event that is set once the lock is had, by a thread that then lets it go; waits a moment for it."""
+    done = threading.Event()
+
+    def take() -> None:
+        with enter(home):  # type: ignore[attr-defined]
+            done.set()
+
+    threading.Thread(target=take, daemon=True).start()
+    done.wait(within)
+    return done
+
+
+def test_batches_run_side_by_side(home: Settings, hold: Hold) -> None:
+    hold("batch")
+    assert passes(gate.batch, home, within=5).is_set()
+
+
+def test_rest_waits_for_a_batch_of_another_process(home: Settings, hold: Hold) -> None:
+    other = hold("batch")
+    resting = passes(gate.at_rest, home)
+    assert not resting.is_set()
+    other.communicate("")
+    assert resting.wait(5)
+
+
+def test_batches_wait_while_the_tables_rest(home: Settings, hold: Hold) -> None:
+    other = hold("at_rest")
+    batch = passes(gate.batch, home)
+    assert not batch.is_set()
+    other.communicate("")
+    assert batch.wait(5)
+
+
+def test_whoever_waits_for_rest_goes_before_new_batches(home: Settings, hold: Hold) -> None:
+    other = hold("batch")
+    resting = passes(gate.at_rest, home)
+    late = passes(gate.batch, home)
+    assert not resting.is_set() and not late.is_set()
+    other.communicate("")
+    assert resting.wait(5) and late.wait(5)
+
+
+def test_a_stream_of_batches_does_not_starve_rest(home: Settings) -> None:
+    stop = threading.Event()
+
+    def batches() -> None:
+        while not stop.is_set():
+            with gate.batch(home):
+                time.sleep(0.02)
+
+    flows = [threading.Thread(target=batches, daemon=True) for _ in range(4)]
+    for flow in flows:
+        flow.start()
+    try:
+        for _ in range(5):
+            assert passes(gate.at_rest, home, within=10).is_set()
+    finally:
+        stop.set()
+        for flow in flows:
+            flow.join(10)
+
+
+@pytest.mark.parametrize("lock", ["batch", "at_rest"])
+def test_a_killed_process_leaves_no_lock(lock: str, home: Settings, hold: Hold) -> None:
+    other = hold(lock)
+    os.kill(other.pid, signal.SIGKILL)
+    assert passes(gate.at_rest, home, within=5).is_set()
+
+
+def test_a_home_has_one_pipeline(home: Settings, hold: Hold) -> None:
+    other = hold("only_pipeline")
+    with pytest.raises(HomeBusyError, match="another pipeline"), gate.only_pipeline(home):
+        pass
+    os.kill(other.pid, signal.SIGKILL)
+    other.wait()
+    with gate.only_pipeline(home):
+        pass
+
+
+def test_a_home_that_cannot_be_written_is_a_clear_error(home: Settings) -> None:
+    home.home.write_text("a file, not a directory")
+    with pytest.raises(PlatformError, match="TIDEMARK_HOME"), gate.batch(home):
+        pass

@@ -1,0 +1,122 @@
+"""Rows of two kinds never come together in one table: what no longer fits is told before the start."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gold import traffic
+from silver import requests, sessions
+from tidemark.contract.table import Column, Table
+from tidemark.engine.counts import Sum, WindowedCounts
+from tidemark.errors import TableError
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.stream.schema_check import changed, note, require_fitting, require_visitor_key
+
+FLOWS = {"requests": 1, "activity": 1}
+TABLES = (traffic.TABLE, sessions.TABLE)
+
+
+def other(counts: WindowedCounts) -> Table:
+    return replace(traffic.TABLE, made=lambda settings: counts)
+
+
+def start(settings: Settings, *tables: Table, flows: dict[str, int] = FLOWS) -> None:
+    require_fitting(settings, lakehouse.of(settings), tables, flows)
+
+
+def test_the_same_tables_and_settings_fit_again(home: Settings) -> None:
+    start(home, *TABLES)
+    start(home, *TABLES)
+    start(replace(home, late_seconds=5), *TABLES)
+
+
+@pytest.mark.parametrize(
+    "table, what",
+    [
+        (other(replace(traffic.COUNTS, seconds=30)), "window was 60 s, now 30 s"),
+        (
+            other(replace(traffic.COUNTS, sums={**traffic.COUNTS.sums, "bytes": Sum("status")})),
+            "bytes was sum of bytes, now sum of status",
+        ),
+        (replace(traffic.TABLE, key=("window_start",)), "key was site, window_start, now window_start"),
+    ],
+)
+def test_another_window_aggregate_or_key_is_refused_with_two_ways_out(
+    home: Settings, table: Table, what: str
+) -> None:
+    start(home, *TABLES)
+    with pytest.raises(
+        TableError, match=re.escape(f"the state of gold.traffic no longer fits: {what}")
+    ) as refused:
+        start(home, table, sessions.TABLE)
+    assert "`tidemark rebuild gold.traffic`" in refused.value.remedy
+    assert "restore a savepoint" in refused.value.remedy
+    # It is refused until it is rebuilt, or the change taken back.
+    assert set(changed(home, lakehouse.of(home), [table, sessions.TABLE])) == {"gold.traffic"}
+    start(home, *TABLES)
+    note(home, lakehouse.of(home), [table])
+    start(home, table, sessions.TABLE)
+
+
+def test_another_session_gap_is_another_state(home: Settings) -> None:
+    start(home, *TABLES)
+    with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 600 s"):
+        start(replace(home, session_gap_seconds=600), *TABLES)
+
+
+def test_a_new_column_and_a_new_table_fit(home: Settings) -> None:
+    start(home, *TABLES)
+    more = replace(traffic.COUNTS, sums={**traffic.COUNTS.sums, "errors": Sum("status", within=(400, 599))})
+    wider = replace(
+        other(more),
+        columns=(*traffic.TABLE.columns, Column("errors", "long", "Responses that tell of an error.")),
+    )
+    start(home, wider, sessions.TABLE, replace(traffic.TABLE, name="gold.visits"))
+    # From then on the column is part of the state.
+    fewer = replace(more, sums={**more.sums, "errors": Sum("status", within=(500, 599))})
+    with pytest.raises(TableError, match="errors was rows with status 400 to 599, now rows with status 500"):
+        start(home, other(fewer))
+
+
+def test_another_version_of_a_query_is_refused(home: Settings) -> None:
+    start(home, *TABLES)
+    Path(lakehouse.of(home).checkpoint("requests", 1)).mkdir(parents=True)
+    with pytest.raises(
+        TableError, match="flow requests no longer fits: its query is of version 2"
+    ) as refused:
+        start(home, *TABLES, flows={"requests": 2, "activity": 1})
+    assert "Restore a savepoint" in refused.value.remedy
+
+
+def test_a_damaged_note_is_an_error(home: Settings) -> None:
+    start(home, *TABLES)
+    path = home.checkpoints / "states.json"
+    assert set(json.loads(path.read_text())) == {"gold.traffic", "silver.sessions"}
+    path.write_text("{")
+    with pytest.raises(TableError, match="cannot be read"):
+        start(home, *TABLES)
+
+
+def test_the_key_of_catalog_tables_is_noted_beside_their_checkpoints(home: Settings, tmp_path: Path) -> None:
+    settings = replace(
+        home, catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="kept in a secret"
+    )
+    house = lakehouse.of(settings)
+    require_visitor_key(settings, house, [requests.TABLE])
+    note(settings, house, [requests.TABLE])
+    another_cluster = replace(settings, home=tmp_path / "other")
+    assert require_visitor_key(another_cluster, house, [requests.TABLE])
+    changed_key = replace(another_cluster, visitor_key="another secret")
+    with pytest.raises(TableError, match=r"not the one that the tables in `main`\.`tidemark` were made with"):
+        require_visitor_key(changed_key, house, [requests.TABLE])
+    with pytest.raises(TableError, match=r"`main`\.`tidemark` is missing"):
+        require_visitor_key(replace(settings, visitor_key=""), house, [requests.TABLE])
+    require_visitor_key(changed_key, house, [requests.TABLE], renew=True)
+    note(changed_key, house, [requests.TABLE])
+    assert require_visitor_key(changed_key, house, [requests.TABLE])
