@@ -17,7 +17,7 @@ from tests.recovery.killing import traffic
 from tidemark.contract.registry import LAYERS, tables
 from tidemark.settings import Settings
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "examples" / "requests_by_status"
 NAME = "gold.requests_by_status"
 

@@ -20,7 +20,7 @@ from bronze import access_log
 from silver import requests
 from tidemark.parse.columns import Knowledge
 
-SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "apache_logs.log.gz"
+SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "apache_logs.log.gz"
 ARRIVAL = datetime(2026, 11, 21, 12, tzinfo=UTC)
 KNOWLEDGE = Knowledge(b"k" * 32)
 FIELDS = (
