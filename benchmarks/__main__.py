@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ads, alerts, cluster, drain, freshness, growth, overload, stages, start
+from benchmarks import ads, alerts, cluster, costs, drain, freshness, growth, overload, stages, start
 from benchmarks.figures import Figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -37,6 +37,9 @@ class Benchmark:
 BENCHMARKS = {
     "start": Benchmark(start.measure, {"runs": 5}, quick={"runs": 1}),
     "stages": Benchmark(stages.measure, {"lines": 400_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}),
+    "costs": Benchmark(
+        costs.measure, {"rate": 1_000, "seconds": 300, "runs": 5}, quick={"seconds": 20, "runs": 1}
+    ),
     "drain": Benchmark(
         drain.measure, {"lines": 2_000_000, "runs": 3}, quick={"lines": 100_000, "runs": 1, "warm": False}
     ),
@@ -94,9 +97,9 @@ def main() -> None:
         print(f"== {name}", end="", flush=True)
         figures += BENCHMARKS[name].run(arguments.size)
         print(f", {time.monotonic() - begun:.0f} s", flush=True)
-    print(f"{'figure':<44} {'min':>12} {'median':>12} {'max':>12}")
+    print(f"{'figure':<52} {'min':>12} {'median':>12} {'max':>12}")
     for figure in figures:
-        print(f"{figure.name:<44} {figure.least:>12,.2f} {figure.median:>12,.2f} {figure.most:>12,.2f}")
+        print(f"{figure.name:<52} {figure.least:>12,.2f} {figure.median:>12,.2f} {figure.most:>12,.2f}")
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
     path.write_text(
