@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import signal
+import threading
 import time
 import uuid
 
@@ -11,6 +14,7 @@ from confluent_kafka import Producer
 
 from tidemark.errors import KafkaError
 from tidemark.kafka import client as kafka
+from tidemark.local import broker as embedded
 from tidemark.settings import Settings
 
 
@@ -92,3 +96,27 @@ def test_credentials_that_the_broker_does_not_take(broker: Settings) -> None:
     with pytest.raises(KafkaError, match="credentials of user someone") as raised:
         kafka.require_reachable(settings, timeout=4)
     assert "planted" not in str(raised.value)
+
+
+def test_a_broker_that_pauses_for_a_moment_is_asked_again(
+    broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = embedded.status(dataclasses.replace(broker, bootstrap_servers=""))
+    assert running is not None
+    monkeypatch.setattr(kafka, "_TRY_SECONDS", 1.0)  # the pause is longer than a request may take
+    goes_on = threading.Timer(2.5, os.kill, [running.pid, signal.SIGCONT])
+    os.kill(running.pid, signal.SIGSTOP)
+    goes_on.start()
+    try:
+        kafka.ensure_topic(broker, topic, partitions=2)
+    finally:
+        goes_on.join()
+    assert kafka.end_offsets(broker, topic) == {0: 0, 1: 0}
+
+
+def test_a_broker_that_is_gone_is_an_error_and_not_asked_for_ever(
+    topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "_TRY_SECONDS", 0.2)
+    with pytest.raises(KafkaError, match=r"127\.0\.0\.1:1 cannot be reached"):
+        kafka.ensure_topic(Settings(bootstrap_servers="127.0.0.1:1"), topic)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import socket
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -26,19 +24,27 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from tidemark.errors import KafkaError
+from tidemark.kafka.faults import kafka_error as kafka_error
+from tidemark.kafka.faults import mismatch, takes_connections, topic_error
+from tidemark.kafka.faults import servers as servers
 from tidemark.kafka.security import client_security, spark_security
-from tidemark.local.broker import bootstrap_servers
 from tidemark.settings import Settings
+
+T = TypeVar("T")
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 TOPIC_CONFIG: Mapping[str, str] = {"retention.ms": "-1", "max.message.bytes": str(MAX_RECORD_BYTES)}
 
 _REFUSED = (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED, Fault._SSL)
-_REQUEST_SECONDS = 15.0
+_NO_ANSWER = (Fault._TIMED_OUT, Fault._TRANSPORT, Fault._ALL_BROKERS_DOWN, Fault.REQUEST_TIMED_OUT)
+# A request without an answer is repeated: for 30 s while the cluster accepts connections, else for 15 s.
+_TRY_SECONDS = 5.0
+_REFUSED_TRIES, _SILENT_TRIES = 3, 6
 _CLUSTER_DEFAULT = -1
 # A partition that was just created, or whose broker just came back, has no leader for a moment.
 _ELECTING = (Fault.NOT_LEADER_FOR_PARTITION, Fault.LEADER_NOT_AVAILABLE)
 _ELECTION_SECONDS = 5.0
+_APPEAR_SECONDS = 15.0
 
 # librdkafka writes its log to stderr unless it is given a logger; this one shows only what is asked for.
 _log = logging.getLogger("tidemark.kafka.client")
@@ -78,13 +84,6 @@ def spark_options(settings: Settings) -> dict[str, str]:
     }
 
 
-def servers(settings: Settings) -> str:
-    """Address of the Kafka in use: the one set, otherwise that of the home's embedded broker."""
-    if settings.bootstrap_servers:
-        return settings.bootstrap_servers
-    return bootstrap_servers(settings)
-
-
 def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
     """Return once the cluster answers; otherwise raise KafkaError after at most about `timeout` s.
 
@@ -102,18 +101,18 @@ def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
             faults.append(error.args[0])
         admin.poll(0.05)
         for fault in faults:
-            if fault.code() in _REFUSED or (_mismatch(fault) and len(faults) > 5):
+            if fault.code() in _REFUSED or (mismatch(fault) and len(faults) > 5):
                 raise kafka_error(settings, fault)
         if time.monotonic() >= deadline:
-            mismatch = next(filter(_mismatch, faults), None)
-            if mismatch is None and _takes_connections(settings):
+            different = next(filter(mismatch, faults), None)
+            if different is None and takes_connections(settings):
                 # Such as a listener with TLS that is spoken to without.
                 raise KafkaError(
                     f"Kafka at {servers(settings)} takes connections, but has no answer to"
                     f" {settings.kafka_security_protocol}",
                     "Check kafka_security_protocol and kafka_ca_file, and that the broker has started.",
                 )
-            raise kafka_error(settings, mismatch or faults[0])
+            raise kafka_error(settings, different or faults[0])
 
 
 def ensure_topic(
@@ -129,7 +128,7 @@ def ensure_topic(
     overrides it. `partitions` defaults to the setting. Raises KafkaError.
     """
     admin = admin_client(settings)
-    if _partitions(settings, admin, topic):
+    if _partitions(settings, topic, admin):
         return
     wanted = NewTopic(
         topic,
@@ -137,21 +136,28 @@ def ensure_topic(
         replication_factor=settings.topic_replication or _CLUSTER_DEFAULT,
         config={**TOPIC_CONFIG, **(config or {})},
     )
+
+    def create(client: AdminClient) -> None:
+        client.create_topics([wanted], operation_timeout=_TRY_SECONDS, request_timeout=_TRY_SECONDS)[
+            topic
+        ].result()
+
     deadline = time.monotonic() + _ELECTION_SECONDS
     while True:
         try:
-            admin.create_topics([wanted], operation_timeout=_REQUEST_SECONDS)[topic].result(_REQUEST_SECONDS)
+            _answer(settings, create, admin)
             break
         except KafkaException as error:
+            # Also where an earlier request, whose answer was lost, created it.
             if error.args[0].code() == Fault.TOPIC_ALREADY_EXISTS:
                 break
             # A broker that has just come up answers before it counts as one that can take a replica.
             young = error.args[0].code() == Fault.INVALID_REPLICATION_FACTOR
             if not young or time.monotonic() > deadline:
-                raise _topic_error(settings, topic, error.args[0]) from error
+                raise topic_error(settings, topic, error.args[0]) from error
             time.sleep(0.1)
-    deadline = time.monotonic() + _REQUEST_SECONDS
-    while not _partitions(settings, admin, topic):
+    deadline = time.monotonic() + _APPEAR_SECONDS
+    while not _partitions(settings, topic, admin):
         if time.monotonic() > deadline:
             raise KafkaError(f"topic {topic!r} was created but does not appear", "Look at the broker's log.")
         time.sleep(0.05)
@@ -164,7 +170,7 @@ def admin_client(settings: Settings) -> AdminClient:
 
 def topic_id(settings: Settings, topic: str) -> str | None:
     """The id that the cluster gave the topic when it was created; None when there is no such topic."""
-    described = _described(settings, admin_client(settings), topic)
+    described = _described(settings, topic)
     return str(described.topic_id) if described else None
 
 
@@ -203,76 +209,37 @@ def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> boo
 
 def topic_config(settings: Settings, topic: str) -> dict[str, str]:
     """The topic's configuration as the broker has it."""
-    admin, resource = admin_client(settings), ConfigResource(ResourceType.TOPIC, topic)
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+
+    def describe(client: AdminClient) -> Any:
+        return client.describe_configs([resource], request_timeout=_TRY_SECONDS)[resource].result()
+
     try:
-        entries = admin.describe_configs([resource])[resource].result(_REQUEST_SECONDS)
+        entries = _answer(settings, describe)
     except KafkaException as error:
-        raise _topic_error(settings, topic, error.args[0]) from error
+        raise topic_error(settings, topic, error.args[0]) from error
     return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
 
-def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
-    """One clear error for a fault that librdkafka reports, naming the servers and the remedy."""
-    address, said = servers(settings), " ".join(fault.str().split())
-    if fault.code() in (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED):
-        user = settings.kafka_username or "(none)"
-        return KafkaError(
-            f"Kafka at {address} refuses the credentials of user {user}",
-            "Check kafka_username, kafka_password and kafka_sasl_mechanism.",
-        )
-    if fault.code() == Fault._SSL or _mismatch(fault):
-        return KafkaError(
-            f"Kafka at {address} does not speak {settings.kafka_security_protocol} as we do: {said}",
-            "Check kafka_security_protocol and kafka_ca_file.",
-        )
-    if fault.code() in (
-        Fault.TOPIC_AUTHORIZATION_FAILED,
-        Fault.CLUSTER_AUTHORIZATION_FAILED,
-        Fault.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ):
-        return KafkaError(
-            f"Kafka at {address} does not allow this to user {settings.kafka_username or '(none)'}: {said}",
-            "Give that user read, write and create rights on the topic and its transactional ids.",
-        )
-    if fault.code() in (Fault._TRANSPORT, Fault._TIMED_OUT, Fault._ALL_BROKERS_DOWN, Fault._RESOLVE):
-        remedy = "Name the right address with --bootstrap-servers."
-        if settings.uses_embedded_broker:
-            remedy = "Run `tidemark broker start`, or name another Kafka by --bootstrap-servers."
-        return KafkaError(f"Kafka at {address} cannot be reached", remedy)
-    return KafkaError(f"Kafka at {address} reports {fault.name()}: {said}", "Look at the broker's log.")
-
-
-def _takes_connections(settings: Settings) -> bool:
-    for server in servers(settings).split(","):
-        host, _, port = server.strip().rpartition(":")
-        with (
-            suppress(OSError, ValueError),
-            socket.create_connection((host.strip("[]"), int(port)), timeout=1),
-        ):
-            return True
-    return False
-
-
-def _mismatch(fault: Fault) -> bool:
-    # librdkafka reports a peer that hangs up during the handshake as a transport fault with a guess.
-    return "security.protocol" in fault.str() or "SSL handshake" in fault.str()
-
-
-def _partitions(settings: Settings, admin: AdminClient, topic: str) -> list[int]:
-    described = _described(settings, admin, topic)
+def _partitions(settings: Settings, topic: str, admin: AdminClient | None = None) -> list[int]:
+    described = _described(settings, topic, admin)
     return [partition.id for partition in described.partitions] if described else []
 
 
-def _described(settings: Settings, admin: AdminClient, topic: str) -> TopicDescription | None:
+def _described(settings: Settings, topic: str, admin: AdminClient | None = None) -> TopicDescription | None:
     """None for a topic that is missing. Never creates it, unlike a metadata request."""
-    request = admin.describe_topics(TopicCollection([topic]), request_timeout=_REQUEST_SECONDS)
+
+    def describe(client: AdminClient) -> TopicDescription:
+        request = client.describe_topics(TopicCollection([topic]), request_timeout=_TRY_SECONDS)
+        described: TopicDescription = request[topic].result()
+        return described
+
     try:
-        described: TopicDescription = request[topic].result(_REQUEST_SECONDS + 1)
+        return _answer(settings, describe, admin)
     except KafkaException as error:
         if error.args[0].code() == Fault.UNKNOWN_TOPIC_OR_PART:
             return None
-        raise _topic_error(settings, topic, error.args[0]) from error
-    return described
+        raise topic_error(settings, topic, error.args[0]) from error
 
 
 def _offsets(
@@ -284,27 +251,37 @@ def _offsets(
     admin: AdminClient | None = None,
 ) -> dict[int, int]:
     admin = admin or admin_client(settings)
-    wanted = {TopicPartition(topic, p): spec for p in _partitions(settings, admin, topic)}
+    wanted = {TopicPartition(topic, p): spec for p in _partitions(settings, topic, admin)}
     if not wanted:
         return {}
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+
+    def look_up(client: AdminClient) -> dict[int, int]:
+        found = client.list_offsets(wanted, isolation_level=isolation, request_timeout=_TRY_SECONDS)
+        return {tp.partition: request.result().offset for tp, request in found.items()}
+
     deadline = time.monotonic() + _ELECTION_SECONDS
     while True:
-        found = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=_REQUEST_SECONDS)
         try:
-            return {tp.partition: f.result(_REQUEST_SECONDS + 1).offset for tp, f in found.items()}
+            return _answer(settings, look_up, admin)
         except KafkaException as error:
             if error.args[0].code() not in _ELECTING or time.monotonic() > deadline:
-                raise _topic_error(settings, topic, error.args[0]) from error
+                raise topic_error(settings, topic, error.args[0]) from error
             time.sleep(0.1)
 
 
-def _topic_error(settings: Settings, topic: str, fault: Fault) -> KafkaError:
-    if fault.code() in (Fault.INVALID_REPLICATION_FACTOR, Fault.INVALID_PARTITIONS, Fault.INVALID_CONFIG):
-        return KafkaError(
-            f"Kafka will not create topic {topic!r}: {fault.str()}",
-            "Check topic_partitions and topic_replication.",
-        )
-    if fault.code() == Fault.TOPIC_EXCEPTION:
-        return KafkaError(f"{topic!r} is no valid topic name", "Use letters, digits, '.', '_' and '-'.")
-    return kafka_error(settings, fault)
+def _answer(settings: Settings, ask: Callable[[AdminClient], T], admin: AdminClient | None = None) -> T:
+    """What `ask` returns. It is called again, with a new client, while the cluster does not answer: a broker
+    that is starved of CPU or restarts answers a moment later. Raises the last KafkaException.
+    """
+    for tries_left in reversed(range(_SILENT_TRIES)):
+        started = time.monotonic()
+        try:
+            return ask(admin or admin_client(settings))
+        except KafkaException as error:
+            refused = tries_left <= _SILENT_TRIES - _REFUSED_TRIES and not takes_connections(settings)
+            if error.args[0].code() not in _NO_ANSWER or not tries_left or refused:
+                raise
+        admin = None
+        time.sleep(max(0.0, min(0.5, started + _TRY_SECONDS - time.monotonic())))
+    raise AssertionError("unreachable: the last try returns or raises")
