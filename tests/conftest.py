@@ -18,6 +18,10 @@ from tidemark.spark import spark_session
 if not hasattr(sys.modules["__main__"], "__file__"):
     sys.modules["__main__"].__file__ = __file__
 
+# Tests start hundreds of Python processes: none of them should compile all its modules anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A test is over before the optimizing compiler would have paid for itself.
 QUICK_JVM = "-XX:TieredStopAtLevel=1"
 os.environ.setdefault("TIDEMARK_DRIVER_JAVA_OPTIONS", QUICK_JVM)
