@@ -1,3 +1,3 @@
-"""Tidemark: web-server logs in; live, exact, replayable analytics out, on a Delta lakehouse."""
+"""Tidemark turns web-server logs into live, exact, replayable analytics on a Delta lakehouse."""
 
 __version__ = "0.1.0"

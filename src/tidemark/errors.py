@@ -1,4 +1,4 @@
-"""Every error that Tidemark raises for its user: what is wrong, and what to do about it."""
+"""All errors that Tidemark raises for its user: the problem and the remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class TidemarkError(Exception):
     """An error the user can act on; the CLI prints it as one line and exits with `exit_code`.
 
-    `problem` names the thing and its bad value, `remedy` says what to do.
+    `problem` names the thing and its bad value, `remedy` the action to take.
     """
 
     exit_code = 1
@@ -24,16 +24,16 @@ class SettingError(TidemarkError):
 
 
 def first_line(error: BaseException) -> str:
-    """An error of somebody else in one line: the first that it has, or else its class."""
+    """A foreign error as one line: its first line, or its class if it has none."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 class PlatformError(TidemarkError):
-    """Something the machine must bring is missing or wrong: Java, jars, a port, a writable home."""
+    """A requirement of the machine is missing or wrong: Java, jars, a port, a writable home."""
 
 
 class KafkaError(TidemarkError):
-    """The Kafka cluster cannot be reached, refuses us, or has lost data we had not read."""
+    """The Kafka cluster cannot be reached, refuses the client, or has lost unread data."""
 
 
 class InputError(TidemarkError):
@@ -41,7 +41,7 @@ class InputError(TidemarkError):
 
 
 class TableError(TidemarkError):
-    """A table or a checkpoint is missing, corrupt, or does not fit this version."""
+    """A table or a checkpoint is missing, corrupt, or incompatible with this version."""
 
 
 class HomeBusyError(TidemarkError):

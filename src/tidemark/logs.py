@@ -1,4 +1,4 @@
-"""Log lines of the processes that run on: plain text for people, or one JSON object a line for machines."""
+"""Log lines of long-running processes: plain text for people, or one JSON object per line for machines."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from tidemark.settings import Settings
 
-# What every record has; the rest of a record's attributes were given as `extra` and are facts of the event.
+# Attributes of every record. All others come from `extra` and are facts of the event.
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def configure(settings: Settings) -> None:
-    """Sends the log of the package `tidemark` to standard error as `log_format` and `log_level` say."""
+    """Sends the log of the package `tidemark` to standard error, by the settings `log_format` and `log_level`."""
     root = logging.getLogger("tidemark")
     for handler in list(root.handlers):
         root.removeHandler(handler)
@@ -27,8 +27,8 @@ def configure(settings: Settings) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time (UTC, ISO 8601), level, logger, message, the facts given as `extra`,
-    and of an exception its trace."""
+    """One JSON object per line: time (UTC, ISO 8601), level, logger, message, the facts in `extra`,
+    and an exception's trace."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -44,7 +44,7 @@ class JsonLines(logging.Formatter):
 
 
 class _Text(logging.Formatter):
-    """As all commands speak: `tidemark: what happened`, with the facts behind it."""
+    """The format of all commands' messages: `tidemark: what happened`, followed by the facts."""
 
     def format(self, record: logging.LogRecord) -> str:
         facts = " ".join(f"{name}={value}" for name, value in _facts(record).items())

@@ -1,4 +1,4 @@
-"""Defaults that fit the machine: the driver's heap, the parts that rows are shuffled in, threads."""
+"""Defaults that suit the machine: the driver's heap, shuffle partitions, threads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tidemark.settings import Settings
 LEAST_HEAP_MEBIBYTES = 512
 MOST_HEAP_MEBIBYTES = 2048
 
-# Where a container's limit of memory is told, by cgroup v2 and v1. "max", or more than there is, is none.
+# Files with a container's memory limit, of cgroup v2 and v1. "max", or more than the machine has, means no limit.
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def heap_mebibytes(settings: Settings) -> int:
-    """The driver's heap: as set, or a third of the memory there is, within bounds. Raises SettingError."""
+    """The driver's heap: the setting, or a third of the memory within bounds. Raises SettingError."""
     if not settings.driver_memory:
         return max(LEAST_HEAP_MEBIBYTES, min(MOST_HEAP_MEBIBYTES, memory_mebibytes() // 3))
     size = re.fullmatch(r"([1-9]\d*)([mg])b?", settings.driver_memory.strip().lower())
@@ -29,7 +29,7 @@ def heap_mebibytes(settings: Settings) -> int:
 
 
 def memory_mebibytes(limits: tuple[Path, ...] = _LIMITS) -> int:
-    """What the machine has, or the least that a file of `limits` allows this container."""
+    """The machine's memory, or the smallest limit in a file of `limits`."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in limits:
         try:
@@ -40,12 +40,12 @@ def memory_mebibytes(limits: tuple[Path, ...] = _LIMITS) -> int:
 
 
 def shuffle_partitions(settings: Settings) -> int:
-    """As set, or one per core within bounds; on a cluster, whose cores the driver does not know, 8."""
+    """The setting, or one per core within bounds; 8 on a cluster, whose cores the driver does not know."""
     return settings.shuffle_partitions or (_few() if settings.is_local else 8)
 
 
 def judging_threads() -> int:
-    """One per core, and few: half of what they do holds Python's lock."""
+    """One per core, at most four: half of their work holds Python's lock."""
     return _few()
 
 

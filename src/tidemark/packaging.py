@@ -1,4 +1,4 @@
-"""Brings this installation's own code to the executors of a cluster."""
+"""Packages this installation's code for the executors of a cluster."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tidemark import __version__
 from tidemark.settings import Settings
 
 PACKAGES = ("tidemark", "bronze", "silver", "gold")
-# Files of one moment, whatever their age: the archive of the same code is the same.
+# A fixed time for all files, so that the same code gives the same archive.
 _EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def code_archive(settings: Settings) -> Path:
-    """An archive of the code that runs here, in the home, for Spark to send to its executors.
+    """An archive in the home with the driver's code, which Spark sends to its executors.
 
-    It has what the wheel has of these packages, but made from the installation itself, so executors run the
-    driver's own version, a change in an editable installation included. What the code depends on is not in it.
+    It has the same files as the wheel, taken from the installation itself, so executors run the
+    driver's version, including changes in an editable installation. Dependencies are not included.
     """
     files = dict(_files())
     digest = hashlib.sha256()

@@ -1,7 +1,7 @@
-"""All settings, where they come from, and what they mean.
+"""All settings, their sources and their meaning.
 
-A setting is looked up in this order: command line, environment (`TIDEMARK_<NAME>`),
-`<home>/tidemark.toml`, default. `docs/operations.md` lists them from the `help` kept here.
+The sources, in order of precedence: command line, environment (`TIDEMARK_<NAME>`),
+`<home>/tidemark.toml`, default. `docs/settings.md` is generated from the `help` texts.
 """
 
 from __future__ import annotations
@@ -36,53 +36,51 @@ def _setting(
 
 @dataclass(frozen=True)
 class Settings:
-    """Resolved settings of one home. Build with `load`, never by hand outside tests."""
+    """Resolved settings of one home. Create them with `load`; only tests use the constructor."""
 
-    home: Path = _setting(DEFAULT_HOME, "Directory that holds all state of this installation.")
+    home: Path = _setting(DEFAULT_HOME, "Directory of all state of this installation.")
 
     shared_home: bool = _setting(
-        False, "Leave the home's permissions as they are. Otherwise only its owner can enter it."
+        False, "Leave the home's permissions unchanged. Otherwise only its owner can enter it."
     )
 
     # Kafka
     bootstrap_servers: str = _setting(
-        "", "Kafka to use, host:port[,host:port]. Empty: the embedded broker on `broker_port`."
+        "", "Kafka brokers, host:port[,host:port]. Empty: the embedded broker on `broker_port`."
     )
-    topic: str = _setting("access-log", "Topic that raw log lines are written to and read from.")
+    topic: str = _setting("access-log", "Topic of the raw log lines.")
     topic_partitions: int = _setting(2, "Partitions of the topic when Tidemark creates it.", least=1)
     topic_replication: int = _setting(
-        0, "Replication factor of the topic on creation; 0: the cluster's own default.", least=0
+        0, "Replication factor of the topic when Tidemark creates it; 0: the cluster's default.", least=0
     )
     kafka_security_protocol: str = _setting("PLAINTEXT", "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")
     kafka_sasl_mechanism: str = _setting("", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.")
     kafka_username: str = _setting("", "SASL user name; with OAUTHBEARER the client's id.")
     kafka_password: str = _setting("", "SASL password; with OAUTHBEARER the client's secret.", secret=True)
     kafka_ca_file: str = _setting("", "PEM file of the authority that signed the broker's certificate.")
-    kafka_oauth_token_url: str = _setting("", "OAUTHBEARER: where the identity provider hands out tokens.")
-    kafka_oauth_scope: str = _setting("", "OAUTHBEARER: scope to ask for.")
+    kafka_oauth_token_url: str = _setting("", "OAUTHBEARER: token URL of the identity provider.")
+    kafka_oauth_scope: str = _setting("", "OAUTHBEARER: scope of the token request.")
     kafka_client_options: str = _setting(
-        "", "More settings of the Kafka client (librdkafka), name=value, parted by spaces.", secret=True
+        "", "More settings of the Kafka client (librdkafka), name=value, separated by spaces.", secret=True
     )
     kafka_spark_options: str = _setting(
         "",
-        "More settings of the Kafka client within Spark (Java), name=value, parted by spaces.",
+        "More settings of the Kafka client within Spark (Java), name=value, separated by spaces.",
         secret=True,
     )
-    allow_data_loss: bool = _setting(
-        False, "Go on when Kafka has already deleted lines that were not read yet."
-    )
+    allow_data_loss: bool = _setting(False, "Continue if Kafka has already deleted unread lines.")
 
     # Local platform
     broker_port: int = _setting(
         19092, "Port of the embedded broker on 127.0.0.1; 0 picks a free one.", least=0
     )
-    broker_nodes: int = _setting(1, "Nodes of the embedded broker; three outlive the loss of one.", least=1)
+    broker_nodes: int = _setting(1, "Nodes of the embedded broker; three survive the loss of one.", least=1)
     broker_properties: str = _setting(
-        "", "File with further lines for the embedded broker's server.properties; they win."
+        "", "File with further lines for the embedded broker's server.properties; they take precedence."
     )
     dashboard_port: int = _setting(8501, "Port of the dashboard; 0 picks a free one.", least=0)
     dashboard_address: str = _setting("127.0.0.1", "Address the dashboard listens on.")
-    jvm_cache: str = _setting("", "Where JVM dependencies are kept. Empty: the user's cache directory.")
+    jvm_cache: str = _setting("", "Directory of the JVM libraries. Empty: the user's cache directory.")
     ivy_settings: str = _setting("", "Ivy settings file, for a Maven mirror. Empty: Maven Central.")
 
     # Spark
@@ -93,30 +91,30 @@ class Settings:
     )
     driver_java_options: str = _setting("", "More options for the driver's JVM, such as -XX:MaxRAM=3g.")
     spark_options: str = _setting(
-        "", "More settings of Spark, name=value, parted by spaces; they win.", secret=True
+        "", "More settings of Spark, name=value, separated by spaces; they take precedence.", secret=True
     )
-    executor_python: str = _setting("", "Python of a cluster's executors. Empty: the driver's, by its path.")
+    executor_python: str = _setting("", "Python of a cluster's executors. Empty: the driver's path.")
     shuffle_partitions: int = _setting(
         0, "Shuffle partitions; 0: one per core, at most 4, and 8 on a cluster.", least=0
     )
-    batch_lines: int = _setting(0, "Most lines in one micro-batch; 0: by freshness_goal_seconds.", least=0)
+    batch_lines: int = _setting(0, "Maximum lines of a micro-batch; 0: by freshness_goal_seconds.", least=0)
     freshness_goal_seconds: float = _setting(
-        10.0, "While lines pile up, batches are sized to take about this long.", least=0.1
+        10.0, "While lines wait, batches are sized to take about this long.", least=0.1
     )
     derive_interval_seconds: float = _setting(
-        2.0, "How often sessions, traffic and pages follow silver.requests.", least=0
+        2.0, "Interval at which sessions, traffic and pages follow silver.requests.", least=0
     )
 
     # Lakehouse
     store: str = _setting(
         "auto",
-        "Who commits tables: deltars, spark, or auto: Spark where they are not directories of this machine.",
+        "Writer of the tables: deltars, spark, or auto: Spark unless they are directories of this machine.",
         choices=("auto", "deltars", "spark"),
     )
-    catalog: str = _setting("", "Unity Catalog that the tables are in. Empty: directories of the home.")
-    schema: str = _setting("tidemark", "Schema of the catalog that the tables are in.")
+    catalog: str = _setting("", "Unity Catalog of the tables. Empty: directories of the home.")
+    schema: str = _setting("tidemark", "Schema of the tables in the catalog.")
     tables_location: str = _setting(
-        "", "URL of a directory that the tables are in, such as s3a://bucket/tidemark. Empty: in the home."
+        "", "URL of the tables' directory, such as s3a://bucket/tidemark. Empty: in the home."
     )
     checkpoint_location: str = _setting(
         "", "Directory of the checkpoints, such as one in a volume. Empty: in the home."
@@ -125,28 +123,31 @@ class Settings:
     # Meaning
     session_gap_seconds: int = _setting(1800, "A session ends after this long without a pageview.", least=1)
     late_seconds: int = _setting(300, "A line this far behind its site's newest counts as late.", least=1)
-    duplicate_days: int = _setting(7, "How long an `id` header is remembered.", least=1)
+    duplicate_days: int = _setting(7, "How many days an `id` header is remembered.", least=1)
     geo_database: str = _setting("", "MMDB file for countries. Empty: the built-in data.")
     visitor_key: str = _setting(
-        "", "Key of the visitor hash. Empty: one is made and kept in the home.", secret=True
+        "", "Key of the visitor hash. Empty: a random one is created in the home.", secret=True
     )
 
     # Quality and upkeep
-    quality_interval_seconds: float = _setting(60.0, "How often the expectations run; 0: never.", least=0)
+    quality_interval_seconds: float = _setting(60.0, "Interval of the expectations; 0: never.", least=0)
     freshness_limit_seconds: float = _setting(
         900.0, "A table without new rows for this long gets a quality warning; 0: never.", least=0
     )
     maintain_interval_seconds: float = _setting(
-        120.0, "How often tables are compacted and old rows deleted; 0: no upkeep beside the flows.", least=0
+        120.0,
+        "Interval at which tables are compacted and expired rows deleted; 0: no upkeep beside the flows.",
+        least=0,
     )
     vacuum_interval_seconds: float = _setting(
-        0.0, "How often old versions of tables are deleted; 0: with the compaction.", least=0
+        0.0, "Interval at which old versions of tables are deleted; 0: with the compaction.", least=0
     )
     version_retention_seconds: float = _setting(
         600.0, "How long an old version of a table stays readable.", least=60
     )
     retention_days: str = _setting(
-        "quality.progress=7", "Days that rows are kept, as table=days[,table=days]; others stay for ever."
+        "quality.progress=7",
+        "Days that rows are kept, as table=days[,table=days]; other tables keep all rows.",
     )
 
     # Watching
@@ -160,7 +161,7 @@ class Settings:
     log_format: str = _setting("text", "text, or json: one object per line.", choices=("text", "json"))
     log_level: str = _setting(
         "info",
-        "Least level that is logged; debug has every batch.",
+        "Lowest level that is logged; debug logs every batch.",
         choices=("debug", "info", "warning", "error"),
     )
 
@@ -174,7 +175,7 @@ class Settings:
 
     @property
     def run_directory(self) -> Path:
-        """Process ids, ports in use, live progress: meaningless once all processes have stopped."""
+        """Process ids, ports in use, live progress: meaningless when all processes have stopped."""
         return self.home / "run"
 
     @property
@@ -187,11 +188,11 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether Spark runs inside this machine's own process."""
+        """Whether Spark runs locally, without a cluster."""
         return not self.master or self.master.startswith("local")
 
     def environment(self) -> dict[str, str]:
-        """The variables that give a process of its own these settings; of those with other than default values."""
+        """Environment variables that give another process these settings; only those that differ from the defaults."""
         changed = {n: getattr(self, n) for n, field in _FIELDS.items() if getattr(self, n) != field.default}
         return {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in changed.items()}
 
@@ -205,9 +206,9 @@ class Settings:
 def load(
     overrides: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
 ) -> Settings:
-    """Resolve the settings; `overrides` are command-line values, `None` meaning not given.
+    """Resolves the settings; `overrides` are command-line values, where `None` means not given.
 
-    Raises SettingError on an unknown name or an unusable value, naming where it came from.
+    Raises SettingError for an unknown name or an unusable value, and names its source.
     """
     environment = os.environ if environment is None else environment
     given = {k: v for k, v in (overrides or {}).items() if v is not None}
@@ -228,9 +229,9 @@ def load(
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:
-    """The options in a setting that holds several: name=value, parted by spaces, quoted as in a shell.
+    """The options in a setting of several `name=value`, separated by spaces and quoted as in a shell.
 
-    Raises SettingError, which shows no value: there may be secrets among them.
+    Raises SettingError without the values, because there may be secrets among them.
     """
     try:
         pairs = [part.partition("=") for part in shlex.split(text)]
@@ -260,7 +261,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _parse(name: str, raw: Any, source: str) -> Any:
     if name not in _FIELDS:
-        raise SettingError(f"unknown setting {name!r} in {source}", "docs/operations.md lists the settings.")
+        raise SettingError(f"unknown setting {name!r} in {source}", "docs/settings.md lists the settings.")
     wanted = _TYPES[name]
     shown = "***" if _FIELDS[name].metadata["secret"] else repr(raw)
     try:

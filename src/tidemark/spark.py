@@ -1,4 +1,4 @@
-"""The Spark session: settings that fit a laptop, a cluster, or a runtime that brings its own."""
+"""The Spark session: settings for a laptop, a cluster, or a runtime with its own session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemark.packaging import code_archive
 from tidemark.settings import Settings, options_of
 from tidemark.store.s3 import LOG_STORE, s3_jars
 
-# A micro-batch of a few thousand rows is over in less time than Spark's defaults for big tables cost.
+# For a micro-batch of a few thousand rows, Spark's defaults for big tables cost more than the batch.
 _STREAMING = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -35,38 +35,38 @@ _STREAMING = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "20000",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # Rows handed to Spark would else become part of the plan, and be filtered by the planner, row by row.
+    # Otherwise local rows become part of the plan, and the planner filters them row by row.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
-    # The flows' queries together are more than the default of 100 generated classes: with fewer places
-    # than classes every batch would compile them all again.
+    # The flows' queries have more than the default of 100 generated classes. With fewer cache entries
+    # than classes, every batch would compile all of them again.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # More groups than this would make sketches fall back to sorting.
+    # With more groups than this, sketch aggregates fall back to sorting.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
     "spark.sql.adaptive.enabled": "false",
-    # With ICU the first `lower` of a JVM takes more than a second to build its tables.
+    # With ICU, the first `lower` in a JVM spends more than a second on building tables.
     "spark.sql.icu.caseMappings.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
     "spark.databricks.delta.writeChecksumFile.enabled": "false",
     "spark.databricks.delta.stalenessLimit": "0",
-    # VACUUM lists a table's files in so many tasks, 10,000 by default.
+    # Number of tasks in which VACUUM lists a table's files; 10,000 by default.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
-    # The version that a rebuild replaced may be older than old files are kept, but its files left the table
-    # only just now and are still there to compare with.
+    # The version that a rebuild replaced may be older than the retention of old files, but its files left the table
+    # just now and still exist for the comparison.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }
-# Options whose values Spark shows in no plan, log, event or page.
+# Options whose values Spark must not show in a plan, log, event or page.
 _REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
-# Of many columns Spark generates methods that are longer than HotSpot compiles by default. When the room for compiled
-# code, as small as 48 MB by default, is full, it stops compiling at all. And its optimizing compiler takes most of the
-# first minute's processor time on few cores: a method is its business after twenty times as many calls as usual.
+# For many columns Spark generates methods that are longer than HotSpot compiles by default. HotSpot stops compiling
+# when its code cache, 48 MB by default, is full. Its optimizing compiler takes most of the first minute's CPU time on
+# few cores, so it starts after twenty times as many calls as usual.
 _JVM = (
     "-XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=100000"
     " -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
 )
 _ANYWHERE = {
-    # Its page would be open to the whole network.
+    # Spark's web page would be open to the whole network.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.redaction.regex": _REDACTED,
@@ -77,16 +77,16 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",
     "spark.cleaner.periodicGC.interval": "5min",
-    # A fetched batch comes straight from its tasks, not by way of the block manager's files and sockets.
+    # A collected batch comes directly from its tasks, not through the block manager's files and sockets.
     "spark.task.maxDirectResultSize": "1g",
     "spark.rpc.message.maxSize": "1500",
 }
-# Tables on S3. The default stream needs an asynchronous client that is not brought.
+# Tables on S3. The default stream needs an asynchronous client that is not installed.
 _S3 = {
     "spark.delta.logStore.s3a.impl": LOG_STORE,
     "spark.hadoop.fs.s3a.input.stream.type": "classic",
 }
-# What a session of somebody else's making must have; the rest is the cluster's own configuration.
+# Required in a session that the runtime created; the rest is the cluster's own configuration.
 _ON_A_RUNTIME = {
     name: _STREAMING[name]
     for name in (
@@ -98,12 +98,12 @@ _ON_A_RUNTIME = {
 
 
 def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
-    """The session for these settings; on a runtime that has one already, that one.
+    """The session for these settings, or the runtime's existing session.
 
-    Executors of a cluster are sent the JVM libraries and Tidemark's own code; a Python with the packages that
-    it depends on they must have (`executor_python`).
+    Executors of a cluster get the JVM libraries and Tidemark's code. They must have a Python with Tidemark's
+    dependencies (`executor_python`).
 
-    Raises PlatformError for missing Java or JVM packages that cannot be had.
+    Raises PlatformError if Java is missing or JVM packages cannot be fetched.
     """
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
         session = SparkSession.builder.getOrCreate()
@@ -125,7 +125,7 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         **(_S3 if on_s3 else {}),
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
         "spark.jars": ",".join(map(str, jars)),
-        # The driver needs the classes before it can ship the jars to executors.
+        # The driver needs the classes before it can send the jars to executors.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
         "spark.driver.memory": f"{heap_mebibytes(settings)}m",
         "spark.executor.extraJavaOptions": _jvm(settings),
@@ -147,8 +147,8 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
 
 @contextmanager
 def _out_of_sight(settings: Settings, options: dict[str, str]) -> Iterator[None]:
-    """Hands options to Spark in a file that only its owner can read: PySpark puts all others on the command
-    line of the driver's JVM, for every user of the machine to see."""
+    """Passes options to Spark in a file that only its owner can read. PySpark puts all others on the command
+    line of the driver's JVM, where every user of the machine sees them."""
     if not options:
         yield
         return
@@ -166,23 +166,23 @@ def _out_of_sight(settings: Settings, options: dict[str, str]) -> Iterator[None]
 
 
 def _classes(settings: Settings) -> str:
-    """The archive of classes, unless the settings say which one, or that this JVM is to make it."""
+    """The JVM option for the class archive, unless the settings name one or let this JVM write it."""
     own = settings.driver_java_options
     return "" if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own else class_archive.use(settings)
 
 
 def _jvm(settings: Settings) -> str:
-    # In a small heap on few cores, whole pauses cost less than threads that collect beside; batches are large arrays,
-    # each of which would start those.
+    # In a small heap on few cores, full pauses cost less than concurrent collector threads, which the large arrays of
+    # batches would trigger.
     collector = "-XX:+UseParallelGC" if settings.is_local else "-XX:+UseG1GC"
     options = f"{collector} {_JVM}"
-    # Kafka's Java client asks for tokens only where it is told that it may.
+    # Kafka's Java client fetches tokens only from allowed URLs.
     url = settings.kafka_oauth_token_url
     return f"{options} -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else options
 
 
 def _log4j(settings: Settings) -> str:
-    """Spark's log goes to a file of the home, warnings and worse only."""
+    """Configuration that writes Spark's log, warnings and errors only, to a file of the home."""
     path = settings.run_directory / "log4j2.properties"
     layout = {
         "text": "appender.file.layout.type = PatternLayout\n"

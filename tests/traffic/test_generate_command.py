@@ -110,7 +110,7 @@ def test_a_named_pipe_waits_for_its_reader_or_the_first_signal(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--start-time", "yesterday", "-o", "-"], "--start-time 'yesterday' is no ISO 8601 time"),
+        (["--start-time", "yesterday", "-o", "-"], "--start-time 'yesterday' is not an ISO 8601 time"),
         (["--late", "1.5", "-o", "-"], "late is 1.5"),
         (["--rate", "0", "-o", "-"], "rate is 0"),
         (["--speed", "0", "-o", "-"], "speed is 0"),

@@ -15,7 +15,7 @@ from tidemark import __version__
 from tidemark.errors import PlatformError, TidemarkError
 from tidemark.settings import Settings, load
 
-# What a file system answers that cannot be written, or not by this user.
+# Errors of a file system that cannot be written, or not by this user.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 
 # Modules are imported only when their command is called: `tidemark --help` must not wait for Spark.
@@ -38,7 +38,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A command group that loads a command's module when the command is looked up."""
+    """A command group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -53,7 +53,7 @@ class LazyGroup(click.Group):
 
 
 def _refuse_options_as_values(command: click.Command) -> None:
-    """Has every option refuse one of the command's own options in place of a value that was left out."""
+    """Makes every option refuse one of the command's own options as its value."""
     for each in getattr(command, "commands", {}).values():
         _refuse_options_as_values(each)
     for option in command.params:
@@ -72,12 +72,12 @@ def _no_option(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--home", type=click.Path(path_type=Path), help="Where all state lives (default ./.tidemark).")
+@click.option("--home", type=click.Path(path_type=Path), help="Directory of all state (default ./.tidemark).")
 @click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker.")
 @click.version_option(__version__)
 @click.pass_context
 def tidemark(ctx: click.Context, /, **overrides: Any) -> None:
-    """Web-server logs in; live, exact, replayable analytics out."""
+    """Turn web-server logs into live, exact, replayable analytics."""
     ctx.obj = overrides
 
 
@@ -85,7 +85,7 @@ _refuse_options_as_values(tidemark)
 
 
 def settings_of(ctx: click.Context, **more: Any) -> Settings:
-    """The settings of this call: those of the group, overridden by the command's own options."""
+    """The settings of this call: the group's, overridden by the command's own options."""
     return load({**ctx.obj, **{k: v for k, v in more.items() if v is not None}})
 
 
@@ -93,7 +93,7 @@ def home_options(command: Any) -> Any:
     """Adds `--home` and `--bootstrap-servers` to a command, so that they may follow its name."""
     for option in (
         click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker."),
-        click.option("--home", type=click.Path(path_type=Path), help="Where all state lives."),
+        click.option("--home", type=click.Path(path_type=Path), help="Directory of all state."),
     ):
         command = option(command)
     return command
@@ -109,7 +109,7 @@ def main() -> None:
                 raise
             raise PlatformError(
                 f"{error.filename}: {error.strerror}",
-                "Whoever runs Tidemark must be able to read and write its home; --home or TIDEMARK_HOME names it.",
+                "The user who runs Tidemark must be able to read and write its home; --home or TIDEMARK_HOME names it.",
             ) from error
     except TidemarkError as error:
         log = logging.getLogger("tidemark")
@@ -119,7 +119,7 @@ def main() -> None:
             click.echo(f"tidemark: {error}", err=True)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
-        # The wheel leaves Spark to a runtime that brings it.
+        # The wheel does not depend on Spark, because some runtimes have their own.
         if (error.name or "").split(".")[0] not in ("pyspark", "py4j", "delta"):
             raise
         click.echo("tidemark: Spark is not installed. Install `tidemark[spark]`.", err=True)

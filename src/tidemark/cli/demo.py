@@ -1,4 +1,4 @@
-"""Everything on one machine: broker, pipeline, traffic and dashboard of one home."""
+"""The demo: broker, pipeline, traffic and dashboard of one home on one machine."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def run_demo(
 ) -> int:
     """Runs all parts of the home until interrupted, or for `seconds` once all are ready; see `supervise`.
 
-    A Kafka that runs already, the home's own broker or the one in the settings, is used and left running.
-    Returns the exit status. Raises PlatformError for whatever the machine lacks, HomeBusyError if the home is
-    in use, and KafkaError if the Kafka in the settings does not answer; nothing was started then.
+    A running Kafka, the home's own broker or the one in the settings, is used and left running.
+    Returns the exit status. Raises PlatformError for missing requirements of the machine, HomeBusyError if the home is
+    in use, and KafkaError if the Kafka in the settings does not answer. It has started nothing then.
     """
     require_java()
     prepare_home(settings)
@@ -36,7 +36,7 @@ def run_demo(
         if not ours or live_record(settings.run_directory / "pipeline.json"):
             raise HomeBusyError(
                 f"a pipeline runs already on {settings.home}",
-                "Stop it, or give another home with --home and other ports.",
+                "Stop it, or name another home with --home and other ports.",
             )
         starts_broker = settings.uses_embedded_broker and broker.status(settings) is None
         if starts_broker:
@@ -45,7 +45,7 @@ def run_demo(
             kafka.require_reachable(settings, timeout=10)
         if with_dashboard:
             dashboard.check_port(settings)
-        # Here, where progress can be shown, rather than in the parts.
+        # Done here, where progress can be shown, not in the parts.
         spark_jars(settings)
         if starts_broker:
             broker_jars(settings)

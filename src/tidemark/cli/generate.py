@@ -32,18 +32,14 @@ _LEAST_SPEED = 1e-3
 @click.option(
     "--start-time", metavar="ISO", help="Time of the first line, UTC unless it has an offset; default: now."
 )
-@click.option(
-    "--speed", type=float, default=1.0, show_default=True, help="Event seconds that pass in one second."
-)
-@click.option("--seed", type=int, help="The same seed and settings make the same lines; default: random.")
-@click.option("--site", default="default", show_default=True, help="Site that the lines belong to.")
-@click.option(
-    "--visitors", type=int, default=100_000, show_default=True, help="Distinct people to draw from."
-)
+@click.option("--speed", type=float, default=1.0, show_default=True, help="Seconds of event time per second.")
+@click.option("--seed", type=int, help="The same seed and settings give the same lines; default: random.")
+@click.option("--site", default="default", show_default=True, help="Site of the lines.")
+@click.option("--visitors", type=int, default=100_000, show_default=True, help="Number of distinct people.")
 @click.option(
     "--late", type=float, default=0.0, show_default=True, help="Fraction of lines that arrive late."
 )
-@click.option("--late-by", type=int, default=1800, show_default=True, help="How late at most, in seconds.")
+@click.option("--late-by", type=int, default=1800, show_default=True, help="Maximum lateness in seconds.")
 @click.option("--malformed", type=float, default=0.0, show_default=True, help="Fraction of malformed lines.")
 @click.option(
     "--format",
@@ -53,9 +49,12 @@ _LEAST_SPEED = 1e-3
     show_default=True,
     help="Format of the lines.",
 )
-@click.option("--rhythm", is_flag=True, help="Let the rate follow the day; --rate is then its mean.")
+@click.option("--rhythm", is_flag=True, help="Vary the rate over the day; --rate is then the mean.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Write a file (.gz, or - for stdout), not Kafka."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write to a file (.gz, or - for stdout) instead of Kafka.",
 )
 @click.option(
     "--truth", type=click.Path(path_type=Path), help="Write the exact expected counts as JSON (.gz)."
@@ -74,10 +73,10 @@ def generate_command(
     truth: Path | None,
     **options: Any,
 ) -> None:
-    """Make realistic web traffic: people and bots of many countries who walk through a site.
+    """Generate realistic web traffic of people and bots from many countries.
 
-    Lines go to Kafka as they fall due, or with --output to a file at full speed.
-    Started again with the same seed, the same people come again, at the new times.
+    Lines go to Kafka when they are due, or with --output to a file at full speed.
+    The same seed generates the same people again, at the new times.
     """
     from tidemark.local.process import write_record
     from tidemark.traffic.schedule import paced
@@ -98,7 +97,7 @@ def generate_command(
     if output is None:
         prepare(settings)
         if start_time is None:
-            # The next second, so that lines carry the time at which they are sent.
+            # The next second, so that lines have the time at which they are sent.
             traffic = replace(traffic, start=int(time.time()) + 1)
             delay = traffic.start - time.time()
     expected = Truth()
@@ -113,7 +112,7 @@ def generate_command(
         if output is not None:
             write_file(made, output, stop, taken)
         else:
-            if settings.home.is_dir():  # `tidemark status` tells of it
+            if settings.home.is_dir():  # for `tidemark status`
                 settings.run_directory.mkdir(exist_ok=True)
                 write_record(settings.run_directory / "traffic.json", os.getpid())
             send(paced(made, traffic.start, speed, stop, delay), settings, traffic.site, stop, taken)
@@ -128,14 +127,14 @@ def _start(text: str | None) -> int:
         start = datetime.fromisoformat(text)
     except ValueError as error:
         raise SettingError(
-            f"--start-time {text!r} is no ISO 8601 time", "Write it like 2026-05-17T08:30:00."
+            f"--start-time {text!r} is not an ISO 8601 time", "Write it like 2026-05-17T08:30:00."
         ) from error
     return int((start if start.tzinfo else start.replace(tzinfo=UTC)).timestamp())
 
 
 @contextmanager
 def _stopping() -> Iterator[Event]:
-    """An event that SIGINT and SIGTERM set; a second signal ends the process as usual."""
+    """An event that SIGINT and SIGTERM set; a second signal has its default effect."""
     stop = Event()
 
     def ask(number: int, _frame: Any) -> None:
@@ -151,7 +150,7 @@ def _stopping() -> Iterator[Event]:
 
 
 class _Report:
-    """Progress on stderr: a bar on a terminal, otherwise a plain line now and then and at the end."""
+    """Progress on stderr: a bar on a terminal, otherwise plain lines at intervals and at the end."""
 
     def __init__(self, total: int | None) -> None:
         self._bar = tqdm(total=total, unit=" lines", unit_scale=True) if sys.stderr.isatty() else None

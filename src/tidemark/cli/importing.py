@@ -22,15 +22,16 @@ _PLAIN_EVERY_SECONDS = 10.0
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--site", default=DEFAULT_SITE, show_default=True, help="Site that the lines belong to.")
+@click.option("--site", default=DEFAULT_SITE, show_default=True, help="Site of the lines.")
 @click.option(
-    "--format", "log_format", type=click.Choice(FORMATS), help="Their format (default: told by line)."
+    "--format",
+    "log_format",
+    type=click.Choice(FORMATS),
+    help="Format of the lines (default: detected per line).",
 )
-@click.option(
-    "--follow", is_flag=True, help="Stay, and import what is written to the files, across rotation."
-)
-@click.option("--complete", is_flag=True, help="Take a last line that has no line feed yet as it stands.")
-@click.option("--again", is_flag=True, help="Import files once more that were imported before.")
+@click.option("--follow", is_flag=True, help="Keep running and import new lines, across rotation.")
+@click.option("--complete", is_flag=True, help="Import an unfinished last line as it is.")
+@click.option("--again", is_flag=True, help="Import files again that were imported before.")
 @home_options
 @click.pass_context
 def import_command(
@@ -46,10 +47,10 @@ def import_command(
 ) -> None:
     """Import log FILEs, each line once: paths, quoted globs, .gz, or - for standard input.
 
-    A file is known by its content: importing it twice, renamed or compressed adds nothing, and when it
-    has grown, the rest. A last line that has not ended waits for the next import, unless its file is
-    compressed. Standard input cannot be known again; all of it is added each time. An interrupted import
-    goes on where it stopped when the same command is given again.
+    A file is identified by its content: importing it twice, renamed or compressed, adds nothing; when it
+    has grown, the import adds the rest. An unfinished last line waits for the next import, unless its file is
+    compressed. Standard input has no identity: each import adds all of it. To continue an interrupted import,
+    run the same command again.
     """
     stop = _StopSignal()
     started = time.monotonic()
@@ -88,7 +89,7 @@ def _summary(report: Report, seconds: float) -> str:
     if report.unfinished:
         lines = f"{report.unfinished} unfinished line{'' if report.unfinished == 1 else 's'}"
         text += f"; {lines} left" + (
-            "" if report.stopped else " until it ends (--complete takes it as it stands)"
+            "" if report.stopped else " until it is complete (--complete imports it as it is)"
         )
     if not report.stopped:
         return text
@@ -101,7 +102,7 @@ def _total(files: tuple[str, ...]) -> int:
 
 
 class _StopSignal:
-    """Turns the first SIGINT or SIGTERM into a flag; the next one acts as usual."""
+    """Turns the first SIGINT or SIGTERM into a flag; the next one has its default effect."""
 
     def __init__(self) -> None:
         self.received = False
@@ -115,7 +116,7 @@ class _StopSignal:
 
 
 class _Bar:
-    """Progress in bytes on stderr: a bar on a terminal, else a plain line now and then."""
+    """Progress in bytes on stderr: a bar on a terminal, otherwise plain lines at intervals."""
 
     def __init__(self, total: int) -> None:
         self._total = total

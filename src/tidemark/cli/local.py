@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @click.command("demo")
 @home_options
-@click.option("--seconds", type=click.FloatRange(min=0), help="Stop this long after all parts are ready.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), help="Stop this many seconds after all parts are ready."
+)
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Generated lines per second.")
 @click.option("--dashboard/--no-dashboard", "with_dashboard", default=True, help="Show the dashboard.")
 @click.pass_context
@@ -33,32 +35,32 @@ def demo_command(
 @click.option("--again", is_flag=True, help="Also if it was done before.")
 @click.pass_context
 def prepare_command(ctx: click.Context, /, again: bool) -> None:
-    """Fetch the JVM libraries and make later starts quicker; once per machine, under a minute."""
+    """Fetch the JVM libraries and make later starts faster; once per machine, under a minute."""
     from tidemark.cli.prepare import is_prepared, prepare
 
     settings = settings_of(ctx)
     if is_prepared(settings) and not again:
         click.echo("prepared already")
     elif prepare(settings, lambda what: click.echo(f"{what} ...", err=True)):
-        click.echo("prepared: later starts are quicker")
+        click.echo("prepared: later starts are faster")
     else:
         click.echo(
-            "the JVM libraries are here; this Java keeps no archive of classes, so starts stay as they are"
+            "the JVM libraries are installed; this Java cannot archive classes, so starts are not faster"
         )
 
 
 @click.group("broker")
 def broker_command() -> None:
-    """Start, stop or look at the home's embedded Kafka broker."""
+    """Start, stop or check the home's embedded Kafka broker."""
 
 
 @broker_command.command("start")
 @home_options
-@click.option("--foreground", is_flag=True, help="Stay in the foreground, as a service manager wants it.")
+@click.option("--foreground", is_flag=True, help="Stay in the foreground, for a service manager.")
 @click.option("--node", type=int, hidden=True)
 @click.pass_context
 def broker_start(ctx: click.Context, /, foreground: bool, node: int | None, **home: Any) -> None:
-    """Start the broker; it goes on by itself until `tidemark broker stop`."""
+    """Start the broker in the background; `tidemark broker stop` ends it."""
     from tidemark.local import broker
 
     settings = settings_of(ctx, **home)
@@ -77,7 +79,7 @@ def broker_start(ctx: click.Context, /, foreground: bool, node: int | None, **ho
 @home_options
 @click.pass_context
 def broker_stop(ctx: click.Context, /, **home: Any) -> None:
-    """Stop the broker; the lines in it stay."""
+    """Stop the broker; it keeps its lines."""
     from tidemark.local import broker
 
     stopped = broker.stop(settings_of(ctx, **home))
@@ -88,7 +90,7 @@ def broker_stop(ctx: click.Context, /, **home: Any) -> None:
 @home_options
 @click.pass_context
 def broker_status(ctx: click.Context, /, **home: Any) -> None:
-    """Say whether the broker runs; the exit status is 0 if it answers, else 1."""
+    """Show whether the broker runs; the exit status is 0 if it answers, else 1."""
     from tidemark.local import broker
 
     running = broker.status(settings_of(ctx, **home))

@@ -15,7 +15,7 @@ log = logging.getLogger("tidemark.run")
 
 @click.command("run")
 @home_options
-@click.option("--once", is_flag=True, help="Work off all that is in Kafka into every table, then exit.")
+@click.option("--once", is_flag=True, help="Process all lines in Kafka into every table, then exit.")
 @click.option("--master", help="Spark master (default: this machine, one thread per core).")
 @click.pass_context
 def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
@@ -35,7 +35,7 @@ def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable, for monitoring.")
 @click.pass_context
 def status_command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
-    """Show what runs, how far behind it is and how fast it goes."""
+    """Show the running parts and each flow's lag, rate and freshness."""
     from tidemark.operate.status import describe, lines
 
     state = describe(settings_of(ctx, **options))

@@ -1,4 +1,4 @@
-"""Makes later starts quick: the pipeline's classes are loaded once, and kept as the JVM has them in memory."""
+"""Makes later starts faster: runs the pipeline once and archives the JVM's loaded classes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tidemark.traffic.stream import Traffic, blocks
 
 
 def is_prepared(settings: Settings) -> bool:
-    """Whether there is an archive for this Java and these libraries."""
+    """Whether a class archive exists for this Java and these libraries."""
     return class_archive.archive(settings).exists()
 
 
 def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) -> bool:
-    """Runs the pipeline over a little traffic, in a home that is thrown away, and has its JVM archive the
-    classes that this took. `say` is told of each step. False if this JVM cannot.
+    """Runs the pipeline over a little traffic in a temporary home, and lets its JVM archive the
+    loaded classes. Calls `say` with each step. Returns False if this JVM cannot archive classes.
 
-    Raises PlatformError if the JVM libraries cannot be had, or the JVM does not end.
+    Raises PlatformError if the JVM libraries cannot be fetched, or the JVM does not end.
     """
     spark_jars(settings)
     with tempfile.TemporaryDirectory(prefix=".prepare-", dir=class_archive.archive(settings).parent) as work:
@@ -43,7 +43,7 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
         with broker.running(trial) as there:
             import_files([str(log)], Options(there, say=lambda text: None))
             run_pipeline(there, once=True)
-        say("writing the archive of classes")
+        say("writing the class archive")
         try:
             class_archive.end(spark_session(trial))
         except subprocess.TimeoutExpired as error:

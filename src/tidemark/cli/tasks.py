@@ -1,4 +1,4 @@
-"""What the commands do to a home's tables. Knows the tables through the composition root only."""
+"""The work of the commands on a home's tables. Knows the tables through the composition root only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from tidemark.stream.topic_identity import has_read, require_same_topic
 def run_pipeline(settings: Settings, *, once: bool) -> None:
     """The `run` command: all flows over the settings' Kafka and lakehouse, until stopped.
 
-    Raises TidemarkError: an unreachable Kafka, a busy home, a table or checkpoint that does not fit.
+    Raises TidemarkError: an unreachable Kafka, a busy home, an incompatible table or checkpoint.
     """
     house = lakehouse.of(settings)
     with lock.only_pipeline(settings), _only_writer(house, "a pipeline"):
@@ -83,7 +83,7 @@ def _run(
     metrics = Metrics()
     anew = partial(rebuilding, spark, settings, house)
     beside = [watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))]
-    if house.on_this_machine:  # otherwise upkeep is a job of its own
+    if house.on_this_machine:  # otherwise upkeep is a separate job
         beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
         beside.append(backfill.fill_beside(spark, settings, house, anew))
     run(
@@ -97,7 +97,7 @@ def _run(
 
 
 def _warm_up(settings: Settings) -> None:
-    # Whatever is wrong, the first batch will say so.
+    # The first batch reports any error.
     with suppress(TidemarkError, OSError):
         warm_up(settings)
 
@@ -107,7 +107,7 @@ def _only_writer(house: Lakehouse, what: str) -> AbstractContextManager[None]:
 
 
 def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
-    """A key that is made in the home would be another one on the next cluster."""
+    """Requires a visitor key for catalog tables: a key made in the home would differ on the next cluster."""
     if house.in_catalog and not settings.visitor_key:
         raise SettingError(
             f"tables in {house.catalog_schema} need a visitor_key that stays",
@@ -116,8 +116,8 @@ def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
 
 
 def maintain_tables(settings: Settings) -> list[Done]:
-    """The `maintain` command: the upkeep that the pipeline does by itself, now. Raises as `maintain`, and
-    TableError for a home without tables."""
+    """The `maintain` command: the pipeline's upkeep, at once. Raises as `maintain`, and TableError for a home
+    without tables."""
     house = lakehouse.of(settings)
     if not house.on_this_machine:
         return maintain_catalog(spark_session(settings), settings, house, TABLES)
@@ -127,10 +127,10 @@ def maintain_tables(settings: Settings) -> list[Done]:
 def rebuild_table(
     settings: Settings, name: str, since: datetime | None, *, dry_run: bool, say: Say, renew_key: bool = False
 ) -> list[Difference]:
-    """The `rebuild` command: a table and all that is made from it; `all` is silver.requests. With `renew_key` the
-    visitor key may be another than before, and is made if it is missing.
+    """The `rebuild` command: a table and all tables made from it; `all` is silver.requests. With `renew_key` the
+    visitor key may have changed, and is created if it is missing.
 
-    Raises TableError for a table that is not made from others, or tables that are not there yet.
+    Raises TableError for a table that is not made from others, or missing tables.
     """
     made = rebuildable()
     if name != "all" and name not in made:
@@ -163,7 +163,7 @@ def _make_key_for(settings: Settings, house: Lakehouse, *, dry_run: bool) -> Non
         )
     with lock.no_pipeline(settings) as stopped:
         if not stopped:
-            raise HomeBusyError("the running pipeline still uses the visitor key of before", "Stop it first.")
+            raise HomeBusyError("the running pipeline still uses the previous visitor key", "Stop it first.")
         home_key(settings, house, renew=True)
 
 
@@ -175,13 +175,13 @@ def _rebuild_catalog(
     changed = schema_check.changed(settings, house, TABLES)
     if changed and dry_run:
         raise TableError(
-            f"the state of {', '.join(changed)} has changed, so what a rebuild does cannot be foretold",
+            f"the state of {', '.join(changed)} has changed, so the effect of a rebuild cannot be predicted",
             "Rebuild without --dry-run.",
         )
     with lock.only_pipeline(settings), _only_writer(house, "a rebuild"):
         job = rebuilding_catalog(spark_session(settings), settings, house, say)
         remade = job.tables(names)
-        # A batch under way when the pipeline ended is in some tables only.
+        # A batch that was interrupted is in some tables only.
         _run(settings, house, once=True, remade=[] if dry_run else remade, renew_key=renew_key)
         found = job.run(names, dry_run=dry_run)
         if not dry_run:
@@ -190,9 +190,9 @@ def _rebuild_catalog(
 
 
 def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
-    """The `repair` command: brings back what the tables have lost, then runs the pipeline once.
+    """The `repair` command: recovers what the tables have lost, then runs the pipeline once.
 
-    Raises as `run_pipeline`, and TableError for what only a savepoint or a backup brings back.
+    Raises as `run_pipeline`, and TableError for losses that need a savepoint or a backup.
     """
     house = _house_with_tables(settings, whole=False)
     lakehouse.require_directories(house, "`repair`")
@@ -243,7 +243,7 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
 
 def _house_with_tables(settings: Settings, *, whole: bool = True) -> Lakehouse:
     """The settings' lakehouse. Raises TableError if its pipeline has not run yet or, unless `whole` is false, if
-    the table that counts its batches is lost."""
+    its table quality.accounts is lost."""
     house = lakehouse.of(settings)
     if house.on_this_machine:
         there = (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir()
@@ -264,7 +264,7 @@ def check_quality(
 ) -> tuple[list[dict[str, Any]], Path]:
     """The `quality` command: checks the named tables (default: all), their rows written after `since`.
 
-    Works beside a running pipeline. Gives the run's rows of quality.results and the Data Docs' first page.
+    Works beside a running pipeline. Returns the run's rows of quality.results and the Data Docs' first page.
     Raises TableError without tables or for an unknown name.
     """
     unknown = sorted(set(names) - {table.name for table in TABLES})

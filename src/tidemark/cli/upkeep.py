@@ -1,4 +1,4 @@
-"""Commands that look after the tables: maintain, rebuild, repair, savepoint, forget."""
+"""Commands that maintain the tables: maintain, rebuild, repair, savepoint, forget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidemark.cli import home_options, settings_of
 def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
     """Compact the tables, delete old versions and rows past their retention; also beside a running pipeline.
 
-    The pipeline does the same by itself, see the settings `maintain_interval_seconds` and
+    The pipeline does the same at intervals, see the settings `maintain_interval_seconds` and
     `vacuum_interval_seconds`.
     """
     from tidemark.cli.tasks import maintain_tables
@@ -49,19 +49,19 @@ def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
     "--new-visitor-key",
     "renew_key",
     is_flag=True,
-    help="With another visitor key than before; one is made if it is missing.",
+    help="Allow another visitor key than before; create one if it is missing.",
 )
 @click.option("--master", help="Spark master (default: this machine, one thread per core).")
 @click.pass_context
 def rebuild_command(
     ctx: click.Context, /, table: str, since: datetime | None, dry_run: bool, renew_key: bool, **options: Any
 ) -> None:
-    """Recompute TABLE with today's rules, while the pipeline goes on or is stopped; `all` for everything.
+    """Recompute TABLE with the current rules, beside a running pipeline or with it stopped; `all` for everything.
 
-    silver.requests (and with it silver.rejected) is made from bronze, and everything else after it; the
+    silver.requests (with silver.rejected) is recomputed from bronze, followed by all other tables; the
     other tables from silver.requests. --since is the time of arrival for silver.requests and event time
-    for the others; sessions are always made anew as a whole. Ends with what is different, per day.
-    Interrupted at any moment it has changed nothing, or everything.
+    for the others; sessions are always recomputed as a whole. Prints the differences per day.
+    An interrupted rebuild has changed nothing, or everything.
     """
     from tidemark.cli.tasks import rebuild_table
     from tidemark.operate.difference import lines
@@ -77,7 +77,7 @@ def rebuild_command(
 
 
 class _Pieces:
-    """Progress of work done in pieces, on stderr: a bar on a terminal, otherwise a line for each table."""
+    """Progress of work on ranges, on stderr: a bar on a terminal, otherwise one line per table."""
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
@@ -92,7 +92,7 @@ class _Pieces:
     def say(self, what: str, done: int, total: int) -> None:
         if not sys.stderr.isatty():
             if done in (0, total):
-                click.echo(f"{what}: {done} of {total} pieces", err=True)
+                click.echo(f"{what}: {done} of {total} ranges", err=True)
             return
         if done == 0:
             self.__exit__()
@@ -105,13 +105,13 @@ class _Pieces:
 @home_options
 @click.pass_context
 def repair_command(ctx: click.Context, /, **home: Any) -> None:
-    """Bring back what the tables have lost, as after a power cut; the pipeline must be stopped.
+    """Recover what the tables have lost, for example in a power cut; the pipeline must be stopped.
 
-    Damaged newest entries of the tables' logs are put aside. Batches that bronze, silver.requests,
-    silver.rejected, gold.visitors_by_country and the accounts have lost are run again, with their lines from
-    Kafka or from bronze; sessions, traffic and pages are made anew from silver.requests. Then all that
-    is in Kafka is worked off, as by `run --once`. Says what was made again, and which lines
-    nobody has any more. Interrupted, it is to be repeated.
+    Damaged newest entries of the tables' logs are moved aside. Batches that bronze, silver.requests,
+    silver.rejected, gold.visitors_by_country and the accounts have lost run again, with their lines from
+    Kafka or from bronze; sessions, traffic and pages are recomputed from silver.requests. Then all lines
+    in Kafka are processed, as by `run --once`. Prints what was recovered, and which lines
+    are lost. Repeat an interrupted repair.
     """
     from tidemark import logs
     from tidemark.cli.tasks import repair_tables
@@ -124,7 +124,7 @@ def repair_command(ctx: click.Context, /, **home: Any) -> None:
 
 @click.group("savepoint")
 def savepoint_command() -> None:
-    """Make, list, restore or delete savepoints: named states of the whole home."""
+    """Create, list, restore or delete savepoints: named states of the whole home."""
 
 
 @savepoint_command.command("create")
@@ -132,7 +132,7 @@ def savepoint_command() -> None:
 @home_options
 @click.pass_context
 def savepoint_create(ctx: click.Context, /, name: str, **home: Any) -> None:
-    """Make savepoint NAME, with the pipeline running or stopped."""
+    """Create savepoint NAME, with the pipeline running or stopped."""
     from tidemark.cli.tasks import make_savepoint
 
     made = make_savepoint(settings_of(ctx, **home), name)
@@ -166,32 +166,32 @@ def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
 @click.option("--home", "target", type=click.Path(path_type=Path), help="Fork into this new home instead.")
 @click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker.")
 @click.option(
-    "--state-partitions", type=click.IntRange(min=1), help="Parts to shuffle the state in from then on."
+    "--state-partitions", type=click.IntRange(min=1), help="Number of shuffle partitions from then on."
 )
 @click.option(
     "--new-visitor-key", "other_key", is_flag=True,
-    help="Also if the visitor key is another than the savepoint's; a rebuild must follow.",
+    help="Also if the visitor key differs from the savepoint's; a rebuild must follow.",
 )  # fmt: skip
 @click.pass_context
 def savepoint_restore(
     ctx: click.Context, /, name: str, target: Path | None, bootstrap_servers: str | None,
     state_partitions: int | None, other_key: bool,
 ) -> None:  # fmt: skip
-    """Put savepoint NAME in place of the home's tables and checkpoints. The pipeline must be stopped.
+    """Replace the home's tables and checkpoints by savepoint NAME. The pipeline must be stopped.
 
-    With --home the savepoint becomes a second pipeline there, which reads the same topic on from where
-    the savepoint was made; the home that holds the savepoint is the one of TIDEMARK_HOME or of
-    the option before the command. Interrupted, it is to be repeated.
+    With --home the savepoint becomes a second pipeline there, which continues on the same topic from
+    the savepoint; the home that holds the savepoint is the one of TIDEMARK_HOME or of
+    the option before the command. Repeat an interrupted restore.
 
-    The state is the tables, so other --state-partitions move nothing: they are kept as shuffle_partitions
-    in the home's tidemark.toml.
+    The tables are the state, so --state-partitions moves no data: the number is written as shuffle_partitions
+    into the home's tidemark.toml.
     """
     from tidemark.cli.tasks import restore_savepoint
 
     settings = settings_of(ctx, bootstrap_servers=bootstrap_servers)
     into = replace(settings, home=target.expanduser().absolute()) if target else None
     if into is not None and (into.home / "savepoints" / name).is_dir():
-        settings, into = into, None  # its own savepoint: a restore like any other
+        settings, into = into, None  # its own savepoint: an ordinary restore
     made = restore_savepoint(settings, name, into, state_partitions, other_key=other_key)
     home = (into or settings).home
     click.echo(f"savepoint {name} of {made.created_at} restored into {home}")
@@ -214,17 +214,15 @@ def savepoint_delete(ctx: click.Context, /, name: str, **home: Any) -> None:
 @click.command("forget")
 @home_options
 @click.option("--visitor", default="", help="Visitor id, as in silver.requests.")
-@click.option(
-    "--address", default="", help="Client address, in any spelling: everything that came from there."
-)
+@click.option("--address", default="", help="Client address, in any spelling: all its visitors.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.pass_context
 def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: bool, **home: Any) -> None:
     """Delete one visitor's data from all tables, beside a running pipeline or with it stopped.
 
-    Rows and the files that held them go from bronze.access_log, silver.requests, silver.rejected (by
-    address only) and silver.sessions. Gold tables keep their counts, and in sketches hashes that lead
-    to nobody. Kafka and savepoints keep what they have: both are named.
+    Rows and the files that held them are deleted from bronze.access_log, silver.requests, silver.rejected (by
+    address only) and silver.sessions. Gold tables keep their counts, and in sketches hashes that identify
+    nobody. Kafka and savepoints keep their data; the command names both.
     """
     from tidemark.cli.tasks import forget_visitor
     from tidemark.operate.savepoints import savepoints
@@ -242,9 +240,7 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
         click.echo(f"{table:<26} {rows:,} rows deleted")
     click.echo("gold.*                     counts stay as they are")
     for table in done.files_left:
-        click.echo(
-            f"{table}: old files are left that a flow has yet to read; the next `maintain` deletes them"
-        )
-    click.echo(f"Kafka keeps its lines for as long as topic {settings.topic} is set to.")
+        click.echo(f"{table}: keeps old files that a flow has not read yet; the next `maintain` deletes them")
+    click.echo(f"Kafka keeps its lines for the retention of topic {settings.topic}.")
     if kept:
         click.echo(f"Savepoints still hold the rows, delete them: {', '.join(kept)}")
