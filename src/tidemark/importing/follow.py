@@ -1,4 +1,4 @@
-"""Follow files as they are written: growth, rotation by rename or by copy and truncate, new files."""
+"""Follows files while they are written: growth, rotation by rename or by copy and truncate, new files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tidemark.importing.sources import STDIN, followable, matching, open_reader
 POLL_SECONDS = 0.2
 SCAN_SECONDS = 1.0
 GRACE_SECONDS = 5.0  # A writer may keep a renamed file open for a moment.
-CUT_SECONDS = 60.0  # How long a compressed file may be in the making without being named.
+CUT_SECONDS = 60.0  # After this long, a compressed file that ends in the middle is named.
 _HEAD_BYTES = 4096
 _TURN_BYTES = 32 * READ_BYTES
 
@@ -34,11 +34,11 @@ Key = tuple[int, int]
 
 
 def follow_files(patterns: Sequence[str], options: Options, report: Report) -> None:
-    """Import what `patterns` name and what is written to them until `options.stopped()`; fills `report`.
+    """Imports the files of `patterns` and their new lines until `options.stopped()`; fills `report`.
 
-    A file that does not exist yet is waited for. A last line waits for its line feed until its file is
-    rotated out, so that no pattern names it and nothing was added for GRACE_SECONDS; in a compressed file
-    it is taken as it stands. Raises InputError, KafkaError.
+    Waits for files that do not exist yet. A last line waits for its line feed until its file is
+    rotated out: no pattern matches it and nothing was added for GRACE_SECONDS. In a compressed file
+    it is imported as it is. Raises InputError, KafkaError.
     """
     for option, given in (("--again", options.again), ("--complete", options.complete)):
         if given:
@@ -63,7 +63,7 @@ def follow_files(patterns: Sequence[str], options: Options, report: Report) -> N
 
 @dataclass
 class _Tail:
-    """One open file. `ids` are the entries it stands for; `orphaned` is when its path was last seen."""
+    """One open file. `ids` are its entries in the progress; `orphaned` is when its path was last seen."""
 
     work: FileImport
     ids: set[str]
@@ -79,7 +79,7 @@ class _Follower:
         self._report = report
         self._tails: dict[Key, _Tail] = {}
         self._settled: dict[Key, tuple[int, int]] = {}
-        self._short: dict[Key, str] = {}  # Files that hold nothing but a line that has not ended.
+        self._short: dict[Key, str] = {}  # Files that hold only an unfinished line.
         self._cut: dict[Key, tuple[float, str]] = {}
         self._complained: set[str] = set()
         self._senders = SenderPool(progress, options)
@@ -100,7 +100,7 @@ class _Follower:
     def _leave(self) -> None:
         for tail in self._tails.values():
             if tail.work.reader.removed:
-                tail.work.finish()  # Nobody can import the rest of it.
+                tail.work.finish()  # Its rest cannot be imported any more.
             self._report.unfinished += tail.work.splitter.unfinished
         self._report.unfinished += len(self._short)
         self._commit()
@@ -112,13 +112,13 @@ class _Follower:
         self._senders.close()
 
     def _pump(self, key: Key, tail: _Tail) -> bool:
-        """Take what was written to one file; whether more may be waiting."""
+        """Reads new bytes of one file. True if more may be waiting."""
         work = tail.work
         if work.reader.gzip:
             return self._pump_gzip(key, tail)
         size, position = work.reader.raw_size, work.splitter.offset + work.splitter.pending
         if size < position or not work.reader.begins_with(tail.head):
-            # Truncated in place: what it now holds is another file.
+            # Truncated in place: its content is now another file.
             self._drop(key)
             if work.splitter.unfinished:
                 self._left(f"{work.path} was truncated in the middle of a line, which only its copy has")
@@ -140,7 +140,7 @@ class _Follower:
         return read >= _TURN_BYTES
 
     def _pump_gzip(self, key: Key, tail: _Tail) -> bool:
-        """A compressed file is read to its end, and again only when it has changed."""
+        """Reads a compressed file to its end, and again only when it has changed."""
         work = tail.work
         self._settled[key] = work.reader.state
         self._cut.pop(key, None)
@@ -155,13 +155,13 @@ class _Follower:
             error = found
         self._drop(key)
         if isinstance(error, TruncatedError):
-            self._cut[key] = time.monotonic(), str(work.broken(error))  # Still being written, most likely.
+            self._cut[key] = time.monotonic(), str(work.broken(error))  # Probably still being written.
         elif error is not None:
             self._complain(str(work.broken(error)))
         return False
 
     def _tell_cut(self, before: float) -> None:
-        """Name the compressed files that end in the middle, and have not changed since `before`."""
+        """Reports the compressed files that end in the middle and have not changed since `before`."""
         for key, (since, text) in list(self._cut.items()):
             if since <= before:
                 del self._cut[key]
@@ -177,7 +177,7 @@ class _Follower:
             self._report.added += tail.work.commit()
 
     def _scan(self) -> None:
-        """See which files the patterns name now: open new ones, mark those that are gone."""
+        """Finds the files that match the patterns now: opens new ones, marks those that are gone."""
         seen: set[Key] = set()
         for pattern in self._patterns:
             for path in matching(pattern):
@@ -208,25 +208,25 @@ class _Follower:
         else:
             if tail is None:
                 return
-            # The path may have got another file since it was looked at.
+            # The path may have a new file since the check.
             if tail.work.reader.key in self._tails:
                 tail.work.reader.close()
                 return
             self._tails[tail.work.reader.key] = tail
             self._report.files += 1
-            # At once, so that a copy of it that was found by the same scan is known as one.
+            # At once, so that a copy found by the same scan is recognised.
             self._pump(tail.work.reader.key, tail)
             self._report.added += tail.work.commit()
 
     def _open(self, path: str, key: Key, state: tuple[int, int]) -> _Tail | None:
-        """Open a file where its import stands; None when it has to wait or has nothing to add."""
+        """Opens a file at the position of its import; None if it must wait or has nothing to add."""
         with open_reader(path) as reader:
             gzip = reader.gzip
         head = read_head(path)
         if not gzip and b"\n" not in head and len(head) < PREFIX_BYTES:
             self._short[key] = path
-            return None  # Its first line is not complete, so it cannot be told from others.
-        # A copy of a file that is open here must see all that was taken from that one.
+            return None  # Without a complete first line it cannot be identified.
+        # A copy of an open file must see all lines imported from that file.
         self._commit()
         first_line = first_line_of(path)
         self._senders.get(first_line)
@@ -234,7 +234,7 @@ class _Follower:
         match = recognise(path, self._progress.of_site(self._options.site))
         if match.entry is not None:
             if any(match.entry.id in tail.ids for tail in self._tails.values()):
-                return None  # A copy in the making, or the compressed one: its turn comes after the original.
+                return None  # An unfinished or compressed copy: it is imported after the original.
             if match.kind == "shorter":
                 self._settled[key] = state
                 return None

@@ -1,4 +1,4 @@
-"""Which file is this? Told by content: a renamed, rotated, compressed or grown file is known again."""
+"""Identifies files by content: a renamed, rotated, compressed or grown file is recognised."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class Match:
-    """`new`; `same`: `entry` says how much of it is imported; `shorter`: all of it is, as part of more."""
+    """`new`; `same`: `entry` has its progress; `shorter`: all of it is imported, as part of a longer file."""
 
     kind: Literal["new", "same", "shorter"]
     entry: Entry | None = None
 
 
 def recognise(path: str, entries: Iterable[Entry]) -> Match:
-    """Find the file at `path` among `entries` (those of its site).
+    """Finds the file at `path` among `entries` (those of its site).
 
-    An entry matches when the file begins with its prefix and, before its offset, has its tail; the
-    longest prefix, then the greatest offset, wins. Broken gzip is looked at as far as it can be read.
+    An entry matches when the file begins with its prefix and has its tail before its offset. The
+    longest prefix wins, then the greatest offset. Of broken gzip, the readable part is compared.
     Raises InputError.
     """
     head = read_head(path)
@@ -85,24 +85,24 @@ def recognise(path: str, entries: Iterable[Entry]) -> Match:
 
 
 def read_head(path: str) -> bytes:
-    """The first 64 KiB of content, or less when there is less, or when gzip is broken before."""
+    """The first 64 KiB of content; less if the content is shorter or gzip is broken before."""
     head = b""
     with open_reader(path) as reader:
         try:
             while len(head) < PREFIX_BYTES and (data := reader.read(PREFIX_BYTES - len(head))):
                 head += data
         except BrokenError:
-            pass  # Whoever reads on is told.
+            pass  # The reader of the rest gets the error.
     return head
 
 
 def first_line_of(path: str) -> bytes:
-    """The first line, or of a long one its first 64 KiB; empty for an empty file."""
+    """The first line, at most 64 KiB of it; empty for an empty file."""
     return read_head(path).split(b"\n", 1)[0].removesuffix(b"\r")
 
 
 def resume(reader: Reader, entry: Entry) -> LineSplitter:
-    """Bring a fresh reader and a splitter to where `entry` stands."""
+    """Moves a new reader and a splitter to the position of `entry`."""
     splitter = LineSplitter()
     prefix = read_head(reader.name)[: entry.prefix_length]
     tail = reader.skip(entry.offset, TAIL_BYTES)
@@ -113,7 +113,7 @@ def resume(reader: Reader, entry: Entry) -> LineSplitter:
 
 
 def entry_of(splitter: LineSplitter, *, id: str, site: str, path: str, stream: bool = False) -> Entry:
-    """The entry for all that `splitter` has given out."""
+    """The entry for all records that `splitter` has returned."""
     return Entry(
         id=id,
         site=site,

@@ -1,4 +1,4 @@
-"""Import files: read, batch, send; each line of a file once, however often it is imported."""
+"""Imports files: read, batch, send; each line of a file once, however often it is imported."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DEFAULT_SITE = "default"
 BATCH_LINES = 100_000
 BATCH_BYTES = 16 * 1024 * 1024
 BATCH_SECONDS = 0.25  # For streams and followed files, which may pause.
-_PIPE_BYTES = 1024 * 1024  # The most that a pipe holds.
+_PIPE_BYTES = 1024 * 1024  # The capacity of a pipe.
 
 
 @dataclass
 class Report:
-    """What an import did: files looked at, lines added, lines that were there before, and last lines left
-    because they have not ended. `stream` tells whether the last input was one, which cannot be read again.
+    """Result of an import: files read, lines added, lines known before, and unfinished last lines
+    left. `stream`: the last input was a stream, which cannot be read again.
     """
 
     files: int = 0
@@ -44,9 +44,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Options:
-    """What all files of one call share. `complete`: a last line without a line feed is a whole one.
+    """Options of one call. `complete`: a last line without a line feed is complete.
 
-    `say` takes notices; `stopped` is asked between blocks.
+    `say` gets notices; `stopped` is called between blocks.
     """
 
     settings: Settings
@@ -67,7 +67,7 @@ class Options:
 
     @property
     def headers(self) -> Headers:
-        """Record headers; what is the default is left out, it would be paid for in every record."""
+        """Record headers without defaults, which would take space in every record."""
         headers: Headers = []
         if self.site != DEFAULT_SITE:
             headers.append(("site", self.site))
@@ -77,12 +77,12 @@ class Options:
 
 
 def import_files(patterns: Sequence[str], options: Options, report: Report | None = None) -> Report:
-    """Import what `patterns` name into the settings' topic, one file after the other; fills `report`.
+    """Imports the files of `patterns` into the settings' topic, one after the other; fills `report`.
 
-    All inputs are checked before the first line is sent. `options.advance` is told of input bytes
-    (compressed ones of a .gz) as they are done. Raises InputError, KafkaError, SettingError; lines
-    committed before that stay, and the same call later goes on after them. A file that cannot be read to
-    its end holds up none of the others.
+    Checks all inputs before it sends the first line. Calls `options.advance` with the number of processed
+    input bytes (compressed ones of a .gz). Raises InputError, KafkaError, SettingError; lines
+    committed before stay, and a later call continues after them. A file that cannot be read to
+    its end does not stop the others.
     """
     paths = expand(patterns)
     progress = open_progress(options.settings)
@@ -100,7 +100,7 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
                 errors.append(error)
     finally:
         progress.close()
-    # So that a `tidemark run --once` right after this finds every line.
+    # A `tidemark run --once` right after this must find every line.
     kafka.await_committed(options.settings, options.settings.topic)
     for earlier in errors[:-1]:
         options.say(str(earlier))
@@ -110,7 +110,7 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
 
 
 def open_progress(settings: Settings) -> Progress:
-    """Make sure that Kafka is there and has both topics; then read the progress. Raises KafkaError."""
+    """Ensures that Kafka is reachable and has both topics, then reads the progress. Raises KafkaError."""
     kafka.require_reachable(settings)
     kafka.ensure_topic(settings, settings.topic)
     return Progress(settings)
@@ -120,7 +120,7 @@ Send = Callable[[Batch, Entry], None]
 
 
 class FileImport:
-    """One file on its way into the topic: what was read of it, what is batched, what is committed."""
+    """The import of one file: what is read, batched and committed."""
 
     def __init__(
         self,
@@ -144,23 +144,23 @@ class FileImport:
         self._since = time.monotonic()
 
     def read(self, size: int) -> int:
-        """Read up to `size` bytes into the batch; the number read, 0 at the end for now."""
+        """Reads up to `size` bytes into the batch. Returns their number, 0 at the current end."""
         data = self.reader.read(size)
         self._add(self.splitter.feed(data))
         return len(data)
 
     def finish(self) -> None:
-        """Take the last line even without a line feed."""
+        """Adds the last line even without a line feed."""
         self._add(self.splitter.finish())
 
     def broken(self, error: InputError) -> InputError:
-        """The error of reading, and how much of the file is in; to be asked after the last commit."""
+        """The error of reading, with the number of imported lines; call it after the last commit."""
         problem = f"{error.problem}. {self.committed_lines:,} lines of it went in"
         return InputError(problem, error.remedy)
 
     @property
     def due(self) -> bool:
-        """Whether the batch is big enough to be committed."""
+        """Whether the batch is large or old enough to be committed."""
         return self._batch.records >= BATCH_LINES or self._batch.size >= BATCH_BYTES
 
     @property
@@ -168,7 +168,7 @@ class FileImport:
         return bool(self._batch.size) and time.monotonic() - self._since >= BATCH_SECONDS
 
     def commit(self) -> int:
-        """Send what is batched; lines added."""
+        """Sends the batch. Returns the number of lines added."""
         if not self._batch.size:
             return 0
         entry = entry_of(
@@ -188,7 +188,7 @@ class FileImport:
 
 
 def open_sender(first_line: bytes, progress: Progress, options: Options) -> Sender:
-    """A sender for the file that starts with `first_line`: the same id whenever it is imported."""
+    """A sender for the file that starts with `first_line`: each import of it has the same id."""
     return Sender(
         options.settings,
         progress,
@@ -206,9 +206,9 @@ def transactional_id(topic: str, site: str, first_line: bytes) -> str:
 
 
 def start_file(path: str, send: Send, progress: Progress, options: Options) -> FileImport | None:
-    """Open a regular file where its import stands; None when a longer copy is already imported.
+    """Opens a regular file at the position of its import; None if a longer copy is already imported.
 
-    Call it when the file's sender is ready: only then is progress final for this file.
+    Call it when the file's sender is ready: only then is this file's progress final.
     """
     entries = progress.of_site(options.site)
     match = recognise(path, [] if options.again else entries)
@@ -218,7 +218,7 @@ def start_file(path: str, send: Send, progress: Progress, options: Options) -> F
     if match.entry is None:
         return FileImport(reader, LineSplitter(), uuid.uuid4().hex, send, options)
     splitter = resume(reader, match.entry)
-    # Under another name it may be a copy that goes its own way: leave the first one's entry alone.
+    # Under another name it may be a copy that continues differently: keep the first one's entry.
     entry_id = match.entry.id if match.entry.path == path else uuid.uuid4().hex
     return FileImport(reader, splitter, entry_id, send, options)
 
@@ -247,7 +247,7 @@ def _import_file(path: str, progress: Progress, options: Options, report: Report
 
 
 def _import_stream(path: str, progress: Progress, options: Options, report: Report) -> None:
-    """A stream cannot be read again; its entry serves only to know what a doubtful commit did."""
+    """Imports a stream. Its entry only serves to find out whether an uncertain commit succeeded."""
     with ExitStack() as stack:
         reader = stack.enter_context(open_reader(path, verify=True, stopped=options.stopped))
         if reader.gzip and not reader.regular:
@@ -264,11 +264,11 @@ def _import_stream(path: str, progress: Progress, options: Options, report: Repo
 
 
 def _drain(work: FileImport, options: Options, report: Report, *, complete: bool) -> None:
-    """Import the rest of a file; with `complete` its last line as it stands."""
+    """Imports the rest of a file; with `complete` its last line as it is."""
     try:
         _read_on(work, options, report, complete=complete)
     except InputError as error:
-        # What was read before the fault is good.
+        # Bytes read before the fault are correct.
         report.added += work.commit()
         raise work.broken(error) from error
     report.added += work.commit()
@@ -281,7 +281,7 @@ def _read_on(work: FileImport, options: Options, report: Report, *, complete: bo
             report.stopped = True
             if reader.regular:
                 return
-            # What the pipe holds by now would be lost with it.
+            # Bytes in the pipe would be lost with it.
             if left <= 0 or not reader.ready(0):
                 break
         elif not reader.ready(BATCH_SECONDS):

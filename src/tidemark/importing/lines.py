@@ -1,4 +1,4 @@
-"""Bytes to lines: splitting at line feeds only, in bounded memory, resumable at any line."""
+"""Splits bytes into lines at line feeds, in bounded memory, resumable at any line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ TAIL_BYTES = 4 * 1024
 
 @dataclass
 class Block:
-    """Records in the order of the file: whole lines, and the parts of lines too long for one record.
+    """Records in the order of the file: whole lines, and parts of lines that are too long for one record.
 
-    A part comes with its `chunk` header: "i/n" on the last part, "i/*" before, when n is unknown.
+    A part has a `chunk` header: "i/n" on the last part, "i/*" on the others, when n is unknown.
     """
 
     lines: list[bytes] = field(default_factory=list)
@@ -22,14 +22,14 @@ class Block:
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines; its attributes describe what it has given out so far.
+    """Splits a stream of bytes into lines; its attributes describe the records returned so far.
 
-    offset: bytes of the stream that went into records; lines: lines they make;
-    chunk: parts already given of a long line that has not ended; unended: the last line had no line
+    offset: bytes of the stream in records; lines: their number of lines;
+    chunk: parts returned of an unfinished long line; unended: the last line had no line
     feed; prefix, tail: the first PREFIX_BYTES and last TAIL_BYTES before `offset`.
 
     One carriage return before the line feed belongs to the line end; any other byte is content.
-    How the stream is cut into pieces makes no difference to the records.
+    The records do not depend on the sizes of the fed blocks.
     """
 
     def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
@@ -44,12 +44,12 @@ class LineSplitter:
 
     @property
     def pending(self) -> int:
-        """Bytes taken in that wait for their line feed."""
+        """Bytes that wait for their line feed."""
         return len(self._carry)
 
     @property
     def unfinished(self) -> bool:
-        """Whether bytes of a last line wait for the rest of it."""
+        """Whether bytes of an unfinished last line wait."""
         return bool(self._carry) and not self.unended
 
     def feed(self, data: bytes) -> Block:
@@ -57,7 +57,7 @@ class LineSplitter:
         text = self._carry + data if self._carry else data
         block = Block()
         if self.unended and text:
-            # The stream has grown past a last line that was already taken as a whole one.
+            # The stream has grown after its last line was taken as complete.
             ending = 1 if text[:1] == b"\n" else 2 if text[:2] == b"\r\n" else 0
             if ending == 0 and text == b"\r":
                 self._carry = text
@@ -77,7 +77,7 @@ class LineSplitter:
             rest = lines.pop()
             self.lines += len(lines)
             block.lines = [_strip(line) for line in lines] if b"\r" in text else lines
-        # Two bytes more than the limit, so that a part is cut only when content is sure to follow it.
+        # Two bytes more than the limit, so that content certainly follows a part.
         while len(rest) > self._limit + 1:
             self._part(rest[: self._limit], block, last=False)
             rest = rest[self._limit :]
@@ -86,7 +86,7 @@ class LineSplitter:
         return block
 
     def finish(self) -> Block:
-        """The last line, when the stream ended without a line feed."""
+        """The last line of a stream that ended without a line feed."""
         block, text = Block(), self._carry
         if not text:
             return block
@@ -101,7 +101,7 @@ class LineSplitter:
         return block
 
     def _whole(self, line: bytes, block: Block) -> None:
-        """Give out a line, or the rest of one, that ends here and may be too long."""
+        """Adds a complete line, or the rest of one, which may be too long."""
         line = _strip(line)
         if not self.chunk and len(line) <= self._limit:
             block.lines.append(line)

@@ -1,4 +1,4 @@
-"""Senders for many files at once, closed while their files are quiet."""
+"""Senders for many files at once, closed while their files do not grow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ IDLE_SECONDS = 60.0
 
 
 class SenderPool:
-    """One sender for each first line; files that begin alike share it, as they share its id."""
+    """One sender per first line; files with the same first line share it and its id."""
 
     def __init__(self, progress: Progress, options: Options) -> None:
         self._progress = progress
@@ -20,7 +20,7 @@ class SenderPool:
         self._open: dict[bytes, tuple[Sender, float]] = {}
 
     def get(self, first_line: bytes) -> Sender:
-        """The sender, opened when it is not; then all that earlier ones did is known to the progress."""
+        """The sender, opened if necessary. The progress then includes the commits of earlier senders."""
         found = self._open.get(first_line)
         sender = found[0] if found else open_sender(first_line, self._progress, self._options)
         self._open[first_line] = sender, time.monotonic()

@@ -1,4 +1,4 @@
-"""Lines and progress into Kafka in one transaction, each batch exactly once."""
+"""Writes lines and progress to Kafka in one transaction, each batch exactly once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidemark.settings import Settings
 
 PATIENCE_SECONDS = 60.0
 _TRANSACTION_SECONDS = 30.0
-_SLICE_SECONDS = 2.0  # Blocking calls are cut so, for a signal to be noticed in between.
+_SLICE_SECONDS = 2.0  # Blocking calls last at most this long, so that a signal is noticed in between.
 _STOP_SECONDS = 5.0
 _FENCED = (Fault._FENCED, Fault.PRODUCER_FENCED, Fault.INVALID_PRODUCER_EPOCH)
 _REFUSED = (
@@ -39,7 +39,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 @dataclass
 class Batch:
-    """What goes into one transaction."""
+    """The content of one transaction."""
 
     blocks: list[Block] = field(default_factory=list)
     records: int = 0
@@ -65,9 +65,9 @@ class Sender:
         stopped: Callable[[], bool],
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        """Returns once earlier transactions of this id are ended and `progress` knows them.
+        """Returns when earlier transactions of this id have ended and `progress` includes them.
 
-        `say` is told of trouble that lasts; when `stopped` turns true, trouble is no longer waited out.
+        Calls `say` when a fault lasts. When `stopped` becomes true, it no longer waits for the end of a fault.
         Raises KafkaError.
         """
         self._settings = settings
@@ -85,9 +85,9 @@ class Sender:
         self._producer = self._connect(time.monotonic() + patience)
 
     def send(self, batch: Batch, entry: Entry) -> None:
-        """Commit the batch and its entry, both or neither, waiting out trouble for up to a minute.
+        """Commits the batch and its entry, both or neither, and waits up to a minute for the end of a fault.
 
-        Raises KafkaError when it lasts longer or cannot pass; the batch is then not committed, or, when
+        Raises KafkaError for a longer or permanent fault. The batch is then not committed, or, if
         Kafka was lost during the commit, the next start finds out.
         """
         known = self._progress.entries.get(entry.id)
@@ -106,22 +106,22 @@ class Sender:
                     raise _overtaken(entry) from error
                 if fault.code() in _REFUSED:
                     raise kafka.kafka_error(self._settings, fault) from error
-                # A new producer of the same id ends whatever the old one left behind, and progress then
-                # tells whether that was committed: the one way out of every doubtful state.
+                # A new producer of the same id ends the transactions of the old one, and progress then
+                # shows whether the batch was committed. This resolves every uncertain state.
                 self._producer = self._connect(deadline)
                 known = self._progress.entries.get(entry.id)
                 if known is not None and known.offset >= entry.offset:
                     return
 
     def forget(self, entry_id: str) -> None:
-        """Remove an entry that is of no use any more. That it may fail to does no harm."""
+        """Removes an entry that is no longer needed. A failure does no harm."""
         with contextlib.suppress(KafkaException):
             self._producer.begin_transaction()
             self._producer.produce(self._progress.topic, None, entry_id, 0)
             self._producer.commit_transaction(_STOP_SECONDS)
 
     def close(self) -> None:
-        """Let go of the producer, ending a transaction that failed, so that readers need not wait for it."""
+        """Closes the producer and aborts a failed transaction, so that readers need not wait for it."""
         with contextlib.suppress(KafkaException):
             self._producer.abort_transaction(_SLICE_SECONDS)
         with contextlib.suppress(KafkaException):
@@ -160,7 +160,7 @@ class Sender:
             partition = self._partitions[next(self._turn) % len(self._partitions)]
             for line in block.lines:
                 try:
-                    # Positional arguments: this is the hot path of an import.
+                    # Positional arguments are faster; this is the hot path of an import.
                     produce(topic, line, None, partition, None, None, 0, headers)
                 except BufferError:
                     self._produce(topic, line, None, partition, self._headers, deadline)
@@ -181,7 +181,7 @@ class Sender:
                 self._make_room(deadline)
 
     def _cause(self, fault: Fault) -> Fault:
-        """`produce` says only that the producer is broken; ending the transaction says why."""
+        """The cause of a fault: `produce` only reports a broken producer; aborting the transaction gives the cause."""
         if fault.code() in (Fault._FATAL, Fault._STATE):
             try:
                 self._producer.abort_transaction(_SLICE_SECONDS)
@@ -196,7 +196,7 @@ class Sender:
             raise self._gave_up()
 
     def _patiently(self, call: Callable[[], None], deadline: float) -> None:
-        """Repeat a call that says it may be repeated, until it is through or patience is over."""
+        """Repeats a call while its error is retriable, until it succeeds or the deadline has passed."""
         for attempt in count(1):
             try:
                 call()
@@ -213,7 +213,7 @@ class Sender:
                     self._say(f"waiting for Kafka at {kafka.servers(self._settings)}")
 
     def _over(self, deadline: float) -> bool:
-        """Whether patience is at its end, which comes soon once the user wants to stop."""
+        """Whether the deadline has passed; it is short once the user wants to stop."""
         if self._stopped():
             self._last_call = min(self._last_call, time.monotonic() + _STOP_SECONDS)
         return time.monotonic() > min(deadline, self._last_call)
@@ -221,12 +221,12 @@ class Sender:
     def _gave_up(self) -> KafkaError:
         return KafkaError(
             f"Kafka at {kafka.servers(self._settings)} stopped answering during the import",
-            "Bring it back and run the same command again: it goes on where it stopped, exactly.",
+            "Start it and run the same command again: the import continues exactly where it stopped.",
         )
 
 
 def _overtaken(entry: Entry) -> KafkaError:
     return KafkaError(
         f"another import of {entry.path} is running",
-        "It goes on where this one stopped; let it finish.",
+        "It continues where this one stopped; let it finish.",
     )

@@ -1,4 +1,4 @@
-"""How far each file is imported, kept in Kafka beside the lines themselves."""
+"""The progress of each imported file, kept in Kafka beside the lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Progress:
     """The committed entries of one topic's imports, by entry id."""
 
     def __init__(self, settings: Settings) -> None:
-        """Create the progress topic when missing, and read it. Raises KafkaError."""
+        """Creates a missing progress topic and reads it. Raises KafkaError."""
         self._settings = settings
         self.topic = progress_topic(settings.topic)
         kafka.ensure_topic(settings, self.topic, partitions=1, config={"cleanup.policy": "compact"})
@@ -43,10 +43,10 @@ class Progress:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read on until every entry written before this call is known.
+        """Reads until every entry written before this call is known.
 
-        An open transaction of another import hides what follows it, so this waits for its end; the
-        broker ends that of a dead one after half a minute. Raises KafkaError.
+        An open transaction of another import hides later records, so this waits for its end. The
+        broker ends the transaction of a dead import after half a minute. Raises KafkaError.
         """
         end = kafka.end_offsets(self._settings, self.topic, committed=False).get(0, 0)
         deadline = time.monotonic() + _PATIENCE_SECONDS

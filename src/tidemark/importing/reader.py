@@ -1,4 +1,4 @@
-"""Reading the bytes of a file or a stream, and of gzip only what passes its check."""
+"""Reads the bytes of a file or a stream; of gzip only members that pass their checksum."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ class BrokenError(InputError):
 
 
 class TruncatedError(BrokenError):
-    """A gzip file ends in the middle; what could be read before was given out."""
+    """A gzip file ends in the middle; the bytes before were returned."""
 
     def __init__(
-        self, problem: str, remedy: str = "Import the complete file; it goes on from there."
+        self, problem: str, remedy: str = "Import the complete file; the import continues from there."
     ) -> None:
         super().__init__(problem, remedy)
 
 
 class DamagedError(BrokenError):
-    """A member of a gzip file fails its check; none of its bytes were given out to a reader that verifies."""
+    """A member of a gzip file fails its checksum; a verifying reader has returned none of its bytes."""
 
     def __init__(
         self,
         problem: str,
-        remedy: str = "Import a sound copy; it goes on from there. To take all that can be read, damaged"
-        " lines too, pipe `gzip -dc FILE` into `tidemark import -`.",
+        remedy: str = "Import a sound copy; the import continues from there. To import all readable lines, damaged"
+        " ones too, pipe `gzip -dc FILE` into `tidemark import -`.",
     ) -> None:
         super().__init__(problem, remedy)
 
 
 class Reader:
-    """Bytes of one file or stream; those of a file are decompressed when it is gzip by its first bytes.
+    """Bytes of one file or stream. A file that begins like gzip is decompressed.
 
     `raw_position` counts bytes of the file itself, compressed or not. With `verify`, a member of a gzip
-    file is read only after its checksum was compared: damage decodes to other bytes, mostly unnoticed.
-    A member that ends in the middle has no checksum, and is read as far as it goes.
+    file is read only after its checksum was verified, because damage usually decodes to other bytes without an error.
+    A member that ends in the middle has no checksum, and is read to its end.
     """
 
     def __init__(self, fd: int, name: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> None:
@@ -77,16 +77,16 @@ class Reader:
 
     @property
     def state(self) -> tuple[int, int]:
-        """Differs once the file was written to."""
+        """A value that changes when the file is written to."""
         return state_of(os.fstat(self._fd))
 
     @property
     def removed(self) -> bool:
-        """Whether no path leads to the file any more."""
+        """Whether the file has no path any more."""
         return os.fstat(self._fd).st_nlink == 0
 
     def read(self, size: int = READ_BYTES) -> bytes:
-        """Up to `size` bytes; empty at the end, or when stopped. Raises BrokenError on broken gzip."""
+        """Up to `size` bytes; empty at the end or when stopped. Raises BrokenError for broken gzip."""
         return self._raw(size) if self._inflate is None else self._inflated(size, verify=self._verify)
 
     def ready(self, timeout: float) -> bool:
@@ -96,7 +96,7 @@ class Reader:
         return bool(select.select([self._fd], [], [], timeout)[0])
 
     def skip(self, offset: int, tail: int) -> bytes | None:
-        """Go to `offset` from the start; the `tail` bytes before it, or None when the end comes first."""
+        """Moves to `offset` from the start. Returns the `tail` bytes before it, or None if the content is shorter."""
         if self._inflate is None:
             if self.raw_size < offset:
                 return None
@@ -114,13 +114,13 @@ class Reader:
         return last
 
     def begins_with(self, head: bytes) -> bool:
-        """Whether a plain file still begins so; false once it was overwritten from the start."""
+        """Whether a plain file still has this beginning; false once it was overwritten."""
         return self._at(0, len(head)) == head
 
     def spooled(self) -> Reader:
-        """This stream of gzip as a file without a name: its checksums come after what they are for.
+        """This gzip stream as an unnamed temporary file, because checksums follow the data.
 
-        Raises InputError where there is no room for it.
+        Raises InputError if the disk has no room.
         """
         try:
             with tempfile.TemporaryFile() as file:
@@ -152,7 +152,7 @@ class Reader:
         )
 
     def _wait(self) -> bool:
-        """Wait until there is something to read; false when stopped before."""
+        """Waits until bytes can be read; false if stopped before."""
         while not self.ready(WAIT_SECONDS):
             if self._stopped():
                 return False
@@ -182,7 +182,7 @@ class Reader:
         while True:
             assert self._inflate is not None
             if self._inflate.eof:
-                # Another member may follow, or zeros that pad to a block.
+                # Another member may follow, or zeros as padding.
                 data = self._inflate.unused_data.lstrip(b"\0")
                 while not data:
                     raw = self._raw(READ_BYTES)
@@ -208,7 +208,7 @@ class Reader:
         return TruncatedError(f"{self.name} is truncated: its gzip data ends in the middle")
 
     def _verified(self) -> bool:
-        """Read the current member once to its checksum; false when stopped. Raises DamagedError."""
+        """Reads the current member once to its checksum; false if stopped. Raises DamagedError."""
         if self._sound:
             return True
         inflate, position = zlib.decompressobj(31), self._member
@@ -235,5 +235,5 @@ class Reader:
 
 
 def state_of(status: os.stat_result) -> tuple[int, int]:
-    """Differs once a file was written to: size and time of the last change."""
+    """A value that changes when a file is written to: size and time of the last change."""
     return status.st_size, status.st_mtime_ns

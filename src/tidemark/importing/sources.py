@@ -1,4 +1,4 @@
-"""What an import reads: files, globs, named pipes, standard input."""
+"""Inputs of an import: files, globs, named pipes, standard input."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MISSING = 0
 
 
 def open_reader(path: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> Reader:
-    """Open a file, a named pipe once it has a writer, or standard input for "-". Raises InputError.
+    """Opens a file, a named pipe once it has a writer, or standard input for "-". Raises InputError.
 
-    A pipe that was waited for until `stopped` is an empty reader.
+    If `stopped` becomes true while waiting for a pipe's writer, the reader is empty.
     """
     if path == STDIN:
         return Reader(0, "standard input", verify=verify, stopped=stopped)
@@ -38,7 +38,7 @@ def open_reader(path: str, *, verify: bool = False, stopped: Stopped = lambda: F
 
 
 def _open_pipe(path: str, stopped: Stopped) -> int:
-    """Opening a pipe blocks until it has a writer, signal or not, so that is left to a thread."""
+    """Opens a pipe in a thread, because opening blocks until the pipe has a writer and ignores signals."""
     opened: queue.SimpleQueue[int | OSError] = queue.SimpleQueue()
 
     def wait() -> None:
@@ -60,7 +60,7 @@ def _open_pipe(path: str, stopped: Stopped) -> int:
 
 
 def expand(patterns: Sequence[str]) -> list[str]:
-    """The files that paths, globs and "-" stand for. Raises InputError on the first that is not readable."""
+    """The files of paths, globs and "-". Raises InputError for the first that is not readable."""
     paths: list[str] = []
     for pattern in patterns:
         found = [pattern]
@@ -75,7 +75,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
 
 
 def matching(pattern: str) -> list[str]:
-    """Files that a path or glob stands for now, by name; none when there are none."""
+    """Files that match a path or glob now, by name; empty if there are none."""
     if _kind(pattern) != _MISSING or not glob.has_magic(pattern):
         return [pattern] if _kind(pattern) == stat.S_IFREG else []
     found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
@@ -83,7 +83,7 @@ def matching(pattern: str) -> list[str]:
 
 
 def followable(pattern: str) -> bool:
-    """Whether there is a file to follow by now. Raises InputError for a path that can never be one."""
+    """Whether the file exists and can be followed. Raises InputError for a path that can never be followed."""
     if _kind(pattern) == _MISSING:
         return bool(matching(pattern))
     check(pattern)
@@ -93,7 +93,7 @@ def followable(pattern: str) -> bool:
 
 
 def check(path: str) -> None:
-    """Raise InputError unless `path` is a readable file, pipe or device, or "-"."""
+    """Raises InputError unless `path` is a readable file, pipe or device, or "-"."""
     if path == STDIN:
         if sys.stdin is None or sys.stdin.closed:
             raise InputError("standard input is closed", "Name a file.")
@@ -111,7 +111,7 @@ def check(path: str) -> None:
 
 
 def _kind(path: str, *, strict: bool = False) -> int:
-    """The kind of file at `path`, as S_IFMT has it; with `strict`, raises OSError if it cannot be told."""
+    """The kind of file at `path`, as of S_IFMT; with `strict`, raises OSError if it is unknown."""
     try:
         return stat.S_IFMT(Path(path).stat().st_mode)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Kafka as Tidemark uses it: client settings, topics, offsets, and errors the user can act on."""
+"""Access to Kafka: client settings, topics, offsets, and errors the user can act on."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _NO_ANSWER = (Fault._TIMED_OUT, Fault._TRANSPORT, Fault._ALL_BROKERS_DOWN, Fault
 _TRY_SECONDS = 5.0
 _REFUSED_TRIES, _SILENT_TRIES = 3, 6
 _CLUSTER_DEFAULT = -1
-# A partition that was just created, or whose broker just came back, has no leader for a moment.
+# A partition has no leader for a moment after its creation or the return of its broker.
 _ELECTING = (Fault.NOT_LEADER_FOR_PARTITION, Fault.LEADER_NOT_AVAILABLE)
 _ELECTION_SECONDS = 5.0
 _APPEAR_SECONDS = 15.0
 
-# librdkafka writes its log to stderr unless it is given a logger; this one shows only what is asked for.
+# Without a logger librdkafka writes to stderr; this logger shows only what is configured.
 _log = logging.getLogger("tidemark.kafka.client")
 _log.addHandler(logging.NullHandler())
 _log.propagate = False
@@ -55,8 +55,8 @@ _log.propagate = False
 def client_config(settings: Settings) -> dict[str, Any]:
     """Settings common to every confluent-kafka client: address, security, log.
 
-    The result holds the password, so it must not be logged. Raises SettingError on a security
-    setting that cannot work.
+    The result holds the password and must not be logged. Raises SettingError for an invalid security
+    setting.
     """
     return {
         "bootstrap.servers": servers(settings),
@@ -76,7 +76,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
     return {
         "kafka.bootstrap.servers": servers(settings),
         "kafka.isolation.level": "read_committed",
-        # A transaction ends with a mark, for whose place Spark waits at the end of a batch: by default 500 ms.
+        # At the end of a batch Spark waits for the offset of a transaction's end mark: by default 500 ms.
         "kafka.fetch.max.wait.ms": "1",
         "kafka.max.partition.fetch.bytes": str(MAX_RECORD_BYTES),
         "kafka.max.request.size": str(MAX_RECORD_BYTES),
@@ -85,9 +85,9 @@ def spark_options(settings: Settings) -> dict[str, str]:
 
 
 def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
-    """Return once the cluster answers; otherwise raise KafkaError after at most about `timeout` s.
+    """Returns when the cluster answers; otherwise raises KafkaError after at most about `timeout` s.
 
-    Wrong credentials and a wrong or untrusted TLS set-up are told apart and raised at once.
+    Wrong credentials and wrong or untrusted TLS settings are separate errors, raised at once.
     """
     faults: list[Fault] = []
     config = {**client_config(settings), "error_cb": faults.append}
@@ -106,7 +106,7 @@ def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
         if time.monotonic() >= deadline:
             different = next(filter(mismatch, faults), None)
             if different is None and takes_connections(settings):
-                # Such as a listener with TLS that is spoken to without.
+                # For example a TLS listener that gets a plain request.
                 raise KafkaError(
                     f"Kafka at {servers(settings)} takes connections, but has no answer to"
                     f" {settings.kafka_security_protocol}",
@@ -122,9 +122,9 @@ def ensure_topic(
     partitions: int | None = None,
     config: Mapping[str, str] | None = None,
 ) -> None:
-    """Create `topic` when it is missing; one that exists is left as it is.
+    """Creates `topic` if it is missing; an existing one stays as it is.
 
-    A new topic keeps records for ever and takes records of up to 16 MiB; `config` adds to that or
+    A new topic keeps records without limit and accepts records of up to 16 MiB; `config` adds to that or
     overrides it. `partitions` defaults to the setting. Raises KafkaError.
     """
     admin = admin_client(settings)
@@ -148,10 +148,10 @@ def ensure_topic(
             _answer(settings, create, admin)
             break
         except KafkaException as error:
-            # Also where an earlier request, whose answer was lost, created it.
+            # Also if an earlier request whose answer was lost has created it.
             if error.args[0].code() == Fault.TOPIC_ALREADY_EXISTS:
                 break
-            # A broker that has just come up answers before it counts as one that can take a replica.
+            # A starting broker answers before it can take a replica.
             young = error.args[0].code() == Fault.INVALID_REPLICATION_FACTOR
             if not young or time.monotonic() > deadline:
                 raise topic_error(settings, topic, error.args[0]) from error
@@ -164,18 +164,18 @@ def ensure_topic(
 
 
 def admin_client(settings: Settings) -> AdminClient:
-    """A client that creates and describes topics; it connects when it is first used."""
+    """A client that creates and describes topics; it connects on first use."""
     return AdminClient(client_config(settings))
 
 
 def topic_id(settings: Settings, topic: str) -> str | None:
-    """The id that the cluster gave the topic when it was created; None when there is no such topic."""
+    """The topic's id, assigned by the cluster at its creation; None if there is no such topic."""
     described = _described(settings, topic)
     return str(described.topic_id) if described else None
 
 
 def beginning_offsets(settings: Settings, topic: str) -> dict[int, int]:
-    """First offset kept per partition; empty when there is no such topic."""
+    """First available offset per partition; empty if there is no such topic."""
     return _offsets(settings, topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
 
@@ -183,17 +183,17 @@ def end_offsets(
     settings: Settings, topic: str, *, committed: bool = True, admin: AdminClient | None = None
 ) -> dict[int, int]:
     """Offset after the last one that a read-committed reader may see now (the last stable offset),
-    or with `committed=False` after the last one written; empty when there is no such topic.
+    or with `committed=False` after the last one written; empty if there is no such topic.
 
-    Who asks again and again brings a client of `admin_client`.
+    Frequent callers pass a client of `admin_client`.
     """
     return _offsets(settings, topic, OffsetSpec.latest(), committed=committed, admin=admin)  # type: ignore[no-untyped-call]
 
 
 def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> bool:
-    """Wait until read-committed readers may see all that is in the topic now; False after `timeout` s.
+    """Waits until read-committed readers may see all current records of the topic; False after `timeout` s.
 
-    A commit returns before its markers are in the partitions, so the last lines show a moment later.
+    A commit returns before its markers are in the partitions, so readers see the last lines a moment later.
     """
     admin = admin_client(settings)
     written = end_offsets(settings, topic, committed=False, admin=admin)
@@ -208,7 +208,7 @@ def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> boo
 
 
 def topic_config(settings: Settings, topic: str) -> dict[str, str]:
-    """The topic's configuration as the broker has it."""
+    """The topic's configuration in the broker."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
 
     def describe(client: AdminClient) -> Any:
@@ -227,7 +227,7 @@ def _partitions(settings: Settings, topic: str, admin: AdminClient | None = None
 
 
 def _described(settings: Settings, topic: str, admin: AdminClient | None = None) -> TopicDescription | None:
-    """None for a topic that is missing. Never creates it, unlike a metadata request."""
+    """The topic's description; None if it is missing. Never creates it, unlike a metadata request."""
 
     def describe(client: AdminClient) -> TopicDescription:
         request = client.describe_topics(TopicCollection([topic]), request_timeout=_TRY_SECONDS)

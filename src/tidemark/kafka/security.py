@@ -1,4 +1,4 @@
-"""How we prove to Kafka who we are, as its two client libraries want it: librdkafka's names and Java's."""
+"""Security settings for Kafka's two client libraries: librdkafka's names and Java's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOGIN_MODULES = {
 def client_security(settings: Settings) -> dict[str, str]:
     """librdkafka's settings, the user's own `kafka_client_options` last.
 
-    The result holds secrets, so it must not be logged. Raises SettingError on what cannot work.
+    The result holds secrets and must not be logged. Raises SettingError for invalid settings.
     """
     protocol, mechanism = _checked(settings)
     config = {"security.protocol": protocol}
@@ -48,8 +48,8 @@ def client_security(settings: Settings) -> dict[str, str]:
 def spark_security(settings: Settings) -> dict[str, str]:
     """The Java client's settings for Spark's `kafka` source, the user's own `kafka_spark_options` last.
 
-    Names start with `kafka.`. The result holds secrets: `session.REDACTED` keeps them out of plans and
-    logs of Spark; do not log it otherwise. Raises SettingError like `client_security`.
+    Names start with `kafka.`. The result holds secrets: the redaction in `tidemark.spark` keeps them out of Spark's
+    plans and logs; do not log it otherwise. Raises SettingError like `client_security`.
     """
     protocol, mechanism = _checked(settings)
     options = {"security.protocol": protocol}
@@ -63,7 +63,7 @@ def spark_security(settings: Settings) -> dict[str, str]:
         )
     if settings.kafka_ca_file and protocol.endswith("SSL"):
         options["ssl.truststore.type"] = "PEM"
-        # The certificates themselves, not the path: executors on other machines have no such file.
+        # The certificates, not the path, because executors on other machines do not have the file.
         options["ssl.truststore.certificates"] = Path(_ca_file(settings)).read_text("ascii")
     options |= options_of("kafka_spark_options", settings.kafka_spark_options)
     return {f"kafka.{name}": value for name, value in options.items()}
@@ -95,7 +95,7 @@ def _checked(settings: Settings) -> tuple[str, str]:
 
 
 def _login(settings: Settings, mechanism: str) -> str:
-    """The login module and its options in JAAS's syntax."""
+    """The login module and its options in JAAS syntax."""
     names = ("clientId", "clientSecret") if mechanism == "OAUTHBEARER" else ("username", "password")
     said = dict(zip(names, (settings.kafka_username, settings.kafka_password), strict=True))
     if mechanism == "OAUTHBEARER" and settings.kafka_oauth_scope:
