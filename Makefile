@@ -3,6 +3,8 @@
 
 BIN := .venv/bin
 PACKAGES := src bronze silver gold
+# Each of many processes would compile all its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 

@@ -68,6 +68,7 @@ uv pip sync --require-hashes --build-constraints requirements/build.txt requirem
 uv pip install --quiet --no-deps --no-build-isolation --editable .
 
 printf '%s\n' "$wanted" >"$stamp"
-# Nothing depends on this but the speed of later starts.
+# Nothing depends on this but the speed of later starts. Python keeps the modules compiled, too.
+unset PYTHONDONTWRITEBYTECODE
 .venv/bin/tidemark prepare || echo "setup: not prepared, see above; \`tidemark prepare\` tries again" >&2
 echo "setup: done"

@@ -25,12 +25,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A test is over before the optimizing compiler would have paid for itself.
 QUICK_JVM = "-XX:TieredStopAtLevel=1"
 os.environ.setdefault("TIDEMARK_DRIVER_JAVA_OPTIONS", QUICK_JVM)
+os.environ.setdefault("TIDEMARK_BROKER_JAVA_OPTIONS", QUICK_JVM)
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Settings:
     """Settings of a fresh home whose ports are any free ones."""
-    return Settings(home=tmp_path / "home", broker_port=0, dashboard_port=0)
+    return Settings(home=tmp_path / "home", broker_port=0, broker_java_options=QUICK_JVM, dashboard_port=0)
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +48,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings with the address of an embedded broker that all tests share: give topics names of your own."""
-    settings = Settings(home=tmp_path_factory.mktemp("broker"), broker_port=0, dashboard_port=0)
+    settings = Settings(
+        home=tmp_path_factory.mktemp("broker"), broker_port=0, broker_java_options=QUICK_JVM, dashboard_port=0
+    )
     with embedded.running(settings) as there:
         yield there

@@ -78,6 +78,7 @@ class Settings:
     broker_properties: str = _setting(
         "", "File with further lines for the embedded broker's server.properties; they take precedence."
     )
+    broker_java_options: str = _setting("", "More options for the embedded broker's JVMs, such as -Xmx2g.")
     dashboard_port: int = _setting(8501, "Port of the dashboard; 0 picks a free one.", least=0)
     dashboard_address: str = _setting("127.0.0.1", "Address the dashboard listens on.")
     jvm_cache: str = _setting("", "Directory of the JVM libraries. Empty: the user's cache directory.")

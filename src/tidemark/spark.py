@@ -132,7 +132,7 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
         f" -Dlog4j.configurationFile={_log4j(settings)}"
         f' "-Djava.io.tmpdir={temporary_directory(settings)}"'
-        f" {_classes(settings)} {settings.driver_java_options}",
+        f" {class_archive.use(settings)} {settings.driver_java_options}",
     }
     own = options_of("spark_options", settings.spark_options)
     for key, value in options.items():
@@ -163,12 +163,6 @@ def _out_of_sight(settings: Settings, options: dict[str, str]) -> Iterator[None]
     finally:
         os.environ["PYSPARK_SUBMIT_ARGS"] = before
         path.unlink(missing_ok=True)
-
-
-def _classes(settings: Settings) -> str:
-    """The JVM option for the class archive, unless the settings name one or let this JVM write it."""
-    own = settings.driver_java_options
-    return "" if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own else class_archive.use(settings)
 
 
 def _jvm(settings: Settings) -> str:

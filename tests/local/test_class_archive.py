@@ -15,7 +15,6 @@ from tidemark.local import class_archive
 from tidemark.local.jars import cache_directory
 from tidemark.local.java import require_java
 from tidemark.settings import Settings
-from tidemark.spark import _classes
 
 
 @pytest.fixture
@@ -35,13 +34,15 @@ def java(options: str) -> subprocess.CompletedProcess[str]:
 def test_an_archive_is_made_kept_and_used(cached: Settings, tmp_path: Path) -> None:
     assert class_archive.use(cached) == ""
     made = tmp_path / "made.jsa"
-    assert java(class_archive.make(made)).returncode == 0
-    assert class_archive.keep(made, cached)
+    for part in (class_archive.DRIVER, class_archive.BROKER):
+        assert not is_prepared(cached)
+        assert java(class_archive.make(made)).returncode == 0
+        assert class_archive.keep(made, cached, part)
+        done = java(class_archive.use(cached, part))
+        assert done.returncode == 0, done.stderr
+        assert "shared objects file" in done.stdout
+        assert not class_archive.keep(made, cached, part), "nothing was made"
     assert is_prepared(cached)
-    done = java(class_archive.use(cached))
-    assert done.returncode == 0, done.stderr
-    assert "shared objects file" in done.stdout
-    assert not class_archive.keep(made, cached), "nothing was made"
 
 
 def test_an_archive_that_does_not_fit_is_no_trouble(cached: Settings) -> None:
@@ -52,10 +53,12 @@ def test_an_archive_that_does_not_fit_is_no_trouble(cached: Settings) -> None:
 
 
 def test_the_users_own_options_come_first(cached: Settings) -> None:
-    class_archive.archive(cached).touch()
-    assert "SharedArchiveFile" in _classes(cached)
-    for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa"):
-        assert _classes(replace(cached, driver_java_options=own)) == ""
+    for part in (class_archive.DRIVER, class_archive.BROKER):
+        class_archive.archive(cached, part).touch()
+        assert "SharedArchiveFile" in class_archive.use(cached, part)
+        for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa"):
+            both = replace(cached, driver_java_options=own, broker_java_options=own)
+            assert class_archive.use(both, part) == ""
 
 
 @pytest.mark.soak

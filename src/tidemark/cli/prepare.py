@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
 from tidemark.cli.tasks import run_pipeline
 from tidemark.errors import PlatformError
 from tidemark.importing.importer import Options, import_files
@@ -18,10 +21,12 @@ from tidemark.spark import spark_session
 from tidemark.traffic.sinks import write_file
 from tidemark.traffic.stream import Traffic, blocks
 
+_PARTS = (class_archive.DRIVER, class_archive.BROKER)
+
 
 def is_prepared(settings: Settings) -> bool:
-    """Whether a class archive exists for this Java and these libraries."""
-    return class_archive.archive(settings).exists()
+    """Whether the class archives exist for this Java and these libraries."""
+    return all(class_archive.archive(settings, part).exists() for part in _PARTS)
 
 
 def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) -> bool:
@@ -32,11 +37,12 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
     """
     spark_jars(settings)
     with tempfile.TemporaryDirectory(prefix=".prepare-", dir=class_archive.archive(settings).parent) as work:
-        made, log = Path(work) / "classes.jsa", Path(work) / "access.log"
+        made, log = {part: Path(work) / f"{part}.jsa" for part in _PARTS}, Path(work) / "access.log"
         trial = Settings(
             home=Path(work) / "home", broker_port=0, quality_interval_seconds=0.0,
             jvm_cache=settings.jvm_cache, ivy_settings=settings.ivy_settings,
-            driver_memory=settings.driver_memory, driver_java_options=class_archive.make(made),
+            driver_memory=settings.driver_memory, driver_java_options=class_archive.make(made[class_archive.DRIVER]),
+            broker_java_options=class_archive.make(made[class_archive.BROKER]),
         )  # fmt: skip
         say("running the pipeline once over a little traffic")
         write_file(blocks(Traffic(start=1_780_000_000, seconds=10), truth=False), log, Event())
@@ -45,7 +51,23 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
             run_pipeline(there, once=True)
         say("writing the class archive")
         try:
-            class_archive.end(spark_session(trial))
+            _end(spark_session(trial))
         except subprocess.TimeoutExpired as error:
             raise PlatformError("the JVM did not end", "Try again.") from error
-        return class_archive.keep(made, settings)
+        kept = [class_archive.keep(made[part], settings, part) for part in _PARTS]
+        return all(kept)
+
+
+def _end(session: SparkSession, seconds: float = 120) -> None:
+    """Stops the session and its JVM, and waits until that has ended.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    gateway = SparkContext._gateway
+    session.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        process = gateway.proc
+        process.stdin.close()
+        process.wait(seconds)
+        SparkContext._gateway = SparkContext._jvm = None

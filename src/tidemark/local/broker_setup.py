@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import uuid
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.errors import PlatformError, SettingError
+from tidemark.local import class_archive
 from tidemark.local.jars import broker_jars
 from tidemark.local.java import require_java
 from tidemark.settings import Settings
@@ -56,7 +58,9 @@ def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster
     launch = [
         str(java), "-Xms128m", "-Xmx512m", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError",
         f"-XX:ErrorFile={settings.logs}/{node.part()}-crash-%p.log", f"-Djava.io.tmpdir={temporary}",
-        f"-Dlog4j2.configurationFile={logging}", "-cp", class_path,
+        f"-Dlog4j2.configurationFile={logging}",
+        *shlex.split(f"{class_archive.use(settings, class_archive.BROKER)} {settings.broker_java_options}"),
+        "-cp", class_path,
     ]  # fmt: skip
     data = directory / "data"
     if not data.is_dir():
@@ -117,7 +121,16 @@ def _format(launch: list[str], data: Path, node: Node, nodes: Sequence[Node], cl
     configuration = data.with_name("format.properties")
     configuration.write_text(_lines(properties(unfinished, node, nodes)), encoding="utf-8")
     done = subprocess.run(
-        [*launch, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(configuration)],
+        [
+            *launch,
+            "-XX:TieredStopAtLevel=1",
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            cluster,
+            "-c",
+            str(configuration),
+        ],
         capture_output=True,
         text=True,
         check=False,
