@@ -87,7 +87,7 @@ def test_terminate_kills_what_does_not_end_by_itself(tmp_path: Path) -> None:
 
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(PlatformError, match=r"cannot write the home .*Give another directory with --home"):
+    with pytest.raises(PlatformError, match=r"cannot write the home .*Name another directory with --home"):
         process.prepare_home(Settings(home=tmp_path / "file" / "home"))
 
 

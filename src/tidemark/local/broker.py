@@ -40,8 +40,8 @@ STOP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Broker:
-    """A running embedded broker. `pids` are those of its nodes that run, `pid` the first of them.
-    `already_running`: it was there before `start` was called."""
+    """A running embedded broker. `pids` are those of its running nodes, `pid` the first of them.
+    `already_running`: it ran before the call of `start`."""
 
     bootstrap_servers: str
     pid: int
@@ -50,10 +50,10 @@ class Broker:
 
 
 def start(settings: Settings) -> Broker:
-    """Starts the home's broker, or those of its nodes that don't run, and returns when all answer.
+    """Starts the home's broker, or those of its nodes that do not run, and returns when all answer.
 
-    It goes on when the caller ends. Raises PlatformError if a port is taken, the home cannot be
-    written, Java or the jars are missing, or Kafka does not come up.
+    The broker continues when the caller ends. Raises PlatformError if a port is taken, the home cannot be
+    written, Java or the jars are missing, or Kafka does not start.
     """
     prepare_home(settings)
     with locked(settings.run_directory / "broker.lock"):
@@ -65,7 +65,7 @@ def start(settings: Settings) -> Broker:
         started = []
         for node, command in zip(nodes, commands, strict=True):
             if live_record(_record_file(settings, node.number)) is None:
-                # Kafka's log4j2 writes the log; this is for what the JVM says before, or instead.
+                # Kafka's log4j2 writes the log; this file gets the JVM's own output.
                 process = spawn(command, broker_setup.output_file(settings, node.part()))
                 _record(settings, node, process.pid)
                 started.append((node, process))
@@ -94,10 +94,10 @@ def start(settings: Settings) -> Broker:
 
 
 def run_in_foreground(settings: Settings, number: int = 1) -> None:
-    """Becomes a node of the home's broker: this process is replaced by Kafka. For a supervisor or a service
+    """Replaces this process by Kafka, as a node of the home's broker. For a supervisor or a service
     manager.
 
-    Raises PlatformError as `start` does, and if the node runs already.
+    Raises PlatformError like `start`, and if the node runs already.
     """
     prepare_home(settings)
     with locked(settings.run_directory / "broker.lock"):
@@ -107,14 +107,14 @@ def run_in_foreground(settings: Settings, number: int = 1) -> None:
                 "Stop it first: tidemark broker stop.",
             )
         nodes, commands = _prepare(settings)
-        # exec keeps both the pid and the start time, so the record stays true.
+        # exec keeps the pid and the start time, so the record stays valid.
         _record(settings, nodes[number - 1], os.getpid())
     os.execv(commands[number - 1][0], commands[number - 1])
 
 
 @contextmanager
 def running(settings: Settings) -> Iterator[Settings]:
-    """The home's broker for as long as this lasts; gives the settings with its address."""
+    """Runs the home's broker for the duration of the context; yields the settings with its address."""
     try:
         yield replace(settings, bootstrap_servers=start(settings).bootstrap_servers)
     finally:
@@ -125,7 +125,7 @@ def stop(settings: Settings) -> bool:
     """Stops the home's broker and waits until it has ended. False if it was not running."""
     numbers = _numbers(settings)
     records = {n: r for n in numbers if (r := live_record(_record_file(settings, n)))}
-    # All at once: a node that is told alone hands over to the others, and the last two would wait in vain.
+    # All at once: a node that is stopped alone hands over to the others, and the last two would wait forever.
     for record in records.values():
         with suppress(ProcessLookupError):
             os.kill(record["pid"], signal.SIGTERM)
@@ -137,7 +137,7 @@ def stop(settings: Settings) -> bool:
 
 
 def status(settings: Settings) -> Broker | None:
-    """The home's broker if a process of it runs, answering or not yet; else None."""
+    """The home's broker if one of its processes runs, whether it answers or not; else None."""
     records = [read_record(_record_file(settings, number)) for number in _numbers(settings)]
     live = [live_record(_record_file(settings, number)) for number in _numbers(settings)]
     pids = tuple(record["pid"] for record in live if record)
@@ -148,9 +148,9 @@ def status(settings: Settings) -> Broker | None:
 
 
 def bootstrap_servers(settings: Settings) -> str:
-    """Address of the Kafka to use: the one set, or else the home's embedded broker, running or not.
+    """Address of the Kafka to use: the configured one, else the home's embedded broker, running or not.
 
-    Raises PlatformError if the embedded broker is to take any free port and has never been started.
+    Raises PlatformError if the embedded broker uses any free port and has never been started.
     """
     if settings.bootstrap_servers:
         return settings.bootstrap_servers
@@ -172,7 +172,7 @@ def answers(bootstrap: str, timeout: float = 1.0) -> bool:
 
 
 def check_port(settings: Settings) -> None:
-    """Raises PlatformError if a port that the broker is to listen on is taken."""
+    """Raises PlatformError if a port of the broker is taken."""
     for number in _numbers(settings):
         port = _wanted(settings, number)
         if port and not live_record(_record_file(settings, number)) and not frees_up(port):
@@ -183,7 +183,7 @@ def check_port(settings: Settings) -> None:
 
 
 def await_ready(broker: Broker, settings: Settings, lives: Callable[[], bool]) -> None:
-    """Returns when all nodes answer. Raises PlatformError if one ends before, or they take too long."""
+    """Returns when all nodes answer. Raises PlatformError if one ends before, or after a timeout."""
     ports = [int(server.rpartition(":")[2]) for server in broker.bootstrap_servers.split(",")]
 
     def answering() -> bool:
@@ -211,8 +211,8 @@ def _nodes_seen(bootstrap: str, timeout: float = 1.0) -> int:
 
 
 def _prepare(settings: Settings) -> tuple[Sequence[Node], list[list[str]]]:
-    """The nodes with their ports, and the commands that start them. Ports that are known stay while any node
-    runs, which knows the others by them."""
+    """The nodes with their ports, and the commands that start them. While any node runs, known ports stay, because
+    the nodes know each other by them."""
     check_port(settings)
     numbers = _numbers(settings)
     stay = any(live_record(_record_file(settings, number)) for number in numbers)
@@ -234,7 +234,7 @@ def _prepare(settings: Settings) -> tuple[Sequence[Node], list[list[str]]]:
     except OSError as error:
         raise PlatformError(
             f"cannot write the broker's directory in {settings.home}: {error.strerror}",
-            "Give another directory with --home or TIDEMARK_HOME.",
+            "Name another directory with --home or TIDEMARK_HOME.",
         ) from error
     for node in nodes:
         if live_record(_record_file(settings, node.number)) is None:
@@ -247,7 +247,7 @@ def _numbers(settings: Settings) -> range:
 
 
 def _wanted(settings: Settings, number: int) -> int:
-    """The port that the settings want for a node: the nodes' ports follow one another. 0: any."""
+    """A node's port by the settings: consecutive ports for the nodes. 0: any free port."""
     return settings.broker_port + number - 1 if settings.broker_port else 0
 
 

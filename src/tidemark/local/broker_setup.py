@@ -1,4 +1,4 @@
-"""What Kafka needs before it can start: a formatted data directory, its configuration, its command line."""
+"""Prepares Kafka's start: a formatted data directory, the configuration, the command line."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ MESSAGE_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Node:
-    """One node of the embedded broker: its number from 1 on, and the ports of 127.0.0.1 that it listens on."""
+    """One node of the embedded broker: its number, from 1, and its ports on 127.0.0.1."""
 
     number: int
     port: int
     controller_port: int
 
     def part(self) -> str:
-        """What the node's directory, record and logs are called."""
+        """Name of the node's directory, record and logs."""
         return "broker" if self.number == 1 else f"broker-{self.number}"
 
 
 def prepare(settings: Settings, nodes: Sequence[Node]) -> list[list[str]]:
-    """Formats the nodes' data directories if that was not done yet, writes their configurations, and returns
+    """Formats the nodes' data directories if necessary, writes their configurations, and returns
     the commands that start them.
 
     Raises PlatformError if Java or the jars are missing, formatting fails, or the home has another number of
@@ -67,7 +67,7 @@ def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster
         _format(launch, data, node, nodes, cluster)
     configuration = directory / "server.properties"
     configuration.touch(mode=0o600)
-    configuration.chmod(0o600)  # `broker_properties` may hold secrets
+    configuration.chmod(0o600)  # `broker_properties` may contain secrets
     configuration.write_text(_lines(properties(data, node, nodes) | _own(settings, node)), encoding="utf-8")
     return [*launch, "kafka.Kafka", str(configuration)]
 
@@ -78,12 +78,12 @@ def log_file(settings: Settings, part: str = "broker") -> Path:
 
 
 def output_file(settings: Settings, part: str = "broker") -> Path:
-    """What a node's JVM writes itself: next to nothing, unless it cannot start."""
+    """Output of a node's JVM: almost nothing, unless it cannot start."""
     return settings.logs / f"{part}.out"
 
 
 def last_error(settings: Settings, part: str = "broker") -> str:
-    """The most telling line of a node's latest start, for an error message."""
+    """The most useful line of a node's latest start, for an error message."""
     for path in (log_file(settings, part), output_file(settings, part)):
         try:
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-200:]
@@ -105,17 +105,17 @@ def _require_same_number(settings: Settings, wanted: int) -> None:
 
 
 def _cluster_id(data: Path) -> str:
-    """That of the first node, once it has one; else a new one."""
+    """The first node's cluster id if it has one, else a new one."""
     try:
         known = re.search(r"^cluster\.id=(.+)$", (data / "meta.properties").read_text("utf-8"), re.MULTILINE)
     except FileNotFoundError:
         known = None
-    # A leading "x" because an id that starts with "-" reads as an option; Kafka wants 16 bytes in base 64.
+    # A leading "x", because an id that starts with "-" looks like an option. Kafka requires 16 bytes in base 64.
     return known[1] if known else "x" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
 def _format(launch: list[str], data: Path, node: Node, nodes: Sequence[Node], cluster: str) -> None:
-    """Formats beside the final place and renames, so that a data directory is either usable or absent."""
+    """Formats a temporary directory and renames it, so that a data directory is either usable or absent."""
     unfinished = data.with_name("data.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     configuration = data.with_name("format.properties")
@@ -143,9 +143,9 @@ def _format(launch: list[str], data: Path, node: Node, nodes: Sequence[Node], cl
 
 
 def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, object]:
-    """Kafka's configuration of a node whose data is in `data`, as one of `nodes`."""
+    """Kafka's configuration of a node with data in `data`, as one of `nodes`."""
     copies = min(3, len(nodes))
-    # With three copies one may be missing, and what was acknowledged is still there twice.
+    # With three copies one may be lost, and acknowledged records still have two.
     in_sync = 2 if copies == 3 else 1
     return {
         "process.roles": "broker,controller",
@@ -157,7 +157,7 @@ def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, objec
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": data,
         "auto.create.topics.enable": "false",
-        # A line in Kafka is there to stay; the topic says so too, whoever made it.
+        # Lines in Kafka are kept without limit. The topic has the same setting, whoever created it.
         "log.retention.ms": -1,
         "message.max.bytes": MESSAGE_BYTES,
         "replica.fetch.max.bytes": MESSAGE_BYTES,
@@ -174,7 +174,7 @@ def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, objec
         "share.coordinator.state.topic.replication.factor": copies,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
-        # A broker that was killed may register again only when its session has run out: 9 s by default.
+        # A killed broker may register again only after its session has expired: 9 s by default.
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
@@ -183,7 +183,7 @@ def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, objec
 
 
 def _own(settings: Settings, node: Node) -> dict[str, object]:
-    """The user's lines, in which `{port}` and `{controller_port}` stand for those of the node."""
+    """The user's lines, with the node's ports in place of `{port}` and `{controller_port}`."""
     if not settings.broker_properties:
         return {}
     try:
@@ -231,5 +231,5 @@ def _logging(settings: Settings, node: Node) -> str:
 
 
 def _escaped(value: object) -> str:
-    """A value as Java's properties format wants it: a backslash escapes, all else in here is plain."""
+    """A value in Java's properties format, with escaped backslashes."""
     return str(value).replace("\\", "\\\\")

@@ -1,7 +1,7 @@
-"""Archives of the classes of Spark and of Kafka, as parsed and verified: a JVM that maps its archive starts sooner.
+"""Archives of Spark's and Kafka's parsed and verified classes: a JVM that maps its archive starts faster.
 
-Made once per Java and version of the JVM libraries (Class Data Sharing, JEP 350), by `tidemark prepare`. The
-JVM goes without where it is missing or does not fit.
+`tidemark prepare` creates them once per Java and version of the JVM libraries (Class Data Sharing, JEP 350). The
+JVM ignores a missing or incompatible archive.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tidemark.settings import Settings
 
 DRIVER, BROKER = "classes", "broker-classes"
 
-# What does not fit is no trouble: nobody needs to hear of it.
+# An incompatible archive is harmless, so the JVM need not report it.
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
 def archive(settings: Settings, part: str = DRIVER) -> Path:
-    """Where the archive of the driver or of the broker for this Java and these libraries is, or will be."""
+    """Path of the driver's or the broker's archive for this Java and these libraries, existing or not."""
     java = require_java().resolve()
     modules = java.parent.parent / "lib" / "modules"
     age = modules.stat().st_mtime_ns if modules.exists() else java.stat().st_mtime_ns
@@ -29,8 +29,7 @@ def archive(settings: Settings, part: str = DRIVER) -> Path:
 
 
 def use(settings: Settings, part: str = DRIVER) -> str:
-    """JVM options that map the archive, if it is there, unless the settings say which one, or that this JVM is
-    to make it."""
+    """JVM options that map the archive if it exists, unless the settings name one or let this JVM write it."""
     own = settings.driver_java_options if part == DRIVER else settings.broker_java_options
     path = archive(settings, part)
     if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own or not path.exists():
@@ -44,7 +43,7 @@ def make(path: Path) -> str:
 
 
 def keep(made: Path, settings: Settings, part: str = DRIVER) -> bool:
-    """Puts an archive that a JVM has written in its place; false if there is none."""
+    """Moves a JVM's new archive to its path; false if there is none."""
     if not made.exists() or made.stat().st_size == 0:
         return False
     made.replace(archive(settings, part))

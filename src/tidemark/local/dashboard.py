@@ -14,7 +14,7 @@ from tidemark.settings import Settings
 
 
 def run_in_foreground(settings: Settings) -> None:
-    """Becomes the dashboard: this process is replaced by Streamlit; <home>/run/dashboard.json has its url.
+    """Replaces this process by Streamlit with the dashboard; <home>/run/dashboard.json has its url.
 
     Raises PlatformError if Streamlit is not installed, the port is taken, or the home cannot be written.
     """
@@ -25,7 +25,7 @@ def run_in_foreground(settings: Settings) -> None:
     check_port(settings)
     address = settings.dashboard_address
     port = settings.dashboard_port or free_port(address)
-    # exec keeps both the pid and the start time, so the record stays true.
+    # exec keeps the pid and the start time, so the record stays valid.
     write_record(_record_file(settings), os.getpid(), url=_url(address, port))
     options = {
         "server.address": address,
@@ -43,9 +43,9 @@ def run_in_foreground(settings: Settings) -> None:
 
 
 def entry_file() -> Path:
-    """The app's main file: of the project for an editable install, otherwise the copy inside the wheel.
+    """The app's main file: in the project for an editable install, otherwise in the wheel.
 
-    Raises PlatformError if there is neither.
+    Raises PlatformError if neither exists.
     """
     package = Path(__file__).resolve().parents[1]
     project = package.parents[1]
@@ -66,7 +66,7 @@ def url(settings: Settings) -> str:
 
 
 def is_healthy(settings: Settings) -> bool:
-    """Whether the home's dashboard serves."""
+    """Whether the home's dashboard answers."""
     address = url(settings)
     if not address:
         return False
@@ -88,7 +88,7 @@ def check_port(settings: Settings) -> None:
 
 
 def _url(address: str, port: int) -> str:
-    # A wildcard is an address to listen on, not one to visit.
+    # A wildcard is an address to listen on, not one to open.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

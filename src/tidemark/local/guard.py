@@ -1,8 +1,8 @@
-"""`python -m tidemark.local.guard COMMAND...`: runs a command that must not outlive whoever started it.
+"""`python -m tidemark.local.guard COMMAND...`: runs a command that must not outlive its starter.
 
-Standard input is a pipe whose other end is held by the starter alone. When the starter ends, however it
-ends, the pipe closes, and the guard stops the command. This works alike on Linux and macOS and for commands,
-such as a Java broker, that know nothing of it. The guard passes SIGTERM and SIGINT on and returns the
+Standard input is a pipe whose other end only the starter holds. When the starter ends for any reason,
+the pipe closes, and the guard stops the command. This works on Linux and macOS and for any
+command, such as a Java broker. The guard forwards SIGTERM and SIGINT and returns the
 command's exit status.
 """
 
@@ -16,12 +16,12 @@ import sys
 import time
 from collections.abc import Sequence
 
-# How long an orphaned command may take to end by itself, in seconds.
+# Seconds that an orphaned command has to end by itself.
 GRACE = 8.0
 
 
 def main(command: Sequence[str]) -> int:
-    """Runs `command` to its end; the exit status is its own, or 128 + the signal that ended it."""
+    """Runs `command` to its end. Returns its exit status, or 128 + the signal that ended it."""
     awake, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
@@ -49,7 +49,7 @@ def _end_orphan(child: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + GRACE
     while child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    # The group holds what the command itself started, and the guard, whose status nobody reads any more.
+    # The group contains the processes that the command started, and the guard, whose status nobody reads.
     os.killpg(0, signal.SIGKILL)
 
 

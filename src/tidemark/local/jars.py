@@ -1,4 +1,4 @@
-"""Brings the JVM libraries that an Ivy file lists, once, into the user's cache."""
+"""Fetches the JVM libraries of an Ivy file, once, into the user's cache."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def broker_jars(settings: Settings) -> list[Path]:
 
 
 def cache_directory(settings: Settings, ivy_file: Path | None = None) -> Path:
-    """Where the jars of this version of an Ivy file, ivy.xml if none is named, are or will be once resolved."""
+    """Directory of the jars of this version of an Ivy file (default ivy.xml), resolved or not."""
     if settings.jvm_cache:
         root = Path(settings.jvm_cache).expanduser()
     else:
@@ -46,7 +46,7 @@ def cache_directory(settings: Settings, ivy_file: Path | None = None) -> Path:
 
 
 def resolved(settings: Settings, ivy_file: Path) -> Path:
-    """The directory that has the jars of an Ivy file by configuration; resolves them on first use. Raises as
+    """The directory with the jars of an Ivy file, by configuration; resolves them on first use. Raises as
     `spark_jars`."""
     ready = cache_directory(settings, ivy_file)
     if ready.is_dir():
@@ -54,7 +54,7 @@ def resolved(settings: Settings, ivy_file: Path) -> Path:
     try:
         ready.parent.mkdir(parents=True, exist_ok=True)
         with locked(ready.with_suffix(".lock")):
-            # Another process may have resolved them while we waited for the lock.
+            # Another process may have resolved them during the wait for the lock.
             if not ready.is_dir():
                 _build(ready, settings, ivy_file)
     except OSError as error:
@@ -68,7 +68,7 @@ def resolved(settings: Settings, ivy_file: Path) -> Path:
 def _build(ready: Path, settings: Settings, ivy_file: Path) -> None:
     """Resolves into a temporary directory and renames it, so that a cache is either complete or absent."""
     unfinished = f"{ready.name}.part-"
-    # We hold the lock: whatever an interrupted resolve left belongs to nobody.
+    # Under the lock, leftovers of an interrupted resolve belong to no process.
     for left in ready.parent.glob(f"{unfinished}*"):
         shutil.rmtree(left, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=unfinished, dir=ready.parent))
@@ -110,7 +110,7 @@ def _run_ivy(work: Path, settings: Settings, ivy_file: Path) -> None:
 
 
 def pyspark_jar(name: str) -> Path:
-    """A jar that PySpark brings, by its name without a version. Raises PlatformError where it is missing."""
+    """A jar of PySpark, by its name without a version. Raises PlatformError if it is missing."""
     spec = find_spec("pyspark")
     places = spec.submodule_search_locations if spec else None
     for place in places or ():
@@ -120,9 +120,9 @@ def pyspark_jar(name: str) -> Path:
 
 
 def _reason(said: list[str]) -> str:
-    """The most telling line of a failed resolve's output."""
+    """The most useful line of a failed resolve's output."""
     for sign in (r"Exception: ", r"Server access error|SERVER ERROR", r"not found", r"[Ee]rror|rror:"):
         for line in said:
             if re.search(sign, line):
                 return line.strip(": \t")
-    return said[-1] if said else "Ivy said nothing"
+    return said[-1] if said else "Ivy printed nothing"

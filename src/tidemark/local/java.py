@@ -18,8 +18,8 @@ _REMEDY = "Install Java 17 or 21 and put it on the PATH, or set JAVA_HOME to its
 def require_java() -> Path:
     """The java executable of JAVA_HOME, or else of the PATH.
 
-    Raises PlatformError if there is none, or if it is neither Java 17 nor 21. A JAVA_HOME that is wrong is an
-    error even with a good java on the PATH, since Spark's launcher goes by JAVA_HOME too.
+    Raises PlatformError if there is none, or if it is neither Java 17 nor 21. A wrong JAVA_HOME is an
+    error even with a good java on the PATH, because Spark's launcher also uses JAVA_HOME.
     """
     home = os.environ.get("JAVA_HOME")
     if home:
@@ -44,7 +44,7 @@ def _version(java: Path) -> tuple[int, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PlatformError(f"{java} does not run: {error}", _REMEDY) from error
     match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr + done.stdout)
-    # The java of macOS is a stub that only says where to get one.
+    # The java of macOS is a stub that only explains how to get one.
     if done.returncode != 0 or match is None:
         raise PlatformError(f"{java} is not a working Java", _REMEDY)
     return int(match[2]), match[1]

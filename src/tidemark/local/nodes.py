@@ -13,7 +13,7 @@ from tidemark.settings import Settings
 
 
 def run_nodes(settings: Settings, out: TextIO) -> int:
-    """Runs all nodes until interrupted, and starts one that ends again; gives the exit status of `supervise`.
+    """Runs all nodes until interrupted, and restarts one that ends; returns the exit status of `supervise`.
 
     Raises PlatformError if a port is taken or the home cannot be written.
     """
@@ -29,7 +29,7 @@ def _part(settings: Settings, number: int) -> Part:
         name=part,
         command=[sys.executable, *command, "--node", str(number)],
         log=broker_setup.output_file(settings, part),
-        # One node alone never answers: it needs others for a quorum.
+        # A single node never answers, because it needs others for a quorum.
         ready=lambda: True,
         stop_seconds=3.0,
     )

@@ -1,4 +1,4 @@
-"""Processes of a home: who runs, how to start one and how to end it, on Linux and macOS."""
+"""Processes of a home: records of running ones, start and end, on Linux and macOS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PORT_SECONDS = 1.0
 
 
 def prepare_home(settings: Settings) -> None:
-    """Makes the home's directories, for their owner only. Raises PlatformError if the home cannot be written."""
+    """Creates the home's directories, for their owner only. Raises PlatformError if the home cannot be written."""
     try:
         _protect(settings)
         for directory in (settings.home, settings.run_directory, settings.logs):
@@ -39,13 +39,13 @@ def prepare_home(settings: Settings) -> None:
     except OSError as error:
         raise PlatformError(
             f"cannot write the home {settings.home}: {error.strerror}",
-            "Give another directory with --home or TIDEMARK_HOME.",
+            "Name another directory with --home or TIDEMARK_HOME.",
         ) from error
 
 
 @contextlib.contextmanager
 def appending(settings: Settings) -> Iterator[None]:
-    """Held while rows are appended to a table that no batch writes: upkeep deletes no file of theirs meanwhile."""
+    """Held while rows are appended to a table outside of batches: upkeep does not delete their files meanwhile."""
     if not settings.run_directory.is_dir():
         prepare_home(settings)
     with locked(settings.run_directory / "append.lock"):
@@ -53,7 +53,7 @@ def appending(settings: Settings) -> Iterator[None]:
 
 
 def _protect(settings: Settings) -> None:
-    """What the home holds is readable by whoever can enter it: nobody but its owner, unless `shared_home` is set."""
+    """Restricts the home to its owner unless `shared_home` is set, because everybody who can enter it can read it."""
     home = settings.home
     home.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
@@ -70,9 +70,9 @@ def _protect(settings: Settings) -> None:
 
 
 def temporary_directory(settings: Settings) -> Path:
-    """A directory of the home for the temporary files of this process and of those that it starts.
+    """A directory of the home for temporary files of this process and its children.
 
-    It is this process's until it ends. Those of processes that have ended, however they ended, are removed here.
+    It belongs to this process until its end. The call removes directories of processes that have ended.
     """
     root = settings.home / "tmp"
     root.mkdir(exist_ok=True)
@@ -86,13 +86,13 @@ def temporary_directory(settings: Settings) -> Path:
                 finally:
                     os.close(descriptor)
         made = Path(tempfile.mkdtemp(prefix="process-", dir=root))
-        # Never closed: the kernel lets go of the lock when the process ends.
+        # Never closed: the kernel releases the lock when the process ends.
         fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_EX)
     return made
 
 
 def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
-    """Writes a run record atomically: `facts`, and, with a `pid`, the process they are about."""
+    """Writes a run record atomically: `facts`, and, with a `pid`, the process they describe."""
     record = dict(facts)
     if pid is not None:
         record |= {
@@ -104,8 +104,8 @@ def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
 
 
 def replace_text(path: Path, text: str, mode: int = 0o666) -> None:
-    """Writes a file anew: who reads it, after a kill too, finds the old text or the new one whole. `mode` is as
-    that of `open`, less the umask."""
+    """Replaces a file atomically: readers find the complete old or new text, even after a kill. `mode` is that
+    of `open`, minus the umask."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.touch(mode)
     unfinished.write_text(text, encoding="utf-8")
@@ -113,7 +113,7 @@ def replace_text(path: Path, text: str, mode: int = 0o666) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """The run record at `path`, whether or not its process lives; empty if there is none that is readable."""
+    """The run record at `path`, whether or not its process lives; empty if it is missing or unreadable."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -122,9 +122,9 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def live_record(path: Path) -> dict[str, Any] | None:
-    """The run record at `path` if the process that it is about still runs, else None.
+    """The run record at `path` if its process still runs, else None.
 
-    A record with a `pid_mark` is not mistaken for another process that was given the same pid later.
+    `pid_mark` distinguishes the process from a later one with the same pid.
     """
     record = read_record(path)
     pid = record.get("pid")
@@ -135,10 +135,10 @@ def live_record(path: Path) -> dict[str, Any] | None:
 
 
 def process_mark(pid: int) -> str | None:
-    """Something that no other process with this pid will have: its start time. None if it does not run."""
+    """The start time of a process, which identifies it among processes with this pid. None if it does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        # The second field, the command in parentheses, may itself hold spaces and parentheses.
+        # The second field, the command in parentheses, may contain spaces and parentheses.
         fields = stat.rpartition(")")[2].split()
         return None if fields[0] in "ZX" else fields[19]
     except FileNotFoundError:
@@ -150,7 +150,7 @@ def process_mark(pid: int) -> str | None:
 
 
 def mark_from_ps(pid: int) -> str | None:
-    """`process_mark` where there is no /proc, as on macOS."""
+    """`process_mark` without /proc, as on macOS."""
     environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     command = ["ps", "-o", "state=,lstart=", "-p", str(pid)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -161,10 +161,10 @@ def mark_from_ps(pid: int) -> str | None:
 def spawn(
     command: Sequence[str], log: Path, *, guarded: bool = False, environment: dict[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Starts `command` in a process group of its own, its output appended to `log`.
+    """Starts `command` in its own process group, with its output appended to `log`.
 
-    `guarded` ties it to the calling process through `tidemark.local.guard`: it ends when the caller does,
-    be it by SIGKILL. Otherwise it goes on by itself.
+    `guarded` ties it to the calling process through `tidemark.local.guard`: it ends with the caller, even
+    after SIGKILL. Otherwise it continues alone.
     """
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -178,14 +178,14 @@ def spawn(
 
 
 def guard_command(command: Sequence[str]) -> list[str]:
-    """`command`, wrapped so that it ends when the process that holds its standard input ends."""
+    """`command`, wrapped so that it ends with the process that holds its standard input."""
     return [sys.executable, "-m", "tidemark.local.guard", *command]
 
 
 def terminate(pid: int, timeout: float) -> bool:
     """Ends a process with SIGTERM, then, after `timeout` seconds, it and its whole group with SIGKILL.
 
-    `pid` must lead its process group, as those made by `spawn` do. True if SIGTERM was enough.
+    `pid` must lead its process group, as after `spawn`. True if SIGTERM was enough.
     """
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
@@ -195,8 +195,8 @@ def terminate(pid: int, timeout: float) -> bool:
 
 
 def kill_group(pid: int) -> None:
-    """Ends at once all that is left of the process group led by `pid`."""
-    # macOS answers PermissionError for a group of which only zombies are left.
+    """Kills the remaining processes of the group led by `pid`."""
+    # macOS answers PermissionError for a group with only zombies.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -212,10 +212,10 @@ def wait_until(condition: Callable[[], bool], timeout: float, interval: float = 
 
 
 def port_is_free(port: int, address: str = "127.0.0.1") -> bool:
-    """Whether a server could listen on `port` of `address` now."""
+    """Whether a server can listen on `port` of `address` now."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
-        # As servers do it, so that connections of an earlier server in TIME_WAIT don't count.
+        # As servers do, so that connections of an earlier server in TIME_WAIT do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((address, port))
@@ -225,12 +225,12 @@ def port_is_free(port: int, address: str = "127.0.0.1") -> bool:
 
 
 def frees_up(port: int, address: str = "127.0.0.1") -> bool:
-    """Whether `port` is free, or will be at once: a server that was killed may hold its own for another moment."""
+    """Whether `port` is free now or in a moment: a killed server may hold its port a little longer."""
     return wait_until(lambda: port_is_free(port, address), _PORT_SECONDS)
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port of `address` that nothing listens on."""
+    """A free port of `address`."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
         probe.bind((address, 0))
@@ -240,7 +240,7 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Holds the lock file `path`; the kernel lets go of it when the process ends, however it ends.
+    """Holds the lock file `path`; the kernel releases it when the process ends for any reason.
 
     Yields whether the lock is held: always, unless `wait` is false and another process holds it.
     """

@@ -18,7 +18,7 @@ class StatusLines:
         self._drawn: list[str] = []
 
     def show(self, parts: Sequence[tuple[str, str]]) -> None:
-        """Shows (state, text) of each part; away from a terminal only those whose state has changed."""
+        """Shows (state, text) of each part; without a terminal only those whose state has changed."""
         width = max(map(len, self._names), default=0)
         lines = [f"{name:<{width}}  {text}" for name, (_, text) in zip(self._names, parts, strict=True)]
         if self._terminal:

@@ -19,7 +19,7 @@ from tidemark.local.process import kill_group, spawn, wait_until
 from tidemark.local.status_lines import StatusLines
 
 TICK_SECONDS = 0.2
-# A part is given up after this many deaths within a minute, or in a row without once being ready.
+# A part is given up after this many deaths within a minute, or in a row without ever being ready.
 MOST_DEATHS = 5
 MOST_FAILED_STARTS = 3
 # All parts together get this long to stop by themselves.
@@ -31,8 +31,8 @@ LOG_BYTES = 10 * 1024 * 1024
 class Part:
     """One process to supervise.
 
-    `ready` is asked until it is true; the next part starts then. `detail` is shown while it runs. Parts stop
-    in ascending `stop_order`; `stop_seconds` are kept for it when those before it take long. One that
+    `ready` is polled until it is true; then the next part starts. `detail` is shown while it runs. Parts stop
+    in ascending `stop_order`; `stop_seconds` are reserved for it if earlier ones take long. One that
     `may_finish` is not restarted after exit status 0.
     """
 
@@ -48,7 +48,7 @@ class Part:
 
 @dataclass
 class _Supervised:
-    """A part and how it is doing."""
+    """A part and its state."""
 
     part: Part
     process: subprocess.Popen[bytes] | None = None
@@ -67,9 +67,9 @@ class _Supervised:
 
 
 def supervise(parts: Sequence[Part], out: TextIO, seconds: float | None = None) -> int:
-    """Runs `parts` until SIGINT, SIGTERM or SIGHUP comes, `seconds` have passed since all were ready, or one
-    is given up. Returns 0, or 1 if a part was given up. No process of a part is left, also if this process is
-    killed: the parts' guards see to that.
+    """Runs `parts` until SIGINT, SIGTERM or SIGHUP arrives, `seconds` have passed since all were ready, or one
+    is given up. Returns 0, or 1 if a part was given up. The parts' guards leave no process, even if this process is
+    killed.
     """
     all_parts = [_Supervised(part) for part in parts]
     lines = StatusLines([part.name for part in parts], out)
@@ -95,7 +95,7 @@ _UP = ("running", "finished")
 
 
 def _tend(one: _Supervised, lines: StatusLines, may_start: bool) -> bool:
-    """Moves one part on by a step. False if it is to be given up."""
+    """Advances one part by a step. False if it must be given up."""
     if one.process is None:
         due = may_start if one.state == "waiting" else time.monotonic() >= one.restart_at
         if due and one.state != "finished":
@@ -107,7 +107,7 @@ def _tend(one: _Supervised, lines: StatusLines, may_start: bool) -> bool:
             one.state = "running"
             one.failed_starts = 0
         return True
-    # Whatever the part itself had started must not meet its successor.
+    # Processes that the part had started must not meet its successor.
     kill_group(one.process.pid)
     one.process = None
     if status == 0 and one.part.may_finish:
@@ -129,7 +129,7 @@ def _after_death(one: _Supervised, status: int, lines: StatusLines) -> bool:
     now = time.monotonic()
     one.failed_starts += one.state == "starting"
     one.deaths.append(now)
-    # The guard reports a death by signal as a shell does; its own shows as a negative status.
+    # The guard reports a death by signal like a shell; its own death shows as a negative status.
     killed_by = status - 128 if status > 128 else -status
     if killed_by > 0:
         lines.say(f"{one.part.name} was killed by signal {killed_by}")
@@ -148,7 +148,7 @@ def _after_death(one: _Supervised, status: int, lines: StatusLines) -> bool:
 
 
 def _last_words(one: _Supervised) -> str:
-    """The last line of the part's latest run that says what went wrong, for its user or by an exception."""
+    """The last line of the part's latest run with an error, Tidemark's or an exception's."""
     with contextlib.suppress(OSError, ValueError, KeyError), one.part.log.open("rb") as log:
         log.seek(one.log_start)
         for line in reversed(log.read().decode("utf-8", errors="replace").splitlines()):
@@ -166,7 +166,7 @@ def _stop_all(all_parts: Sequence[_Supervised], lines: StatusLines) -> None:
         one = remaining.popleft()
         kept = sum(later.part.stop_seconds for later in remaining if later.process)
         _stop(one, timeout=max(deadline - time.monotonic() - kept, one.part.stop_seconds))
-        # The terminal may be gone by now; the other parts must be stopped all the same.
+        # The terminal may be gone. The other parts must still be stopped.
         with contextlib.suppress(OSError):
             _show(all_parts, lines)
 
@@ -175,7 +175,7 @@ def _stop(one: _Supervised, timeout: float) -> None:
     process, one.process = one.process, None
     if process is None:
         return
-    # To the guard alone, which tells the part: a JVM that the part started is the part's to stop.
+    # Only to the guard, which forwards it to the part. The part stops a JVM that it started.
     process.terminate()
     wait_until(lambda: process.poll() is not None, timeout)
     kill_group(process.pid)
@@ -191,7 +191,7 @@ def _show(all_parts: Sequence[_Supervised], lines: StatusLines) -> None:
 
 @contextlib.contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT, SIGTERM and SIGHUP set, instead of what they do otherwise."""
+    """An event that SIGINT, SIGTERM and SIGHUP set, instead of their default effects."""
     stopping = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, lambda *_: stopping.set()) for number in numbers}

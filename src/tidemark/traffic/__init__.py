@@ -1,1 +1,1 @@
-"""Seeded, realistic web traffic with its exact truth, for demonstrations, tests and benchmarks."""
+"""Seeded, realistic web traffic with exact expected results, for demonstrations, tests and benchmarks."""

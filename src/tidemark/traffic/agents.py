@@ -1,4 +1,4 @@
-"""User agents of people and of bots, with the share each has among its kind."""
+"""User agents of people and of bots, with their weights."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Weighted = tuple[str, float]
 
 
 def people() -> list[Weighted]:
-    """(user agent, weight) of browsers on desktops, phones and tablets, as they stand in a log line.
+    """(user agent, weight) of browsers on desktops, phones and tablets, as written in a log line.
 
-    A few carry what servers escape: quotes and bytes above 127.
+    A few contain characters that servers escape: quotes and bytes above 127.
     """
     return [*_desktop(), *_phones(), *_tablets(), *_odd()]
 

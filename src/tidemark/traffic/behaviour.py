@@ -1,4 +1,4 @@
-"""What visitors do: each kind of visit is a generator of page loads, and a crowd runs many at once."""
+"""Behaviour of visitors: each kind of visit is a generator of page loads, and a crowd runs many at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.traffic.site import Page, Request, Site
 from tidemark.traffic.visitors import Population, Visitor, weighted_table
 
 Hit = tuple[Visitor, Request, bytes]
-"""Who asks, for what, and the referrer sent along."""
+"""Visitor, request and referrer."""
 
 Visit = Iterator[tuple[list[Hit], int]]
 """Page loads, each with the seconds until the next."""
@@ -22,7 +22,7 @@ _TABLE = 1024
 _BOUNCE = 0.38
 _LEAVE = 0.24
 _MEAN_LOOK = 42.0  # seconds on a page
-_PAUSE = 0.03  # share of pages after which somebody goes away for up to 50 minutes
+_PAUSE = 0.03  # share of pages after which a visitor pauses for up to 50 minutes
 _LONGEST_PAUSE = 3000
 
 _BROKEN = [
@@ -56,10 +56,10 @@ _PROBES = [
 
 
 class Crowd:
-    """Everybody on the site. `step` yields exactly as many requests as are asked for.
+    """All visitors of the site. `step` returns exactly the requested number of requests.
 
-    New visits begin only when those that are going on leave room, so the rate is the caller's and
-    the visits fill it. All that happens follows from the random generator given.
+    New visits begin only when the current ones make fewer requests than requested, so the caller sets the rate.
+    Everything follows from the given random generator.
     """
 
     def __init__(self, plan: Site, population: Population, random: Random) -> None:
@@ -73,7 +73,7 @@ class Crowd:
         self._waiting: list[Hit] = []
 
     def step(self, now: int, count: int) -> list[Hit]:
-        """The next `count` requests, all of epoch second `now`, which must never go back."""
+        """The next `count` requests, all of epoch second `now`, which must never decrease."""
         hits = self._waiting
         agenda = self._agenda
         for visit in agenda.pop(now, ()):
@@ -108,7 +108,7 @@ class Crowd:
         if query:
             answer = site.request(page.path, query=query, size=page.size)
         hits: list[Hit] = [(visitor, answer, referrer)]
-        if random() >= _NOT_MODIFIED:  # otherwise the browser has them from an earlier visit
+        if random() >= _NOT_MODIFIED:  # otherwise the browser has cached them in an earlier visit
             hits += [(visitor, asset, page.url) for asset in plan.common]
         leave = _BOUNCE
         while True:
@@ -126,7 +126,7 @@ class Crowd:
                 page, hits = self._detour(visitor, page, chance)
 
     def _detour(self, visitor: Visitor, page: Page, chance: float) -> tuple[Page, list[Hit]]:
-        """What people do besides following a link: search, log in, sign up, run into errors."""
+        """Actions other than following a link: search, log in, sign up, run into errors."""
         rng, plan, referrer = self._rng, self._site, page.url
         if chance < 0.93:
             found = site.request(

@@ -1,4 +1,4 @@
-"""Where visitors come from: each country's share of visits, and the longitude that sets its clock."""
+"""Countries of visitors: each one's share of visits, and the longitude that determines its local time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Country(NamedTuple):
     longitude: float
 
 
-# ZZ: addresses that belong to no country, such as a private network behind a proxy.
+# ZZ: addresses without a country, such as a private network behind a proxy.
 COUNTRIES = (
     Country("US", 240, -90), Country("IN", 75, 78), Country("GB", 70, -1), Country("DE", 68, 10),
     Country("BR", 48, -47), Country("FR", 46, 3), Country("JP", 42, 138), Country("CA", 36, -85),
@@ -37,9 +37,9 @@ _PEAK_HOUR = 20
 
 
 def activity(longitude: float, seconds: float) -> float:
-    """How busy people at a longitude are at a UTC time in epoch seconds: from 0.2 to 1, mean 0.6.
+    """Activity of people at a longitude at a UTC time in epoch seconds: from 0.2 to 1, mean 0.6.
 
-    Least in the early morning of mean solar time, most in the evening.
+    The minimum is in the early morning of mean solar time, the maximum in the evening.
     """
     local_hour = seconds / 3600 + longitude / 15
     return 0.6 + 0.4 * cos((local_hour - _PEAK_HOUR) * pi / 12)
@@ -49,6 +49,6 @@ MEAN_ACTIVITY = 0.6
 
 
 def volume(seconds: float) -> float:
-    """World-wide activity at a UTC time, as a multiple of the mean of a day."""
+    """World-wide activity at a UTC time, as a multiple of the daily mean."""
     total = sum(country.share for country in COUNTRIES)
     return sum(c.share * activity(c.longitude, seconds) for c in COUNTRIES) / (total * MEAN_ACTIVITY)

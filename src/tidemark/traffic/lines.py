@@ -1,4 +1,4 @@
-"""Hits to log lines: Apache's common, combined, and combined with virtual host; times in UTC."""
+"""Formats hits as log lines: Apache's common, combined, and combined with virtual host; times in UTC."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ FORMATS: dict[str, Formatter] = {"combined": combined, "common": common, "vhost_
 
 def _stamp(second: int) -> bytes:
     at = datetime.fromtimestamp(second, UTC)
-    # Not by strftime: its month names follow the locale.
+    # Not with strftime, whose month names depend on the locale.
     return f'{at.day:02}/{_MONTHS[at.month - 1]}/{at:%Y:%H:%M:%S} +0000] "'.encode()

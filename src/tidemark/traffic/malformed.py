@@ -1,4 +1,4 @@
-"""Lines that must be rejected: each kind breaks a good line in one way, for one reason."""
+"""Lines that must be rejected: each kind damages a good line in one way, for one reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 
 from tidemark.traffic.visitors import weighted_table
 
-# No server writes lines over 64 KiB; mostly just above, at times far.
+# No server writes lines over 64 KiB. Most are just above, some far above.
 _TOO_LONG = (70_000, 70_000, 100_000, 200_000, 300_000, 5_000_000)
 _TABLE = 8192
 _NO_TIMES = (
@@ -20,7 +20,7 @@ _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep
 
 @dataclass(frozen=True)
 class Kind:
-    """`reason` is the rule that rejects such a line: of those that could, the first in the order
+    """`reason` is the rule that rejects such a line: of all that do, the first in the order
     invalid_utf8, control_characters, empty, too_long, malformed, then the rules on fields."""
 
     name: str
@@ -47,7 +47,7 @@ def _garbage(_line: bytes, random: Random) -> bytes:
 
 
 def _binary(_line: bytes, random: Random) -> bytes:
-    # 0xff is never valid in UTF-8; without line ends, because a file of lines cannot hold them.
+    # 0xff is never valid in UTF-8. No line ends, because they would split the line in a file.
     raw = b"\xff" + random.randbytes(random.randint(8, 200))
     return raw.translate(None, b"\r\n") + b"\xfe"
 
@@ -65,7 +65,7 @@ def _control(line: bytes, random: Random) -> bytes:
 
 
 def _truncated(line: bytes, random: Random) -> bytes:
-    # Cut before the status, so that no log format takes the rest for a whole line.
+    # Cut before the status, so that no log format accepts the rest as a line.
     return line[: random.randint(4, line.index(b'"') + 4)].rstrip()
 
 
@@ -90,7 +90,7 @@ def _impossible_time(line: bytes, random: Random) -> bytes:
 
 
 def _future_time(line: bytes, random: Random) -> bytes:
-    # So far ahead that it is the future whenever the line is read.
+    # So far ahead that it is in the future whenever the line is read.
     day, year = random.randint(1, 28), random.randint(2150, 2250)
     return _with_time(line, b"%02d/%s/%d:10:11:12 +0000" % (day, random.choice(_MONTHS), year))
 
@@ -104,7 +104,7 @@ def _bad_address(line: bytes, random: Random) -> bytes:
 
 
 def _numbers(line: bytes) -> tuple[int, int, int]:
-    """Where the status starts, where it ends, and where the size ends."""
+    """Positions of the start and end of the status, and of the end of the size."""
     request = line.index(b'] "') + 3
     status = line.index(b'" ', request) + 2
     end = line.index(b" ", status)
@@ -146,6 +146,6 @@ class Spoiler:
         self._kinds = weighted_table(((kind, kind.weight) for kind in KINDS), _TABLE)
 
     def spoil(self, line: bytes) -> tuple[bytes, str]:
-        """A malformed line and the reason it must be rejected for; `line` is a good one without its end."""
+        """A malformed line and the expected reason; `line` is a good one without its line end."""
         kind = self._kinds[int(self._random.random() * _TABLE)]
         return kind.spoil(line, self._random), kind.reason

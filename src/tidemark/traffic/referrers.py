@@ -1,4 +1,4 @@
-"""Where visits come from: referrers, and the campaign tags that landing addresses carry."""
+"""Sources of visits: referrers, and campaign tags of landing addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When lines are due: how many in each second, which of them come late, and pacing against the clock."""
+"""Schedule of lines: their number per second, which are late, and pacing by the clock."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TICK = 0.005  # seconds; lines due within one are sent together
 
 
 def counts(rate: float, start: int, rhythm: bool) -> Iterator[int]:
-    """Lines in each second from `start` on; they add up to `rate` times the seconds, to within one line.
+    """Lines in each second from `start` on; their sum is `rate` times the seconds, within one line.
 
-    With `rhythm` the rate follows the day, world-wide, and `rate` is its mean.
+    With `rhythm` the rate varies over the day, world-wide, and `rate` is its mean.
     """
     due, made, second = 0.0, 0, start
     while True:
@@ -29,14 +29,14 @@ def counts(rate: float, start: int, rhythm: bool) -> Iterator[int]:
         else:
             due = rate * (second - start + 1)
         second += 1
-        # The tiny addition keeps 0.1 * 30 from falling short of 3.
+        # The small addition corrects rounding, such as that of 0.1 * 30.
         count = int(due + 1e-6) - made
         made += count
         yield count
 
 
 class Sample:
-    """Picks each of a long row of things with one probability, at a cost only for those picked."""
+    """Picks items of a long sequence with a fixed probability; only the picked ones cost time."""
 
     def __init__(self, random: Random, fraction: float) -> None:
         self._random = random
@@ -44,7 +44,7 @@ class Sample:
         self._next = self._gap()
 
     def of(self, count: int) -> list[int]:
-        """Which of the next `count` things are picked, by their index."""
+        """Indexes of the picked ones among the next `count` items."""
         picked = []
         while self._next < count:
             picked.append(int(self._next))
@@ -63,11 +63,11 @@ class Sample:
 def paced(
     blocks: Iterator[Block], begin: float, speed: float, stop: Event, delay: float = 0.0
 ) -> Iterator[tuple[Block, float]]:
-    """Parts of the blocks as they fall due, with the seconds that each is behind its schedule.
+    """Parts of the blocks when they are due, each with its delay behind the schedule in seconds.
 
     The schedule is fixed (an open loop): event time `begin` is `delay` seconds after the first part is
-    asked for, and `speed` event seconds pass in a second. What could not be taken in time is handed out at
-    once, late, and nothing is left out. Ends when `stop` is set.
+    requested, and `speed` seconds of event time pass per second. Parts that are overdue follow at
+    once, and none is left out. Ends when `stop` is set.
     """
     started = time.monotonic() + delay
     for block in blocks:

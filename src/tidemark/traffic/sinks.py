@@ -1,4 +1,4 @@
-"""Where generated lines go: a file at full speed, or Kafka at the pace of the clock."""
+"""Sinks of generated lines: a file at full speed, or Kafka on schedule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FLUSH_SECONDS = 30.0
 _READER_SECONDS = 0.1
 
 Taken = Callable[[Block, float], None]
-"""Told of each block once its lines are out, and how many seconds they were behind schedule."""
+"""Called with each block after its lines were sent, and their delay behind the schedule in seconds."""
 
 
 def _ignore(_block: Block, _behind: float) -> None:
@@ -32,7 +32,7 @@ def _ignore(_block: Block, _behind: float) -> None:
 
 
 def write_file(blocks: Iterable[Block], path: Path, stop: Event, taken: Taken = _ignore) -> None:
-    """Write all lines to `path`, compressed if it ends in .gz; `-` is standard output.
+    """Writes all lines to `path`, compressed if it ends in .gz; `-` is standard output.
 
     Ends early when `stop` is set. The same lines give the same file. Raises InputError.
     """
@@ -44,7 +44,7 @@ def write_file(blocks: Iterable[Block], path: Path, stop: Event, taken: Taken = 
                 file.write(b"\n".join(block.lines) + b"\n")
                 taken(block, 0.0)
     except BrokenPipeError:
-        # The reader of standard output has had enough, as `head` does; what is still buffered goes nowhere.
+        # The reader of standard output has closed it, as `head` does. The buffered rest is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         raise InputError(
@@ -60,7 +60,7 @@ def _opened(path: Path, stop: Event) -> Iterator[BinaryIO | gzip.GzipFile]:
         return
     with os.fdopen(_open_pipe(path, stop), "wb") if path.is_fifo() else path.open("wb") as raw:
         if path.suffix == ".gz":
-            # No name and no time inside, so that equal lines make equal files.
+            # Without name and time, so that equal lines make equal files.
             with gzip.GzipFile("", "wb", zlib.Z_BEST_SPEED, raw, mtime=0) as file:
                 yield file
         else:
@@ -68,7 +68,7 @@ def _opened(path: Path, stop: Event) -> Iterator[BinaryIO | gzip.GzipFile]:
 
 
 def _open_pipe(path: Path, stop: Event) -> int:
-    """Wait for the reader of a named pipe, which `open` would do without heeding `stop`."""
+    """Waits for the reader of a named pipe; `open` alone would ignore `stop`."""
     while not stop.is_set():
         try:
             fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
@@ -83,7 +83,7 @@ def _open_pipe(path: Path, stop: Event) -> int:
 
 
 def prepare(settings: Settings) -> None:
-    """Return once Kafka answers and the topic is there. Raises KafkaError."""
+    """Returns when Kafka answers and the topic exists. Raises KafkaError."""
     from tidemark.kafka import client as kafka
 
     kafka.require_reachable(settings)
@@ -97,9 +97,9 @@ def send(
     stop: Event,
     taken: Taken = _ignore,
 ) -> int:
-    """Send paced lines to the prepared topic, one record a line; returns how many.
+    """Sends paced lines to the prepared topic, one record per line. Returns their number.
 
-    Records of another site than the default have the header `site`. The producer is idempotent: a retry
+    Records of a site other than the default have the header `site`. The producer is idempotent: a retry
     writes no line twice. Returns when all are acknowledged. Raises KafkaError.
     """
     from confluent_kafka import Producer
@@ -136,7 +136,7 @@ def send(
 
 
 def _produce(producer: Producer, topic: str, lines: list[bytes], headers: list[Any], stop: Event) -> int:
-    """Hand over lines, waiting while the queue is full; how many, fewer if told to stop meanwhile."""
+    """Queues lines, waiting while the queue is full. Returns their number, which is smaller after a stop."""
     for number, line in enumerate(lines):
         while True:
             try:

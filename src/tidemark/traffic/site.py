@@ -1,4 +1,4 @@
-"""The site that visitors walk through: its pages, what each loads, and which others it links to."""
+"""The generated site: its pages, their assets and links."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PROTOCOLS = ("HTTP/1.1", "HTTP/1.1", "HTTP/2.0")
 
 
 class Request(NamedTuple):
-    """One request and its answer: `text` as logged from method to size, without the opening quote.
+    """One request and its response: `text` as logged from method to size, without the opening quote.
 
-    `path` has no query and is None when the request is not HTTP. `page`: a GET of something other
-    than an asset, answered below 400.
+    `path` has no query and is None if the request is not HTTP. `page`: a GET of a path that is not
+    an asset, with a status below 400.
     """
 
     text: bytes
@@ -47,13 +47,13 @@ def request(
 
 
 def not_http(text: str, status: int = 400, size: int | None = 226) -> Request:
-    """What a server logs for bytes that are no HTTP request, escaped as servers do."""
+    """A server's log text for bytes that are not an HTTP request, escaped as servers do."""
     return Request(f'{text}" {status} {"-" if size is None else size}'.encode(), None, False)
 
 
 @dataclass(slots=True)
 class Page:
-    """`variants` answer one and the same address with different sizes; `links` are drawn from uniformly."""
+    """`variants` are responses of one address with different sizes; `links` are drawn uniformly."""
 
     path: str
     url: bytes
@@ -65,7 +65,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Site:
-    """`landing` is a table to draw entry pages from; `common` assets come with the first page of a visit."""
+    """Entry pages are drawn from `landing`; the first page of a visit loads the `common` assets."""
 
     pages: Sequence[Page]
     landing: Sequence[Page]
@@ -116,7 +116,7 @@ _COMMON = (
 
 
 def build_site() -> Site:
-    """The same site every time: home, 200 articles, 240 products, 60 documents, search, login, the rest.
+    """The site, always the same: home, 200 articles, 240 products, 60 documents, search, login, other pages.
 
     Entry pages follow a Zipf law over the pages in order of rank, home first.
     """

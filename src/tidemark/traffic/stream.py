@@ -1,4 +1,4 @@
-"""Traffic as settings describe it: blocks of lines in the order they arrive, with the truth beside each."""
+"""Generates traffic by settings: blocks of lines in order of arrival, with their expected outcomes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _BLOCK_LINES = 10_000
 
 @dataclass(frozen=True)
 class Traffic:
-    """What to make. The same values give the same bytes, as long as iptocc's data stay the same.
+    """Settings of the generator. The same values give the same bytes while iptocc's data do not change.
 
     `start` is the epoch second of the first line, `seconds` how much event time to cover (None: no
     end), `rate` the lines of one event second. `late` is the share that arrives up to `late_by` seconds after
-    their time, `malformed` the share that no reader can accept. `visitors` bounds the distinct people.
-    Raises SettingError for values that cannot be met.
+    their time, `malformed` the share that must be rejected. `visitors` is the number of distinct people.
+    Raises SettingError for invalid values.
     """
 
     start: int
@@ -59,7 +59,7 @@ class Traffic:
 
 
 class Outcome(NamedTuple):
-    """What a line must lead to: `hit` accepted at epoch `second`, or rejection for `reason`."""
+    """Expected outcome of a line: `hit` accepted at epoch `second`, or rejection for `reason`."""
 
     second: int
     hit: Hit
@@ -76,7 +76,7 @@ class Block:
     outcomes: list[Outcome]
 
     def part(self, first: int, end: int) -> Block:
-        """The lines from `first` until before `end`."""
+        """The lines from `first` up to, but not including, `end`."""
         each = self.span / max(1, len(self.lines))
         return Block(
             self.begin + each * first, each * (end - first), self.lines[first:end], self.outcomes[first:end]
@@ -84,7 +84,7 @@ class Block:
 
 
 class Line(NamedTuple):
-    """One log line without its end, and its truth."""
+    """One log line without its line end, and its expected outcome."""
 
     value: bytes
     outcome: Outcome
@@ -97,12 +97,12 @@ def generate(traffic: Traffic) -> Iterator[Line]:
 
 
 def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
-    """The same in blocks of at most a second and 10,000 lines of event time; late lines come on top.
+    """The same in blocks of at most a second of event time and 10,000 lines, plus late lines.
 
-    Without `truth`, which takes a third of the time, `outcomes` stay empty. Lines delayed past the end
-    make up a last block.
+    Without `truth`, which takes a third of the time, `outcomes` are empty. Lines delayed past the end
+    are in a last block.
     """
-    # Generators of their own: asking for late or malformed lines changes nobody's visit.
+    # Separate generators, so that late or malformed lines do not change any visit.
     crowd_random, fault_random, late_random = (
         Random(f"{traffic.seed}/{n}") for n in ("crowd", "faults", "late")
     )
@@ -129,7 +129,7 @@ def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
                 lines[i], reason = spoiler.spoil(lines[i])
                 if truth:
                     outcomes[i] = Outcome(second, hits[i], reason)
-            # From the end, so that the indexes before stay right.
+            # From the end, so that earlier indexes stay valid.
             for i in reversed(late.of(len(lines))):
                 arrived_lines, arrived_outcomes = delayed[second + late_random.randint(1, traffic.late_by)]
                 arrived_lines.append(lines.pop(i))
@@ -141,7 +141,7 @@ def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
                 outcomes += arrived_outcomes
             if lines:
                 yield Block(second + first / max(total, 1), len(hits) / max(total, 1) or 1.0, lines, outcomes)
-    # Only reached when there is an end.
+    # Only reached if the traffic has an end.
     for second in sorted(delayed):
         lines, outcomes = delayed[second]
         yield Block(float(traffic.start + (traffic.seconds or 0)), 1e-9, lines, outcomes)

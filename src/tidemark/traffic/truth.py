@@ -1,4 +1,4 @@
-"""The exact result that a pipeline must reach, counted from what was generated and never from a log line."""
+"""The exact expected result of the pipeline, counted from the generated hits and never from log lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WINDOW_SECONDS = 300
 SESSION_GAP_SECONDS = 1800
 
 VisitorKey = tuple[str, str]
-"""Client address and user agent, the agent as it stands in the line."""
+"""Client address and user agent, as written in the line."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Window:
 class Session:
     """One visitor's pageviews on a site without a gap of 30 minutes; times in epoch seconds.
 
-    `entry` and `exit` are the paths of the first and the last; of one second, the smallest and the largest.
+    `entry` and `exit` are the paths of the first and last pageview; within one second, the smallest and the largest.
     """
 
     site: str
@@ -61,7 +61,7 @@ class _Counts:
 
 
 class Truth:
-    """Collects outcomes in any order. Each line that reached the pipeline is to be added once."""
+    """Collects outcomes in any order. Add each line that reached the pipeline once."""
 
     def __init__(self, gap_seconds: int = SESSION_GAP_SECONDS) -> None:
         self.accepted = 0
@@ -75,11 +75,11 @@ class Truth:
         return self.accepted + self.rejected.total()
 
     def add(self, site: str, outcome: Outcome) -> None:
-        """Count one line of `site`."""
+        """Counts one line of `site`."""
         self.extend(site, (outcome,))
 
     def extend(self, site: str, outcomes: Iterable[Outcome]) -> None:
-        """Count many lines of `site`."""
+        """Counts many lines of `site`."""
         for second, (visitor, request, _), reason in outcomes:
             if reason is not None:
                 self.rejected[reason] += 1
@@ -97,14 +97,14 @@ class Truth:
                 self._views[site, key, visitor.country].append((second, request.path))
 
     def windows(self) -> list[Window]:
-        """All windows that have requests, in order of site, time and country."""
+        """All windows with requests, ordered by site, time and country."""
         return [
             Window(*key, len(c.visitors), c.pageviews, c.requests, c.bot_requests)
             for key, c in sorted(self._windows.items(), key=lambda item: item[0])
         ]
 
     def sessions(self) -> list[Session]:
-        """All sessions, the last of each visitor as it stands, in order of site, visitor and start."""
+        """All sessions, including open ones, ordered by site, visitor and start."""
         return [
             Session(site, ip, agent, country, run[0][0], run[-1][0], len(run), run[0][1], run[-1][1])
             for (site, (ip, agent), country), views in sorted(self._views.items())
@@ -132,7 +132,7 @@ class Truth:
         }
 
     def write(self, path: Path) -> None:
-        """Write `as_json`, compressed if the name ends in .gz. Raises InputError where it cannot."""
+        """Writes `as_json`, compressed if the name ends in .gz. Raises InputError if this fails."""
         text = json.dumps(self.as_json(), indent=1).encode()
         try:
             path.write_bytes(gzip.compress(text, 6, mtime=0) if path.suffix == ".gz" else text)

@@ -1,4 +1,4 @@
-"""The people and bots that visit: real addresses of their countries, user agents, user names."""
+"""Visiting people and bots: real addresses of their countries, user agents, user names."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tidemark.traffic.countries import COUNTRIES, Country, activity
 UNKNOWN = "ZZ"
 ABSENT_AGENT_IS_BOT = False
 _USERS = ("alice", "bob", "Mary Ann Smith", "j.doe@example.org", "Jean Luc", "svc-deploy")
-_IPV6_IN = 8  # one visitor in so many has an IPv6 address
+_IPV6_IN = 8  # one of this many visitors has an IPv6 address
 _USER_IN = 61
-_CLOCK_STEP = 900  # seconds between looks at the clock of each country
+_CLOCK_STEP = 900  # seconds between updates of the countries' activity
 _PRIVATE = ("10.0.", "172.16.", "192.168.")
-# 16-bit blocks of the regional registries from which networks were given out.
+# 16-bit blocks of which the regional registries have assigned networks.
 _IPV6_BLOCKS = (
     *range(0x2400, 0x2410), *range(0x2600, 0x2608), *range(0x2800, 0x2808), *range(0x2A00, 0x2A11),
     0x2001, 0x2003, 0x2C0F, 0x2804, 0x2804, 0x2003,
@@ -32,10 +32,10 @@ T = TypeVar("T")
 
 
 class Visitor:
-    """One (address, user agent) of a country, with the parts of its log lines that never change.
+    """One (address, user agent) of a country, with the constant parts of its log lines.
 
-    `head` is all that stands before the time, `tail` all that stands after the referrer.
-    `agent` is as it stands in the line, escapes and all, and empty where none was sent.
+    `head` is the text before the time, `tail` the text after the referrer.
+    `agent` is as written in the line, with escapes, and empty if none was sent.
     """
 
     __slots__ = ("agent", "bot", "country", "head", "ip", "tail")
@@ -50,12 +50,12 @@ class Visitor:
 
 
 class Population:
-    """A fixed set of visitors, drawn from by country and hour; bots are extra.
+    """A fixed set of visitors, drawn by country and hour, plus bots.
 
-    Each of `count` people has an address that iptocc places in its country. With more people in a
-    country than addresses found there, some share one and differ by user agent, as behind one router.
-    The same seed and count give the same people, as long as iptocc's data stay the same. Where the log
-    has no user agents (`agents_logged`), visitors have none either and nothing tells them apart by it.
+    Each of `count` people has an address that iptocc places in its country. If a country
+    has more people than known addresses, some share one and differ by user agent, as behind one router.
+    The same seed and count give the same people while iptocc's data do not change. If the log
+    has no user agents (`agents_logged` is false), visitors have none.
     """
 
     def __init__(self, random: Random, count: int, agents_logged: bool = True) -> None:
@@ -67,7 +67,7 @@ class Population:
         sizes = [(c, n) for c, n in _sizes(count, [c for c in COUNTRIES if found4[c.code]]) if n]
         self._countries = [country for country, _ in sizes]
         self._sizes = [size for _, size in sizes]
-        # Only what can be used is kept; the sample is mostly of the few countries that hold most addresses.
+        # Keep only usable addresses; most of the sample is from the few countries with most addresses.
         self._ipv4 = [found4[c.code][:n] for c, n in zip(self._countries, self._sizes, strict=True)]
         self._ipv6 = [found6[c.code][:n] for c, n in zip(self._countries, self._sizes, strict=True)]
         self._agents = weighted_table(agents.people(), 8192)
@@ -84,7 +84,7 @@ class Population:
         self._awake: list[int] = []
 
     def person(self, now: int) -> Visitor:
-        """Somebody of a country where people are awake at epoch second `now`; some come far more often."""
+        """A person from a country that is active at epoch second `now`; some people visit far more often."""
         if now // _CLOCK_STEP != self._clock:
             self._clock = now // _CLOCK_STEP
             shares = [(i, c.share * activity(c.longitude, now)) for i, c in enumerate(self._countries)]
@@ -101,7 +101,7 @@ class Population:
         ipv4, ipv6 = self._ipv4[place], self._ipv6[place]
         turn, rest = divmod(number, _IPV6_IN)
         address = ipv6[turn] if rest == 3 and turn < len(ipv6) else ipv4[number % len(ipv4)]
-        # A fixed mix of the number: the same person always has the same browser, without a table of them.
+        # A hash of the number: the same person always has the same browser, without a table.
         mixed = (number * 0x9E3779B1 + place * 0x85EBCA6B) & 0xFFFFFFFF
         agent = self._agents[(mixed ^ mixed >> 15) % 8192] if self._agents_logged else ""
         user = _USERS[number % len(_USERS)] if number % _USER_IN == 7 else "-"
@@ -109,14 +109,14 @@ class Population:
 
 
 def weighted_table(weighted: Iterable[tuple[T, float]], size: int) -> list[T]:
-    """`size` values, each as often as its weight says: drawing one of them uniformly is a weighted draw."""
+    """`size` values, each as often as its weight, so that a uniform draw is a weighted draw."""
     values, weights = zip(*weighted, strict=True)
     edges = list(accumulate(weights))
     return [values[bisect(edges, (i + 0.5) / size * edges[-1])] for i in range(size)]
 
 
 def _sizes(count: int, countries: Sequence[Country]) -> Iterable[tuple[Country, int]]:
-    """People of each country by its share, `count` in all; with few people, small countries have none."""
+    """Number of people of each country by its share, `count` in total; small countries may have none."""
     total, shares, given = sum(c.share for c in countries), 0.0, 0
     for country in countries:
         shares += country.share
