@@ -79,6 +79,8 @@ def spark_options(settings: Settings) -> dict[str, str]:
         # At the end of a batch Spark waits for the offset of a transaction's end mark: by default 500 ms.
         "kafka.fetch.max.wait.ms": "1",
         "kafka.max.partition.fetch.bytes": str(MAX_RECORD_BYTES),
+        # Spark asks the broker for the partition's offsets after each poll, which has 500 records by default.
+        "kafka.max.poll.records": "20000",
         "kafka.max.request.size": str(MAX_RECORD_BYTES),
         **spark_security(settings),
     }
