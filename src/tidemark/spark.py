@@ -66,6 +66,8 @@ _JVM = (
     " -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
 )
 _ANYWHERE = {
+    # Arrow gives memory back to the system at once, by default: a fifth of the workers' time was clearing pages.
+    "spark.executorEnv.MIMALLOC_PURGE_DELAY": "60000",
     # Spark's web page would be open to the whole network.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
