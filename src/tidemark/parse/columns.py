@@ -112,5 +112,5 @@ class _Pairs(_Coded):
         for column in columns:
             code = code * len(column.values) + column.indices
         _, first, indices = np.unique(code, return_index=True, return_inverse=True)
-        values = [tuple(c.values[c.indices[row]] for c in columns) for row in first]
-        return _Pairs(values, indices)
+        values = [[c.values[index] for index in c.indices[first].tolist()] for c in columns]
+        return _Pairs(list(zip(*values, strict=True)), indices)

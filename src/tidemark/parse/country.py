@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -31,6 +31,7 @@ def lookup(database: str) -> Lookup:
     return _from_file(database) if database else _built_in
 
 
+@cache
 def data_version(database: str) -> str:
     """What the countries of a row were decided with, for `silver.requests.rules_version`."""
     if not database:

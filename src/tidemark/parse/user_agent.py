@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -24,7 +24,9 @@ class Agent(NamedTuple):
     bot: bool
 
 
+@cache
 def rules_version() -> str:
+    """Versions of the pattern lists."""
     return f"ua-parser {version('ua-parser-builtins')}, crawlers {version('crawler-user-agents')}"
 
 
