@@ -13,7 +13,7 @@ from tidemark.store import lakehouse
 
 @dataclass(frozen=True)
 class FollowedTable(Table):
-    """A table of which Delta keeps each row as it was before and after a change."""
+    """A table for which Delta keeps each row before and after a change."""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -21,10 +21,10 @@ class FollowedTable(Table):
 
 
 def changes(sources: Sources, table: FollowedTable) -> DataFrame:
-    """The table's rows as they come, change and go, as a stream: first those that are there already.
+    """The table's inserts, updates and deletes as a stream, beginning with the existing rows.
 
     Adds `_change_type` (insert, update_preimage, update_postimage, delete), `_commit_version` and
-    `_commit_timestamp`. The changes of one commit come in one batch.
+    `_commit_timestamp`. The changes of one commit are in one batch.
     """
     path = lakehouse.of(sources.settings).path(table)
     return sources.spark.readStream.format("delta").option("readChangeFeed", "true").load(path)

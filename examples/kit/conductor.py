@@ -1,4 +1,4 @@
-"""Runs an example's parts, each a process of its own: the broker, the job, and what makes its input."""
+"""Runs an example's parts as processes: the broker, the job, and the generator of its input."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from tidemark.store.lakehouse import of
 
 START_SECONDS = 120.0
 SHOW_SECONDS = 1.0
-# Parts end in this order, each with so many seconds to do so by itself; together that stays under 10 s. Followers of
-# the job are told when it is.
+# Parts end in this order, each with this many seconds; the sum is below 10 s. Followers of
+# the job are stopped together with it.
 _PATIENCE = {"load": 1.0, "job": 4.0, "followers": 1.0, "broker": 3.5}
 
 
 class _Stopped(Exception):  # noqa: N818 - no error
-    """It was told to stop."""
+    """The conductor was told to stop."""
 
 
 class Conductor:
-    """A context in which the parts run; none is left after it, however it ends."""
+    """A context in which the parts run. At its end all parts have ended, whatever happened."""
 
     def __init__(self, job: Job, module: str, settings: Settings, load: Load) -> None:
         self._job = job
@@ -71,11 +71,11 @@ class Conductor:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def run(self, show: Callable[[], None], *, kill: bool) -> bool:
-        """Starts everything, shows results until the input is made and worked off. False if it was told to
-        stop before. With `kill` the job is killed in the middle and started again.
+        """Starts everything and shows results until the input is generated and processed. False if it was stopped
+        before. With `kill` the job is killed in the middle and started again.
 
-        Raises PlatformError for what the machine lacks and for a part that fails, and with `kill` InputError if
-        the topics are not empty.
+        Raises PlatformError for missing requirements of the machine and for a failed part, and with `kill` InputError
+        if the topics are not empty.
         """
         try:
             self._prepare(fresh=kill)
@@ -110,7 +110,7 @@ class Conductor:
         self._require("load", 0)
 
     def _may_be_killed(self) -> bool:
-        """When it has results to go on from; or else, on a slow machine, amidst its first batches."""
+        """True once the job has results to continue from, or, on a slow machine, during its first batches."""
         return run.all_committed(self._job, self._settings) or not self._is_running("load")
 
     def _prepare(self, *, fresh: bool) -> None:
@@ -203,7 +203,7 @@ class Conductor:
         if process is None:
             return
         if patience:
-            # To the guard alone, which tells the part: a JVM that the part started is the part's to stop.
+            # Only to the guard, which forwards it to the part. The part stops a JVM that it started.
             process.terminate()
             wait_until(lambda: process.poll() is not None, patience)
         kill_group(process.pid)

@@ -1,4 +1,4 @@
-"""Events as JSON in a topic: declared, judged, and split into good rows and dead letters."""
+"""JSON events of a topic: declaration, validation, and the split into good rows and dead letters."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _CORRUPT = "_corrupt"
 class Events:
     """A topic whose records are JSON objects.
 
-    `schema` is in Spark's DDL (`"lift string, event_time timestamp"`; times are ISO 8601); every field must
-    be there and not null unless `optional` names it. `rules` are further SQL conditions over the fields, by
-    the name that becomes the reason where one is not true. `partitions` is what the topic gets on creation;
-    `batch_records` is the most that a micro-batch takes of it, for queries that bring what they read to the driver.
-    Of a topic of something else than JSON, `judge` does what `judged` says, and the schema is left empty.
-    `vectorized` has the rules once more, as Arrow expressions over the fields and `record_timestamp`: then the job's
-    own query fetches the records, judges them by `examples.kit.fetched` and sends the dead letters, too.
+    `schema` is Spark DDL (`"lift string, event_time timestamp"`; times are ISO 8601). Every field is required
+    and not null unless `optional` names it. `rules` are further SQL conditions over the fields; the name of a
+    rule is the reason if its condition is not true. `partitions` is the topic's number of partitions on creation.
+    `batch_records` is the maximum per micro-batch, for queries that collect records to the driver.
+    For a topic that is not JSON, `judge` replaces `judged`, and the schema is empty.
+    `vectorized` has the same rules as Arrow expressions over the fields and `record_timestamp`. Then the job's
+    own query collects the records, validates them with `examples.kit.fetched` and sends the dead letters.
     """
 
     topic: str
@@ -49,7 +49,7 @@ class Events:
 
     @property
     def dead_letters(self) -> str:
-        """The topic that bad records go to."""
+        """The topic of invalid records."""
         return f"{self.topic}.dead-letters"
 
 
@@ -57,8 +57,8 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
     """Parses Kafka records (the columns of Spark's `kafka` source) of one topic.
 
     Returns the event's fields; `record`, a struct of the record's topic, partition, offset, timestamp and
-    value; `accepted`, whether the event is good; and `reasons`, an array of strings: empty for a good event,
-    else `not_json` alone, `wrong_type` alone, or `missing_<field>` for each and the names of broken rules.
+    value; `accepted`, whether the event is valid; and `reasons`, an array of strings: empty for a valid event,
+    else only `not_json`, only `wrong_type`, or `missing_<field>` for each and the names of broken rules.
     """
     if events.judge is not None:
         return events.judge(records)
@@ -68,7 +68,7 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
     parsed = records.select(
         F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
         _is_object(text).alias("_object"),
-        # Of a plain column the optimizer would put the parsing into every condition, once for each field there.
+        # With a plain column the optimizer would copy the parsing into every condition, once per field.
         F.explode(F.array(event)).alias("_event"),
     ).select("record", "_object", "_event.*")
     schema = StructType.fromDDL(events.schema)
@@ -94,16 +94,16 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
 
 
 def good(judged_events: DataFrame) -> DataFrame:
-    """The events without fault: their fields, and `record` without the value."""
+    """The valid events: their fields, and `record` without the value."""
     rows = judged_events.where("accepted")
     return rows.withColumn("record", F.col("record").dropFields("value")).drop("accepted", "reasons")
 
 
 def dead_letters(judged_events: DataFrame, events: Events) -> DataFrame:
-    """The bad events as records for `events.dead_letters`: topic, key, value, headers.
+    """The invalid events as records for `events.dead_letters`: topic, key, value, headers.
 
-    The value is what came, byte for byte; the header `reason` says what was wrong, comma-separated;
-    `topic`, `partition` and `offset` say where it came from. They are the key, too: Kafka may get
+    The value is the original bytes. The header `reason` has the reasons, comma-separated;
+    `topic`, `partition` and `offset` are the origin. They also form the key: Kafka may get
     a record twice after a crash, and a reader takes each key once.
     """
     place = [F.col("record.topic"), F.col("record.partition"), F.col("record.offset")]
@@ -119,7 +119,7 @@ def dead_letters(judged_events: DataFrame, events: Events) -> DataFrame:
 
 
 def _is_object(text: Column) -> Column:
-    # The parser would also take an array of one object, and a record without a value for nulls.
+    # The parser would also accept an array of one object, and read a record without a value as nulls.
     return F.coalesce(F.is_valid_utf8(text) & F.ltrim(text).startswith("{"), F.lit(False))
 
 

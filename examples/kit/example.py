@@ -1,4 +1,4 @@
-"""An example: a job with made input, a view of its results, and a recount; and the command that runs it."""
+"""An example: a job with generated input, a view of its results, a recount, and the command that runs it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tidemark.errors import TidemarkError
 from tidemark.settings import Settings, load
 
 _SHOWN_DIFFERENCES = 20
-# By how much the followers of a job are nicer than it.
+# Nice value of a job's followers, relative to the job.
 GIVE_WAY = 19
-# Settings of a home that is gone afterwards: beside others on any free port, and over before the JVM's optimizing
-# compiler would have paid for itself.
+# Settings of a temporary home: any free port, and only C1, because the run ends before the JVM's optimizing
+# compiler pays off.
 _SHORT_LIVED = 'broker_port = 0\ndriver_java_options = "-XX:TieredStopAtLevel=1"\n'
 
 
 @dataclass(frozen=True)
 class Example:
-    """What `main` needs to know of an example.
+    """The declaration of an example for `main`.
 
-    `module` is what Python runs (`examples.<name>`). `events` makes the input: the same load makes the
-    same events in the same order. `show` is called about once a second and says, as lines, what is new.
-    `check` recounts the results from the load alone and returns what differs; the dead letters are
+    `module` is the Python module to run (`examples.<name>`). `events` generates the input: the same load gives the
+    same events in the same order. `show` is called about once a second and returns new results as lines.
+    `check` recounts the results from the load alone and returns the differences. Dead letters are
     compared for every example. `rate` is the default, in events per second.
     """
 
@@ -63,7 +63,7 @@ def main(example: Example) -> None:
 
 
 def recount(example: Example, load: Load, results: Results) -> list[str]:
-    """Everything that is not as the load says, a line each."""
+    """All differences from the load, one line each."""
     found = list(example.check(load, results))
     wanted = Counter((e.topic, e.value, e.reason) for e in example.events(load) if e.reason)
     letters: Counter[tuple[str, bytes, str]] = Counter()
@@ -75,7 +75,7 @@ def recount(example: Example, load: Load, results: Results) -> list[str]:
 
 def _command(example: Example) -> click.Command:
     @click.command(help=f"Run the example {example.job.name} until Ctrl-C, or for a while.")
-    @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="How long to make input.")
+    @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Seconds of input.")
     @click.option(
         "--rate",
         type=click.FloatRange(min=0, min_open=True),
@@ -84,7 +84,7 @@ def _command(example: Example) -> click.Command:
         help="Events per second.",
     )
     @click.option(
-        "--seed", type=int, default=0, show_default=True, help="The same seed makes the same input."
+        "--seed", type=int, default=0, show_default=True, help="The same seed gives the same input."
     )
     @click.option(
         "--late",
@@ -122,7 +122,7 @@ def _settings(home: Path | None, stack: ExitStack) -> Settings:
     directory = stack.enter_context(
         tempfile.TemporaryDirectory(prefix="tidemark-", ignore_cleanup_errors=True)
     )
-    # In a file, so that the parts, processes of their own, know it too.
+    # In a file, so that the processes of the parts know it, too.
     (Path(directory) / "tidemark.toml").write_text(_SHORT_LIVED, encoding="utf-8")
     return load({"home": Path(directory)})
 

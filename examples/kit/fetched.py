@@ -1,8 +1,8 @@
-"""Events of records that were fetched, judged here: what `examples.kit.events` does, without a job of Spark.
+"""Validates collected records as JSON events in the driver, like `examples.kit.events`, without a Spark job.
 
-Arrow's JSON reader, which is strict, takes whole blocks of records; a block that it refuses is halved until the odd
-records stand alone. What no reader of JSON would accept is told here, too. Whatever is unusual beyond that (other
-quotes, a number where text is declared, text after the object) is left to Spark, whose judgement is the definition.
+Arrow's strict JSON reader parses whole blocks of records. A refused block is halved until the unusual
+records are isolated. Records that no JSON reader accepts are rejected here. Spark decides on all other unusual records
+(other quotes, a number where text is declared, text after the object), because its result is the definition.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tidemark.engine.arrays import flags_of
 from tidemark.engine.verdict import verdict
 from tidemark.machine import judging_threads
 
-# What to select of Kafka's records before they are fetched.
+# Columns of Kafka's records to select before collecting them.
 RECORD = ("topic", "partition", "offset", "timestamp", "value")
 
 _BLOCK_ROWS = 20_000
-# Longer ones are Spark's: its parser has limits on nesting and on the length of numbers, from a thousand on.
+# Spark decides on longer records: its parser limits nesting and the length of numbers, from a thousand on.
 _LONGEST = 1_000
-# Numbers to Arrow, nothing to others, where no quote stands before them.
+# Arrow reads these as numbers if no quote precedes them; other readers do not.
 _NO_NUMBERS = (b"NaN", b"Inf")
 _NO_NUMBER = re.compile(rb"[^\"\w](NaN|Inf)")
 _PIECES = 8
@@ -55,15 +55,15 @@ _Columns = Mapping[str, pa.Array]
 
 
 class Judged(NamedTuple):
-    """`good`: the events' fields and the columns of RECORD but the value. `bad`: RECORD and `reasons`, a list of
-    strings. The order is not that of the records."""
+    """`good`: the events' fields and the columns of RECORD without the value. `bad`: RECORD and `reasons`, a list of
+    strings. The order may differ from that of the records."""
 
     good: pa.Table
     bad: pa.Table
 
 
 def fetch(records: DataFrame) -> Iterator[pa.Table]:
-    """The columns RECORD of a batch, in as many pieces as what may be fetched at once asks for."""
+    """The columns RECORD of a batch, in parts that are small enough to collect."""
     return _fetch(records.select(*RECORD), 1, 0)
 
 
@@ -81,7 +81,7 @@ def _fetch(records: DataFrame, step: int, place: int) -> Iterator[pa.Table]:
 
 
 def letters(bad: pa.Table, events: Events) -> list[Record]:
-    """Records for `events.dead_letters`, as `examples.kit.events.dead_letters` makes them."""
+    """Records for `events.dead_letters`, like those of `examples.kit.events.dead_letters`."""
     return [
         Record(
             events.dead_letters,
@@ -97,7 +97,7 @@ def letters(bad: pa.Table, events: Events) -> list[Record]:
 
 
 def judge(records: pa.Table, events: Events, spark: SparkSession) -> Judged:
-    """Judges records (columns RECORD) of one topic, as `judged` does. `events` must have `vectorized`."""
+    """Validates records (columns RECORD) of one topic, like `judged`. `events` must have `vectorized`."""
     schema = _schema(events)
     records = records.combine_chunks()
     values = _binary(records["value"])
@@ -135,7 +135,7 @@ def _binary(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _plain(values: pa.Array) -> np.ndarray:
-    """Which records look as most do."""
+    """Which records look ordinary."""
     return (
         flags_of(pc.starts_with(values, b"{"))
         & flags_of(pc.ends_with(values, b"}"))
@@ -144,7 +144,7 @@ def _plain(values: pa.Array) -> np.ndarray:
 
 
 def _read(values: pa.Array, rows: np.ndarray, schema: pa.Schema) -> list[tuple[np.ndarray, _Columns]]:
-    """The fields of those rows that Arrow takes, and which rows these are."""
+    """The fields of the rows that Arrow accepts, and the numbers of these rows."""
     if not len(rows):
         return []
     try:
@@ -155,8 +155,8 @@ def _read(values: pa.Array, rows: np.ndarray, schema: pa.Schema) -> list[tuple[n
 
 
 def _parsed(values: pa.Array, schema: pa.Schema) -> _Columns:
-    """The fields of records of which each is one object on one line. Raises ArrowInvalid if that is not so for all."""
-    texts = values.cast(pa.string())  # which only takes UTF-8
+    """The fields of records that are each one object on one line. Raises ArrowInvalid if any is not."""
+    texts = values.cast(pa.string())  # accepts UTF-8 only
     whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     lines = pc.binary_join(whole, "\n")[0].as_buffer()
     text = lines.to_pybytes()
@@ -201,7 +201,7 @@ def _by_rules(records: pa.Table, fields: Mapping[str, pa.ChunkedArray], events: 
 
 
 def _odd_ones(records: pa.Table, schema: pa.Schema, events: Events, spark: SparkSession) -> Iterator[Judged]:
-    """The odd ones, by what is plain to see, or else by Spark."""
+    """Decides on unusual records, here if it is clear, otherwise with Spark."""
     if not records.num_rows:
         return
     said = [_fault(value, schema) for value in records["value"].to_pylist()]
@@ -219,14 +219,14 @@ def _odd_ones(records: pa.Table, schema: pa.Schema, events: Events, spark: Spark
 
 
 def _fault(value: bytes | None, schema: pa.Schema) -> str | None:
-    """Why a record is bad, where all readers of JSON agree; None where Spark is to be asked."""
+    """The reason to reject a record, if all JSON readers agree; None if Spark must decide."""
     try:
         text = (value or b"").decode().lstrip(" ")
     except UnicodeDecodeError:
         return NOT_JSON
     if not text.startswith("{"):
         return NOT_JSON
-    # Quotes that only some readers take, and half a character by its number.
+    # Quotes that only some readers accept, and half of a surrogate pair.
     if "'" in text or "\\u" in text or len(text) > _LONGEST:
         return None
     try:

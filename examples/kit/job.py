@@ -1,4 +1,4 @@
-"""A streaming job: what it reads, the queries it runs, what it writes."""
+"""A streaming job: its inputs, queries and outputs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Write = Callable[[DataFrame, Commit], None]
 
 @dataclass(frozen=True)
 class Query:
-    """One streaming query and where its rows go: to `write`, or to Kafka.
+    """One streaming query and the destination of its rows: `write`, or Kafka.
 
-    `write` gets each micro-batch with a `Commit` to hand on to the store: after a crash the same batch comes
-    again under the same number, and a table that has it already skips it. Whatever `write` does
-    besides must be harmless to repeat. Without `write`, `rows` have the columns of a Kafka record
-    (topic, value; key, headers), which may be written again after a crash: give them a key that a reader can know
-    them by. `trigger` is what `DataStreamWriter.trigger` takes. A query with timers of processing time says in
-    `linger_seconds` how long after the last input the last of them is due. `state_partitions`: in how many parts its
-    state is kept, where fewer than rows are shuffled in will do; fixed with its first batch. `options` are further ones
-    of `DataStreamWriter`.
+    `write` gets each micro-batch with a `Commit` for the store. After a crash the same batch is passed
+    again with the same number, and a table that already has it skips it. All other effects of `write`
+    must be repeatable. Without `write`, `rows` have the columns of a Kafka record
+    (topic, value; key, headers). They may be written again after a crash, so give them a key by which readers
+    recognise repetitions. `trigger` are the arguments of `DataStreamWriter.trigger`. A query with processing-time
+    timers sets `linger_seconds`: how long after the last input its last timer is due. `state_partitions`: the number of
+    partitions of its state, if fewer than shuffle partitions suffice; fixed by its first batch. `options` are further
+    options of `DataStreamWriter`.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a job builds its queries from."""
+    """The sources and stores from which a job builds its queries."""
 
     spark: SparkSession
     settings: Settings
@@ -54,7 +54,7 @@ class Sources:
 
     def records(self, topic: str, most: int | None = BATCH_RECORDS) -> DataFrame:
         """The topic's records from the beginning, as a stream: key, value, headers, topic, partition,
-        offset, timestamp. A micro-batch has at most `most` of them, or all that there are."""
+        offset, timestamp. A micro-batch has at most `most` of them (default: all)."""
         records = (
             self.spark.readStream.format("kafka")
             .options(**kafka.spark_options(self.settings))
@@ -65,7 +65,7 @@ class Sources:
         return (records if most is None else records.option("maxOffsetsPerTrigger", most)).load()
 
     def raw(self, *topics: str, most: int = BATCH_RECORDS) -> DataFrame:
-        """The topics' records as `examples.kit.fetched` takes them, as a stream."""
+        """The topics' records as a stream, for `examples.kit.fetched`."""
         return (
             self.spark.readStream.format("kafka")
             .options(**kafka.spark_options(self.settings))
@@ -77,31 +77,31 @@ class Sources:
         )
 
     def send(self, rows: DataFrame) -> None:
-        """Writes a batch of Kafka records (topic, value; key, headers), for a query whose `write` has a side
-        output. At least once: the same batch may be written again after a crash."""
+        """Writes a batch of Kafka records (topic, value; key, headers), as a side output of a query's
+        `write`. At least once: the same batch may be written again after a crash."""
         rows.write.format("kafka").options(**kafka.spark_options(self.settings)).save()
 
     def send_letters(self, bad: pa.Table, events: Events) -> None:
-        """Sends dead letters of records that were judged here. At least once."""
+        """Sends dead letters of records that were validated in the driver. At least once."""
         if bad.num_rows:
             rows = self.spark.createDataFrame(bad)
             record = F.struct(*RECORD).alias("record")
             self.send(dead_letters(rows.select(record, F.lit(False).alias("accepted"), "reasons"), events))
 
     def events(self, events: Events) -> DataFrame:
-        """The topic's good events as a stream: their fields and `record`, see `examples.kit.events`."""
+        """The topic's valid events as a stream: their fields and `record`, see `examples.kit.events`."""
         return good(judged(self.records(events.topic, events.batch_records), events))
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job by name. `version` goes up when a checkpoint of its queries before no longer fits.
+    """A job by name. Increment `version` when earlier checkpoints of its queries become incompatible.
 
-    `inputs` are its topics of events; their dead letters are written by a query of their own, unless the job's
-    queries fetch the records. `tables` exist before `queries` is called; `outputs` are topics that it writes, of two
-    partitions, `ordered` those of one. `slots`: at least so many tasks run at once where Spark runs within one machine,
-    for queries that hold theirs for ever.
-    `followers` go by what this one writes, each in a process of its own that gives way to this one's.
+    `inputs` are its topics of events. A separate query writes their dead letters, unless the job's
+    queries collect the records. `tables` are created before `queries` is called. `outputs` are topics that it writes,
+    with two partitions, `ordered` those with one. `slots`: the minimum number of concurrent tasks on a local Spark,
+    for queries that occupy theirs permanently.
+    `followers` read this job's output, each in a process of lower priority.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Job:
     followers: tuple[Job, ...] = ()
 
     def all_queries(self, sources: Sources) -> list[Query]:
-        """The job's queries, and the one that writes the dead letters that they leave."""
+        """The job's queries, and the query that writes the remaining dead letters."""
         found = list(self.queries(sources))
         apart = [events for events in self.inputs if events.vectorized is None]
         bad = [dead_letters(judged(sources.records(e.topic, most=None), e), e) for e in apart]
@@ -125,7 +125,7 @@ class Job:
         return found
 
     def topics(self) -> dict[str, int]:
-        """Every topic that must be there, with the partitions that it gets on creation."""
+        """Every required topic, with its number of partitions on creation."""
         read = {events.topic: events.partitions for events in self.inputs}
         written = dict.fromkeys(self.outputs, 2) | dict.fromkeys(self.ordered, 1)
         return read | {e.dead_letters: 1 for e in self.inputs} | written

@@ -1,4 +1,4 @@
-"""Made input for a job: events in a seeded, reproducible order, sent to Kafka at the pace of the clock."""
+"""Generated input of a job: events in a seeded, reproducible order, sent to Kafka on schedule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TICK = 0.005  # seconds; events due within one are sent together
 
 @dataclass(frozen=True)
 class Load:
-    """How much to make. The same values make the same events. `rate` is events per second, `seconds` how long
+    """The amount of input. The same values give the same events. `rate` is events per second, `seconds` the duration
     (None: no end), `late` the share that arrives out of order."""
 
     seed: int = 0
@@ -35,11 +35,11 @@ class Load:
     late: float = 0.2
 
     def random(self, purpose: str) -> Random:
-        """A generator of its own for each purpose, so that one more draw for this changes nothing of that."""
+        """A separate random generator per purpose, so that a draw for one does not change another."""
         return Random(f"{self.seed}/{purpose}")
 
     def times(self) -> Iterator[float]:
-        """When events are due, in seconds from the start, evenly."""
+        """Due times of events, in seconds from the start, evenly spaced."""
         numbers = count() if self.seconds is None else range(round(self.rate * self.seconds))
         return (number / self.rate for number in numbers)
 
@@ -48,7 +48,7 @@ class Event(NamedTuple):
     """A record that is sent `at` seconds after the start.
 
     `partition` -1 leaves it to the key; `timestamp` (epoch milliseconds) 0 takes the time of sending.
-    With a `reason` it is a bad one, which must become a dead letter for that reason.
+    With a `reason` it is invalid and must become a dead letter for that reason.
     """
 
     at: float
@@ -61,8 +61,7 @@ class Event(NamedTuple):
 
 
 def delayed(events: Iterable[Event], load: Load, by: float) -> Iterator[Event]:
-    """The events, in order of `at`, with the load's late share sent up to `by` seconds later: in
-    the order of sending."""
+    """The events in order of sending: the load's late share is sent up to `by` seconds after `at`."""
     chance = load.random("late")
     waiting: list[tuple[float, int, Event]] = []
     for number, event in enumerate(events):
@@ -88,8 +87,8 @@ def iso(seconds: float) -> str:
 
 
 def spoiled(fields: Mapping[str, Any], typed: str, chance: Random) -> tuple[bytes, str]:
-    """An event as no reader can accept it, and the reason: cut short, without a field, or with a value
-    in `typed`, a required field that is no string, that is of another type."""
+    """An invalid form of an event, and the reason: truncated, without a field, or with a wrong type
+    in `typed`, a required field that is not a string."""
     how = chance.randrange(3)
     if how == 0:
         whole = as_json(fields)
@@ -101,8 +100,8 @@ def spoiled(fields: Mapping[str, Any], typed: str, chance: Random) -> tuple[byte
 
 
 def send(events: Iterable[Event], settings: Settings, stop: Flag) -> int:
-    """Sends events as they fall due, an open loop: what could not go in time goes at once. Events of one
-    partition arrive in this order, each once. Ends when `stop` is set; returns how many were sent,
+    """Sends events when they are due, as an open loop: overdue events follow at once. Events of one
+    partition arrive in this order, each once. Ends when `stop` is set; returns the number of sent events
     when all are acknowledged. Raises KafkaError."""
     failures: list[Any] = []
     producer = Producer(

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from tidemark.contract.table import Change
 
 LG_ENTRIES = 20
-# (rows in the table that the batch may touch, the batch's own rows) -> change
+# (existing rows that the batch may change, the batch's rows) -> change
 Combine = Callable[[pa.Table, pa.Table], Change]
 
 
@@ -35,7 +35,7 @@ def unique_count(sketch: Column) -> Column:
 
 
 def sketch_of(values: Iterable[str]) -> bytes:
-    """The same of values that are here."""
+    """The same for values in the driver."""
     sketch = update_theta_sketch(LG_ENTRIES)
     for value in values:
         sketch.update(value)
@@ -43,7 +43,7 @@ def sketch_of(values: Iterable[str]) -> bytes:
 
 
 def unite(sketches: Sequence[bytes]) -> bytes:
-    """One sketch of the values of all."""
+    """The union of sketches."""
     if len(sketches) == 1:
         return sketches[0]
     union = theta_union(LG_ENTRIES)
@@ -58,10 +58,10 @@ def count(sketch: bytes) -> int:
 
 
 def mergeable(key: Sequence[str], sums: Sequence[str], uniques: dict[str, str]) -> Combine:
-    """How rows of a table whose values add up are combined with those already there.
+    """A function that combines incoming rows with existing rows of a table.
 
-    `sums` are added; `uniques` maps a count column to its sketch column, which are united. Of any
-    other column the incoming value wins; `updated_at` is added.
+    `sums` are added; `uniques` maps a count column to its sketch column, whose sketches are united. All other
+    columns take the incoming value; `updated_at` is added.
     """
 
     def combine(existing: pa.Table, incoming: pa.Table) -> Change:

@@ -1,8 +1,8 @@
-"""Patterns over a stream: the stateful processor that `examples.kit.patterns` compile to.
+"""Patterns over a stream: the stateful processor to which `examples.kit.patterns` compile.
 
-Events may come out of order by as much as the watermark's delay: they wait in the state until the watermark
-has passed them and are then given to the matchers in order of time, so the matches do not depend on how the
-events arrived. Later ones are dropped by Spark.
+Events may be out of order by the watermark's delay: they wait in the state until the watermark
+has passed them and then reach the matchers in order of time, so matches do not depend on the order of
+arrival. Spark drops later events.
 """
 
 # ruff: noqa: N802, N803 - the names are those of the interface that Spark calls
@@ -46,8 +46,8 @@ def detect(
 
     `events` has the columns `key` and `id` (text), `time` (timestamp) and the fields of the conditions;
     ids are unique. `lateness` is how far an event may lag the newest. The result, for output mode append,
-    has the columns of MATCHES; a match comes once the watermark has passed its last event. Events that fit no
-    step move the watermark but do not get into the state.
+    has the columns of MATCHES; a match appears once the watermark has passed its last event. Events that match no
+    step advance the watermark but are not kept in the state.
     """
     fields = sorted({field for pattern in patterns for field in pattern.fields})
     return (
@@ -60,7 +60,7 @@ def detect(
             "_fits",
         )
         .withWatermark("time", lateness)
-        # Spark would move a plain filter to before the watermark, which then saw these events only; not one
+        # Spark would move a plain filter before the watermark, which would then miss the other events. It keeps a filter
         # that depends on the time.
         .where(F.when(F.col("_fits"), F.col("time")).isNotNull())
         .drop("_fits")
@@ -70,7 +70,7 @@ def detect(
 
 
 def _fits_a_step(patterns: Sequence[Pattern]) -> Column:
-    """Whether an event may fit any step. True is a safe answer."""
+    """Whether an event may match a step. True is a safe answer."""
     steps = [
         reduce(Column.__and__, [_may_hold(condition) for condition in step.where], F.lit(True))
         for pattern in patterns
@@ -83,18 +83,18 @@ def _may_hold(condition: Where) -> Column:
     column, value = F.col(condition.field), condition.value
     if condition.op == "in":
         return column.isin(list(value))
-    if condition.op in ("not in", "matches"):  # Java's regular expressions are not Python's
+    if condition.op in ("not in", "matches"):  # Java's regular expressions differ from Python's
         return column.isNotNull()
     compare: Callable[[Any, Any], Any] = OPERATORS[condition.op]
     return F.coalesce(compare(column, value), F.lit(False))
 
 
 class PatternProcessor(StatefulProcessor):
-    """For one key: events wait until the watermark has passed them, then every pattern's matcher has them.
+    """For one key: events wait until the watermark has passed them, then every pattern's matcher gets them.
 
-    Takes rows (key, time, id, fields as JSON), gives rows as in MATCHES. The state is one value, since each
-    access is a way to the JVM and back: JSON with `waiting`, events that the watermark has not passed, and
-    `runs`, the beginnings of each pattern. It is cleared when nothing is under way.
+    Takes rows (key, time, id, fields as JSON), returns rows as in MATCHES. The state is one value, because each
+    access is a round trip to the JVM: JSON with `waiting`, events that the watermark has not passed, and
+    `runs`, the started matches of each pattern. It is cleared when both are empty.
     """
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
@@ -126,7 +126,7 @@ class PatternProcessor(StatefulProcessor):
         for matcher in self._matchers:
             name = matcher.pattern.name
             begun, matches = matcher.feed(runs.get(name, []), events)
-            # An event at the watermark's own time has come, any other would be late: time is over after it.
+            # Further events at the watermark's time would be late, so this time is over.
             begun, ended = matcher.expire(begun, watermark + 1)
             runs[name] = begun
             found += matches + ended
@@ -164,7 +164,7 @@ class PatternProcessor(StatefulProcessor):
             self._state.clear()
 
     def _await(self, waiting: list[Waiting], runs: dict[str, list[Run]]) -> None:
-        """Runs whose time is over are ended, and forgotten, without another event of the key."""
+        """Registers the timer that ends and removes expired runs without another event of the key."""
         times = [time for time, _, _ in waiting]
         for matcher in self._matchers:
             times += [matcher.deadline(run) for run in runs.get(matcher.pattern.name, [])]
@@ -173,7 +173,7 @@ class PatternProcessor(StatefulProcessor):
 
 
 def _millis(time: datetime) -> int:
-    # Spark hands timestamps to Python as local times without a zone.
+    # Spark passes timestamps to Python as local times without a zone.
     return round(time.timestamp() * 1000)
 
 

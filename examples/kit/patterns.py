@@ -1,8 +1,8 @@
-"""Patterns of events written as data, and the pure matcher that they compile to.
+"""Event patterns as data, and the pure matcher to which they compile.
 
-A pattern is a sequence of steps that the events of one key take within a time. Between two steps other
-events may lie; a step may have to come several times; an event may be forbidden between two steps, or after
-the last one until the time is over. `examples.kit.pattern_stream` runs patterns over a stream.
+A pattern is a sequence of steps that events of one key match within a time limit. Other events may lie between two
+steps. A step may be required several times. An event may be forbidden between two steps, or after
+the last one until the time limit. `examples.kit.pattern_stream` runs patterns over a stream.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class Where:
-    """A condition on one field of an event; a missing field fulfils none. `matches` searches a regular
-    expression in text."""
+    """A condition on one field of an event; it is false for a missing field. `matches` searches text for a regular
+    expression."""
 
     field: str
     op: str
@@ -49,7 +49,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Step:
-    """Events that fulfil all conditions, `times` of them; or, if `absent`, none of them."""
+    """`times` events that fulfil all conditions; with `absent`, none of them."""
 
     name: str
     where: tuple[Where, ...]
@@ -62,10 +62,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Steps to be taken in order by the events of one key, the last at most `within_ms` after the first.
+    """Steps that events of one key match in order, the last at most `within_ms` after the first.
 
-    An absent step forbids its events between the steps beside it; as the last one it forbids them until
-    `within_ms` are over, and the match comes then. Raises SettingError if it makes no sense.
+    An absent step forbids its events between its neighbours; as the last step it forbids them until
+    `within_ms` have passed, when the match is complete. Raises SettingError for an invalid pattern.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Pattern:
 
     @property
     def fields(self) -> set[str]:
-        """Fields of an event that the conditions look at."""
+        """Fields of an event that the conditions use."""
         return {condition.field for step in self.steps for condition in step.where}
 
 
@@ -111,7 +111,7 @@ def pattern_of(data: Mapping[str, Any]) -> Pattern:
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a key: event time in ms, an id, and the fields that conditions look at."""
+    """One event of a key: event time in ms, an id, and the fields that conditions use."""
 
     time: int
     id: str
@@ -120,7 +120,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Match:
-    """A pattern found: when it began and was complete (ms), and the ids of its events in order."""
+    """A match: start and completion (ms), and the ids of its events in order."""
 
     pattern: str
     started: int
@@ -130,7 +130,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Run:
-    """A beginning of a pattern: how many events it has, when it started, and their ids."""
+    """A started match: number of events, start, and their ids."""
 
     taken: int
     started: int
@@ -140,11 +140,11 @@ class Run:
 class Matcher:
     """Finds a pattern in the events of one key, given in order of time.
 
-    Every event that fits the first step starts a run; an event that fits a run's next step takes it, others
-    pass by. Of two runs that wait for the same event the one that started later can do all that the other
-    can, so only that one is kept: there are never more runs than events in the pattern. (Not so before an
-    absent last step, where an earlier start also means an earlier end: there every run is kept.) A match
-    ends all runs, so no event is part of two matches of one pattern.
+    Every event that matches the first step starts a run. An event that matches a run's next step advances it; others
+    are ignored. Of two runs that wait for the same event, the later one can complete whenever the earlier
+    can, so only the later one is kept: there are never more runs than events in the pattern. (An
+    absent last step is an exception, because an earlier start also means an earlier end: there every run is kept.)
+    A match ends all runs, so no event is part of two matches of one pattern.
     """
 
     def __init__(self, pattern: Pattern) -> None:
@@ -160,8 +160,8 @@ class Matcher:
         self._trailing = pattern.steps[-1].absent
 
     def feed(self, runs: Sequence[Run], events: Iterable[Event]) -> tuple[list[Run], list[Match]]:
-        """The runs after these events, which are in order of time and not before those seen, and the
-        matches that they complete."""
+        """The runs after these events, and the matches that they complete. Events are in order of time and not
+        earlier than previous ones."""
         kept, matches = list(runs), []
         for event in events:
             kept, ended = self.expire(kept, event.time)
@@ -171,8 +171,8 @@ class Matcher:
         return kept, matches
 
     def expire(self, runs: Sequence[Run], now: int) -> tuple[list[Run], list[Match]]:
-        """Ends the runs whose time was over before `now` (ms): those that only waited for nothing to
-        happen have matched."""
+        """Ends the runs whose time limit was before `now` (ms). Those that only waited for an absent step
+        have matched."""
         kept = [run for run in runs if self.deadline(run) >= now]
         over = [run for run in runs if self.deadline(run) < now and run.taken == len(self._wanted)]
         if not over:
@@ -205,7 +205,7 @@ class Matcher:
 
 
 def _latest(runs: Sequence[Run]) -> list[Run]:
-    """Of the runs that wait for the same event the one that started last."""
+    """Of runs that wait for the same event, the one that started last."""
     latest: dict[int, Run] = {}
     for run in sorted(runs, key=lambda run: run.started):
         latest[run.taken] = run

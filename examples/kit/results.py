@@ -1,4 +1,4 @@
-"""What a job has written, as any other process sees it: read without Spark."""
+"""A job's results, read without Spark, as any other process sees them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Results:
         return self._read(topic, {})
 
     def new_messages(self, topic: str) -> list[Message]:
-        """Those since the last call."""
+        """Messages since the last call."""
         return self._read(topic, self._seen.setdefault(f"offsets {topic}", {}))
 
     def _read(self, topic: str, places: dict[int, int]) -> list[Message]:
@@ -106,7 +106,7 @@ class Results:
 
 
 def once(messages: Iterable[Message]) -> list[Message]:
-    """Of messages with the same key, which a job wrote again after a crash, only the first."""
+    """The first message of each key, because a job may repeat a message after a crash."""
     first: dict[bytes, Message] = {}
     for message in messages:
         first.setdefault(message.key, message)
@@ -114,7 +114,7 @@ def once(messages: Iterable[Message]) -> list[Message]:
 
 
 def differences(what: str, wanted: Mapping[Any, Hashable], found: Mapping[Any, Hashable]) -> Sequence[str]:
-    """What differs between two mappings, a line each, for people."""
+    """Differences between two mappings as text, one line each."""
     lines = []
     for key in sorted({*wanted, *found}, key=repr):
         if wanted.get(key) != found.get(key):

@@ -1,4 +1,4 @@
-"""The process of a job: starts its queries, watches them, ends them cleanly."""
+"""The process of a job: starts its queries, monitors them, stops them cleanly."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tidemark.stream.crash import crash_point
 from tidemark.stream.failures import explain
 
 _POLL_SECONDS = 0.1
-# So long a stop waits for batches: Spark tells of an interrupted one with a trace of ten thousand lines.
+# Seconds that a stop waits for batches, because Spark logs a trace of ten thousand lines for an interrupted one.
 _BATCH_SECONDS = 2.0
 
 
 def run_job(job: Job, settings: Settings) -> None:
-    """Runs the job on the home until the process is told to stop (SIGTERM, SIGINT), or until all that is in
-    its sources is done once `ask_to_finish` was called.
+    """Runs the job on the home until the process is told to stop (SIGTERM, SIGINT), or, after a call of
+    `ask_to_finish`, until all records in its sources are processed.
 
     Raises TidemarkError as soon as a query fails.
     """
@@ -51,17 +51,17 @@ def run_job(job: Job, settings: Settings) -> None:
 
 
 def record_file(job: Job, settings: Settings) -> Path:
-    """The run record of the job's process; its `state` is "running" once all queries are."""
+    """The run record of the job's process; its `state` is "running" when all queries run."""
     return settings.run_directory / f"{job.name}.json"
 
 
 def ask_to_finish(job: Job, settings: Settings) -> None:
-    """Has the job's process end when it has worked off its sources as they are then."""
+    """Lets the job's process end when it has processed the current records of its sources."""
     finish_file(job, settings).touch()
 
 
 def finish_file(job: Job, settings: Settings) -> Path:
-    """A file that is there when the job's process is to finish."""
+    """A file that exists when the job's process must finish."""
     return settings.run_directory / f"{job.name}.finish"
 
 
@@ -71,13 +71,13 @@ def checkpoints(job: Job, settings: Settings) -> Path:
 
 
 def all_committed(job: Job, settings: Settings) -> bool:
-    """Whether each query that has begun a batch has got past one, and at least one has."""
+    """Whether at least one query has committed a batch, and every query that has begun one has, too."""
     begun = [path.parent.parent for path in checkpoints(job, settings).glob("*/offsets/0")]
     return bool(begun) and all((query / "commits" / "0").exists() for query in begun)
 
 
 def start(job: Job, spark: SparkSession, settings: Settings) -> Running:
-    """Makes sure of the job's topics and tables and starts its queries."""
+    """Creates the job's topics and tables and starts its queries."""
     house = lakehouse.of(settings)
     store = DeltaRsStore(house)
     for topic, partitions in job.topics().items():
@@ -94,7 +94,7 @@ def start(job: Job, spark: SparkSession, settings: Settings) -> Running:
 
 @contextlib.contextmanager
 def _shuffled_in(spark: SparkSession, partitions: int | None) -> Iterator[None]:
-    """A query takes the session's settings over when it starts."""
+    """Sets shuffle partitions for the start of a query, which copies the session's settings."""
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name)
     spark.conf.set(name, str(partitions or before))
@@ -105,11 +105,11 @@ def _shuffled_in(spark: SparkSession, partitions: int | None) -> Iterator[None]:
 
 
 class _EndingError(Exception):
-    """No further batch is to begin."""
+    """No further batch may begin."""
 
 
 class Running:
-    """The queries of a job that runs."""
+    """The queries of a running job."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -140,7 +140,7 @@ class Running:
             self._lingering[name] = query.linger_seconds
 
     def wait(self, stopping: threading.Event, finish: Callable[[], bool] = lambda: False) -> None:
-        """Until told to stop, or to finish. Raises TidemarkError if a query fails."""
+        """Waits until told to stop or to finish. Raises TidemarkError if a query fails."""
         while not stopping.wait(_POLL_SECONDS):
             self._raise_failure()
             if finish():
@@ -149,7 +149,7 @@ class Running:
         self.stop()
 
     def finish(self) -> None:
-        """Works off what is in the sources, then stops. A query may follow tables of the ones before it."""
+        """Processes the records in the sources, then stops. A query may read tables of earlier queries."""
         try:
             for query in self._queries:
                 if query.name in self._lingering:
@@ -163,11 +163,11 @@ class Running:
             self.stop()
 
     def stop(self) -> None:
-        """Between batches, if that is soon; a batch that is interrupted runs again next time."""
+        """Stops between batches if the current ones end soon; an interrupted batch runs again next time."""
         with self._rest:
             self._ending = True
             self._rest.wait_for(lambda: not self._at_work, _BATCH_SECONDS)
-        # A signal to the whole process group ends the JVM before us: then there is nothing left to stop.
+        # A signal to the whole process group ends the JVM first. Then nothing is left to stop.
         with contextlib.suppress(Py4JError, ConnectionError):
             for query in self._queries:
                 query.stop()
@@ -183,7 +183,7 @@ class Running:
             query.write(rows, Commit(f"{name}/{run}", number))
             crash_point(f"{name}:before-checkpoint")
         except Exception as error:
-            # Through Spark it would come back as text only.
+            # Spark would pass it on as text only.
             self._failure = error
             raise
         finally:

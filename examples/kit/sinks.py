@@ -1,4 +1,4 @@
-"""What a job's query does with a batch: each sink commits one table, exactly once."""
+"""Sinks of a job's query: each commits a batch to one table, exactly once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tidemark.contract.table import Change, Table
 
 @dataclass(frozen=True)
 class Upsert:
-    """Aggregates the batch to a few rows, combines them with the rows of the table that they touch.
+    """Aggregates the batch to a few rows and combines them with the rows of the table that they affect.
 
-    `rows` has Spark do that. `touched` says which rows of the table the few touch; `combine` makes the change of both.
+    `rows` aggregates with Spark. `touched` gives the conditions of the affected rows; `combine` makes the change.
     """
 
     table: Table
@@ -30,7 +30,7 @@ class Upsert:
             self.commit(store, self.incoming(batch), commit)
 
     def incoming(self, batch: DataFrame) -> pa.Table:
-        """The rows that Spark makes of the batch."""
+        """The batch's rows, aggregated by Spark."""
         return self.rows(batch).toArrow()
 
     def commit(self, store: Store, incoming: pa.Table, commit: Commit) -> None:
@@ -42,7 +42,7 @@ class Upsert:
 
 
 def same_windows(table: Table, incoming: pa.Table) -> Where:
-    """The rows of a windowed table in the incoming rows' range of time."""
+    """The rows of a windowed table within the incoming rows' time range."""
     if incoming.num_rows == 0:
         return ()
     bounds = pc.min_max(incoming[table.time]).as_py()

@@ -1,9 +1,9 @@
-"""Exactly-once results in Kafka, with the state that made them: one transaction a micro-batch.
+"""Exactly-once results in Kafka together with their state: one transaction per micro-batch.
 
 Spark's own Kafka sink may write a record twice after a crash. Here a batch's records, the changed states of
-its keys and the batch's number go to Kafka in one transaction. A job that was killed at any moment finds, when it
-starts again, the states as of the last batch that was committed, and that batch's number: Spark runs a batch
-again whose end it did not note, and it is skipped. Readers with `isolation.level=read_committed` see each
+its keys and the batch number go to Kafka in one transaction. After a kill at any moment, the next start
+reads the states of the last committed batch and its number. If Spark runs a committed batch
+again, it is skipped. Readers with `isolation.level=read_committed` see each
 record once.
 """
 
@@ -21,7 +21,7 @@ from tidemark.errors import KafkaError, TableError
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
-# The states are kept by key: older ones may go.
+# States are kept by key: Kafka may delete older ones.
 STATES_CONFIG = {
     "cleanup.policy": "compact",
     "segment.bytes": str(32 << 20),
@@ -41,10 +41,10 @@ class Record(NamedTuple):
 
 
 class Transactions:
-    """Writes the batches of one query, of which only one may run: a new one ends an older one's rights.
+    """Writes the batches of one query, of which only one instance may run: a new one fences an older one.
 
-    `topic` is the query's own, compacted topic of states (created when it is missing). `states` has them by
-    key as of the last committed batch, whose `facts` are what was handed to `commit` with it.
+    `topic` is the query's compacted topic of states (created if missing). `states` has them by
+    key as of the last committed batch, `facts` those passed to `commit` with that batch.
     Raises KafkaError.
     """
 
@@ -62,7 +62,7 @@ class Transactions:
                 "queue.buffering.max.messages": 1_000_000,
             }
         )
-        # Ends what a killed process had open, so that all that is committed can be read now.
+        # Ends the open transaction of a killed process, so that all committed records can be read now.
         self._call(self._producer.init_transactions, _SECONDS)
         self.states = _read(settings, topic)
         progress = json.loads(self.states.pop(_PROGRESS, b"{}"))
@@ -71,8 +71,8 @@ class Transactions:
         self.facts: Mapping[str, Any] = progress.get("facts", {})
 
     def done(self, commit: Commit) -> bool:
-        """Whether this batch has been committed before. Raises TableError if the states are those of another
-        checkpoint, which began to count anew."""
+        """Whether this batch has been committed before. Raises TableError if the states belong to another
+        checkpoint, whose batch numbers differ."""
         if self._writer and commit.writer != self._writer:
             raise TableError(
                 f"the states in topic {self._topic!r} belong to another checkpoint",
@@ -87,8 +87,8 @@ class Transactions:
         states: Mapping[bytes, bytes] | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes a batch's records, the states that it changed and what else is to be known at the next start,
-        all or nothing. If this fails the process must end: what it has in memory was not committed."""
+        """Writes a batch's records, the changed states and the facts for the next start atomically.
+        If this fails the process must end, because its memory has uncommitted changes."""
         progress = {"writer": commit.writer, "number": commit.number, "facts": facts or {}}
         self._call(self._producer.begin_transaction)
         for record in records:
@@ -108,7 +108,7 @@ class Transactions:
                 self._producer.poll(0.05)
 
     def _call(self, act: Any, *arguments: float) -> None:
-        """Again, where Kafka says that it may be tried again, as while it ends what a killed process had open."""
+        """Calls again after a retriable error, for example while Kafka ends a killed process's transaction."""
         deadline = time.monotonic() + _SECONDS
         while True:
             try:

@@ -1,8 +1,8 @@
 """Watermarks that do not depend on how records fall into micro-batches.
 
-Spark moves its watermark on between batches, so which row is too late depends on where a batch ended. Here each
-record is judged by the records before it in its partition, as Flink does with a watermark per split:
-a replay, a crash or another batch size judges every record alike.
+Spark advances its watermark between batches, so the end of a batch decides which row is too late. Here each
+record is compared with the records before it in its partition, like Flink's watermark per split:
+a replay, a crash or another batch size gives the same result for every record.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tidemark.contract.table import Change, Column, Table
 
 
 def watermark_table(job: str) -> Table:
-    """`<job>.watermarks`, where a job keeps the newest event time of each partition of its topics."""
+    """The table `<job>.watermarks`: the newest event time of each partition of the job's topics."""
     return Table(
         name=f"{job}.watermarks",
-        about="One row per partition that the job reads: how far event time has come there.",
+        about="One row per partition that the job reads, with its newest event time.",
         kind="upsert",
         key=("topic", "partition"),
         time="",
@@ -43,8 +43,8 @@ def newest(store: Store, table: Table, topic: str) -> dict[int, datetime]:
 
 
 def with_watermark(batch: DataFrame, known: Mapping[int, datetime], time: str = "event_time") -> DataFrame:
-    """Adds `watermark`: the newest event time of the records before each in its partition, those of earlier
-    batches (`known`) included; null for the very first."""
+    """Adds `watermark`: the newest event time of the earlier records of the partition, including those of earlier
+    batches (`known`); null for the first record."""
     before = Window.partitionBy("record.partition").orderBy("record.offset").rowsBetween(
         Window.unboundedPreceding, -1
     )  # fmt: skip
@@ -54,13 +54,13 @@ def with_watermark(batch: DataFrame, known: Mapping[int, datetime], time: str = 
             F.array(*(F.lit(partition) for partition in known)), F.array(*(F.lit(t) for t in known.values()))
         )
         earlier = by_partition[F.col("record.partition")]
-    # `greatest` passes over nulls.
+    # `greatest` ignores nulls.
     return batch.withColumn("watermark", F.greatest(F.max(time).over(before), earlier))
 
 
 def advance(store: Store, table: Table, batch: DataFrame, commit: Commit, time: str = "event_time") -> None:
-    """Commits what the batch's records make of the watermarks. To be the batch's last commit: a
-    batch that runs again must find the watermarks that it found the first time."""
+    """Commits the watermarks after the batch's records. This must be the batch's last commit: a
+    batch that runs again must find the earlier watermarks."""
     if store.committed(table, commit.writer) >= commit.number:
         return
     found = batch.groupBy(

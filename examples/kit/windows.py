@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 
 def tumbling_start(time: Column, seconds: int) -> Column:
-    """Start of the epoch-aligned tumbling window of `seconds` that holds `time` (timestamp)."""
+    """Start of the epoch-aligned tumbling window of `seconds` that contains `time` (timestamp)."""
     micros = F.unix_micros(time)
     return F.timestamp_micros(micros - F.pmod(micros, F.lit(seconds * 1_000_000)))
 
