@@ -60,7 +60,7 @@ def detect(
             "_fits",
         )
         .withWatermark("time", lateness)
-        # Spark would move a plain filter before the watermark, which would then miss the other events. It keeps a filter
+        # Spark would move a plain filter before the watermark, which would then miss other events. It does not move one
         # that depends on the time.
         .where(F.when(F.col("_fits"), F.col("time")).isNotNull())
         .drop("_fits")
