@@ -1,1 +1,1 @@
-"""Repeatable measurements with real processes. `python -m benchmarks --help` says how."""
+"""Repeatable measurements with real processes, see `python -m benchmarks --help`."""

@@ -21,8 +21,8 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What measures, and what it is called with: as usual, which takes minutes; `quick` and `full`, the size of the
-    targets, say what differs from that."""
+    """A measuring function and its arguments: `usual` takes minutes; `quick` and `full` (the size of the
+    targets) override some of them."""
 
     measure: Callable[..., list[Figure]]
     usual: Mapping[str, Any]
@@ -70,7 +70,7 @@ BENCHMARKS = {
     ),
 }
 
-# Not of the pipeline on one machine: of a cluster, and of an example.
+# Not about the pipeline on one machine, but about a cluster and an example.
 ONLY_WHEN_NAMED = ("cluster", "alerts")
 
 

@@ -1,7 +1,7 @@
-"""How fast the advertising benchmark's job (examples/ad_campaigns) works off events that wait in Kafka, against Spark
-that only reads the same topic.
+"""Rate at which the advertising benchmark's job (examples/ad_campaigns) processes events that wait in Kafka, compared
+with Spark only reading the same topic.
 
-The job is the example's own, its parsing, dead letters and exactly-once sink included; the rate is from the start of
+The job is that of the example, with parsing, dead letters and exactly-once sink. The rate is measured from the start of
 its queries to their last commit.
 """
 

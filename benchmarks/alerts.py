@@ -1,9 +1,9 @@
-"""How soon a payment's alert reaches a reader: `examples/fraud_alerts`, seen by consumers of its topic.
+"""Latency from a payment to its alert at a consumer: `examples/fraud_alerts`.
 
-An open loop: a process of its own sends payments at a fixed rate, whatever becomes of them. The latency goes from a
-payment's timestamp in Kafka, set when it is produced, to the moment that a consumer in this process has the
-alert in hand. Provisional alerts are read uncommitted, confirmed ones committed. A place is confirmed only when
-the allowed lateness is over; those alerts are told apart.
+An open loop: a separate process sends payments at a fixed rate. The latency is the time from a
+payment's timestamp in Kafka, set when it is produced, to the moment when a consumer in this process has the
+alert. Provisional alerts are read uncommitted, confirmed ones committed. Alerts on places are confirmed after
+the allowed lateness and have their own figure.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def measure(*, seconds: float, warm_up: float, rate: float = 1_000.0) -> list[Fi
 
 
 def firsts(arrived: list[Arrived]) -> list[Arrived]:
-    """The first of each alert: while one provisional query hands over to the next, both tell of a payment."""
+    """The first copy of each alert: while one provisional query replaces another, both alert on a payment."""
     found: dict[tuple[str, ...], Arrived] = {}
     for read, alert in sorted(arrived, key=lambda one: one[0]):
         found.setdefault(tuple(alert[name] for name in ("transaction", "rule", "status")), (read, alert))
@@ -65,7 +65,7 @@ def firsts(arrived: list[Arrived]) -> list[Arrived]:
 
 
 def watched(settings: Settings, made: Load) -> list[Arrived]:
-    """Runs the example; the alerts with the time (epoch ms) at which each was read."""
+    """Runs the example. Returns the alerts with the time (epoch ms) at which each was read."""
     found: list[Arrived] = []
     stop = threading.Event()
     readers = [

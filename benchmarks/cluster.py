@@ -1,7 +1,7 @@
-"""What a Spark standalone cluster makes of the same lines: rate, shares of the workers, and time to recover.
+"""A Spark standalone cluster processing the same lines as one process: rate, shares of the workers, time to recover.
 
-One master and two workers of one core each, with an address of their own each, against one process with two
-threads. On one machine this shows what distribution costs, not what it brings.
+One master and two workers of one core each, with separate addresses, are compared with one process of two
+threads. On one machine this measures the cost of distribution, not its gain.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 
 WORKERS = ("127.0.0.2", "127.0.0.3")
-# Columns that tell what was counted, and not when.
+# Columns with counts, without times of processing.
 GOLD = {
     "gold/visitors_by_country": ["site", "window_start", "country", "visitors", "pageviews", "requests"],
     "gold/traffic": ["site", "window_start", "visitors", "pageviews", "requests", "bytes"],
@@ -41,7 +41,7 @@ GOLD = {
 
 
 def measure(*, lines: int, runs: int) -> list[Figure]:
-    """Lines per second of both, and, of the cluster, tasks per worker and seconds to recover."""
+    """Lines per second of both, and the cluster's tasks per worker and seconds to recover."""
     alone, spread, shares, without_worker, without_driver = [], [], [], [], []
     for _ in range(runs):
         with tempfile.TemporaryDirectory(prefix="tidemark-cluster-") as name:
@@ -92,8 +92,8 @@ def drained(settings: Settings, lines: int) -> float:
 
 
 def recovered(settings: Settings, cluster: Standalone) -> tuple[float, float]:
-    """Seconds from killing a worker, then the driver, to the next commit. Lines come all the time; a driver
-    that was killed is started again at once."""
+    """Seconds from killing a worker, then the driver, to the next commit. Lines arrive continuously; a killed
+    driver is started again at once."""
     driver = start(settings)
     try:
         until_commit(settings, datetime.now(UTC))

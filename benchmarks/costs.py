@@ -1,7 +1,7 @@
-"""What a line, a key and a commit cost, without Kafka and Spark: the figures that docs/scale.md computes with.
+"""Costs of a line, a key and a commit, without Kafka and Spark: the figures that docs/scale.md uses.
 
-The lines of a busy stretch of event time are validated in one batch and split in two halves. The first half fills the
-tables. The second one is merged into them again and again, so every merge reads and writes rows that exist.
+The lines of a busy period are validated in one batch and split into halves. The first half fills the
+tables. The second is merged into them repeatedly, so every merge reads and writes existing rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Processor time and memory of a process and all that it started, while it runs."""
+"""CPU time and memory of a process and its descendants, while it runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _EVERY_SECONDS = 0.2
 
 @dataclass
 class Used:
-    """`seconds` of processor time so far; `most_resident`: the most MiB that any one process took; `looks` at the
-    processor time, with the time of day (seconds since 1970) of each."""
+    """`seconds` of CPU time so far; `most_resident`: the most MiB of any single process; `looks`: samples of the
+    CPU time, each with its time (epoch seconds)."""
 
     seconds: float = 0.0
     most_resident: float = 0.0
@@ -25,7 +25,7 @@ class Used:
     _by_process: dict[tuple[int, float], float] = field(default_factory=dict)
 
     def look(self, pid: int) -> None:
-        """Takes what there is now. A process that has ended keeps what it was last seen with."""
+        """Takes a sample. A process that has ended keeps its last values."""
         try:
             top = psutil.Process(pid)
             for process in [top, *top.children(recursive=True)]:
@@ -38,14 +38,14 @@ class Used:
         self.looks.append((time.time(), self.seconds))
 
     def between(self, begun: float, ended: float) -> float:
-        """Seconds of processor time between two times of day."""
+        """Seconds of CPU time between two times."""
         times, seconds = zip(*self.looks, strict=True)
         return float(np.diff(np.interp([begun, ended], times, seconds))[0])
 
 
 @contextmanager
 def used_by(pid: int) -> Iterator[Used]:
-    """What the process uses, looked at five times a second."""
+    """CPU time and memory of the process, sampled five times a second."""
     used, done = Used(), threading.Event()
 
     def watch() -> None:

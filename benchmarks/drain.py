@@ -1,10 +1,10 @@
-"""How fast lines that wait in Kafka get into every table, against DuckDB parsing the same file, and against GoAccess
-where it is installed.
+"""Rate at which lines that wait in Kafka get into every table, compared with DuckDB parsing the same file, and with
+GoAccess where it is installed.
 
-Each run has a home and a broker of its own. The start of the JVM is told apart from the work: the rates are those
-of the batches, from the first one's start to the last commit, cold code included. The flows run one after the other, so
-the first three tables (bronze, silver, visitors by country) have a rate of their own. "Warm" are as many lines again,
-after these: the later half of what each flow does with twice as many.
+Each run has its own home and broker. Rates exclude the start of the JVM: they are measured from the start of the
+first batch to the last commit, with cold code. The flows run one after the other, so
+the first three tables (bronze, silver, visitors by country) have a separate rate. "Warm" is the second half of a
+run over twice as many lines.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def measure(*, lines: int, runs: int, warm: bool = True) -> list[Figure]:
 
 
 def write(log: Path, lines: int, *, seconds: int = 0, visitors: int = 100_000) -> None:
-    """Makes a log of so many lines, over `seconds` of its own time; 500 lines a second unless it says."""
+    """Writes a log of this many lines over `seconds` of event time; default: 500 lines per second."""
     over = seconds or lines // 500
     traffic = Traffic(start=START, rate=lines / over, seconds=over, seed=1, visitors=visitors)
     left = lines
@@ -88,8 +88,8 @@ def write(log: Path, lines: int, *, seconds: int = 0, visitors: int = 100_000) -
 
 @dataclass(frozen=True)
 class Warm:
-    """Of the later half of each flow's rows: lines per second into every table and into the first three, seconds of
-    processor time per million lines."""
+    """For the second half of each flow's rows: lines per second into every table and into the first three, seconds of
+    CPU time per million lines."""
 
     rate: float
     first_tables: float
@@ -98,8 +98,8 @@ class Warm:
 
 @dataclass(frozen=True)
 class Drained:
-    """Of one `tidemark run --once`: lines per second into every table and into the first three, processor time of
-    all its processes and seconds before the first batch; and what it was like when warm."""
+    """Figures of one `tidemark run --once`: lines per second into every table and into the first three, CPU time of
+    all its processes, seconds before the first batch, and the same figures when warm."""
 
     rate: float
     first_tables: float
@@ -135,7 +135,7 @@ def drained(home: Path, log: Path, lines: int) -> Drained:
 
 
 def _warm(progress: pd.DataFrame, used: Used) -> Warm:
-    """What each flow's batches were like after the one that had done half of its rows; NaN if that was the last."""
+    """Figures of each flow's batches after the one that completed half of its rows; NaN if that was the last."""
     seconds, cpu = {}, 0.0
     for flow, batches in progress.sort_values("recorded_at").groupby("flow"):
         done, times = batches["rows"].cumsum().to_numpy(), batches["recorded_at"]
@@ -150,7 +150,7 @@ def _warm(progress: pd.DataFrame, used: Used) -> Warm:
 
 
 def reported(log: Path) -> float:
-    """Seconds that GoAccess takes to make its report."""
+    """Seconds that GoAccess takes for its report."""
     begun = time.perf_counter()
     command = ["goaccess", str(log), "--log-format=COMBINED", "--no-progress", "-o", f"{log}.json"]
     subprocess.run(command, check=True, capture_output=True)

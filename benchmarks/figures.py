@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """`name` says what was measured, and its unit; `values` has one value for each run."""
+    """`name` is the measured quantity with its unit; `values` has one value per run."""
 
     name: str
     values: Sequence[float]

@@ -1,8 +1,8 @@
-"""How old the newest line counted in gold is, under a steady load, seen by a Delta reader that never touches Spark.
+"""Age of the newest line counted in gold under a steady load, seen by a Delta reader without Spark.
 
-The load is open-loop: each line has its time to be sent, whatever the pipeline does, and its age counts from then.
-Looked at every 0.1 s: the number of requests counted in gold.visitors_by_country says which line is the newest
-one counted, for the lines of one partition are counted in their order.
+The load is open-loop: each line has a due time, independent of the pipeline, and its age counts from then.
+Every 0.1 s, the number of requests counted in gold.visitors_by_country identifies the newest
+counted line, because the lines of one partition are counted in order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EVERY_SECONDS = 0.1
 
 @dataclass
 class Load:
-    """Generated lines sent at `rate` per second; `sent` is how many fell due since `begun`."""
+    """Generated lines sent at `rate` per second; `sent` is the number due since `begun`."""
 
     settings: Settings
     rate: int
@@ -56,7 +56,7 @@ class Load:
         while not self._stop.is_set():
             due = int((time.time() - self.begun) * self.rate)
             for _ in range(due - self.sent):
-                # One partition keeps the order, so that a count names a line.
+                # One partition keeps the order, so that a count identifies a line.
                 producer.produce(self.settings.topic, next(lines), partition=0)
             self.sent = max(due, self.sent)
             producer.poll(0)
@@ -74,7 +74,7 @@ def at_rates(*, rates: Sequence[int], seconds: int, warm_up: int) -> list[Figure
 
 
 def measure(*, rate: int, seconds: int, warm_up: int, dashboard: bool = False) -> list[Figure]:
-    """Ages in seconds after the warm-up; with each minute's own, which show whether they grow."""
+    """Ages in seconds after the warm-up, in total and per minute, which shows whether they grow."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         settings = Settings(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
         with broker.running(settings) as there, running_pipeline(there), _viewer(there, dashboard):
@@ -125,7 +125,7 @@ def _watched(settings: Settings, rate: int, seconds: int, warm_up: int) -> list[
 
 
 def _say_batches(settings: Settings, warm_up: int) -> None:
-    """How long the batches of each flow took, and how many rows they had, the first ones left out."""
+    """Prints durations and rows of each flow's batches, without the first ones."""
     progress = DeltaTable(str(settings.tables / "quality/progress")).to_pyarrow_table().to_pandas()
     settled = progress[
         progress["recorded_at"] > progress["recorded_at"].min() + pd.Timedelta(seconds=warm_up)
@@ -141,7 +141,7 @@ def _say_batches(settings: Settings, warm_up: int) -> None:
 
 @contextmanager
 def running_pipeline(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """A pipeline in a process of its own, from when it says that it runs."""
+    """A pipeline in a separate process; yields once it reports that it runs."""
     with _started(settings, "run") as process:
         deadline = time.time() + 120
         while status.describe(settings)["parts"]["pipeline"]["state"] != "running":
@@ -172,7 +172,7 @@ def _viewer(settings: Settings, wanted: bool) -> Iterator[None]:
             "--window-size=1280,1600",
         ):
             options.add_argument(option)
-        # Without a path, Selenium asks the internet for a driver.
+        # Without a path, Selenium fetches a driver from the internet.
         service = webdriver.ChromeService(shutil.which("chromedriver"))
         browser = webdriver.Chrome(options=options, service=service)
         try:
@@ -198,7 +198,7 @@ def _started(settings: Settings, *command: str) -> Iterator[subprocess.Popen[byt
 
 
 def _cpu() -> dict[str, float]:
-    """CPU seconds so far of each kind of process that takes part."""
+    """CPU seconds so far of each kind of process."""
     kinds = {"SparkSubmit": "spark", "pyspark.daemon": "spark's python", "kafka.Kafka": "broker",
              "streamlit": "dashboard", "chrom": "browser", "tidemark run": "driver", "benchmarks": "load"}  # fmt: skip
     used: dict[str, float] = {}

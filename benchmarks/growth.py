@@ -1,7 +1,7 @@
-"""Whether the pipeline slows down or swells as its tables grow, and how long the dashboard's pages then take.
+"""Speed and memory of the pipeline as its tables grow, and the time of the dashboard's pages.
 
-A month of traffic of up to a million visitors waits in Kafka and is worked off in small batches, so that every table
-gets thousands of commits, with upkeep beside it as usual. The second tenth of the lines is compared with the last one.
+A month of traffic of up to a million visitors waits in Kafka and is processed in small batches, so that every table
+gets thousands of commits, with upkeep beside it as usual. The second tenth of the lines is compared with the last.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def measure(*, lines: int) -> list[Figure]:
 
 
 def _worked_off(settings: Settings, lines: int) -> float:
-    """Runs the pipeline until every flow has done all lines; the most memory (MiB) that its largest process took."""
+    """Runs the pipeline until every flow has processed all lines. Returns the peak MiB of its largest process."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", "run"],
         env=os.environ | settings.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -101,7 +101,7 @@ def _tenth(accounts: pd.DataFrame, lines: int, number: int) -> tuple[float, floa
 
 
 def _drawn(settings: Settings, page: str) -> list[Figure]:
-    """Seconds of each panel of a page, and of the page, over all the time there is, with nothing cached."""
+    """Seconds of each panel of a page, and of the page, over the whole time range, without caches."""
     import streamlit
     from streamlit.testing.v1 import AppTest
 
@@ -119,7 +119,7 @@ def _drawn(settings: Settings, page: str) -> list[Figure]:
     test = AppTest.from_function(
         script, default_timeout=120, kwargs={"page": page, "home": str(settings.home)}
     )
-    streamlit.cache_data.clear()  # of the page before
+    streamlit.cache_data.clear()  # of the previous page
     with _panel_times() as panels:
         begun = time.perf_counter()
         test.run()
@@ -134,7 +134,7 @@ def _drawn(settings: Settings, page: str) -> list[Figure]:
 
 @contextmanager
 def _panel_times() -> Iterator[dict[str, float]]:
-    """Seconds by panel, as the dashboard's own log tells them."""
+    """Seconds by panel, from the dashboard's log."""
     found: dict[str, float] = {}
 
     class Listener(logging.Handler):

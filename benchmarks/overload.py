@@ -1,7 +1,7 @@
-"""What becomes of a pipeline that is sent many times what it can carry, and how soon it has caught up.
+"""Behaviour of a pipeline under a load far above its capacity, and the time until it has caught up.
 
-The load is open-loop, made lines sent again and again, as many as the sender gets rid of up to the rate. The books say
-how many lines were worked off while it lasted and after it.
+The load is open-loop: generated lines are sent repeatedly, as fast as possible up to the rate. The accounts give
+the number of lines processed during and after the load.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Flood:
             for line in islice(lines, min(due, 10_000)):
                 try:
                     producer.produce(self.settings.topic, line)
-                except BufferError:  # the broker takes no more: this is the most that can be sent
+                except BufferError:  # the broker accepts no more: this is the maximum rate
                     producer.poll(0.05)
                     break
                 self.sent += 1
@@ -62,7 +62,7 @@ class Flood:
 
 
 def measure(*, rate: int, seconds: int) -> list[Figure]:
-    """Lines per second sent and worked off, most lines behind, seconds to catch up, and memory in MiB."""
+    """Lines per second sent and processed, largest backlog, seconds to catch up, and memory in MiB."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         settings = Settings(home=Path(directory) / "home", broker_port=0)
         with (

@@ -1,8 +1,8 @@
-"""What each stage of the way of a line costs: wall clock and processor time, warm, against reading the topic.
+"""Cost of each processing stage of a line: elapsed and CPU time, warm, compared with reading the topic.
 
-Fetching does what reading does, too; every other stage is by itself, on rows that are there already. Tables are written
-by the flows' own code, gold's counting and merging included. The first flow's whole work, but for the commits, is also
-done in executors, as for a batch too large to be fetched.
+Collecting includes reading; every other stage runs alone, on rows in memory. Tables are written
+by the flows' own code, including gold's counting and merging. The whole work of the first flow, without the commits,
+also runs in executors, as for a large batch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WARM_UPS = 4
 
 
 def measure(*, lines: int, runs: int) -> list[Figure]:
-    """Lines per second and microseconds of processor time a line, by stage."""
+    """Lines per second and microseconds of CPU time per line, by stage."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         log = Path(directory) / "access.log"
         write(log, lines)
@@ -57,7 +57,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
             for name, act in _stages(settings, records).items():
                 rates, costs = [], []
                 for _ in range(_WARM_UPS + runs):
-                    # Of this process, Spark's JVM and its Python workers; the broker is not a child of ours.
+                    # This process, Spark's JVM and its Python workers. The broker is not a child process.
                     used.look(os.getpid())
                     before, begun = used.seconds, time.perf_counter()
                     act()

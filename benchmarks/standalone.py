@@ -1,4 +1,4 @@
-"""A real Spark standalone cluster on one machine: a master, and workers with an address of their own each."""
+"""A real Spark standalone cluster on one machine: a master, and workers with separate addresses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START_SECONDS = 60.0
 
 @dataclass
 class Standalone:
-    """A running cluster. Workers are known by their address, 127.0.0.2 and on (Linux has all of 127/8)."""
+    """A running cluster. Workers are identified by their addresses, from 127.0.0.2 (Linux has all of 127/8)."""
 
     directory: Path
     port: int = field(default_factory=free_port)
@@ -44,13 +44,13 @@ class Standalone:
         return self.directory / "events"
 
     def workers(self) -> list[str]:
-        """Addresses of the workers that the master knows as alive."""
+        """Addresses of the live workers, by the master."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.page}/json/", timeout=5) as answer:
             found = json.load(answer)["workers"]
         return sorted(worker["host"] for worker in found if worker["state"] == "ALIVE")
 
     def start_worker(self, address: str, cores: int) -> None:
-        """Starts a worker and waits until the master knows it."""
+        """Starts a worker and waits for its registration at the master."""
         work = self.directory / "work" / address
         options = ["--host", address, "--cores", str(cores), "--memory", "2g", "--work-dir", str(work)]
         self._spawn(address, "worker.Worker", *options, "--webui-port", "0", self.master)
@@ -63,11 +63,11 @@ class Standalone:
         process.wait()
 
     def tasks(self) -> Counter[str]:
-        """How many tasks ended well on each worker, by the event logs of all applications so far."""
+        """Number of successful tasks per worker, from the event logs of all applications so far."""
         done: Counter[str] = Counter()
         for log in self.events.iterdir():
             for line in log.read_text(encoding="utf-8").splitlines():
-                # The last line of a driver that was killed may be half a line.
+                # The last line of a killed driver may be incomplete.
                 with suppress(ValueError):
                     event = json.loads(line)
                     if (
@@ -78,7 +78,7 @@ class Standalone:
         return done
 
     def spark_options(self) -> str:
-        """What the driver is told: an address that workers reach, and to keep an event log."""
+        """Options of the driver: an address that workers reach, and an event log."""
         options = {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -91,11 +91,11 @@ class Standalone:
         return " ".join(f"{name}={shlex.quote(value)}" for name, value in options.items())
 
     def executor_python(self) -> Path:
-        """A Python with all packages that Tidemark depends on, and without Tidemark: what an executor has."""
+        """A Python like that of an executor: with all dependencies of Tidemark, and without Tidemark."""
         place = self.directory / "python"
         venv.create(place, symlinks=True)
         packages = sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)})
-        # Directories are looked into, but .pth files within them, such as an editable install's, are not.
+        # Python searches these directories, but ignores .pth files in them, such as an editable install's.
         (Path(packages) / "packages.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
         return place / "bin" / "python"
 
@@ -122,7 +122,7 @@ class Standalone:
 def standalone(
     directory: Path, addresses: Sequence[str] = ("127.0.0.2", "127.0.0.3"), cores: int = 1
 ) -> Iterator[Standalone]:
-    """Runs a cluster while the context is open; no process of it is left."""
+    """Runs a cluster while the context is open, and ends all its processes afterwards."""
     if not sys.platform.startswith("linux"):
         raise RuntimeError("only Linux has more addresses on its loopback than one")
     cluster = Standalone(directory)

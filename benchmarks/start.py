@@ -1,7 +1,7 @@
-"""How long `tidemark run` takes to its first commit in gold, with lines waiting: with the archive of classes that
-`tidemark prepare` makes, and without it as the reference.
+"""Time from `tidemark run` to its first commit in gold, with lines waiting: with the class archive of
+`tidemark prepare`, and without it as the reference.
 
-Each start has a home of its own, so making the tables is part of it; the JVM libraries are in the cache.
+Each start has a new home, so it includes the creation of the tables; the JVM libraries are in the cache.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tidemark.settings import Settings
 
 LINES = 1_000
 _PATIENCE_SECONDS = 120.0
-# Naming an archive that is not there is to have none.
+# Naming a missing archive means to use none.
 _NO_ARCHIVE = f"-XX:SharedArchiveFile=/nonexistent {class_archive.QUIET}"
 
 
 def measure(*, runs: int) -> list[Figure]:
-    """Seconds from the start of the process to the first commit, by turns with and without the archive."""
+    """Seconds from the start of the process to the first commit, alternating with and without the archive."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         root = Path(directory)
         with broker.running(Settings(home=root / "broker", broker_port=0)) as at:
@@ -52,7 +52,7 @@ def _started(home: Path, servers: str, java_options: str) -> float:
     )  # fmt: skip
     try:
         log = home / "tables/gold/visitors_by_country/_delta_log"
-        while not (log / f"{1:020}.json").exists():  # version 0 makes the table
+        while not (log / f"{1:020}.json").exists():  # version 0 creates the table
             if process.poll() is not None or time.monotonic() > begun + _PATIENCE_SECONDS:
                 raise RuntimeError("the pipeline did not come to its first commit")
             time.sleep(0.02)

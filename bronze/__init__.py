@@ -1,1 +1,1 @@
-"""Bronze: raw lines, kept for ever."""
+"""Bronze: raw lines, kept without limit."""

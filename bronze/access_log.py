@@ -1,4 +1,4 @@
-"""bronze.access_log: every line as it came, for ever."""
+"""bronze.access_log: every line, unchanged, kept without limit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 
 from tidemark.contract.table import Column, Table
 
-# Python and other readers know no time after 9999; a record without a time has -1, the moment before 1970.
+# Python and other readers support no time after 9999; a record without a timestamp has -1, just before 1970.
 _TIMES = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
 
 TABLE = Table(
     name="bronze.access_log",
-    about="One row per Kafka record, byte for byte. The truth: every other table can be rebuilt from it.",
+    about="One row per Kafka record, byte for byte. Every other table can be rebuilt from it.",
     kind="append",
     key=("topic", "partition", "offset"),
     time="kafka_timestamp",
@@ -25,20 +25,20 @@ TABLE = Table(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),
         Column("offset", "long", "Offset in the partition."),
-        Column("site", "string", "Site the line belongs to: header `site`, else `default`."),
-        Column("format", "string", "Log format named by the sender: header `format`; NULL to detect."),
-        Column("id", "string", "Delivery id of a sender that may repeat itself: header `id`."),
-        Column("chunk", "string", "Place of this piece of an overlong line: header `chunk`."),
+        Column("site", "string", "Site of the line: header `site`, else `default`."),
+        Column("format", "string", "Log format named by the sender: header `format`; NULL: detected."),
+        Column("id", "string", "Delivery id of a sender that may repeat lines: header `id`."),
+        Column("chunk", "string", "Number of this part of an overlong line: header `chunk`."),
         Column("value", "binary", "The raw line without its line end."),
-        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL where the record has no "
-               "time, or one before 1970 or after 9998."),
-        Column("ingested_at", "timestamp", "When Tidemark read it."),
+        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL if the record has no "
+               "timestamp, or one before 1970 or after 9998."),
+        Column("ingested_at", "timestamp", "When Tidemark read the line."),
     ),
 )  # fmt: skip
 
 
 def access_log(records: DataFrame) -> DataFrame:
-    """Kafka records (with headers) to rows of the table, all but `ingested_at`, which reading adds."""
+    """Converts Kafka records (with headers) to rows of the table, without `ingested_at`, which the batch adds."""
     return records.select(
         "topic",
         "partition",

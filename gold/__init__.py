@@ -1,1 +1,1 @@
-"""Gold: answers, one row per key."""
+"""Gold: aggregates, one row per key."""

@@ -21,7 +21,7 @@ TABLE = Table(
             "viewed",
             "visitors >= 1 AND visitors <= pageviews",
             "visitors",
-            "A page is there because somebody viewed it; nobody views it less than once.",
+            "A page has at least one visitor, and no more visitors than pageviews.",
         ),
     ),
     made=lambda settings: COUNTS,

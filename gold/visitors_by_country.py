@@ -38,7 +38,7 @@ TABLE = Table(
             "something_counted",
             "requests >= 1 AND visitors >= 0 AND pageviews >= 0 AND bot_requests >= 0",
             "requests",
-            "A window is there because of a request; no count is negative.",
+            "A window has at least one request, and no negative count.",
         ),
         Rule("country_code", "country RLIKE '^[A-Z]{2}$'", "country", "An ISO 3166-1 alpha-2 code, or ZZ."),
     ),

@@ -1,1 +1,1 @@
-"""Silver: parsed, judged, enriched and sessionized."""
+"""Silver: parsed, validated, enriched and sessionized."""

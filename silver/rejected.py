@@ -1,4 +1,4 @@
-"""silver.rejected: the quarantine. Every line that was not accepted, with the reasons and its bytes."""
+"""silver.rejected: every rejected line, with the reasons and its bytes (quarantine)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tidemark.contract.table import Column, Table
 
 TABLE = Table(
     name="silver.rejected",
-    about="One row per rejected line, with the rules that it breaks and its bytes intact.",
+    about="One row per rejected line, with the rules that it breaks and its unchanged bytes.",
     kind="append",
     key=("topic", "partition", "offset"),
     time="kafka_timestamp",
@@ -19,11 +19,11 @@ TABLE = Table(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),
         Column("offset", "long", "Offset in the partition."),
-        Column("site", "string", "Site the line belongs to."),
+        Column("site", "string", "Site of the line."),
         Column("value", "binary", "The raw line, byte for byte."),
         Column("reasons", "strings", "Names of the rules of silver.requests that the line breaks; `delivered_twice`: "
                "none, but a rebuild accepted another delivery of it."),
-        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL where bronze has none."),
-        Column("rejected_at", "timestamp", "When Tidemark turned it away.", of="ingested_at"),
+        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL if bronze has none."),
+        Column("rejected_at", "timestamp", "When Tidemark rejected the line.", of="ingested_at"),
     ),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from tidemark.parse.formats import FIELDS, FORMATS, fields
 from tidemark.parse.page import is_asset, is_pageview
 from tidemark.parse.site import MOST_CHARACTERS, valid_names
 
-# Sums of the sizes of many lines must not overflow, whatever the lines say.
+# The sum of the sizes of many lines must not overflow.
 MOST_RESPONSE_BYTES = 1 << 40
 
 _ARRIVAL = field("kafka_timestamp")
@@ -32,7 +32,7 @@ _NO_LINE = ~field("well_formed")
 RULES = (
     Rule("empty", "", "value", "The line has content.", judged=pc.binary_length(field("value")) > 0),
     Rule(
-        "too_long", "", "value", "The line is no longer than a server could have written.",
+        "too_long", "", "value", "The line is not longer than a server can write.",
         judged=field("fits") & field("chunk").is_null(),
     ),
     Rule("invalid_utf8", "", "value", "The bytes are UTF-8.", judged=field("utf8_ok")),
@@ -41,7 +41,7 @@ RULES = (
         judged=field("text_ok") | ~field("utf8_ok") | ~field("fits"),
     ),
     Rule(
-        "unknown_format", "", "value", "The sender named a format that exists, or none.",
+        "unknown_format", "", "value", "The sender named a known format, or none.",
         judged=field("format").is_null() | field("format").isin(FORMATS),
     ),
     Rule(
@@ -62,11 +62,11 @@ RULES = (
         judged=field("address_ok") | _NO_LINE,
     ),
     Rule(
-        "invalid_time", "", "event_time", "The time in the line exists, and is not before 1970.",
+        "invalid_time", "", "event_time", "The time in the line is valid, and not before 1970.",
         judged=field("event_time").is_valid() | _NO_LINE,
     ),
     Rule(
-        "future_time", "", "event_time", "The line is not from the future: at most a day ahead of its arrival.",
+        "future_time", "", "event_time", "The time in the line is at most a day after its arrival.",
         judged=field("event_time").is_null() | (field("event_time") <= _A_DAY_AHEAD) | _NO_ARRIVAL,
     ),
     Rule(
@@ -102,7 +102,7 @@ TABLE = Table(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),
         Column("offset", "long", "Offset in the partition."),
-        Column("site", "string", "Site the line belongs to."),
+        Column("site", "string", "Site of the line."),
         Column("event_time", "timestamp", "Time in the log line, UTC."),
         Column("ingested_at", "timestamp", "When Tidemark read the line."),
         Column("client_ip", "string", "Client address as logged. Personal data."),

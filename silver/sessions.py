@@ -1,4 +1,4 @@
-"""silver.sessions: what each visitor did in one go."""
+"""silver.sessions: sessions of each visitor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLE = Table(
     ),
     made=lambda settings: Sessions(settings.session_gap_seconds),
     columns=(
-        Column("session_id", "string", "Hash of site, visitor and start: the same however the lines arrived."),
+        Column("session_id", "string", "Hash of site, visitor and start, independent of the order of arrival."),
         Column("site", "string", "Site."),
         Column("visitor_id", "string", "Visitor, see silver.requests."),
         Column("country", "string", "Country of the visitor."),
@@ -30,7 +30,7 @@ TABLE = Table(
         Column("pageviews", "long", "Number of pageviews."),
         Column("entry_page", "string", "Path of the first pageview; the smallest of several in the same second."),
         Column("exit_page", "string", "Path of the last pageview; the largest of several in the same second."),
-        Column("bounced", "boolean", "Whether there was one pageview only."),
+        Column("bounced", "boolean", "Whether the session has only one pageview."),
         Column("closed", "boolean", "Whether the site's newest event is more than the session gap past the end."),
         Column("browser", "string", "Browser family."),
         Column("os", "string", "Operating system family."),

@@ -15,7 +15,7 @@ TABLE = Table(
     key=COUNTS.key,
     time="window_start",
     reads="silver.requests",
-    rules=(Rule("requested", "requests >= 1", "requests", "A row is there because of a request."),),
+    rules=(Rule("requested", "requests >= 1", "requests", "A row has at least one request."),),
     made=lambda settings: COUNTS,
     columns=(
         Column("site", "string", "Site."),

@@ -1,4 +1,4 @@
-"""The tables in which Tidemark keeps account of itself."""
+"""The tables about the pipeline itself: accounts, sites, progress, results."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ ACCOUNTS = Table(
         Column("duplicate", "long", "Lines dropped because their delivery id was accepted before."),
         Column("late", "long", "Accepted lines further behind their site's newest than the lateness limit."),
         Column("started_at", "timestamp", "When the batch was read."),
-        Column("committed_at", "timestamp", "When all its tables but this one were committed."),
+        Column("committed_at", "timestamp", "When all its other tables were committed."),
     ),
 )
 
 SITES = Table(
     name="quality.sites",
-    about="One row per site: how far its event time has come, what it sent, how late its lines are. Lines rejected for "
-          "the site's name are in no row.",
+    about="One row per site: newest event time, numbers of lines, lateness. Lines rejected for "
+          "the site's name are not included.",
     kind="upsert",
     key=("site",),
     time="",
@@ -52,7 +52,7 @@ SITES = Table(
         Column("accepted", "long", "Accepted lines."),
         Column("rejected", "long", "Rejected lines."),
         Column("late", "long", "Accepted lines that were late."),
-        Column("lateness", "longs", "Accepted lines by how far they lagged the site's newest line of earlier batches: "
+        Column("lateness", "longs", "Accepted lines by distance behind the site's newest line of earlier batches: "
                "up to 1 s, 10 s, 1 min, 5 min, 30 min, 3 h, 1 day, and beyond."),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
@@ -60,7 +60,7 @@ SITES = Table(
 
 PROGRESS = Table(
     name="quality.progress",
-    about="One row per micro-batch: how fast and how fresh. Kept for a week.",
+    about="One row per micro-batch: speed and freshness. Kept for a week.",
     kind="append",
     key=("flow", "batch_id"),
     time="recorded_at",
@@ -73,9 +73,9 @@ PROGRESS = Table(
         Column("duration_ms", "long", "Time taken by the batch, in milliseconds."),
         Column("rows_per_second", "double", "Rows per second of batch time."),
         Column("freshness_seconds", "double", "Age of the newest line when it was committed, in seconds."),
-        Column("lag", "long", "Rows waiting behind the batch; NULL where unknown."),
-        Column("state_rows", "long", "Rows of Spark state; NULL for a flow without."),
-        Column("watermark", "timestamp", "Event-time watermark; NULL for a flow without."),
+        Column("lag", "long", "Rows waiting after the batch; NULL if unknown."),
+        Column("state_rows", "long", "Rows of Spark state; NULL for a flow without state."),
+        Column("watermark", "timestamp", "Event-time watermark; NULL for a flow without one."),
         Column("newest_event_time", "timestamp", "Newest event time seen by the flow."),
     ),
 )
@@ -90,14 +90,14 @@ RESULTS = Table(
     columns=(
         Column("run_id", "string", "Run."),
         Column("run_time", "timestamp", "When the run started."),
-        Column("table", "string", "Table under test."),
+        Column("table", "string", "Checked table."),
         Column("expectation", "string", "Rule of the catalogue."),
-        Column("column", "string", "Column that it is about."),
+        Column("column", "string", "Column of the rule."),
         Column("severity", "string", "critical, warning or info."),
-        Column("success", "boolean", "Whether it was met."),
-        Column("observed_value", "string", "What was observed."),
-        Column("unexpected_count", "long", "Rows that break it."),
-        Column("details", "string", "What the expectation says, in words."),
+        Column("success", "boolean", "Whether the expectation was met."),
+        Column("observed_value", "string", "Observed value."),
+        Column("unexpected_count", "long", "Rows that break the rule."),
+        Column("details", "string", "Description of the expectation."),
     ),
 )
 
