@@ -1,4 +1,4 @@
-"""The campaigns and their ads, as the benchmark lays them out: 100 campaigns of 10 ads, each id a UUID."""
+"""Campaigns and their ads, as in the benchmark: 100 campaigns of 10 ads, each id a UUID."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ADS_PER_CAMPAIGN = 10
 
 
 def uuid(chance: Random) -> str:
-    """A random UUID that the seed decides."""
+    """A random UUID that depends on the seed."""
     return str(UUID(int=chance.getrandbits(128), version=4))
 
 

@@ -1,4 +1,4 @@
-"""What the counts must be, recounted event by event without Spark; what to print of them; and how late they were."""
+"""Recounts the expected counts event by event without Spark, prints results, and measures latencies."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def truth(sent: Iterable[Event]) -> Counter[tuple[str, int]]:
 
 
 def latencies(counts: Counts) -> dict[tuple[str, int], int]:
-    """The benchmark's latency of each window that is over, in milliseconds: from its end, by the clock of Kafka, to the
-    update that completed it. The newest window is left out, since it may go on, and so are those that a late event
-    opened anew: they tell how late the event was."""
+    """The benchmark's latency of each finished window in milliseconds: from its end, by the clock of Kafka, to the
+    update that completed it. The newest window is excluded because it may continue, and windows that a late event
+    changed are excluded because they show the lateness of the event."""
     if not counts:
         return {}
     clock = min(count.clock for count in counts.values())
@@ -50,7 +50,7 @@ def latencies(counts: Counts) -> dict[tuple[str, int], int]:
 
 
 def histogram(latency_ms: list[int]) -> Iterator[str]:
-    """How many windows were complete how soon after their end, a line each."""
+    """Histogram of the time from a window's end to its completion, one line per bin."""
     if not latency_ms:
         return
     p50, p95, p99 = np.percentile(latency_ms, [50, 95, 99])
@@ -65,7 +65,7 @@ def histogram(latency_ms: list[int]) -> Iterator[str]:
 
 @dataclass
 class View:
-    """What to print, and the recount, of the results where they are."""
+    """Output and recount of the results in the sink."""
 
     redis: ToRedis | None
     say: Callable[[str], None] = print
@@ -94,7 +94,7 @@ class View:
         self._shown = dict(views)
 
     def check(self, load: Load, results: Results) -> Iterator[str]:
-        """What differs from the truth; prints the latencies."""
+        """Differences from the expected counts; prints the latencies."""
         counts = self.counts(results)
         for line in histogram(list(latencies(counts).values())):
             self.say(line)

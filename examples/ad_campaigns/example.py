@@ -10,7 +10,7 @@ from examples.kit.example import Example
 
 
 def example(redis: str | None) -> Example:
-    """With the counts in the Redis at this address, or without one in a Delta table."""
+    """The example with counts in the Redis at this address, or in a Delta table if there is none."""
     sink = ToRedis(redis) if redis else None
     view = View(sink)
     return Example(

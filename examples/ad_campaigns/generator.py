@@ -1,4 +1,4 @@
-"""Events in the benchmark's proportions: ad and event type evenly, times off by up to 50 ms, few of them far off."""
+"""Events in the benchmark's proportions: uniform ads and event types, times off by up to 50 ms, a few by far more."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ BAD = 0.001
 
 
 def events(load: Load) -> Iterator[Event]:
-    """The events in the order of sending. The load's late share tells of up to a minute ago (the benchmark has one in
-    100,000 do so); the others are off by up to 50 ms either way."""
+    """The events in the order of sending. The load's late share is up to a minute late (in the benchmark one in
+    100,000); the others are off by up to 50 ms in both directions."""
     chance = load.random("events")
     known = list(ads())
     users, pages = ([uuid(chance) for _ in range(number)] for number in (USERS, PAGES))
@@ -46,7 +46,7 @@ def events(load: Load) -> Iterator[Event]:
 
 
 def _spoiled(fields: dict[str, str], chance: Random) -> tuple[bytes, str]:
-    """An event that cannot be counted, and the reason. As every field is text, none is of a wrong type."""
+    """An invalid event and the reason. Every field is text, so none has a wrong type."""
     how = chance.choice([NOT_JSON, MISSING, "event_type", "event_time"])
     if how == NOT_JSON:
         whole = as_json(fields)

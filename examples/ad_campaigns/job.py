@@ -21,9 +21,9 @@ MILLIS = "^[0-9]{1,15}$"
 _type, _time = pc.field("event_type"), pc.field("event_time")
 EVENTS = Events(
     "ad-events",
-    # All of them text, as in the benchmark; the time is in milliseconds of the epoch.
+    # All fields are text, as in the benchmark; the time is in epoch milliseconds.
     ", ".join(f"{name} string" for name in FIELDS),
-    # A field that is missing is told as that alone.
+    # The only reason for a missing field is that it is missing.
     rules={
         "event_type": f"event_type IS NULL OR event_type IN {TYPES}",
         "event_time": f"event_time IS NULL OR event_time RLIKE '{MILLIS}'",
@@ -37,7 +37,7 @@ EVENTS = Events(
 
 
 def viewed(events: pa.Table) -> pa.Table:
-    """Views with their campaign: `campaign`, `event_ms`, `clock_ms`. An ad of no campaign counts nowhere."""
+    """Views with their campaign: `campaign`, `event_ms`, `clock_ms`. An ad without a campaign is ignored."""
     views = events.filter(pc.equal(events["event_type"], "view"))
     known = ads()
     place = pc.index_in(views["ad_id"], pa.array(known))
@@ -50,7 +50,7 @@ def viewed(events: pa.Table) -> pa.Table:
 
 
 def counted(views: pa.Table) -> pa.Table:
-    """Views to the partial rows that sinks take, PARTIAL."""
+    """Aggregates views to partial rows for the sinks, PARTIAL."""
     millis = views["event_ms"].to_numpy()
     starts = pa.array(millis - millis % (WINDOW_SECONDS * 1000)).cast(pa.timestamp("ms", "UTC"))
     windows = views.append_column("window_start", starts).group_by(["campaign", "window_start"])
@@ -59,7 +59,7 @@ def counted(views: pa.Table) -> pa.Table:
 
 
 def job(sink: Sink = to_delta) -> Job:
-    """The job with its counts into `sink`, every second."""
+    """The job that writes its counts to `sink` every second."""
 
     def queries(sources: Sources) -> Sequence[Query]:
         def write(batch: DataFrame, commit: Commit) -> None:

@@ -1,4 +1,4 @@
-"""A Redis server for one run of the example, where the machine has one (Debian's package `redis-server`)."""
+"""A Redis server for one run of the example, if it is installed (Debian's package `redis-server`)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from tidemark.errors import PlatformError
 from tidemark.local.process import free_port, wait_until
 
-# The parts of a run, processes of their own, find the server by it; set it to use a Redis that runs already.
+# The processes of a run find the server by this variable. Set it to use a running Redis.
 VARIABLE = "AD_CAMPAIGNS_REDIS"
 _START_SECONDS = 10.0
 
 
 @contextmanager
 def redis() -> Iterator[str | None]:
-    """Address of the Redis to use: the one that the environment names, or one started for as long as this lasts; None
-    where there is none. It writes each change down before it answers for it to the operating system, so what it has
-    taken survives its being killed."""
+    """Address of the Redis to use: the one in the environment, or one that runs for the duration of the context; None
+    if Redis is not installed. It writes each change to its log before it answers, so acknowledged
+    changes survive a kill."""
     if VARIABLE in os.environ:
         yield os.environ[VARIABLE] or None
         return

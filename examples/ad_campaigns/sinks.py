@@ -1,6 +1,6 @@
-"""Where the counts go: Redis, as in the benchmark, or a Delta table where there is no Redis.
+"""Sinks of the counts: Redis, as in the benchmark, or a Delta table if there is no Redis.
 
-A sink gets the partial rows of a batch, PARTIAL, which add up, and takes each batch once, however often it comes.
+A sink adds the partial rows of a batch, PARTIAL, and takes each batch once, even if it is repeated.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PARTIAL = pa.schema(
 
 
 class Count(NamedTuple):
-    """A window as a sink has it; times in milliseconds, `updated` by the wall clock."""
+    """A window in a sink; times in milliseconds, `updated` by the wall clock."""
 
     views: int
     updated: int
@@ -60,7 +60,7 @@ class Count(NamedTuple):
 
 
 def to_delta(store: Store, partial: pa.Table, commit: Commit) -> None:
-    """Into COUNTS."""
+    """Writes to the table COUNTS."""
     Upsert(COUNTS, lambda rows: rows, _added, same_windows).commit(store, partial, commit)
 
 
@@ -76,8 +76,8 @@ def _added(existing: pa.Table, incoming: pa.Table) -> Change:
     return Change(changed.append_column("updated_at", pa.repeat(now, changed.num_rows)))
 
 
-# Counts and the batch's number change in one step: a batch that comes again finds its number there. Redis runs a
-# script alone, and writes it to its log whole.
+# Counts and the batch number change in one step, so a repeated batch finds its number. Redis runs a
+# script exclusively, and logs it as a whole.
 _ADD = """
 if tonumber(redis.call('HGET', 'batches', ARGV[1]) or '-1') >= tonumber(ARGV[2]) then return 0 end
 for n = 4, #ARGV, 4 do
@@ -96,7 +96,7 @@ return 1
 
 @dataclass(frozen=True)
 class ToRedis:
-    """Into the benchmark's layout: a hash per campaign that names its windows, a hash per window with
+    """Writes the benchmark's layout: a hash per campaign with the keys of its windows, a hash per window with
     `seen_count` and `time_updated`."""
 
     url: str
@@ -131,7 +131,7 @@ class ToRedis:
 
 
 def counts_in_delta(rows: pa.Table) -> dict[tuple[str, int], Count]:
-    """The same of the rows of COUNTS."""
+    """The same from the rows of COUNTS."""
     return {
         (row["campaign"], round(row["window_start"].timestamp() * 1000)): Count(
             row["views"], round(row["updated_at"].timestamp() * 1000), row["clock_ms"]

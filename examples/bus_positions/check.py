@@ -1,4 +1,4 @@
-"""Recounts the snapshots from what the generator says it made: plain Python over all positions of a bus."""
+"""Recounts the snapshots from the generated positions, in plain Python."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from examples.bus_positions.routes import ROUTES
 
-# A report as made: bus, route, epoch milliseconds, x, y.
+# A generated report: bus, route, epoch milliseconds, x, y.
 Report = tuple[str, str, int, float, float]
 _METRES = 1e-6
 
 
 def differences(rows: Iterable[Mapping[str, Any]], reports: Iterable[Report]) -> Iterator[str]:
-    """What is wrong with the snapshots (rows of the table, in order of tick), a line each.
+    """Errors in the snapshots (rows of the table, in order of tick), one line each.
 
-    Each must be a position that its bus reported, with the speed from one that it reported before; none may go
-    back in time; the last of each bus must be its last report, with the speed from the one before that, and
-    say that the bus is silent, as all are when the input has ended.
+    Each snapshot must be a reported position of its bus, with the speed from an earlier report, and must not go
+    back in time. The last one of each bus must be its last report, with the speed from the previous one, and
+    silent, because all buses are silent when the input has ended.
     """
     made: dict[str, dict[int, Report]] = defaultdict(dict)
     for report in reports:
@@ -62,7 +62,7 @@ def _wrong(
 
 
 def _wrong_arrivals(bus: str, row: Mapping[str, Any], speed: float | None) -> Iterator[str]:
-    """The stops, by walking round the route from the bus."""
+    """The expected stops, computed by following the route from the bus."""
     route = ROUTES[row["route"]]
     wanted: list[tuple[str, float]] = []
     if speed is not None and speed >= 0.5:
@@ -78,7 +78,7 @@ def _wrong_arrivals(bus: str, row: Mapping[str, Any], speed: float | None) -> It
 
 
 def _speed(before: Report, last: Report) -> float | None:
-    """Metres a second between two reports, None if the route changed; a bus does not go backwards."""
+    """Metres per second between two reports, None if the route changed; never negative."""
     route = ROUTES[last[1]]
     if before[1] != last[1]:
         return None

@@ -1,4 +1,4 @@
-"""The example as its command line needs it: input, job, what is shown, and the recount."""
+"""The example for its command line: input, job, output, and the recount."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from examples.kit.example import Example
 from examples.kit.load import Load
 from examples.kit.results import Results
 
-# The example's clock: event time passes thirty times as fast as the clock, so a tick of the job comes sooner, too.
+# Event time passes thirty times as fast as the clock, so ticks are shorter, too.
 EVERY_SECONDS = 2.0
 SILENT_SECONDS = 5.0
 
@@ -45,7 +45,7 @@ def show(results: Results) -> Iterator[str]:
 
 
 def check(load: Load, results: Results) -> Iterator[str]:
-    """All snapshots against the positions that were made; the buses that fell silent against those said to be."""
+    """Compares all snapshots with the generated positions, and the silent buses with the expected ones."""
     rows = results.table(SNAPSHOTS).sort_by([("tick", "ascending")]).to_pylist()
     yield from differences(rows, reports(load))
     said = {row["bus"] for row in rows if row["silent"]}

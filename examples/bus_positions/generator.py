@@ -1,4 +1,4 @@
-"""Buses on their rounds, which report where they are; some wait at stops, and some fall silent."""
+"""Buses that report their positions; some wait at stops, and some fall silent."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 
 TOPIC = "positions"
 START = 1_767_225_600  # epoch seconds of the first position
-# Event seconds that pass in one second of a run.
+# Seconds of event time per second of a run.
 SPEED = 30
-# A late position arrives up to so many event seconds after its time: behind several that followed it.
+# Maximum delay of a late position in event seconds; several later positions arrive before it.
 LATE_BY = 150
-# How often a bus reports, in event seconds; with the rate it says how many buses there are.
+# Interval of a bus's reports in event seconds; together with the rate it determines the number of buses.
 REPORT_EVERY = 15
 
 _CRUISE = (6.0, 12.0)
@@ -34,7 +34,7 @@ class _Bus:
     offset: float = 0.0
 
     def move(self, offset: float) -> None:
-        """On to `offset` event seconds: at cruising speed, with a wait at each stop."""
+        """Moves the bus to `offset` event seconds: at cruising speed, with a wait at each stop."""
         seconds, self.offset = offset - self.offset, offset
         while seconds > 0:
             if self.waits > 0:
@@ -51,12 +51,12 @@ class _Bus:
 
 
 def bus_count(load: Load) -> int:
-    """How many buses it takes for the load's rate."""
+    """Number of buses for the load's rate."""
     return max(2, round(load.rate * REPORT_EVERY / SPEED))
 
 
 def falls_silent(load: Load) -> dict[str, float]:
-    """The buses that stop reporting, one in twelve and at least one, and after how many event seconds."""
+    """The buses that stop reporting (one in twelve, at least one), and the event second at which they stop."""
     random = load.random("silence")
     count = bus_count(load)
     chosen = random.sample(range(count), max(1, count // 12))

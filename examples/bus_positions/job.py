@@ -1,4 +1,4 @@
-"""The job: positions in, at every tick of the clock what is known of each bus out."""
+"""The job: reads positions and writes the state of each bus at every tick of the clock."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ LATEST = Table(
 
 
 def job(every_seconds: float = 30, silent_seconds: float = 120) -> Job:
-    """The job that reads POSITIONS and keeps both tables: a snapshot every `every_seconds` of the clock,
-    a bus called silent when it was not heard for `silent_seconds`."""
+    """The job that reads POSITIONS and updates both tables: a snapshot every `every_seconds` of the clock;
+    a bus is silent after `silent_seconds` without a position."""
 
     def queries(sources: Sources) -> Sequence[Query]:
         def write(batch: DataFrame, commit: Commit) -> None:
@@ -71,15 +71,15 @@ def job(every_seconds: float = 30, silent_seconds: float = 120) -> Job:
                 sources.store.upsert(LATEST, Change(newest(snapshots)), commit)
 
         rows = track(sources.events(POSITIONS), every_seconds, silent_seconds)
-        # Ticks need batches, and a batch costs about half a second of one core: no more of them than help.
+        # Ticks need batches, and a batch costs about half a second of one core, so the trigger limits their number.
         trigger = {"processingTime": f"{min(1.0, every_seconds / 3):g} seconds"}
-        return [Query("track", rows, write, trigger=trigger, linger_seconds=silent_seconds + every_seconds)]
+        return [Query("track", rows, write, trigger=trigger, timer_seconds=silent_seconds + every_seconds)]
 
     return Job("bus-positions", 1, (POSITIONS,), queries, tables=(SNAPSHOTS, LATEST))
 
 
 def track(positions: DataFrame, every_seconds: float, silent_seconds: float) -> DataFrame:
-    """Snapshots, as in SNAPSHOT, of a stream of good events, see POSITIONS."""
+    """Snapshots, as in SNAPSHOT, of a stream of valid events, see POSITIONS."""
     every, silent = round(every_seconds * 1000), round(silent_seconds * 1000)
     return (
         positions.select("bus", "route", F.unix_millis("event_time").alias("time"), "x", "y")

@@ -1,4 +1,4 @@
-"""What two successive positions of a bus say: its speed, and when it will be at the coming stops."""
+"""Speed and expected arrivals of a bus from two successive positions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from examples.bus_positions.routes import Route
 
 COMING_STOPS = 3
-# Slower than this, in metres a second, a bus stands: then there is no telling when it will come.
+# Below this speed, in metres per second, a bus is standing, and its arrivals are unknown.
 STANDING = 0.5
 
 
 class Position(NamedTuple):
-    """Where a bus says it was; time in epoch milliseconds, x and y in metres. Ordered by time."""
+    """A reported position; time in epoch milliseconds, x and y in metres. Ordered by time."""
 
     time: int
     x: float
@@ -22,8 +22,8 @@ class Position(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """A bus as known: its latest position, metres along its route, metres per second, and at which epoch
-    millisecond it comes to which stop. Speed is None while there is one position only."""
+    """The state of a bus: latest position, metres along its route, metres per second, and expected arrivals at
+    stops in epoch milliseconds. Speed is None while there is only one position."""
 
     position: Position
     along: float
@@ -32,21 +32,21 @@ class Motion(NamedTuple):
 
 
 def latest_two(positions: Iterable[Position]) -> tuple[Position, ...]:
-    """The last two by time, the earlier one first: all that a bus's state has to hold, and the same in
-    whatever order the positions came. Of several at one time the greatest counts."""
+    """The last two positions by time, the earlier one first: the state of a bus. It does not depend on the
+    order of arrival. Of several positions at one time, the greatest is used."""
     return tuple(sorted({p.time: p for p in sorted(positions)}.values())[-2:])
 
 
 def motion(latest: tuple[Position, ...], route: Route) -> Motion:
-    """What one or two positions, as from `latest_two`, say. Buses go forward only; on another route than
-    before a bus starts anew."""
+    """The motion from one or two positions of `latest_two`. Buses move forward only. On another route, a bus
+    starts again."""
     last = latest[-1]
     along = route.along(last.x, last.y)
     if len(latest) < 2 or latest[0].route != last.route:
         return Motion(last, along, None, ())
     before = latest[0]
     metres = (along - route.along(before.x, before.y)) % route.length
-    # A little back is where the noise of a standing bus's receiver lies, not once round.
+    # A small step back is noise of a standing bus's receiver, not a full round.
     metres = 0.0 if metres > route.length * 0.9 else metres
     speed = metres / ((last.time - before.time) / 1000)
     if speed < STANDING:

@@ -1,7 +1,7 @@
-"""The page: buses on their routes, drawn as lines on a plane, and when they will be at the coming stops.
+"""The page: buses on their routes, drawn on a plane, and their expected arrivals.
 
 Run it beside the example: `python -m streamlit run examples/bus_positions/page.py -- --home DIR`. It reads the tables
-only, and needs nothing from elsewhere: no tiles, no fonts.
+only, and needs no internet: no tiles, no fonts.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def frame(rows: pa.Table, route: str | None) -> pd.DataFrame:
 
 
 def timetable(buses: pd.DataFrame) -> pd.DataFrame:
-    """One row a bus: what it does, and its coming stops with the time of each."""
+    """One row per bus: its state, and its next stops with expected times."""
     return pd.DataFrame(
         {
             "Bus": buses["bus"],
@@ -101,7 +101,7 @@ def town(buses: pd.DataFrame, route: str | None) -> alt.LayerChart | alt.FacetCh
         [(r.name, stop.name, *r.point(stop.along)) for r in shown for stop in r.stops],
         columns=["route", "stop", "x", "y"],
     )
-    # One scale for both directions: metres look alike.
+    # One scale for both directions.
     reach = 1.08 * max(abs(c) for r in ROUTES.values() for corner in r.corners for c in corner)
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-1.6 * reach, 1.6 * reach], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-reach, reach], nice=False))

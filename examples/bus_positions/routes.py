@@ -1,4 +1,4 @@
-"""The town: three ring lines on a plane of metres, and where on its line a bus is."""
+"""The town: three ring lines on a plane in metres, and the position of a bus on its line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Route:
-    """A closed line through corners (metres east and north of the town's centre), run round in their order."""
+    """A closed line through corners (metres east and north of the town's centre), in their order."""
 
     name: str
     corners: tuple[Point, ...]
@@ -34,7 +34,7 @@ class Route:
 
     @cached_property
     def starts(self) -> tuple[float, ...]:
-        """Metres from the start at which each side begins, and the whole length at the end."""
+        """Metres from the start to the beginning of each side; the last value is the total length."""
         lengths = (hypot(b[0] - a[0], b[1] - a[1]) for a, b in self.sides)
         return tuple(accumulate(lengths, initial=0.0))
 
@@ -49,7 +49,7 @@ class Route:
         return tuple(Stop(f"{self.name} {n + 1}", n * each) for n in range(self.stop_count))
 
     def point(self, along: float) -> Point:
-        """The place `along` metres from the start; once round is the start again."""
+        """The point `along` metres from the start; a full round leads back to the start."""
         along %= self.length
         side = min(bisect_right(self.starts, along), len(self.sides)) - 1
         (x, y), (to_x, to_y) = self.sides[side]
@@ -57,11 +57,11 @@ class Route:
         return x + part * (to_x - x), y + part * (to_y - y)
 
     def along(self, x: float, y: float) -> float:
-        """Metres from the start to the place on the line that is nearest to (x, y)."""
+        """Metres from the start to the point of the line nearest to (x, y)."""
         return min(self._nearest(side, x, y) for side in range(len(self.sides)))[1] % self.length
 
     def _nearest(self, side: int, x: float, y: float) -> tuple[float, float]:
-        """Distance to a side, and the metres along of the place nearest to (x, y)."""
+        """Distance from (x, y) to a side, and metres from the start to the nearest point."""
         (from_x, from_y), (to_x, to_y) = self.sides[side]
         east, north = to_x - from_x, to_y - from_y
         length = hypot(east, north)
@@ -70,7 +70,7 @@ class Route:
         return distance, self.starts[side] + part * length
 
     def coming(self, along: float, count: int) -> Sequence[tuple[Stop, float]]:
-        """The next stops after a place, each with the metres to it; a stop right there is behind."""
+        """The next stops after a point, each with its distance in metres; a stop at the point itself is passed."""
         ahead = [(stop, (stop.along - along) % self.length or self.length) for stop in self.stops]
         return sorted(ahead, key=lambda item: item[1])[:count]
 

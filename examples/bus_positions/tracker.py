@@ -1,4 +1,4 @@
-"""The state of one bus and its timers: a snapshot at every tick of the clock, and a note when it is silent."""
+"""The state of one bus and its timers: a snapshot at every tick of the clock, and a row when it is silent."""
 
 # ruff: noqa: N802, N803 - the names are those of the interface that Spark calls
 
@@ -25,16 +25,16 @@ SNAPSHOT = (
     "bus string, tick timestamp, event_time timestamp, route string, x double, y double, along double, "
     "speed double, stops array<string>, arrivals array<bigint>, heard_at timestamp, silent boolean"
 )
-# A bus that is out of service for so long is forgotten, state and all.
+# After this long without a position the state of a bus is removed.
 FORGET_MS = 24 * 3600 * 1000
 
 
 class Tracker(StatefulProcessor):
-    """Takes rows (bus, route, time in epoch ms, x, y), gives rows as in SNAPSHOT.
+    """Takes rows (bus, route, time in epoch ms, x, y), returns rows as in SNAPSHOT.
 
-    The clock is Spark's processing time, which is kept in the checkpoint with each batch: one that is
-    run again after a crash sees the same time. State: `latest`, the last two positions by event time; `watch`,
-    when the bus was last heard and what was last told of it.
+    The clock is Spark's processing time, which the checkpoint stores with each batch: a batch that
+    runs again after a crash sees the same time. State: `latest`, the last two positions by event time; `watch`,
+    the time of the last message and the last emitted snapshot.
     """
 
     def __init__(self, every_ms: int, silent_ms: int) -> None:
@@ -81,7 +81,7 @@ class Tracker(StatefulProcessor):
         return tuple(Position(*row) for row in self._latest.get()) if self._latest.exists() else ()
 
     def _tick_after(self, now: int) -> int:
-        """The next full tick: the same moments for every bus, so that snapshots of them go together."""
+        """The next full tick: the same moments for all buses, so that their snapshots belong together."""
         return (now // self._every + 1) * self._every
 
 

@@ -1,4 +1,4 @@
-"""Recounts the alerts from the lines that the generator says it made: plain Python and DuckDB, no Spark."""
+"""Recounts the alerts from the generated lines with plain Python and DuckDB, without Spark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WHERE known >= $least_history AND requests >= $surge_requests AND requests > $su
 
 
 class Logged(NamedTuple):
-    """A good line as its reader must see it."""
+    """A valid line as its reader must see it."""
 
     second: int
     client_ip: str
@@ -78,7 +78,7 @@ def traffic(lines: Sequence[Logged], limits: Limits) -> list[Alert]:
 
 
 def logins(lines: Sequence[Logged]) -> list[Sequel]:
-    """The break-ins and the guessing, whatever their end; lines of one second in order of sending."""
+    """The break-ins and password guessing; lines of one second in order of sending."""
     by_address: dict[str, list[Logged]] = defaultdict(list)
     for line in sorted(lines, key=lambda line: line.second):
         if (line.method, line.path) == ("POST", "/login"):

@@ -1,4 +1,4 @@
-"""The example as its command line needs it: input, job, what is shown, and the recount."""
+"""The example for its command line: input, job, output, and the recount."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check(load: Load, results: Results) -> Iterator[str]:
     lines = logged(events(load))
     windows = _traffic(results)
     yield from differences("alert", _counted(traffic(lines, Limits())), _counted(windows))
-    # A sequence is found once the watermark has passed it; when it ends at that very second, perhaps.
+    # A sequence is found once the watermark has passed it. One that ends at that second may be found or not.
     watermark = max(line.second for line in lines) - int(LATENESS.total_seconds())
     wanted, found = logins(lines), _logins(results)
     yield from differences(
@@ -64,7 +64,7 @@ def _logins(results: Results) -> list[Sequel]:
 
 
 def _states(messages: list[Message]) -> Mapping[str, str]:
-    """What holds of each alert: the state with the highest version, unless it is withdrawn."""
+    """The current state of each alert: the one with the highest version, unless it is withdrawn."""
     newest: dict[str, dict[str, Any]] = {}
     for message in messages:
         alert = json.loads(message.value)

@@ -1,4 +1,4 @@
-"""An access log with ordinary visitors, each with habits of its own, and among them three kinds of attack."""
+"""An access log of ordinary visitors with individual habits, and three kinds of attack."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from examples.kit.load import Event, Load, delayed
 TOPIC = "access-log"
 PARTITIONS = 2
 START = 1_767_225_600  # epoch seconds of the first line
-# Event seconds that pass in one second of a run, so that twenty seconds show an hour of the log.
+# Seconds of event time per second of a run, so that twenty seconds show an hour of the log.
 SPEED = 180
-# A late line arrives up to so many event seconds after its time.
+# Maximum delay of a late line in event seconds.
 LATE_BY = 600
 
 _ATTACK_EVERY = 240
@@ -46,7 +46,7 @@ def events(load: Load) -> Iterator[Event]:
 
 
 def ordinary(load: Load) -> Iterator[Request]:
-    """Visitors who read pages, now and then miss one, and sometimes mistype a password."""
+    """Visitors who read pages, sometimes request a missing one, and sometimes mistype a password."""
     random = load.random("ordinary")
     addresses = [f"192.0.2.{n}" for n in range(1, _VISITORS + 1)]
     habits = [random.uniform(0.3, 3) for _ in addresses]
@@ -74,7 +74,7 @@ def attacks(load: Load) -> Iterator[Request]:
 
 
 def _guesses(random: Random, number: int, begin: float) -> Iterator[Request]:
-    """Many passwords in a row, of which sometimes one is right."""
+    """Many login attempts, sometimes with one success."""
     address, at = f"198.51.100.{number % 250}", begin
     for _ in range(random.randint(4, 24)):
         yield Request(at, address, "POST", "/login", random.choice((401, 401, 403)))
@@ -84,7 +84,7 @@ def _guesses(random: Random, number: int, begin: float) -> Iterator[Request]:
 
 
 def _scan(random: Random, number: int, begin: float) -> Iterator[Request]:
-    """Names of files that a careless owner may have left, some of them several times."""
+    """Requests for forgotten files, some of them repeated."""
     address, at = f"203.0.113.{number % 250}", begin
     for _ in range(random.randint(15, 90)):
         yield Request(at, address, "GET", f"/wp-content/{random.randrange(80)}.php", 404)
@@ -92,7 +92,7 @@ def _scan(random: Random, number: int, begin: float) -> Iterator[Request]:
 
 
 def _surge(random: Random, number: int, begin: float) -> Iterator[Request]:
-    """A visitor whose machine is somebody else's now."""
+    """Requests of a compromised machine."""
     address, at = f"192.0.2.{random.randint(1, _VISITORS)}", begin
     for _ in range(random.randint(40, 400)):
         yield Request(at, address, "GET", random.choice(_PATHS[:-1]), 200)
@@ -114,7 +114,7 @@ def _event(request: Request, faults: Random) -> Event:
 
 
 def _spoiled(faults: Random, line: str, stamp: str) -> tuple[str, str]:
-    """A line cut short, or with a day that does not exist."""
+    """A truncated line, or one with an impossible date."""
     if faults.random() < 0.5:
         return line[: len(line) // 2], "malformed"
     return line.replace(stamp, "31/Feb" + stamp[6:]), "invalid_time"

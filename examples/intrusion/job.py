@@ -100,7 +100,7 @@ def job(
         def write_traffic(batch: DataFrame, commit: Commit) -> None:
             incoming = per_window(batch).toArrow()
             _COUNT.commit(store, incoming, commit)
-            # From the windows as they are now, which a repeated batch finds written already.
+            # From the current windows, which a repeated batch finds already written.
             judge(store, incoming, limits, commit)
 
         return [
@@ -109,7 +109,7 @@ def job(
             Query("alerts", to_topic(sources, alerts_topic)),
         ]
 
-    # What becomes of bad lines is the pipeline's business where its table is the source.
+    # With the pipeline's table as the source, the pipeline handles invalid lines.
     inputs = (LINES,) if source is from_topic else ()
     return Job("intrusion", 1, inputs, queries, (ACTIVITY, TRAFFIC_ALERTS, LOGIN_ALERTS), (alerts_topic,))
 
@@ -140,7 +140,7 @@ def per_window(requests: DataFrame) -> DataFrame:
 
 
 def judge(store: Store, changed: pa.Table, limits: Limits, commit: Commit) -> None:
-    """Judges anew the windows that depend on changed rows of ACTIVITY; writes the alerts that differ then."""
+    """Checks again the windows that depend on changed rows of ACTIVITY, and writes the alerts that differ."""
     if store.committed(TRAFFIC_ALERTS, commit.writer) >= commit.number:
         return
     wanted: dict[str, list[int]] = defaultdict(list)
@@ -192,14 +192,14 @@ _CHANGE = ("_change_type", "_commit_version")
 
 
 def _near(changed: pa.Table, column: str, limits: Limits) -> Where:
-    """Rows of the changed addresses in all windows that matter to the changed ones."""
+    """Rows of the changed addresses in all windows that affect the changed ones."""
     if changed.num_rows == 0:
         return ()
     reach = timedelta(seconds=limits.history * WINDOW_SECONDS)
     first, last = pc.min_max(changed["window_start"]).values()
     addresses = pc.unique(changed["client_ip"]).to_pylist()
     low, high = first.as_py() - reach, last.as_py() + reach
-    # A window judged anew has a past of its own.
+    # A window that is checked again has its own history.
     low -= reach
     return [[(column, ">=", low), (column, "<=", high), ("client_ip", "in", addresses)]]
 

@@ -1,4 +1,4 @@
-"""What an intrusion looks like in an access log: patterns as data, and two pure rules over windows."""
+"""Definitions of intrusions in an access log: patterns as data, and two pure rules over windows."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ PATTERNS = (
 
 @dataclass(frozen=True)
 class Limits:
-    """When traffic of an address in a window of five minutes is an alert.
+    """Limits above which an address's traffic in a window of five minutes is an alert.
 
-    `scan_paths`: so many distinct paths that were not found. A surge is at least `surge_requests` and more than
+    `scan_paths`: number of distinct paths that were not found. A surge is at least `surge_requests` and more than
     `surge_factor` times the mean of the address's windows among the `history` before, of which there must
     be `least_history`.
     """
@@ -60,7 +60,7 @@ class Activity(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """Something to look at: `start` is the window's start in epoch seconds, `usual` what is expected."""
+    """An alert: `start` is the window's start in epoch seconds, `usual` the expected number."""
 
     rule: str
     client_ip: str
@@ -72,7 +72,7 @@ class Alert(NamedTuple):
 def alerts(
     client_ip: str, windows: Mapping[int, Activity], starts: Iterable[int], limits: Limits
 ) -> list[Alert]:
-    """The alerts of an address in the windows that begin at `starts`, from all its windows that may count."""
+    """The alerts of an address in the windows that begin at `starts`, from all relevant windows of the address."""
     found = []
     for start in starts:
         now = windows.get(start)

@@ -29,7 +29,7 @@ class Query:
     must be repeatable. Without `write`, `rows` have the columns of a Kafka record
     (topic, value; key, headers). They may be written again after a crash, so give them a key by which readers
     recognise repetitions. `trigger` are the arguments of `DataStreamWriter.trigger`. A query with processing-time
-    timers sets `linger_seconds`: how long after the last input its last timer is due. `state_partitions`: the number of
+    timers sets `timer_seconds`: how long after the last input its last timer is due. `state_partitions`: the number of
     partitions of its state, if fewer than shuffle partitions suffice; fixed by its first batch. `options` are further
     options of `DataStreamWriter`.
     """
@@ -39,7 +39,7 @@ class Query:
     write: Write | None = None
     output_mode: str = "append"
     trigger: Mapping[str, str] = field(default_factory=lambda: {"processingTime": "200 milliseconds"})
-    linger_seconds: float | None = None
+    timer_seconds: float | None = None
     state_partitions: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from examples.kit.job import Job, Query, Sources
-from examples.kit.linger import await_timers
+from examples.kit.timers import await_timers
 from tidemark.contract.store import Commit
 from tidemark.kafka import client as kafka
 from tidemark.local.process import prepare_home, write_record
@@ -114,7 +114,7 @@ class Running:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._queries: list[StreamingQuery] = []
-        self._lingering: dict[str, float] = {}
+        self._timer_seconds: dict[str, float] = {}
         self._failure: Exception | None = None
         self._ending = False
         self._at_work = 0
@@ -136,8 +136,8 @@ class Running:
             writer = writer.foreachBatch(partial(self._batch, query, name))
         with _shuffled_in(query.rows.sparkSession, query.state_partitions):
             self._queries.append(writer.start())
-        if query.linger_seconds is not None:
-            self._lingering[name] = query.linger_seconds
+        if query.timer_seconds is not None:
+            self._timer_seconds[name] = query.timer_seconds
 
     def wait(self, stopping: threading.Event, finish: Callable[[], bool] = lambda: False) -> None:
         """Waits until told to stop or to finish. Raises TidemarkError if a query fails."""
@@ -152,8 +152,8 @@ class Running:
         """Processes the records in the sources, then stops. A query may read tables of earlier queries."""
         try:
             for query in self._queries:
-                if query.name in self._lingering:
-                    await_timers(query, self._lingering[query.name])
+                if query.name in self._timer_seconds:
+                    await_timers(query, self._timer_seconds[query.name])
                 else:
                     query.processAllAvailable()
         except Exception:

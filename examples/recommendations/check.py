@@ -1,4 +1,4 @@
-"""Recounts sessions and co-visits in SQL from what the generator says it made."""
+"""Recounts sessions and co-visits in SQL from the generated views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example as its command line needs it: input, job, what is shown, and the recount."""
+"""The example for its command line: input, job, output, and the recount."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def views(load: Load) -> Iterator[tuple[float, str, str]]:
 
 
 def show(results: Results) -> Iterator[str]:
-    """What goes with the most viewed of the items whose counts changed."""
+    """Recommendations for the most viewed of the items whose counts changed."""
     changed = {row["item"] for row in results.fresh(CO_VISITS).to_pylist()}
     if not changed:
         return

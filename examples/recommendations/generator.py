@@ -1,4 +1,4 @@
-"""People who look at items: tastes that go together, visits with pauses, and views that arrive late."""
+"""People who view items: shared preferences, visits with pauses, and late views."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from examples.kit.load import Event, Load, as_json, delayed, iso, spoiled
 
 TOPIC = "views"
 START = 1_767_225_600  # epoch seconds of the first view
-# Event seconds that pass in one second of a run, so that twenty seconds hold many visits of one person.
+# Seconds of event time per second of a run, so that twenty seconds have many visits of one person.
 SPEED = 600
-# A late view arrives up to so many event seconds after its time: longer than the pause that ends a session.
+# Maximum delay of a late view in event seconds: longer than the gap that ends a session.
 LATE_BY = 5400
 
 _GENRES = ("crime", "space", "cooking", "gardens", "travel", "history", "poems", "maths")
@@ -43,7 +43,7 @@ def _views(load: Load) -> Iterator[Event]:
     agenda = [(random.uniform(0, _BETWEEN_LOOKS), n, _visitor(random, n)) for n in range(people)]
     heapq.heapify(agenda)
     for number, at in enumerate(load.times()):
-        # Whoever is due next looks now: the rate is as asked for, and the pauses are nearly as planned.
+        # The person who is due next views now: the rate is exact, and the pauses are nearly as planned.
         due, order, visitor = heapq.heappop(agenda)
         offset = at * SPEED
         fields = {
@@ -67,7 +67,7 @@ def _visitor(random: Random, number: int) -> _Visitor:
 
 
 def _pause(random: Random, visitor: _Visitor) -> float:
-    """How long until the visitor's next look: a moment within a visit, hours between two."""
+    """Time until the visitor's next view: seconds within a visit, hours between visits."""
     visitor.looks_left -= 1
     if visitor.looks_left:
         return random.expovariate(1 / _STAY)
@@ -77,5 +77,5 @@ def _pause(random: Random, visitor: _Visitor) -> float:
 
 def _item(random: Random, favourite: str) -> str:
     genre = favourite if random.random() < 0.85 else random.choice(_GENRES)
-    # The smaller of two makes low numbers popular.
+    # The smaller of two random numbers makes low numbers popular.
     return f"{genre}-{min(random.randrange(_ITEMS_PER_GENRE), random.randrange(_ITEMS_PER_GENRE))}"

@@ -20,7 +20,7 @@ from tidemark.contract.table import Change, Column, Table
 
 VIEWS = Events("views", "id string, visitor string, item string, event_time timestamp")
 
-# A pause of this length ends a session.
+# A gap of this length ends a session.
 GAP = timedelta(minutes=30)
 
 
@@ -82,7 +82,7 @@ def job(gap: timedelta = GAP) -> Job:
 
 
 def merge_sessions(existing: pa.Table, incoming: pa.Table, gap: timedelta) -> Change:
-    """Joins a batch's sessions with those of the table that they touch."""
+    """Merges a batch's sessions with those of the table that they affect."""
     before = {(s.visitor, s.start): s for s in map(session_of, existing.to_pylist())}
     after = join([*before.values(), *map(session_of, incoming.to_pylist())], gap)
     kept = {(session.visitor, session.start) for session in after}
@@ -91,7 +91,7 @@ def merge_sessions(existing: pa.Table, incoming: pa.Table, gap: timedelta) -> Ch
 
 
 def sessions_near(incoming: pa.Table, gap: timedelta) -> Where:
-    """The rows that incoming sessions may join."""
+    """The rows with which incoming sessions may merge."""
     if incoming.num_rows == 0:
         return ()
     first, last = pc.min(incoming["start_time"]).as_py(), pc.max(incoming["end_time"]).as_py()
@@ -105,7 +105,7 @@ def pairs_of(_: Table, incoming: pa.Table) -> Where:
 
 
 def add_counts(existing: pa.Table, incoming: pa.Table) -> Change:
-    """Adds what changed to the counts; a pair that no session has any more goes."""
+    """Adds the changes to the counts; deletes a pair that no session has any more."""
     before = {(row["item"], row["also"]): row["sessions"] for row in existing.to_pylist()}
     now = datetime.now(UTC)
     rows = [

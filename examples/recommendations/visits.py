@@ -1,7 +1,7 @@
-"""Sessions as intervals with the items viewed in them, and the co-visits that a change of sessions means.
+"""Sessions as intervals with their viewed items, and the changes of co-visits that follow from changed sessions.
 
-A late view may join two sessions into one: then two rows go and one comes, and every pair of items that
-both had is counted once less.
+A late view may merge two sessions into one. Then two rows are deleted and one is inserted, and the count of every pair
+of items that both had decreases by one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-# A session of more items says nothing of taste (a crawler, mostly), and its pairs grow with the square.
+# A session of more items is probably a crawler's, and its pairs grow with the square.
 MOST_ITEMS = 100
 
 # Changes of a row, as Delta's change data feed calls them, and what each does to the counts of its pairs.
@@ -24,7 +24,7 @@ CHANGES = {"insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": 
 
 @dataclass(frozen=True)
 class Session:
-    """What one visitor viewed without a pause of the gap or more; items in order of name."""
+    """One visitor's views without a gap; items in order of name."""
 
     visitor: str
     start: datetime
@@ -57,8 +57,8 @@ def sessionize(views: DataFrame, gap: timedelta) -> DataFrame:
 
 
 def join(sessions: Iterable[Session], gap: timedelta) -> list[Session]:
-    """The sessions with those joined that lie within the gap of each other: the same in whatever order
-    and grouping their views came."""
+    """Merges sessions that lie within the gap of each other. The result does not depend on the order
+    and grouping of the views."""
     by_visitor = defaultdict(list)
     for session in sessions:
         by_visitor[session.visitor].append(session)

@@ -1,4 +1,4 @@
-"""Averages in windows of time: by the sensor's clock, by Kafka's, by ours, and rolling."""
+"""Averages in time windows: by the sensor's clock, by Kafka's, by the job's, and rolling."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ADDED = ("readings", "total", "late")
 
 
 def averages(readings: DataFrame, now: datetime) -> DataFrame:
-    """Readings with a `watermark` (newest event time before them) to partial rows, which add up.
+    """Aggregates readings with a `watermark` (newest earlier event time) to partial rows, which add up.
 
     `now` is the processing time: that of the batch.
     """
@@ -90,7 +90,7 @@ def touched(incoming: pa.Table) -> Where:
 
 
 def combine(existing: pa.Table, incoming: pa.Table, watermark: datetime | None) -> Change:
-    """Adds the incoming rows to those they touch, and marks as final what `watermark` has passed."""
+    """Adds the incoming rows to existing ones, and marks rows as final that `watermark` has passed."""
     keys = [*KEY, "window_end"]
     rows = pa.concat_tables(
         [
@@ -120,7 +120,7 @@ def combine(existing: pa.Table, incoming: pa.Table, watermark: datetime | None) 
 def watermark(
     known: Mapping[int, datetime], incoming: Mapping[int, datetime], partitions: int
 ) -> datetime | None:
-    """How far event time has certainly come: as far as in the partition that is furthest behind."""
+    """The event time that all partitions have reached: that of the slowest partition."""
     newest = {p: max(t for t in (known.get(p), incoming.get(p)) if t) for p in {*known, *incoming}}
     return min(newest.values()) - WATERMARK_DELAY if len(newest) == partitions else None
 

@@ -1,4 +1,4 @@
-"""What the averages must be, recounted reading by reading without Spark."""
+"""Recounts the expected averages, reading by reading, without Spark."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def sequences(sent: Iterable[Reading]) -> dict[tuple[str, str, int], tuple[int, 
 
 
 def check(load: Load, results: Results) -> Iterator[str]:
-    """What differs from the truth."""
+    """Differences from the expected results."""
     sent = list(readings(events(load)))
     windows, watermark = time_windows(sent)
     rows = results.table(AVERAGES).to_pylist()
@@ -101,7 +101,7 @@ def check(load: Load, results: Results) -> Iterator[str]:
         },
         {_key(row): (*_found(row), row["late"], row["final"]) for row in rows if row["kind"] != "processing"},
     )
-    # When a reading is counted cannot be foreseen; that it is counted in one window of processing time can.
+    # The processing time of a reading is unknown, but each reading must be in exactly one window.
     totals: Counter[str] = Counter()
     for row in rows:
         if row["kind"] == "processing":
@@ -118,7 +118,7 @@ def check(load: Load, results: Results) -> Iterator[str]:
 
 
 def _total(values: list[float]) -> float:
-    # Readings have two decimals and so have their sums, which makes them comparable to the last digit.
+    # Readings and their sums have two decimals, so they can be compared exactly.
     return round(fsum(values), 2)
 
 

@@ -1,4 +1,4 @@
-"""Averages of sensors in windows of time, of count and of change, each written as it comes to be known."""
+"""Averages of sensors in time, count and delta windows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_averages(store: Store, batch: DataFrame, commit: Commit) -> None:
 
 
 def write_sequences(store: Store, batch: DataFrame, commit: Commit) -> None:
-    """Commits what the windows of count and of change gave."""
+    """Commits the results of count and delta windows."""
     rows = batch.toArrow()
     if rows.num_rows == 0:
         return
@@ -47,7 +47,7 @@ def write_sequences(store: Store, batch: DataFrame, commit: Commit) -> None:
 
 
 def queries(sources: Sources) -> Sequence[Query]:
-    """One query for the windows of time, whose state is the table, one for those with state of their own."""
+    """One query for time windows, whose state is the table, and one for windows with Spark state."""
     store, readings = sources.store, sources.events(READINGS)
     return [
         Query("averages", readings, lambda batch, commit: write_averages(store, batch, commit)),

@@ -1,6 +1,6 @@
-"""Windows that do not know the time: the last 100 readings, and as long as the value hardly moves.
+"""Windows without time: the last 100 readings, and readings while the value hardly changes.
 
-Both go by the order of arrival in the sensor's partition. The windowing is plain functions over arrays;
+Both use the order of arrival in the sensor's partition. The windowing functions work on arrays;
 `Sequences` keeps their state in Spark, one row per sensor.
 """
 
@@ -56,7 +56,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Memory:
-    """What is kept of a sensor between batches: its last readings, and the open delta window.
+    """The state of a sensor between batches: its last readings, and the open delta window.
 
     `first` is the value that later ones are compared with; there is a delta window once `readings` > 0.
     """

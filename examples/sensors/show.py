@@ -1,4 +1,4 @@
-"""The averages as they come, as lines of text."""
+"""Prints the averages as lines of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the results must be, recounted ride by ride without Spark; and what to print of them."""
+"""Recounts the expected results ride by ride without Spark, and prints results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def truth(sent: Iterable[Event]) -> tuple[Counter[tuple[str, float]], Counter[tu
 
 
 def check(load: Load, results: Results) -> Iterator[str]:
-    """What differs from the truth."""
+    """Differences from the expected results."""
     windows, late = truth(events(load))
     rows = results.table(RIDES_PER_LIFT).to_pylist()
     yield from differences(

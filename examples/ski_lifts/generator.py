@@ -10,7 +10,7 @@ from examples.ski_lifts.job import RIDES
 
 OPENING = datetime(2026, 2, 14, 8, tzinfo=UTC).timestamp()
 SPEED = 120
-# A gate that lost its connection sends its rides up to 20 minutes later: some too late for any window.
+# A gate that lost its connection sends its rides up to 20 minutes later, some too late for any window.
 LATE_SECONDS = 10.0
 BAD = 0.01
 LIFTS = {

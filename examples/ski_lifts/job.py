@@ -1,4 +1,4 @@
-"""Rides per lift in sliding windows of 10 minutes every 5; rides that come too late go to a topic of their own."""
+"""Rides per lift in sliding windows of 10 minutes every 5; late rides go to a separate topic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Column, Table
 
 WINDOW_MINUTES, SLIDE_MINUTES = 10, 5
-# How long after its end, by the clock of the events in the same partition, a window still takes rides.
+# How long after its end, in event time of the same partition, a window accepts rides.
 ALLOWED_LATENESS_MINUTES = 5
 
 RIDES = Events("rides", "lift string, pass string, event_time timestamp")
@@ -43,9 +43,9 @@ WATERMARKS = watermark_table("ski_lifts")
 
 
 def rides_per_lift(rides: DataFrame) -> DataFrame:
-    """Rides with a `watermark` to partial rows of the table, which add up.
+    """Aggregates rides with a `watermark` to partial rows of the table, which add up.
 
-    A ride counts in each of the two windows over it that is not past its allowed lateness.
+    A ride counts in each of its two windows that is within the allowed lateness.
     """
     windows = F.window("event_time", f"{WINDOW_MINUTES} minutes", f"{SLIDE_MINUTES} minutes")
     spread = rides.select("lift", "watermark", windows.alias("window"))
@@ -57,7 +57,7 @@ def rides_per_lift(rides: DataFrame) -> DataFrame:
 
 
 def late_rides(rides: DataFrame) -> DataFrame:
-    """Rides for which every window is past its allowed lateness, as Kafka records."""
+    """Rides whose windows are all past the allowed lateness, as Kafka records."""
     # The last window over a ride starts at the multiple of the slide before it.
     slide = SLIDE_MINUTES * 60
     start = F.floor(F.unix_timestamp("event_time") / slide) * slide

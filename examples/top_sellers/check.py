@@ -1,4 +1,4 @@
-"""What totals and top tens must be, recounted sale by sale without Spark or pandas."""
+"""Recounts totals and top tens sale by sale, without Spark or pandas."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _ranks(
 
 
 def check(load: Load, results: Results) -> Iterator[str]:
-    """What differs from the truth."""
+    """Differences from the expected results."""
     totals, ranks = truth(events(load))
     rows = results.table(TOTALS).to_pylist()
     yield from differences("total", totals, {_key(r): Total(r["units"], r["revenue_cents"]) for r in rows})

@@ -1,4 +1,4 @@
-"""A shop at 600 times its speed: what it sells and takes back, and what it changes in its catalogue."""
+"""A shop at 600 times its speed: sales, refunds and changes of the catalogue."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from examples.top_sellers.topics import CATALOGUE, SALES
 # Two hours before midnight, so that a short run sees two days.
 BEGIN = datetime(2026, 4, 30, 22, 15, tzinfo=UTC).timestamp()
 SPEED = 600
-# An order may come in 80 minutes of the shop's time after it was made, across hours and midnight.
+# An order may arrive up to 80 minutes of the shop's time late, across hours and midnight.
 LATE_SECONDS = 8.0
 BAD = 0.01
 REFUNDED = 0.08
 PRODUCTS = [f"P{number:02}" for number in range(40)]
-# Few best sellers, and many that sell alike, which makes ties.
+# Few best sellers, and many products with equal sales, which makes ties.
 WEIGHTS = [1 / (3 + number // 4) for number in range(len(PRODUCTS))]
 
 
@@ -68,8 +68,8 @@ def _bad(at: float, sale: dict[str, Any], chance: Random) -> Event:
 
 
 def _catalogue(load: Load) -> Iterator[Event]:
-    """First every product, some of them only when they have been sold for a while; then, twice a second, another
-    price or name: announced for later, or said afterwards."""
+    """First every product, some of them after their first sales; then, twice a second, a changed
+    price or name, sent before or after it is valid."""
     chance = load.random("catalogue")
     opening = BEGIN // 86_400 * 86_400
     first = [

@@ -1,4 +1,4 @@
-"""Sales joined with a catalogue that changes meanwhile: totals per product, and top tens that stay right."""
+"""Sales joined with a changing catalogue: totals per product, and exact top tens."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def entries(catalogue: DataFrame) -> DataFrame:
 
 
 def together(sales: DataFrame, catalogue: DataFrame) -> DataFrame:
-    """Both streams as one, so that one query sees all that changes."""
+    """The union of both streams, so that one query sees all changes."""
     return sales.unionByName(catalogue, allowMissingColumns=True)
 
 
 def write(store: Store, batch: DataFrame, commit: Commit) -> None:
-    """Commits what the batch changes, table by table: each is computed from the ones before it as they are then,
-    so a batch that is run again after a crash comes to the same."""
+    """Commits the batch's changes, table by table. Each table is computed from the current previous ones,
+    so a batch that runs again after a crash gives the same result."""
     batch.persist()
     try:
         sold = units(batch.where(F.col("record.topic") == SALES.topic)).toArrow()

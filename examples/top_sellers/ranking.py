@@ -1,4 +1,4 @@
-"""From units sold and the catalogue to totals and top tens: functions of tables, without Spark."""
+"""Totals and top tens from units sold and the catalogue: functions of tables, without Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Touched:
 
     @property
     def units(self) -> Where:
-        """The units that those totals are made of."""
+        """The units from which those totals are computed."""
         return [[*group, ("product", "in", sorted(self.products))] for group in self._on("minute")]
 
     @property
@@ -87,7 +87,7 @@ def top_ten(totals: pa.Table, catalogue: pa.Table) -> pa.Table:
 
 
 def change(before: pa.Table, after: pa.Table) -> Change:
-    """What turns the ranks before into those after: rows that are new or differ, and products that dropped out."""
+    """The change from old to new ranks: rows that are new or differ, and products that dropped out."""
     values = [name for name in TOP_TEN.column_names if name != "updated_at"]
     known = {tuple(row[k] for k in TOP_TEN.key): row for row in before.select(values).to_pylist()}
     changed = []

@@ -1,4 +1,4 @@
-"""The job's tables. Each is a function of those before it, whatever the order in which events came."""
+"""The job's tables. Each is a function of the previous ones, independent of the order of events."""
 
 from __future__ import annotations
 

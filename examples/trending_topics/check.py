@@ -1,4 +1,4 @@
-"""Recounts the trends in SQL from what the generator says it made, without a sketch and without Spark."""
+"""Recounts the trends in SQL from the generated messages, without sketches and without Spark."""
 
 from __future__ import annotations
 

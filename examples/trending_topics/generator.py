@@ -1,4 +1,4 @@
-"""Messages with hashtags: steady topics, a long tail that never ends, and bursts that ought to be noticed."""
+"""Messages with hashtags: steady topics, a long tail, and bursts that must be found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOPIC = "messages"
 START = 1_767_225_600  # epoch seconds of the first message
 # Event seconds that pass in one second of a run, so that twenty seconds show two hours of messages.
 SPEED = 360
-# A late message arrives up to so many event seconds after its time.
+# Maximum delay of a late message in event seconds.
 LATE_BY = 1500
 
 _EVERY = 900

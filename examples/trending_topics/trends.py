@@ -1,7 +1,7 @@
-"""What a trend is: a topic counted in a window far more often than its own past makes likely.
+"""Definition of a trend: a topic that is far more frequent in a window than in its past.
 
-The counts come as bounded sketches, one per minute. Everything here is a pure function of those, so a late
-message that changes a minute changes every window that the minute lies in or before, and nothing else.
+The counts are bounded sketches, one per minute. All functions are pure functions of these sketches, so a late
+message that changes a minute changes every window that contains or follows the minute, and nothing else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Definition:
     top: int = 10
 
     def weight(self, age: int) -> float:
-        """What a minute counts that lies `age` minutes before the window's first."""
+        """Weight of a minute that is `age` minutes before the window's first."""
         return float(0.5 ** (age / self.half_life))
 
 
@@ -110,7 +110,7 @@ def unite(sketches: Sequence[bytes]) -> bytes:
 
 
 def error(sketch: frequent_strings_sketch) -> int:
-    """The most by which the sketch may count a topic too high; 0 while every topic had its own place."""
+    """The maximum overcount of a topic in the sketch; 0 while every topic has its own entry."""
     return int(sketch.get_upper_bound("\0never seen"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from examples.kit.linger import await_timers
+from examples.kit.timers import await_timers
 
 
 class Query:
@@ -39,7 +39,7 @@ def test_it_waits_for_a_batch_without_rows_and_then_for_the_timers() -> None:
     assert query.left == 1
 
 
-def test_rows_that_come_while_it_lingers_do_not_matter() -> None:
+def test_rows_that_come_while_it_waits_do_not_matter() -> None:
     query = Query((-1, 5), (100, 0), (103, 7), (106.5, 0), (107, 0))
     await_timers(query, 6)  # type: ignore[arg-type]
     assert query.left == 1
