@@ -69,7 +69,8 @@ def measure(*, number: int, runs: int) -> list[Figure]:
 def _drained(spark: SparkSession, settings: Settings, sink: Sink) -> float:
     prepare_home(settings)
     begun = time.monotonic()
-    run.start(job(sink), spark, settings).finish()
+    with run.running(job(sink), spark, settings) as runtime:
+        runtime.catch_up()
     return time.monotonic() - begun
 
 

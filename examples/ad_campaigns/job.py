@@ -12,8 +12,9 @@ from examples.ad_campaigns.campaigns import ads
 from examples.ad_campaigns.sinks import COUNTS, PARTIAL, WINDOW_SECONDS, Sink, to_delta
 from examples.kit.events import Events
 from examples.kit.fetched import fetch, judge
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from tidemark.contract.store import Commit
+from tidemark.stream.query import Query
 
 FIELDS = ("user_id", "page_id", "ad_id", "ad_type", "event_type", "event_time", "ip_address")
 TYPES = ("view", "click", "purchase")
@@ -70,7 +71,10 @@ def job(sink: Sink = to_delta) -> Job:
                 views.append(viewed(good))
             sink(sources.store, counted(pa.concat_tables(views)), commit)
 
-        rows = sources.raw(EVENTS.topic, most=EVENTS.batch_records)
-        return [Query("counts", rows, write, trigger={"processingTime": "1 second"})]
+        def rows() -> DataFrame:
+            return sources.raw(EVENTS.topic, most=EVENTS.batch_records)
 
-    return Job("ad_campaigns", 1, (EVENTS,), queries, (COUNTS,) if sink is to_delta else ())
+        return [Query("counts", rows, write, trigger={"processingTime": "1 second"}, commits=tables)]
+
+    tables = (COUNTS,) if sink is to_delta else ()
+    return Job("ad_campaigns", 1, (EVENTS,), queries, tables)

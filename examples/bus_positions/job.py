@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 from examples.bus_positions.routes import ROUTES
 from examples.bus_positions.tracker import SNAPSHOT, Tracker
 from examples.kit.events import Events
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Column, Table
+from tidemark.stream.query import Query
 
 _KNOWN = ", ".join(f"'{name}'" for name in ROUTES)
 POSITIONS = Events(
@@ -70,8 +71,10 @@ def job(every_seconds: float = 30, silent_seconds: float = 120) -> Job:
                 sources.store.append_arrow(SNAPSHOTS, snapshots, commit)
                 sources.store.upsert(LATEST, Change(newest(snapshots)), commit)
 
-        rows = track(sources.events(POSITIONS), every_seconds, silent_seconds)
-        # Ticks need batches, and a batch costs about half a second of one core, so the trigger limits their number.
+        def rows() -> DataFrame:
+            return track(sources.events(POSITIONS), every_seconds, silent_seconds)
+
+        # Ticks need batches, and a batch costs about half a second of one core: no more of them than help.
         trigger = {"processingTime": f"{min(1.0, every_seconds / 3):g} seconds"}
         return [Query("track", rows, write, trigger=trigger, timer_seconds=silent_seconds + every_seconds)]
 

@@ -9,8 +9,9 @@ from functools import partial
 from examples.fraud_alerts import charts, confirm, sequences
 from examples.fraud_alerts.provisional import Provisional
 from examples.fraud_alerts.topics import ALERTS, DEVICES, JUDGED, TRANSACTIONS
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from examples.kit.positions import BESIDE
+from tidemark.stream.query import Query
 
 
 def queries(sources: Sources) -> Sequence[Query]:
@@ -21,8 +22,16 @@ def queries(sources: Sources) -> Sequence[Query]:
 def exact_queries(sources: Sources, provisional: Provisional | None = None) -> Sequence[Query]:
     """The same, without a fast path unless there is one to keep running."""
     exact = confirm.Confirmation(sources, provisional)
-    inputs = confirm.inputs(sources)
-    return [Query("confirm", inputs, exact.write, trigger={"processingTime": "0 seconds"}, options=BESIDE)]
+    return [
+        Query(
+            "confirm",
+            partial(confirm.inputs, sources),
+            exact.write,
+            trigger={"processingTime": "0 seconds"},
+            options=BESIDE,
+            own_positions=True,
+        )
+    ]
 
 
 def analytics(sources: Sources) -> Sequence[Query]:
@@ -30,16 +39,17 @@ def analytics(sources: Sources) -> Sequence[Query]:
     return [
         Query(
             "sequences",
-            sequences.matches(sources),
+            partial(sequences.matches, sources),
             sequences.SequenceAlerts(sources).write,
             trigger={"processingTime": "10 seconds"},
             state_partitions=1,  # each takes a Python worker of its own, and few payments fit a step
         ),
         Query(
             "charts",
-            charts.judgements(sources),
+            partial(charts.judgements, sources),
             partial(charts.write, sources.store),
             trigger={"processingTime": "5 seconds"},
+            commits=(charts.WINDOWS,),
         ),
     ]
 

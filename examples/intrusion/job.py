@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,13 +15,14 @@ from pyspark.sql import functions as F
 from examples.intrusion.requests import LINES, from_topic
 from examples.intrusion.rules import PATTERNS, WINDOW_SECONDS, Activity, Alert, Limits, affected, alerts
 from examples.kit.changes import FollowedTable, changes
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from examples.kit.mergeable import mergeable, unique_count, unique_sketch
 from examples.kit.pattern_stream import detect
 from examples.kit.sinks import Upsert
 from examples.kit.windows import tumbling_start
 from tidemark.contract.store import Commit, Store, Where
 from tidemark.contract.table import Change, Column, Table
+from tidemark.stream.query import Query
 
 ALERTS_TOPIC = "intrusion-alerts"
 
@@ -104,9 +106,13 @@ def job(
             judge(store, incoming, limits, commit)
 
         return [
-            Query("logins", logins(requests, lateness), write_logins),
-            Query("traffic", requests, write_traffic),
-            Query("alerts", to_topic(sources, alerts_topic)),
+            Query("logins", lambda: logins(requests, lateness), write_logins),
+            Query("traffic", lambda: requests, write_traffic, commits=(ACTIVITY, TRAFFIC_ALERTS)),
+            Query(
+                "alerts",
+                partial(to_topic, sources, alerts_topic),
+                reads=(TRAFFIC_ALERTS, LOGIN_ALERTS),
+            ),
         ]
 
     # With the pipeline's table as the source, the pipeline handles invalid lines.

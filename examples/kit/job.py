@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
@@ -12,36 +12,11 @@ from pyspark.sql import functions as F
 
 from examples.kit.events import BATCH_RECORDS, Events, dead_letters, good, judged
 from examples.kit.fetched import RECORD
-from tidemark.contract.store import Commit, Store
+from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
-
-Write = Callable[[DataFrame, Commit], None]
-
-
-@dataclass(frozen=True)
-class Query:
-    """One streaming query and the destination of its rows: `write`, or Kafka.
-
-    `write` gets each micro-batch with a `Commit` for the store. After a crash the same batch is passed
-    again with the same number, and a table that already has it skips it. All other effects of `write`
-    must be repeatable. Without `write`, `rows` have the columns of a Kafka record
-    (topic, value; key, headers). They may be written again after a crash, so give them a key by which readers
-    recognise repetitions. `trigger` are the arguments of `DataStreamWriter.trigger`. A query with processing-time
-    timers sets `timer_seconds`: how long after the last input its last timer is due. `state_partitions`: the number of
-    partitions of its state, if fewer than shuffle partitions suffice; fixed by its first batch. `options` are further
-    options of `DataStreamWriter`.
-    """
-
-    name: str
-    rows: DataFrame
-    write: Write | None = None
-    output_mode: str = "append"
-    trigger: Mapping[str, str] = field(default_factory=lambda: {"processingTime": "200 milliseconds"})
-    timer_seconds: float | None = None
-    state_partitions: int | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+from tidemark.stream.query import Query
 
 
 @dataclass(frozen=True)
@@ -115,14 +90,22 @@ class Job:
     followers: tuple[Job, ...] = ()
 
     def all_queries(self, sources: Sources) -> list[Query]:
-        """The job's queries, and the query that writes the remaining dead letters."""
+        """The job's queries, and the one that writes the dead letters that they leave, under names of their own."""
         found = list(self.queries(sources))
         apart = [events for events in self.inputs if events.vectorized is None]
         bad = [dead_letters(judged(sources.records(e.topic, most=None), e), e) for e in apart]
         if bad:
             rows = reduce(DataFrame.unionByName, bad)
-            found.append(Query("dead-letters", rows, trigger={"processingTime": "5 seconds"}))
-        return found
+            found.append(Query("dead-letters", lambda: rows, trigger={"processingTime": "5 seconds"}))
+        return [
+            replace(
+                query,
+                name=f"{self.name}.{query.name}",
+                version=self.version,
+                checkpoint_name=f"{self.name}/{query.name}",
+            )
+            for query in found
+        ]
 
     def topics(self) -> dict[str, int]:
         """Every required topic, with its number of partitions on creation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,11 +13,12 @@ from pyspark.sql import DataFrame
 
 from examples.kit.changes import FollowedTable, changes
 from examples.kit.events import Events
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from examples.kit.sinks import Upsert
 from examples.recommendations.visits import Session, co_visits, join, session_of, sessionize
 from tidemark.contract.store import Commit, Where
 from tidemark.contract.table import Change, Column, Table
+from tidemark.stream.query import Query
 
 VIEWS = Events("views", "id string, visitor string, item string, event_time timestamp")
 
@@ -74,8 +76,14 @@ def job(gap: timedelta = GAP) -> Job:
             Upsert(CO_VISITS, co_visits, add_counts, pairs_of).write(sources.store, batch, commit)
 
         return [
-            Query("sessions", sources.events(VIEWS), keep_sessions),
-            Query("co-visits", changes(sources, SESSIONS), keep_co_visits),
+            Query("sessions", partial(sources.events, VIEWS), keep_sessions, commits=(SESSIONS,)),
+            Query(
+                "co-visits",
+                partial(changes, sources, SESSIONS),
+                keep_co_visits,
+                commits=(CO_VISITS,),
+                reads=(SESSIONS,),
+            ),
         ]
 
     return Job("recommendations", 1, (VIEWS,), queries, tables=(SESSIONS, CO_VISITS))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from examples.kit.watermarks import advance, newest, watermark_table, with_watermark
 from examples.sensors.averages import AVERAGES, averages, combine, touched, watermark
 from examples.sensors.sequences import SEQUENCES, sequences
 from examples.sensors.topics import READINGS
 from tidemark.contract.store import Commit, Store
+from tidemark.stream.query import Query
 
 WATERMARKS = watermark_table("sensors")
 
@@ -50,8 +52,8 @@ def queries(sources: Sources) -> Sequence[Query]:
     """One query for time windows, whose state is the table, and one for windows with Spark state."""
     store, readings = sources.store, sources.events(READINGS)
     return [
-        Query("averages", readings, lambda batch, commit: write_averages(store, batch, commit)),
-        Query("sequences", sequences(readings), lambda batch, commit: write_sequences(store, batch, commit)),
+        Query("averages", lambda: readings, partial(write_averages, store), commits=(AVERAGES, WATERMARKS)),
+        Query("sequences", lambda: sequences(readings), partial(write_sequences, store)),
     ]
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from examples.kit.events import Events
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from examples.kit.mergeable import mergeable
 from examples.kit.sinks import Upsert, same_windows
 from examples.kit.watermarks import advance, newest, watermark_table, with_watermark
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Column, Table
+from tidemark.stream.query import Query
 
 WINDOW_MINUTES, SLIDE_MINUTES = 10, 5
 # How long after its end, in event time of the same partition, a window accepts rides.
@@ -90,7 +92,12 @@ def write(store: Store, send: Callable[[DataFrame], None], batch: DataFrame, com
 def queries(sources: Sources) -> Sequence[Query]:
     """The job's one query."""
     return [
-        Query("rides", sources.events(RIDES), lambda *batch: write(sources.store, sources.send, *batch)),
+        Query(
+            "rides",
+            partial(sources.events, RIDES),
+            partial(write, sources.store, sources.send),
+            commits=(RIDES_PER_LIFT, WATERMARKS),
+        ),
     ]
 
 

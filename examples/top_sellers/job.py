@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from examples.kit.mergeable import mergeable
-from examples.kit.sinks import same_windows
+from examples.kit.sinks import Upsert, same_windows
 from examples.top_sellers import ranking
 from examples.top_sellers.tables import PRODUCTS, TABLES, TOP_TEN, TOTALS, UNITS
 from examples.top_sellers.topics import CATALOGUE, SALES
 from tidemark.contract.store import Commit, Condition, Store
 from tidemark.contract.table import Change, Table
+from tidemark.stream.query import Query
 
 
 def units(sales: DataFrame) -> DataFrame:
@@ -51,7 +53,7 @@ def write(store: Store, batch: DataFrame, commit: Commit) -> None:
         changed = entries(batch.where(F.col("record.topic") == CATALOGUE.topic)).toArrow()
     finally:
         batch.unpersist()
-    _add_units(store, sold, commit)
+    Upsert(UNITS, lambda rows: rows, mergeable(UNITS.key, ["units"], {}), same_windows).commit(store, sold, commit)
     store.upsert(PRODUCTS, Change(_stamped(changed, PRODUCTS)), commit)
 
     touched = ranking.touched(sold, _units_since(store, changed))
@@ -68,13 +70,7 @@ def write(store: Store, batch: DataFrame, commit: Commit) -> None:
 def queries(sources: Sources) -> Sequence[Query]:
     """One query over both topics."""
     news = together(sources.events(SALES), sources.events(CATALOGUE))
-    return [Query("sales", news, lambda batch, commit: write(sources.store, batch, commit))]
-
-
-def _add_units(store: Store, sold: pa.Table, commit: Commit) -> None:
-    if sold.num_rows and store.committed(UNITS, commit.writer) < commit.number:
-        added = mergeable(UNITS.key, ["units"], {})
-        store.upsert(UNITS, added(store.read(UNITS, same_windows(UNITS, sold)), sold), commit)
+    return [Query("sales", lambda: news, partial(write, sources.store), commits=(UNITS, PRODUCTS))]
 
 
 def _units_since(store: Store, changed: pa.Table) -> pa.Table:

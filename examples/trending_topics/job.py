@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from examples.kit.events import Events
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from examples.kit.windows import tumbling_start
 from examples.trending_topics.trends import Definition, Trend, error, trends, unite, window_ends
 from tidemark.contract.store import Commit, Store, Where
 from tidemark.contract.table import Change, Column, Table
+from tidemark.stream.query import Query
 
 MESSAGES = Events("messages", "id string, author string, event_time timestamp, text string")
 
@@ -68,7 +69,8 @@ def job(definition: Definition = Definition(), tracked: int = TRACKED) -> Job:  
             # From the minutes as they are now, which a repeated batch finds written already.
             rank(sources.store, incoming["minute"].to_pylist(), definition, commit)
 
-        return [Query("trends", mentions(sources.events(MESSAGES)), write)]
+        rows = mentions(sources.events(MESSAGES))
+        return [Query("trends", lambda: rows, write, commits=(MINUTES, TRENDS))]
 
     return Job("trending", 1, (MESSAGES,), queries, tables=(MINUTES, TRENDS))
 

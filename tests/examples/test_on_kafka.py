@@ -41,13 +41,12 @@ def test_stopped_and_started_again(
     events = [event._replace(at=0) for event in example.events(load)]
     middle = len(events) // 2
 
-    running = run.start(example.job, spark, home)
-    send(events[:middle], home, threading.Event())
-    # In the middle of whatever it does.
-    running.stop()
-    running = run.start(example.job, spark, home)
-    send(events[middle:], home, threading.Event())
-    running.finish()
+    with run.running(example.job, spark, home):
+        send(events[:middle], home, threading.Event())
+        # It is stopped in the middle of whatever it does.
+    with run.running(example.job, spark, home) as runtime:
+        send(events[middle:], home, threading.Event())
+        runtime.catch_up()
 
     results = Results(home)
     assert recount(example, load, results) == []

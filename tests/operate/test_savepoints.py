@@ -111,7 +111,7 @@ def test_a_killed_restore_is_repeated(
 ) -> None:
     assert killed(saved, point, "savepoint", "restore", "middle")
     if point != "restore:prepared@1":
-        with pytest.raises(TableError, match="Repeat it"), lock.only_pipeline(saved):
+        with pytest.raises(TableError, match="Repeat it"), lock.only_one(saved):
             pass
     restore(saved, "middle")
     assert_equal(saved, recount(lines[:1_000]))

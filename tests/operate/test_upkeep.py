@@ -90,7 +90,7 @@ def test_leaves_what_a_flow_has_yet_to_read(broker: Settings, spark: SparkSessio
     house = lakehouse.of(settings)
     store = DeltaRsStore(house)
     only_requests = pipeline.flows(settings, house, store)[:1]
-    with lock.only_pipeline(settings):
+    with lock.only_one(settings):
         run(spark, settings, house, store, pipeline.TABLES, only_requests, once=True)
     for _ in range(2):
         done = maintained(settings)
@@ -110,7 +110,7 @@ def test_a_flow_that_never_ran_gets_everything(broker: Settings, spark: SparkSes
     produce(settings, pairs)
     house = lakehouse.of(settings)
     store = DeltaRsStore(house)
-    with lock.only_pipeline(settings):
+    with lock.only_one(settings):
         run(
             spark,
             settings,

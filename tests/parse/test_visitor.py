@@ -61,7 +61,7 @@ def test_homes_have_different_keys_and_a_setting_goes_first(home: Settings) -> N
 
 def test_threads_and_processes_that_start_together_agree(home: Settings) -> None:
     program = (
-        "import sys, pathlib; from tidemark.settings import Settings; from tidemark.enrich import visitor\n"
+        "import sys, pathlib; from tidemark.settings import Settings; from tidemark.parse import visitor\n"
         "sys.stdin.read(); home = Settings(home=pathlib.Path(sys.argv[1]))\n"
         "visitor.make_visitor_key(home); print(visitor.visitor_key(home).hex())"
     )

@@ -90,7 +90,7 @@ def run_here(spark: SparkSession, settings: Settings) -> None:
     """`tidemark run --once` within this process, which spares the start of a JVM."""
     house = lakehouse.of(settings)
     store = DeltaRsStore(house)
-    with lock.only_pipeline(settings):
+    with lock.only_one(settings):
         run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store), once=True)
 
 

@@ -47,7 +47,7 @@ def worked_off(spark: SparkSession, settings: Settings, lines: Sequence[Line]) -
     produce(settings, lines)
     house = lakehouse.of(settings)
     store = CountingStore(house)
-    with lock.only_pipeline(settings):
+    with lock.only_one(settings):
         run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store), once=True)
     return store
 

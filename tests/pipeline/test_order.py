@@ -194,7 +194,7 @@ def test_when_traffic_stops_all_that_came_is_counted_and_closed_within_seconds(
 
     seen: list[bool] = []
     deliver(settings, sent)
-    with lock.only_pipeline(settings):
+    with lock.only_one(settings):
         run(
             spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store),
             once=False, beside=[watch],

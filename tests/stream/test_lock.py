@@ -22,8 +22,8 @@ def hold(home: Settings) -> Iterator[Hold]:
     """Starts another process that holds a lock of the home until its input ends; returns once it has it."""
     started = []
     program = (
-        "import sys, pathlib; from tidemark.flow import gate; from tidemark.settings import Settings\n"
-        "with getattr(gate, sys.argv[1])(Settings(home=pathlib.Path(sys.argv[2]))):\n"
+        "import sys, pathlib; from tidemark.stream import lock; from tidemark.settings import Settings\n"
+        "with getattr(lock, sys.argv[1])(Settings(home=pathlib.Path(sys.argv[2]))):\n"
         "    print('held', flush=True); sys.stdin.read()"
     )
 
@@ -113,12 +113,12 @@ def test_a_killed_process_leaves_no_lock(lock: str, home: Settings, hold: Hold) 
 
 
 def test_a_home_has_one_pipeline(home: Settings, hold: Hold) -> None:
-    other = hold("only_pipeline")
-    with pytest.raises(HomeBusyError, match="another pipeline"), gate.only_pipeline(home):
+    other = hold("only_one")
+    with pytest.raises(HomeBusyError, match="another pipeline"), gate.only_one(home):
         pass
     os.kill(other.pid, signal.SIGKILL)
     other.wait()
-    with gate.only_pipeline(home):
+    with gate.only_one(home):
         pass
 
 

@@ -56,7 +56,7 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
     Raises TidemarkError: an unreachable Kafka, a busy home, an incompatible table or checkpoint.
     """
     house = lakehouse.of(settings)
-    with lock.only_pipeline(settings), _only_writer(house, "a pipeline"):
+    with lock.only_one(settings), _only_writer(house, "a pipeline"):
         _run(settings, house, once=once)
 
 
@@ -178,7 +178,7 @@ def _rebuild_catalog(
             f"the state of {', '.join(changed)} has changed, so the effect of a rebuild cannot be predicted",
             "Rebuild without --dry-run.",
         )
-    with lock.only_pipeline(settings), _only_writer(house, "a rebuild"):
+    with lock.only_one(settings), _only_writer(house, "a rebuild"):
         job = rebuilding_catalog(spark_session(settings), settings, house, say)
         remade = job.tables(names)
         # A batch that was interrupted is in some tables only.
@@ -196,7 +196,7 @@ def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
     """
     house = _house_with_tables(settings, whole=False)
     lakehouse.require_directories(house, "`repair`")
-    with lock.only_pipeline(settings, settled=False):
+    with lock.only_one(settings, settled=False):
         kafka.require_reachable(settings)
         require_same_topic(settings, chain(house).first)
         first, lines = flows(settings, house, DeltaRsStore(house))[0], places().lines

@@ -33,8 +33,7 @@ from tidemark.store import deltalog
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock, schema_check
 from tidemark.stream.crash import crash_point
-from tidemark.stream.flow import Flow, Runner
-from tidemark.stream.progress import Progress
+from tidemark.stream.flow import BatchWriter, Flow
 
 Say = Callable[[str], None]
 Ends = dict[str, dict[str, int]]
@@ -110,9 +109,7 @@ class Repair:
         done = deltalog.last_batch(self.chain.first)
         holds = {loss.table: loss.holds for loss in lost}
         from_kafka = min((holds[t] for t in (self.lines, self.chain.accounts) if t in holds), default=done)
-        runner = Runner(
-            self.flow, spark, self.settings, self.house, store, Progress(self.settings, store, {})
-        )
+        batches = BatchWriter(self.flow, self.settings, self.house, store)
         for number in range(min(holds.values()) + 1, done + 1):
             start, end = self._offsets(number - 1), self._offsets(number)
             gone = list(self._gone(start, end)) if number > from_kafka else []
@@ -126,7 +123,8 @@ class Repair:
                     )
             else:
                 source, rows = self.lines.name, self._kept_lines(spark, start, end)
-            runner.replay(rows, Commit(writer, number))
+            with lock.batch(self.settings):
+                batches.write(rows, Commit(writer, number))
             names = ", ".join(table.name for table, held in holds.items() if held < number)
             self.say(f"{names}: batch {number} was made again from {source}")
         for loss in lost:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tidemark.errors import HomeBusyError, PlatformError
 from tidemark.store.lakehouse import Lakehouse
 
-log = logging.getLogger("tidemark.catalog")
+log = logging.getLogger("tidemark.store")
 
 # A lease that is not renewed for this long has been left behind by its holder.
 LEASE_SECONDS = 90.0

@@ -25,9 +25,15 @@ _REMEDY = (
 
 
 def require_sound(
-    flow: str, checkpoint: Path, house: Lakehouse, store: Store, tables: Sequence[Table]
+    flow: str,
+    checkpoint: Path,
+    house: Lakehouse,
+    store: Store,
+    tables: Sequence[Table],
+    commits: Sequence[Table],
 ) -> None:
-    """Raises TableError unless `flow` can go on from its checkpoint exactly where `tables` stand.
+    """Raises TableError unless `flow` can go on from its checkpoint exactly where `tables` stand. `commits` are those
+    that every batch commits.
 
     Sound is: no checkpoint and no table that the flow has written; or one whose newest batches can be read
     and whose numbers fit those in the tables. A batch that was planned and not noted as done is: it runs again.
@@ -57,8 +63,7 @@ def require_sound(
                 f" {checkpoint} knows {planned} at most",
                 _REMEDY,
             )
-        # Tables that rows are only appended to get no commit from a batch without rows for them.
-        if table.kind == "upsert" and 0 <= number < done:
+        if table in commits and 0 <= number < done:
             raise TableError(
                 f"table {table.name} ends with batch {number} of flow {flow}, whose checkpoint has {done} done",
                 "Run `tidemark repair`; or see docs/operations.md, 'A damaged checkpoint'.",

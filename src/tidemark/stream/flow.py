@@ -1,13 +1,8 @@
-"""A flow: one streaming query whose every micro-batch commits several tables, exactly once.
-
-Spark's checkpoint decides which input belongs to which batch; a batch that was interrupted is run again
-with the same input. Each table's commit carries the batch number, so what is already there is skipped.
-"""
+"""A flow: a streaming query whose micro-batches run through the engine and commit several tables, exactly once."""
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -22,7 +17,6 @@ import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.contract.aggregation import Aggregation, Newest
 from tidemark.contract.quality_tables import SITES
@@ -33,14 +27,14 @@ from tidemark.engine.work import ALL, Part, Work
 from tidemark.machine import judging_threads
 from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream import lock
 from tidemark.stream.accounting import Account, Ledger
 from tidemark.stream.batch_size import BatchSize
 from tidemark.stream.crash import crash_point
 from tidemark.stream.deliveries import Deliveries, DeliveryIds
 from tidemark.stream.files import TableFiles
 from tidemark.stream.merge import merge_into
-from tidemark.stream.progress import Progress, account_facts
+from tidemark.stream.progress import account_facts
+from tidemark.stream.query import Facts, Query
 from tidemark.stream.reread import refused
 
 # A batch of more rows is worth a job of Spark's.
@@ -87,114 +81,39 @@ class Flow:
         """Where its query keeps its checkpoint."""
         return lakehouse.checkpoint(self.name, self.version)
 
+    def query(self, spark: SparkSession, settings: Settings, lakehouse: Lakehouse, store: Store) -> Query:
+        """The flow's streaming query, whose batches go to `store`."""
+        return Query(
+            name=self.name,
+            rows=lambda: self.prepare(self.source(spark)),
+            write=BatchWriter(self, settings, lakehouse, store).write,
+            version=self.version,
+            trigger={"processingTime": f"{self.interval_seconds:g} seconds"},
+            size=self.size,
+            lag=self.lag,
+            commits=(*(table for table, _ in self.upserts), *([SITES] if self.accounted else [])),
+        )
 
-class _EndingError(Exception):
-    """No further batch is to begin."""
 
+class BatchWriter:
+    """Runs one flow's batches through the engine and commits them to a store."""
 
-class Runner:
-    """Runs one flow's batches against a store."""
-
-    query: StreamingQuery
-
-    def __init__(
-        self,
-        flow: Flow,
-        spark: SparkSession,
-        settings: Settings,
-        lakehouse: Lakehouse,
-        store: Store,
-        progress: Progress,
-    ) -> None:
+    def __init__(self, flow: Flow, settings: Settings, lakehouse: Lakehouse, store: Store) -> None:
         self.flow = flow
-        self._spark = spark
-        self._settings = settings
         self._lakehouse = lakehouse
         self._store = store
-        self._progress = progress
         self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.accounted else None
         self._deliveries = (
             Deliveries(store, lakehouse, *flow.lines_and_rejected, settings.duplicate_days)
             if flow.lines_and_rejected
             else None
         )
-        self._under_way = threading.Lock()
-        self.failure: Exception | None = None
-        self._once = False
-        self._ending = threading.Event()
         self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
         self._judges = ThreadPoolExecutor(judging_threads(), thread_name_prefix=f"{flow.name}-judge")
 
-    def end(self) -> None:
-        """Has no further batch begin; one that Spark hands over all the same fails, and runs again next time."""
-        self._ending.set()
-
-    def start(self, *, once: bool) -> None:
-        """Starts `query`; with `once` it works off what is there and ends."""
-        self._once = once
-        trigger = (
-            {"availableNow": True} if once else {"processingTime": f"{self.flow.interval_seconds:g} seconds"}
-        )
-        self.query = (
-            self.flow.prepare(self.flow.source(self._spark))
-            .writeStream.queryName(self.flow.name)
-            .option("checkpointLocation", self.flow.checkpoint(self._lakehouse))
-            .foreachBatch(self._batch)
-            .trigger(**trigger)
-            .start()
-        )
-        self._progress.watch(self.flow.name, self.query)
-
-    def resize(self, stopping: threading.Event) -> None:
-        """Where another bound on the batches would fit better, starts the query anew with it, between two
-        batches: Spark fixes the bound when a query starts."""
-        size = None if self._once else self.flow.size
-        lines = size.better() if size else None
-        if size is None or lines is None:
-            return
-        self._ending.set()
-        while not self._under_way.acquire(timeout=0.2):
-            if stopping.is_set():
-                return
-        self._under_way.release()
-        if self.failure:  # which a query started anew would hide
-            return
-        self.query.stop()
-        self._ending.clear()
-        size.change(lines)
-        log.info("a batch of %s has up to %d rows from now on", self.flow.name, lines)
-        self.start(once=False)
-
-    def replay(self, prepared: DataFrame, commit: Commit) -> None:
-        """Runs a batch again that some tables have lost. Those that have its number skip it."""
-        with lock.batch(self._settings):
-            self._work(prepared, commit, datetime.now(UTC))
-
-    def _batch(self, prepared: DataFrame, number: int) -> None:
-        with self._under_way:
-            try:
-                self._run_batch(prepared, number)
-            except _EndingError:
-                raise
-            except Exception as error:
-                # Through Spark it would come back as text only.
-                self.failure = error
-                raise
-
-    def _run_batch(self, prepared: DataFrame, number: int) -> None:
-        query = prepared.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        commit = Commit(f"{self.flow.name}/{query}", number)
+    def write(self, prepared: DataFrame, commit: Commit) -> Facts:
+        """Commits a batch; tables that have its number skip it."""
         started = datetime.now(UTC)
-        with lock.batch(self._settings):
-            if self._ending.is_set():
-                raise _EndingError(f"the query is ending: batch {number} runs again next time")
-            facts = self._work(prepared, commit, started)
-            crash_point(f"{self.flow.name}:before-checkpoint")
-        if self.flow.size:
-            self.flow.size.observe(facts["rows"], (datetime.now(UTC) - started).total_seconds())
-        self._progress.batch_done(self.flow.name, number, started, facts)
-
-    def _work(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
         try:
             return self._written(prepared, commit, started)
         except (Py4JJavaError, PySparkException) as error:

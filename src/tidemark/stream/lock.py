@@ -60,16 +60,17 @@ def settle(settings: Settings) -> None:
 
 
 @contextmanager
-def only_pipeline(settings: Settings, *, settled: bool = True) -> Iterator[None]:
-    """Held by the pipeline as long as it lives. Unless `settled` is false, an interrupted change of several tables
-    is finished first. Raises HomeBusyError if another one has it, TableError if the home is only half restored."""
+def only_one(settings: Settings, name: str = "pipeline", *, settled: bool = True) -> Iterator[None]:
+    """Held by the pipeline, or by a job of another name, as long as it lives. Unless `settled` is false, an
+    interrupted change of several tables is finished first. Raises HomeBusyError if another one of that name runs on
+    the home, TableError if the home is only half restored."""
     prepare_home(settings)
-    with _open(settings, "pipeline") as file:
+    with _open(settings, name) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise HomeBusyError(
-                f"another pipeline is running on {settings.home}",
+                f"another {name} is running on {settings.home}",
                 "Stop it first, or give this one another home with --home.",
             ) from None
         _require_whole(settings)

@@ -34,7 +34,7 @@ class Progress:
     """Collects what the flows' batches report; a thread of its own writes it down.
 
     `lag` tells per flow how many rows wait, None where unknown; `sizes` rows and bytes per table.
-    `metrics` are those to keep up to date.
+    `metrics` are those to keep up to date; `record` names the live record.
     """
 
     def __init__(
@@ -44,8 +44,11 @@ class Progress:
         lag: Mapping[str, Callable[[], int | None]],
         sizes: Sizes = dict,
         metrics: Metrics | None = None,
+        *,
+        record: str = "pipeline",
     ) -> None:
         self._settings = settings
+        self._record = settings.run_directory / f"{record}.json"
         self._store = store
         self._lag = lag
         self._lock = threading.Lock()
@@ -159,7 +162,7 @@ class Progress:
         flows = {name: self._summary(name) for name in self._flows}
         with self._writing:  # by the thread, and when the state changes
             write_record(
-                self._settings.run_directory / "pipeline.json",
+                self._record,
                 pid=os.getpid(), state=self._state, endpoint=self._endpoint, flows=flows,
                 troubles=dict(self.metrics.troubles),
             )  # fmt: skip

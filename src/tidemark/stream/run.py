@@ -1,4 +1,4 @@
-"""The pipeline process: starts the flows, watches them, ends them cleanly."""
+"""The runtime: checks queries before they start, runs them on a home, watches them, and ends them between batches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from types import FrameType
 
 from py4j.protocol import Py4JError
@@ -23,9 +22,10 @@ from tidemark.stream import lock
 from tidemark.stream.checkpoint import clear_unfinished, require_sound
 from tidemark.stream.endpoint import serving
 from tidemark.stream.failures import explain
-from tidemark.stream.flow import Flow, Runner
+from tidemark.stream.flow import Flow
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.progress import Progress
+from tidemark.stream.query import Query, Runner
 from tidemark.stream.schema_check import require_fitting
 
 _POLL_SECONDS = 0.2
@@ -49,70 +49,152 @@ def run(
 ) -> None:
     """Runs the flows until the process is told to stop; with `once`, until they have caught up.
 
-    With `once` the flows run one after the other, because each reads what the one before wrote.
-    `remade` are tables that are made anew right afterwards: what is in them need not fit this version.
-    `require_whole` raises TableError where the tables have lost what was committed.
-    `beside` are functions that run in threads of their own until their event is set (upkeep, quality).
-    Raises TidemarkError as soon as a flow fails.
+    The other arguments are those of `Runtime` and `Runtime.run`. Raises TidemarkError as soon as a flow fails.
     """
-    for table in tables:
-        store.ensure(table)
-    fitting = [table for table in tables if table not in remade]
-    require_fitting(settings, lakehouse, fitting, {flow.name: flow.version for flow in flows})
-    for flow in flows:
-        checkpoint = Path(flow.checkpoint(lakehouse))
-        clear_unfinished(checkpoint)
-        require_sound(flow.name, checkpoint, lakehouse, store, tables)
-    require_whole()
-    lags = {flow.name: partial(flow.lag, Path(flow.checkpoint(lakehouse))) for flow in flows}
-    progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics)
-    runners = [Runner(flow, spark, settings, lakehouse, store, progress) for flow in flows]
-    progress.start()
-    try:
-        with _stop_signals() as stopping:
-            if once:
-                for runner in runners:
-                    runner.start(once=True)
-                    _finish([runner], settings, stopping)
-            else:
-                with serving(settings, progress.metrics.registry, progress.health) as endpoint:
-                    for runner in runners:
-                        runner.start(once=False)
-                    progress.running(endpoint)
-                    for side in beside:
-                        threading.Thread(target=side, args=(stopping,), daemon=True).start()
-                    _finish(runners, settings, stopping)
-    finally:
-        progress.stop()
+    queries = [flow.query(spark, settings, lakehouse, store) for flow in flows]
+    runtime = Runtime(
+        spark, settings, lakehouse, store, tables, queries,
+        metrics=metrics, remade=remade, require_whole=require_whole,
+    )  # fmt: skip
+    with stop_signals() as stopping:
+        if once:
+            runtime.run_once(stopping)
+        else:
+            runtime.run(stopping, beside=beside)
 
 
-def _finish(runners: Sequence[Runner], settings: Settings, stopping: threading.Event) -> None:
-    """Waits for the end of the queries, or for the signal to end them between two batches."""
-    while not stopping.wait(_POLL_SECONDS) and any(runner.query.isActive for runner in runners):
-        _raise_failure(runners, settings)
+class Runtime:
+    """The queries of one process on a home.
+
+    Creates what is missing of `tables`, and raises TableError where a table or a checkpoint does not fit.
+    `remade` are tables that are rebuilt right afterwards: their present rows need not fit this version.
+    `require_whole` raises TableError where the tables have lost commits. `record` names the process in the home's
+    run directory.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        lakehouse: Lakehouse,
+        store: Store,
+        tables: Sequence[Table],
+        queries: Sequence[Query],
+        *,
+        record: str = "pipeline",
+        metrics: Metrics | None = None,
+        remade: Sequence[Table] = (),
+        require_whole: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._settings = settings
+        for table in tables:
+            store.ensure(table)
+        fitting = [table for table in tables if table not in remade]
+        require_fitting(settings, lakehouse, fitting, {query.place: query.version for query in queries})
+        for query in queries:
+            checkpoint = query.checkpoint(lakehouse)
+            clear_unfinished(checkpoint)
+            if not query.own_positions:
+                require_sound(query.name, checkpoint, lakehouse, store, tables, query.commits)
+        require_whole()
+        lags = {query.name: partial(query.lag, query.checkpoint(lakehouse)) for query in queries}
+        self._progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics, record=record)
+        self._runners = [
+            Runner(query, spark, settings, query.checkpoint(lakehouse), self._progress) for query in queries
+        ]
+
+    def run_once(self, stopping: threading.Event) -> None:
+        """Runs the queries one after the other, because each reads what the one before wrote, until they have caught
+        up or `stopping` is set."""
+        self._progress.start()
+        try:
+            for runner in self._runners:
+                runner.start(once=True)
+                self._watch([runner], stopping)
+        finally:
+            self._progress.stop()
+
+    def run(
+        self,
+        stopping: threading.Event,
+        *,
+        beside: Sequence[Side] = (),
+        finish: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Runs the queries until `stopping` is set, or until they have caught up after `finish` has said so.
+
+        `beside` are functions that run in threads of their own until their event is set.
+        """
+        with (
+            self.started(),
+            serving(self._settings, self._progress.metrics.registry, self._progress.health) as endpoint,
+        ):
+            self._progress.running(endpoint)
+            for side in beside:
+                threading.Thread(target=side, args=(stopping,), daemon=True).start()
+            self._watch(self._runners, stopping, finish)
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """Every query runs, at least until the block ends."""
+        self._progress.start()
+        try:
+            for runner in self._runners:
+                runner.start(once=False)
+            yield
+        finally:
+            self._stop_between_batches()
+            self._progress.stop()
+
+    def catch_up(self) -> None:
+        """Returns when everything that is in the sources now is done. A query may read tables of those before it."""
+        for runner in self._runners:
+            try:
+                runner.catch_up()
+            except Exception:
+                self._raise_failure([runner])
+                raise
+
+    def _watch(
+        self, runners: Sequence[Runner], stopping: threading.Event, finish: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Waits for the end of the queries, or for the signal to end them between two batches."""
+        while not stopping.wait(_POLL_SECONDS) and any(runner.query.isActive for runner in runners):
+            self._raise_failure(runners)
+            for runner in runners:
+                runner.resize(stopping)
+            if finish():
+                self.catch_up()
+                return
+        if stopping.is_set():
+            self._stop_between_batches()
+        else:
+            self._raise_failure(runners)
+
+    def _stop_between_batches(self) -> None:
+        """Waits for the batches under way; one that takes too long is interrupted, and runs again next time."""
+        running = [runner for runner in self._runners if runner.active]
+        if not running:
+            return
+
+        def stop() -> None:
+            for runner in running:
+                runner.end()
+            # Released before the queries are stopped: Spark waits for a batch that has come to the lock meanwhile.
+            with lock.at_rest(self._settings):
+                pass
+            _stop(running)
+
+        waiting = threading.Thread(target=stop, daemon=True)
+        waiting.start()
+        waiting.join(timeout=_PATIENCE_SECONDS)
+        _stop(running)
+
+    def _raise_failure(self, runners: Sequence[Runner]) -> None:
         for runner in runners:
-            runner.resize(stopping)
-    if stopping.is_set():
-        _stop_between_batches(runners, settings)
-    else:
-        _raise_failure(runners, settings)
-
-
-def _stop_between_batches(runners: Sequence[Runner], settings: Settings) -> None:
-    """Waits for the batches under way; one that takes too long is interrupted, and run again next time."""
-
-    def stop() -> None:
-        for runner in runners:
-            runner.end()
-        # Not held while the queries are stopped: Spark waits for a batch that has come to the gate meanwhile.
-        with lock.at_rest(settings):
-            pass
-        _stop(runners)
-
-    waiting = threading.Thread(target=stop, daemon=True)
-    waiting.start()
-    waiting.join(timeout=_PATIENCE_SECONDS)
-    _stop(runners)
+            failure = runner.query.exception()
+            if failure is not None:
+                raise explain(runner.definition.name, runner.failure or failure, self._settings)
 
 
 def _stop(runners: Sequence[Runner]) -> None:
@@ -123,15 +205,9 @@ def _stop(runners: Sequence[Runner]) -> None:
                 runner.query.stop()
 
 
-def _raise_failure(runners: Sequence[Runner], settings: Settings) -> None:
-    for runner in runners:
-        failure = runner.query.exception()
-        if failure is not None:
-            raise explain(runner.flow.name, runner.failure or failure, settings)
-
-
 @contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set while the block runs, and that its end sets."""
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -47,7 +47,6 @@ def claims(made: list[Event]) -> list[Event]:
 
 def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_path: Path) -> None:
     job = replace(JOB, queries=exact_queries, slots=0)
-    jobs = (job, ANALYTICS)
     home = replace(broker, home=tmp_path)
     prepare_home(home)
     for topic, partitions in job.topics().items():
@@ -62,15 +61,13 @@ def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_pa
     }
 
     send(made[:middle], home, threading.Event())
-    running = [run.start(job, spark, home) for job in jobs]
-    send(made[middle : middle + 500], home, threading.Event())
-    # In the middle of whatever they do.
-    for one in running:
-        one.stop()
-    running = [run.start(job, spark, home) for job in jobs]
-    send([*claims(list(events(LOAD))), *made[middle + 500 :]], home, threading.Event())
-    for one in running:
-        one.finish()
+    with run.running(job, spark, home), run.running(ANALYTICS, spark, home):
+        send(made[middle : middle + 500], home, threading.Event())
+        # They are stopped in the middle of whatever they do.
+    with run.running(job, spark, home) as exact, run.running(ANALYTICS, spark, home) as analytics:
+        send([*claims(list(events(LOAD))), *made[middle + 500 :]], home, threading.Event())
+        exact.catch_up()
+        analytics.catch_up()
 
     results = Results(home)
     assert recount(EXAMPLE, LOAD, results) == []

@@ -54,9 +54,9 @@ def test_the_table_gives_the_same_alerts(spark: SparkSession, broker: Settings, 
     table, middle = str(home.tables / "silver" / "requests"), len(rows) // 2
     write_deltalake(table, requests(rows[:middle]))
 
-    running = run.start(job(from_table, f"alerts-{uuid.uuid4().hex[:8]}"), spark, home)
-    write_deltalake(table, requests(rows[middle:]), mode="append")
-    running.finish()
+    with run.running(job(from_table, f"alerts-{uuid.uuid4().hex[:8]}"), spark, home) as runtime:
+        write_deltalake(table, requests(rows[middle:]), mode="append")
+        runtime.catch_up()
 
     results = Results(home)
     alerts = [

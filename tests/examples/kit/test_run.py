@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 
 from examples.kit import run
 from examples.kit.events import Events
-from examples.kit.job import Job, Query, Sources
+from examples.kit.job import Job, Sources
 from examples.kit.load import Event, as_json, send
 from examples.kit.mergeable import mergeable
 from examples.kit.results import Results, once
@@ -24,6 +25,7 @@ from tidemark.contract.store import Commit
 from tidemark.contract.table import Column, Table
 from tidemark.errors import TableError
 from tidemark.settings import Settings
+from tidemark.stream.query import Query
 
 COUNTS = Table(
     "letters.counts", "One row per letter.", "upsert", ("letter",), (
@@ -55,7 +57,10 @@ def counting_job(name: str, fail_on: str = "") -> Job:
         upper = sources.events(letters).select(
             F.lit(output).alias("topic"), F.upper("letter").cast("binary").alias("value")
         )
-        return [Query("counts", sources.events(letters), write), Query("upper", upper)]
+        return [
+            Query("counts", partial(sources.events, letters), write, commits=(COUNTS,)),
+            Query("upper", lambda: upper),
+        ]
 
     return Job(name, 1, (letters,), queries, (COUNTS,), (output,))
 
@@ -74,20 +79,26 @@ def produce(job: Job, settings: Settings, letters: str) -> None:
     send([Event(0, topic, value) for value in values], settings, threading.Event())
 
 
+def done(job: Job, spark: SparkSession, settings: Settings) -> None:
+    """Has the job do everything that is in its sources."""
+    with run.running(job, spark, settings) as runtime:
+        runtime.catch_up()
+
+
 def counts(settings: Settings) -> dict[str, int]:
     return {row["letter"]: row["count"] for row in Results(settings).table(COUNTS).to_pylist()}
 
 
 def test_a_job_goes_on_where_it_was_stopped(spark: SparkSession, home: Settings) -> None:
     job = counting_job(f"job-{uuid4()}")
-    running = run.start(job, spark, home)
-    produce(job, home, "abba")
-    running.finish()
+    with run.running(job, spark, home) as runtime:
+        produce(job, home, "abba")
+        runtime.catch_up()
     assert counts(home) == {"a": 2, "b": 2}
 
     produce(job, home, "ab?!")
     send([Event(0, job.inputs[0].topic, b"{broken")], home, threading.Event())
-    run.start(job, spark, home).finish()
+    done(job, spark, home)
     assert counts(home) == {"a": 3, "b": 3, "?": 1, "!": 1}
     upper = [message.value.decode() for message in Results(home).messages(job.outputs[0])]
     assert sorted(upper) == sorted("ABBAAB?!")
@@ -100,12 +111,12 @@ def test_a_failing_write_is_reported_as_what_it_was_and_its_batch_counts_once(
 ) -> None:
     name = f"job-{uuid4()}"
     failing = counting_job(name, fail_on="x")
-    running = run.start(failing, spark, home)
-    produce(failing, home, "ax")
-    with pytest.raises(TableError, match="letter x has no place"):
-        running.finish()
+    with run.running(failing, spark, home) as runtime:
+        produce(failing, home, "ax")
+        with pytest.raises(TableError, match="letter x has no place"):
+            runtime.catch_up()
     # What the batch had committed before it failed is not added again.
-    run.start(counting_job(name), spark, home).finish()
+    done(counting_job(name), spark, home)
     assert counts(home) == {"a": 1, "x": 1}
 
 
@@ -120,12 +131,11 @@ def test_a_stop_lets_the_batch_at_work_get_done(spark: SparkSession, home: Setti
                 time.sleep(0.5)
                 done.append(commit.number)
 
-        return [Query("slow", sources.events(job.inputs[0]), write)]
+        return [Query("slow", partial(sources.events, job.inputs[0]), write)]
 
-    running = run.start(replace(job, queries=queries), spark, home)
-    produce(job, home, "a")
-    assert at_work.wait(60)
-    running.stop()
+    with run.running(replace(job, queries=queries), spark, home):
+        produce(job, home, "a")
+        assert at_work.wait(60)
     assert len(done) == 1
 
 
@@ -138,10 +148,11 @@ def test_what_a_job_needs_is_there_before_it_starts(spark: SparkSession, home: S
     }
     # Asked before the start: a query commits its first batch, an empty one, when it comes to it.
     assert not run.all_committed(job, home)
-    run.start(job, spark, home).stop()
+    with run.running(job, spark, home):
+        pass
     assert counts(home) == {}
     produce(job, home, "ab")
-    run.start(job, spark, home).finish()
+    done(job, spark, home)
     assert run.all_committed(job, home)
 
 
@@ -154,14 +165,20 @@ def test_a_query_keeps_its_state_in_as_many_parts_as_it_says(
     spark.range(9).write.parquet(str(tmp_path / "numbers"))
     before = spark.conf.get("spark.sql.shuffle.partitions")
     assert before != "1"
-    running = run.Running(home)
-    for parts in (None, 1):
+
+    def counted() -> DataFrame:
         numbers = spark.readStream.schema("id long").parquet(str(tmp_path / "numbers"))
-        counted = numbers.groupBy(F.col("id") % 3).count()
-        query = Query("counted", counted, read, "complete", state_partitions=parts)
-        running.start(query, f"parts-{parts}", str(tmp_path / f"checkpoint-{parts}"))
-    running.finish()
+        return numbers.groupBy(F.col("id") % 3).count()
+
+    def queries(sources: Sources) -> Sequence[Query]:
+        return [
+            Query(f"parts-{parts}", counted, read, output_mode="complete", state_partitions=parts)
+            for parts in (None, 1)
+        ]
+
+    done(Job("counted", 1, (), queries), spark, home)
     for parts, expected in ((None, before), (1, "1")):
-        found = [path for path in (tmp_path / f"checkpoint-{parts}/state/0").iterdir() if path.name.isdigit()]
+        state = run.checkpoints(Job("counted", 1, (), queries), home) / f"parts-{parts}-v1" / "state" / "0"
+        found = [path for path in state.iterdir() if path.name.isdigit()]
         assert str(len(found)) == expected
     assert spark.conf.get("spark.sql.shuffle.partitions") == before

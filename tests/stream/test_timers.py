@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from examples.kit.timers import await_timers
+from tidemark.stream.timers import await_timers
 
 
 class Query:

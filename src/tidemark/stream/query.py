@@ -1,0 +1,205 @@
+"""A streaming query: its micro-batches run one at a time, under the batch lock, each under a number of its own.
+
+Spark's checkpoint decides which input belongs to which batch; a batch that was interrupted runs again with the same
+input and the same number. Each table's commit carries that number, so a table that has the batch skips it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Table
+from tidemark.kafka import client as kafka
+from tidemark.settings import Settings
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock
+from tidemark.stream.batch_size import BatchSize
+from tidemark.stream.crash import crash_point
+from tidemark.stream.progress import Progress
+from tidemark.stream.timers import await_timers
+
+# What a batch reports to `Progress.batch_done`; None if it reports nothing.
+Facts = Mapping[str, Any] | None
+Write = Callable[[DataFrame, Commit], Facts]
+log = logging.getLogger("tidemark.stream")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A streaming query and where its rows go: to `write`, or to Kafka.
+
+    `rows` makes the streaming frame. `write` gets each micro-batch with the `Commit` to hand on to the store: after a
+    crash the same batch comes again under the same number, and a table that has it skips it. Whatever else `write`
+    does must be harmless to repeat. Without `write`, the rows have the columns of a Kafka record (topic, value; key,
+    headers). A crash may write them again, so give them a key by which readers recognise them.
+
+    `version` changes when a checkpoint of the old query no longer fits; `checkpoint_name` names the checkpoint where
+    the query's name does not. `trigger` is what `DataStreamWriter.trigger` takes, `options` are further options of
+    the writer. `state_partitions`: the number of partitions of its state, fixed with the first batch; None: those of
+    a shuffle. A query with timers of processing time says in `linger_seconds` how long after the last input its last
+    timer is due. `size` bounds the batches of a source that asks it; `lag` tells from the checkpoint how many rows
+    wait. `commits` are the upsert tables that every batch commits, `reads` the tables that it streams.
+    `own_positions`: the query keeps its offsets itself, in one transaction with its results, and the checkpoint only
+    follows.
+    """
+
+    name: str
+    rows: Callable[[], DataFrame]
+    write: Write | None = None
+    version: int = 1
+    checkpoint_name: str = ""
+    output_mode: str = "append"
+    trigger: Mapping[str, str] = field(default_factory=lambda: {"processingTime": "200 milliseconds"})
+    options: Mapping[str, str] = field(default_factory=dict)
+    state_partitions: int | None = None
+    linger_seconds: float | None = None
+    size: BatchSize | None = None
+    lag: Callable[[Path], int | None] = lambda checkpoint: None
+    commits: tuple[Table, ...] = ()
+    reads: tuple[Table, ...] = ()
+    own_positions: bool = False
+
+    @property
+    def place(self) -> str:
+        """The name of its checkpoint."""
+        return self.checkpoint_name or self.name
+
+    def checkpoint(self, lakehouse: Lakehouse) -> Path:
+        """Where it keeps its checkpoint."""
+        return Path(lakehouse.checkpoint(self.place, self.version))
+
+
+class _EndingError(Exception):
+    """No further batch is to begin."""
+
+
+class Runner:
+    """Runs the batches of one query."""
+
+    query: StreamingQuery
+
+    def __init__(
+        self, query: Query, spark: SparkSession, settings: Settings, checkpoint: Path, progress: Progress
+    ) -> None:
+        self.definition = query
+        self.failure: Exception | None = None
+        self._spark = spark
+        self._settings = settings
+        self._checkpoint = checkpoint
+        self._progress = progress
+        self._under_way = threading.Lock()
+        self._once = False
+        self._started = False
+        self._ending = threading.Event()
+
+    def start(self, *, once: bool) -> None:
+        """Starts `query`; with `once` it processes what is there and ends."""
+        self._once = once
+        wanted = self.definition
+        trigger = {"availableNow": True} if once else dict(wanted.trigger)
+        writer = (
+            wanted.rows()
+            .writeStream.queryName(wanted.name)
+            .option("checkpointLocation", str(self._checkpoint))
+            .outputMode(wanted.output_mode)
+            .options(**wanted.options)
+            .trigger(**trigger)
+        )
+        if wanted.write is None:
+            writer = writer.format("kafka").options(**kafka.spark_options(self._settings))
+        else:
+            writer = writer.foreachBatch(self._batch)
+        with _shuffled_in(self._spark, wanted.state_partitions):
+            self.query = writer.start()
+        self._started = True
+        self._progress.watch(wanted.name, self.query)
+
+    @property
+    def active(self) -> bool:
+        """Whether the query has been started and has not ended."""
+        with contextlib.suppress(Py4JError, ConnectionError):  # the JVM is gone
+            return self._started and self.query.isActive
+        return False
+
+    def catch_up(self) -> None:
+        """Returns once everything that is in the source now is done, and every timer that is due by then."""
+        if self.definition.linger_seconds is None:
+            self.query.processAllAvailable()
+        else:
+            await_timers(self.query, self.definition.linger_seconds)
+
+    def end(self) -> None:
+        """Lets no further batch begin. One that Spark starts all the same fails, and runs again next time."""
+        self._ending.set()
+
+    def resize(self, stopping: threading.Event) -> None:
+        """Restarts the query between two batches where another bound on the batches fits better: Spark fixes the
+        bound when a query starts."""
+        size = None if self._once else self.definition.size
+        lines = size.better() if size else None
+        if size is None or lines is None:
+            return
+        self._ending.set()
+        while not self._under_way.acquire(timeout=0.2):
+            if stopping.is_set():
+                return
+        self._under_way.release()
+        if self.failure:  # a restarted query would hide it
+            return
+        self.query.stop()
+        self._ending.clear()
+        size.change(lines)
+        log.info("a batch of %s has up to %d rows from now on", self.definition.name, lines)
+        self.start(once=False)
+
+    def _batch(self, rows: DataFrame, number: int) -> None:
+        with self._under_way:
+            try:
+                self._run_batch(rows, number)
+            except _EndingError:
+                raise
+            except Exception as error:
+                # Spark would hand it back as text only.
+                self.failure = error
+                raise
+
+    def _run_batch(self, rows: DataFrame, number: int) -> None:
+        name, write = self.definition.name, self.definition.write
+        assert write is not None
+        run = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        started = datetime.now(UTC)
+        with lock.batch(self._settings):
+            if self._ending.is_set():
+                raise _EndingError(f"the query is ending: batch {number} runs again next time")
+            facts = write(rows, Commit(f"{name}/{run}", number))
+            crash_point(f"{name}:before-checkpoint")
+        if facts is None:
+            return
+        if self.definition.size:
+            self.definition.size.observe(facts["rows"], (datetime.now(UTC) - started).total_seconds())
+        self._progress.batch_done(name, number, started, facts)
+
+
+@contextlib.contextmanager
+def _shuffled_in(spark: SparkSession, partitions: int | None) -> Iterator[None]:
+    """A query takes over the session's settings when it starts."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    if partitions:
+        spark.conf.set(name, str(partitions))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
