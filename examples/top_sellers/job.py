@@ -53,7 +53,9 @@ def write(store: Store, batch: DataFrame, commit: Commit) -> None:
         changed = entries(batch.where(F.col("record.topic") == CATALOGUE.topic)).toArrow()
     finally:
         batch.unpersist()
-    Upsert(UNITS, lambda rows: rows, mergeable(UNITS.key, ["units"], {}), same_windows).commit(store, sold, commit)
+    Upsert(UNITS, lambda rows: rows, mergeable(UNITS.key, ["units"], {}), same_windows).commit(
+        store, sold, commit
+    )
     store.upsert(PRODUCTS, Change(_stamped(changed, PRODUCTS)), commit)
 
     touched = ranking.touched(sold, _units_since(store, changed))
