@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,12 @@ class Flow:
 
     def query(self, spark: SparkSession, settings: Settings, lakehouse: Lakehouse, store: Store) -> Query:
         """The flow's streaming query, whose batches go to `store`."""
+        # What it knows of the tables is read with the first batch: by then they are there, and checked.
+        writer = cache(lambda: BatchWriter(self, settings, lakehouse, store))
         return Query(
             name=self.name,
             rows=lambda: self.prepare(self.source(spark)),
-            write=BatchWriter(self, settings, lakehouse, store).write,
+            write=lambda prepared, commit: writer().write(prepared, commit),
             version=self.version,
             trigger={"processingTime": f"{self.interval_seconds:g} seconds"},
             size=self.size,
