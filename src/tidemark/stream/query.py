@@ -48,7 +48,7 @@ class Query:
     `version` changes when a checkpoint of the old query no longer fits; `checkpoint_name` names the checkpoint where
     the query's name does not. `trigger` is what `DataStreamWriter.trigger` takes, `options` are further options of
     the writer. `state_partitions`: the number of partitions of its state, fixed with the first batch; None: those of
-    a shuffle. A query with timers of processing time says in `linger_seconds` how long after the last input its last
+    a shuffle. A query with timers of processing time says in `timer_seconds` how long after the last input its last
     timer is due. `size` bounds the batches of a source that asks it; `lag` tells from the checkpoint how many rows
     wait. `commits` are the upsert tables that every batch commits, `reads` the tables that it streams.
     `own_positions`: the query keeps its offsets itself, in one transaction with its results, and the checkpoint only
@@ -64,7 +64,7 @@ class Query:
     trigger: Mapping[str, str] = field(default_factory=lambda: {"processingTime": "200 milliseconds"})
     options: Mapping[str, str] = field(default_factory=dict)
     state_partitions: int | None = None
-    linger_seconds: float | None = None
+    timer_seconds: float | None = None
     size: BatchSize | None = None
     lag: Callable[[Path], int | None] = lambda checkpoint: None
     commits: tuple[Table, ...] = ()
@@ -135,10 +135,10 @@ class Runner:
 
     def catch_up(self) -> None:
         """Returns once everything that is in the source now is done, and every timer that is due by then."""
-        if self.definition.linger_seconds is None:
+        if self.definition.timer_seconds is None:
             self.query.processAllAvailable()
         else:
-            await_timers(self.query, self.definition.linger_seconds)
+            await_timers(self.query, self.definition.timer_seconds)
 
     def end(self) -> None:
         """Lets no further batch begin. One that Spark starts all the same fails, and runs again next time."""
