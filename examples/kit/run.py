@@ -28,6 +28,8 @@ def run_job(job: Job, settings: Settings) -> None:
 
     Raises TidemarkError as soon as a query fails, HomeBusyError if the job runs on the home already.
     """
+    # The port of a home's metrics belongs to its pipeline.
+    settings = dataclasses.replace(settings, metrics_port=-1)
     with stop_signals() as stopping, lock.only_one(settings, job.name):
         if job.slots and not settings.master:
             settings = dataclasses.replace(settings, master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
