@@ -1,4 +1,4 @@
-"""Functions over Arrow arrays, as columns of Spark and of fetched tables, and the operations that parsing needs."""
+"""Functions over Arrow arrays, applied to Spark frames and Arrow tables, and operations for parsing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Arrays = Mapping[str, pa.Array]
 
 @dataclass(frozen=True)
 class Vectorized:
-    """Columns `results` (names and types as in Spark's DDL) that `make` makes of the columns `inputs`, whose names
-    it is given them by, some thousand rows at a time.
+    """A function `make` that computes the columns `results` (names and types as in Spark DDL) from the columns
+    `inputs`, passed by name, some thousand rows at a time.
 
-    The same function runs in Spark's Python workers and here, so it makes no difference to a row where.
+    The same function runs in the driver and in Spark's Python workers, with the same result.
     """
 
     inputs: tuple[str, ...]
@@ -34,7 +34,7 @@ class Vectorized:
         return [part.split()[0] for part in self.results.split(", ")]
 
     def to_frame(self, frame: DataFrame) -> DataFrame:
-        """The frame with the results; of a column that was there before, the result."""
+        """The frame with the results, which replace columns of the same names."""
         inputs, names, make = self.inputs, self.names, self.make
 
         @F.arrow_udf(returnType=self.results)  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
@@ -46,7 +46,7 @@ class Vectorized:
         return made.withColumns({name: made[f"_made.{name}"] for name in names}).drop("_made")
 
     def add(self, table: pa.Table) -> pa.Table:
-        """The table with the results; of a column that was there before, the result."""
+        """The table with the results, which replace columns of the same names."""
         rows = table.combine_chunks()
         batches = rows.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
         return pa.concat_tables([self._added(batch) for batch in batches])
@@ -58,12 +58,12 @@ class Vectorized:
 
 
 def flags_of(condition: pa.Array) -> Flags:
-    """A boolean array as one of numpy's, NULL as false."""
+    """A boolean array as a NumPy array, with NULL as false."""
     return pc.fill_null(condition, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def where(flags: Flags, chosen: pa.Array, other: Any) -> pa.Array:
-    """The values where flagged, else `other`: an array, or one value for all (None for NULL)."""
+    """The flagged values, and `other` elsewhere: an array, or one value for all (None for NULL)."""
     if not isinstance(other, pa.Array):
         if flags.all():
             return chosen
@@ -73,7 +73,7 @@ def where(flags: Flags, chosen: pa.Array, other: Any) -> pa.Array:
 
 @dataclass(frozen=True)
 class Pieces:
-    """What strings were split into: row after row `count` pieces, of which the first is at `start` in `flat`."""
+    """The parts of split strings: each row has `count` parts, the first of them at `start` in `flat`."""
 
     flat: pa.Array
     start: np.ndarray[Any, Any]
@@ -81,12 +81,12 @@ class Pieces:
 
     @staticmethod
     def of(text: pa.Array, separator: str, most: int | None = None, *, last: bool = False) -> Pieces:
-        """Splits at the first `most` separators, or at the last ones; NULL has no pieces."""
+        """Splits at the first `most` separators, or at the last ones; NULL has no parts."""
         split = pc.split_pattern(text, separator, max_splits=most, reverse=last)
         offsets = split.offsets.to_numpy()
         return Pieces(split.values, offsets[:-1], np.diff(offsets))
 
     def at(self, index: int | np.ndarray[Any, Any]) -> pa.Array:
-        """Each row's piece of that index; NULL where it has not so many."""
+        """Each row's part of that index; NULL if the row has fewer parts."""
         missing = (index >= self.count) | np.less(index, 0)
         return self.flat.take(pa.array(np.where(missing, 0, self.start + index), mask=missing))

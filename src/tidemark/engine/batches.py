@@ -1,4 +1,4 @@
-"""A batch whose rows are in this process, in executors, or kept by Spark: the same work gives the same rows."""
+"""A batch in the driver, in executors, or cached by Spark: the same work gives the same rows in all three."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from tidemark.engine.work import Part, Work
 
 
 class Batch(Protocol):
-    """A batch with the work that is done on it."""
+    """A batch and the work on it."""
 
     def without(self, keys: pa.Table) -> Batch:
         """The batch without the rows that have these keys."""
 
     def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
-        """Commits the rows that an append table gains; nothing where there are none."""
+        """Commits the new rows of an append table; nothing if there are none."""
 
     def partial(self, name: str) -> pa.Table:
-        """The partial rows of an aggregation, of the whole batch."""
+        """The partial rows of an aggregation over the whole batch."""
 
 
 @contextmanager
 def distributed(
     work: Work, frame: DataFrame, store: Store, label: str, read: executors.Read = iter
 ) -> Iterator[Batch]:
-    """A batch of any size, of a frame of its rows: in executors, whose files have `label` in their names.
+    """A batch of any size in executors, from a frame of its rows. Names of written files contain `label`.
 
-    `read` gives the rows where the frame says only where they are.
+    `read` reads the rows if the frame has only their locations.
     """
     directories = {table.name: store.directory(table) for table, _ in work.appends}
     if all(directories.values()):
@@ -54,7 +54,7 @@ def distributed(
     prepared.persist()
     try:
         kept = Kept.of(work, prepared)
-        # Without rows there are no partial rows, whose schema is wanted all the same.
+        # Without rows there are no partial rows, but their schema is needed.
         yield kept if kept.outcome.partials or not work.aggregations else _none(work, frame)
     finally:
         prepared.unpersist()
@@ -67,7 +67,7 @@ def _none(work: Work, frame: DataFrame) -> Local:
 
 @dataclass(frozen=True)
 class Local:
-    """A batch of prepared rows in this process."""
+    """A batch of prepared rows in the driver."""
 
     work: Work
     prepared: pa.Table
@@ -99,7 +99,7 @@ class Executed:
     again: Callable[[pa.Table | None], executors.Outcome]
 
     def without(self, keys: pa.Table) -> Executed:
-        """The work once more: the first files are left to upkeep."""
+        """Repeats the work; upkeep removes the first files."""
         return Executed(self.again(keys), self.again)
 
     def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
@@ -113,7 +113,7 @@ class Executed:
 
 @dataclass(frozen=True)
 class Kept:
-    """A batch of prepared rows that Spark keeps, and writes: for tables that take no files from elsewhere."""
+    """A batch of prepared rows that Spark caches and writes, for stores that cannot take files written by others."""
 
     work: Work
     frame: DataFrame
@@ -121,7 +121,7 @@ class Kept:
 
     @classmethod
     def of(cls, work: Work, prepared: DataFrame) -> Kept:
-        """Of a frame of prepared rows."""
+        """From a frame of prepared rows."""
         aggregating = Work(aggregations=work.aggregations)
         made = executors.run(aggregating, prepared, {}, "") if work.aggregations else executors.Outcome()
         return cls(work, prepared, made)

@@ -21,14 +21,14 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class Sum:
-    """What each row adds to a sum: 1, or the value of a column (a flag is 1 or 0, NULL is 0), or 1 where the value
+    """The contribution of each row to a sum: 1, the value of a column (a flag is 1 or 0, NULL is 0), or 1 if the value
     is within bounds."""
 
     column: str = ""
     within: tuple[int, int] | None = None
 
     def of(self, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
-        """What the rows add (long)."""
+        """The contributions of the rows (long)."""
         if not self.column:
             return pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
         values = rows[self.column]
@@ -50,8 +50,7 @@ ROWS = Sum()
 class WindowedCounts:
     """Sums and distinct visitors per site, tumbling window of `seconds`, and further columns `by`.
 
-    Counted are the rows of silver.requests, or those that are flagged `where`; visitors are those of them that are no
-    bots.
+    Counts the rows of silver.requests, or those with the flag `where`. Visitors exclude bots.
     """
 
     seconds: int

@@ -1,4 +1,4 @@
-"""Rows grouped by a key: the group of each row as a number, and sums, least and largest values by group."""
+"""Groups rows by a key: the number of each row's group, and sums, minima and maxima per group."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ How = Literal["sum", "min", "max", "first"]
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of rows that have the same key: `of` is each row's group, `first` each group's first row."""
+    """Groups of rows with the same key: `of` is each row's group, `first` each group's first row."""
 
     of: Numbers
     first: Numbers
 
     @classmethod
     def by(cls, columns: Sequence[Column]) -> Groups:
-        """Groups by the values of the columns, in the order in which they appear; NULL is a value."""
+        """Groups by the values of the columns, in order of appearance; NULL is a value."""
         code, number = np.zeros(len(columns[0]), np.int64), 1
         for column in columns:
             own = whole(column).dictionary_encode(null_encoding="encode")
@@ -38,7 +38,7 @@ class Groups:
         return len(self.first)
 
     def aggregate(self, columns: Mapping[str, tuple[Column, How]]) -> dict[str, pa.Array]:
-        """One value a group of each column; NULLs are passed over, and the result where there is nothing else."""
+        """One value per group and column. NULLs are ignored; the result is NULL if there is no other value."""
         firsts = {
             name: whole(column).take(pa.array(self.first))
             for name, (column, how) in columns.items()
@@ -53,22 +53,22 @@ class Groups:
         found = rows.group_by("_group", use_threads=False).aggregate(
             [(name, how) for name, (_, how) in others.items()]
         )
-        # Groups are numbered as they appear, and that is the order in which they come out.
+        # Groups are numbered by appearance, which is the order of the result.
         return firsts | {name: whole(found[f"{name}_{how}"]) for name, (_, how) in others.items()}
 
 
 def semi_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows whose key is one of the others'."""
+    """The rows whose key is among the others."""
     return rows.filter(pa.array(has_key_of(rows, others, key)))
 
 
 def anti_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows whose key is none of the others'."""
+    """The rows whose key is not among the others."""
     return rows.filter(pa.array(~has_key_of(rows, others, key)))
 
 
 def has_key_of(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> Numbers:
-    """For each row whether its key is one of the others'."""
+    """For each row, whether its key is among the others."""
     both = [
         pa.chunked_array([*_chunks(rows[name]), *_chunks(others[name].cast(rows[name].type))]) for name in key
     ]
@@ -81,6 +81,6 @@ def _chunks(column: Column) -> list[pa.Array]:
 
 
 def whole(column: Column) -> pa.Array:
-    """A column in one piece."""
+    """A column in one chunk."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)

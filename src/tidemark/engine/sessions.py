@@ -1,8 +1,8 @@
-"""Sessions as intervals: they merge, so the order in which pageviews arrive does not matter.
+"""Sessions as intervals that merge, so the order of arrival does not matter.
 
 A session is one visitor's pageviews on one site with gaps shorter than a limit. Whether two pageviews share a session
-depends only on the pageviews between them, so sessions of any part of the pageviews, joined where they are nearer to
-each other than the limit, are those of one pass over all.
+depends only on the pageviews between them. So sessions of any parts of the pageviews, merged if they are closer
+than the limit, equal those of one pass over all.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tidemark.contract.aggregation import Newest, stamped
 from tidemark.contract.store import Condition, Where
 from tidemark.contract.table import Change
 
-# What a session takes over from its visitor (constant) or from its entry pageview.
+# Columns from the visitor (constant) or from the entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
 OF_ENTRY = ("channel", "referrer_host")
-# NULLs first: of pageviews that agree in all before, the one without is the entry.
+# NULLs first: of pageviews that are otherwise equal, the one with NULL is the entry.
 _ENTRY_ORDER = ("site", "visitor_id", "start_time", "entry_page", *OF_ENTRY)
 _INTERVAL = (
     "site", "visitor_id", "start_time", "end_time", "pageviews", "entry_page", "exit_page", *OF_VISITOR, *OF_ENTRY,
@@ -33,9 +33,9 @@ _INTERVAL = (
 
 @dataclass(frozen=True)
 class Sessions:
-    """Sessions of the pageviews among rows of silver.requests.
+    """Sessions of the pageviews in rows of silver.requests.
 
-    A session is closed once its site's newest event is more than the gap past its end. Of pageviews at the same time
+    A session is closed once its site's newest event is more than the gap past its end. Of pageviews at the same time,
     the smallest path is the entry and the largest the exit.
     """
 
@@ -56,7 +56,7 @@ class Sessions:
         return replace(self, newest=newest)
 
     def partial(self, rows: pa.Table) -> pa.Table:
-        """The sessions among these pageviews alone, as intervals: columns as in the table, without those that
+        """The sessions of these pageviews alone, as intervals: the table's columns without those that
         `combine` derives."""
         views = rows.filter(rows["pageview"])
         time, path = views["event_time"], views["path"]
@@ -71,10 +71,10 @@ class Sessions:
         return _join_intervals(partials.combine_chunks(), self.gap_seconds * 1_000_000)
 
     def touched(self, partials: pa.Table) -> Where:
-        """The sessions that the intervals may join, and the open ones that a site may have left behind."""
+        """Conditions of sessions with which the intervals may merge, and of open ones that may have to close."""
         gap = timedelta(seconds=self.gap_seconds)
         groups: list[list[Condition]] = []
-        if self.newest:  # one condition for all sites, so that the cost of many is that of a look-up
+        if self.newest:  # one condition for all sites, which costs one look-up per row
             latest = max(self.newest.values()) - gap
             groups.append(
                 [("closed", "=", False), ("site", "in", list(self.newest)), ("end_time", "<", latest)]
@@ -89,7 +89,7 @@ class Sessions:
         return groups
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
-        """The sessions that changed, and the ids that merged away."""
+        """The changed sessions, and the ids that disappeared in merges."""
         own = existing.select(list(_INTERVAL))
         both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
         rows = self._finished(self.merge(both), existing.schema)
@@ -112,7 +112,7 @@ class Sessions:
 
 
 def session_id(site: str, visitor_id: str, start_us: int) -> str:
-    """Id of the session that starts then: 32 hex digits, the same however its pageviews arrived."""
+    """Id of the session with this start: 32 hex digits, independent of the order of arrival."""
     return blake2b(f"{site}\0{visitor_id}\0{start_us}".encode(), digest_size=16).hexdigest()
 
 
@@ -124,8 +124,8 @@ def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:
     start, end = _micros(ordered["start_time"]), _micros(ordered["end_time"])
     visitor = _run_numbers(ordered, ("site", "visitor_id"))
 
-    # The latest end so far within each visitor: adding a growing offset per visitor lets one running
-    # maximum serve them all. On ranks rather than times, whose offsets would overflow.
+    # The latest end so far within each visitor: an increasing offset per visitor allows one running
+    # maximum for all visitors. Uses ranks instead of times, whose offsets would overflow.
     ends, rank = np.unique(end, return_inverse=True)
     offset = visitor * len(ends)
     reach = ends[np.maximum.accumulate(rank + offset) - offset]
@@ -152,8 +152,8 @@ def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:
 
 
 def _nulls_first(rows: pa.Table, names: Sequence[str]) -> pa.Array:
-    """Indices that sort `rows` by columns, ascending. Whether a value is there is a sort key of its own: pyarrow
-    25 replaced the option for the place of NULLs, and runtimes have older ones.
+    """Indices that sort `rows` by columns, ascending. An additional sort key puts NULLs first, because pyarrow
+    25 replaced the option for the position of NULLs, and runtimes have older versions.
     """
     keys = {}
     for number, name in enumerate(names):
@@ -164,7 +164,7 @@ def _nulls_first(rows: pa.Table, names: Sequence[str]) -> pa.Array:
 
 
 def _difference(existing: pa.Table, rows: pa.Table) -> Change:
-    """Rows that are new or differ from the existing ones in more than `updated_at`, and ids that are gone."""
+    """Rows that are new or differ from existing ones, apart from `updated_at`, and ids that disappeared."""
     place = pc.index_in(rows["session_id"], existing["session_id"])
     before = existing.take(place)
     same = pc.is_valid(place)

@@ -1,6 +1,6 @@
-"""Theta sketches of distinct strings, made and united for all rows of a table at once.
+"""Theta sketches of distinct strings, created and united for all rows of a table at once.
 
-A theta sketch is a set of 63-bit hashes below a threshold theta; a union is the union of the sets below the least
+A theta sketch is a set of 63-bit hashes below a threshold theta; a union is the union of the sets below the smallest
 theta. With 2^20 nominal entries it is exact up to 1,048,576 distinct values, beyond that within 0.2% at 95%
 confidence (Dasgupta, Lang, Rhodes, Thaler: "A Framework for Estimating Stream Expression Cardinalities", 2016).
 The bytes are Apache DataSketches' compact form, which `datasketches` and Spark's `theta_*` functions read.
@@ -19,7 +19,7 @@ from datasketches import compact_theta_sketch
 LG_ENTRIES = 20
 MOST_ENTRIES = 1 << LG_ENTRIES
 _VERSION = b"\x03"
-# The threshold of a sketch that has every value.
+# The threshold of an exact sketch.
 WHOLE = np.uint64(2**63 - 1)
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
@@ -58,7 +58,7 @@ class Sketches:
         return pa.array(np.where(self.theta == WHOLE, numbers, np.rint(numbers / share)).astype(np.int64))
 
     def limited(self) -> Sketches:
-        """The same with at most MOST_ENTRIES hashes a group: the least, and the next one as threshold."""
+        """The same with at most MOST_ENTRIES hashes per group: the smallest ones, with the next one as threshold."""
         numbers = np.diff(self.offsets)
         if not (numbers > MOST_ENTRIES).any():
             return self
@@ -92,7 +92,7 @@ class Sketches:
 
 
 def unite(groups: Numbers, hashes: Hashes, theta: Hashes) -> Sketches:
-    """One sketch for each group, of hashes that may repeat, below its threshold."""
+    """One sketch per group, from hashes that may repeat, below the group's threshold."""
     kept = hashes < theta[groups]
     if not kept.all():
         groups, hashes = groups[kept], hashes[kept]
@@ -106,7 +106,7 @@ def unite(groups: Numbers, hashes: Hashes, theta: Hashes) -> Sketches:
 
 
 def of_values(groups: Numbers, values: pa.Array, number: int) -> Sketches:
-    """One sketch for each of `number` groups, of strings of which each row has one; NULL and "" are none."""
+    """One sketch for each of `number` groups, from one string per row; NULL and "" are ignored."""
     hashes = hash_of(values)
     there = pc.is_valid(hashes).to_numpy(zero_copy_only=False)
     found = hashes.drop_null().to_numpy()
@@ -114,7 +114,7 @@ def of_values(groups: Numbers, values: pa.Array, number: int) -> Sketches:
 
 
 def of_lists(lists: pa.Array, theta: pa.Array) -> tuple[Numbers, Hashes, Hashes]:
-    """What `to_lists` gave, one sketch a row: the row of each hash, the hashes, the thresholds."""
+    """Reads the result of `to_lists`, one sketch per row: the row of each hash, the hashes, the thresholds."""
     rows = pc.list_parent_indices(lists).to_numpy()
     return rows, pc.list_flatten(lists).to_numpy(), theta.to_numpy(zero_copy_only=False)
 
@@ -125,7 +125,7 @@ def of_bytes(sketches: pa.ChunkedArray) -> Sketches:
     column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
     versions = pc.binary_slice(column, 1, 2)
     if pc.any(pc.and_(pc.not_equal(versions, _VERSION), pc.greater(pc.binary_length(column), 0))).as_py():
-        # The library writes some compressed.
+        # The library compresses some sketches.
         column = pa.array([_uncompressed(sketch) for sketch in column.to_pylist()], pa.large_binary())
     offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
     words = np.frombuffer(column.buffers()[2] or b"", np.uint64, int(offsets[-1]) // 8 if len(column) else 0)
@@ -138,7 +138,7 @@ def of_bytes(sketches: pa.ChunkedArray) -> Sketches:
     numbers = length - preamble
     bounds = np.append(0, np.cumsum(numbers))
     place = np.arange(bounds[-1]) + np.repeat(start + preamble - bounds[:-1], numbers)
-    # Spark may have written them in any order.
+    # Spark may write hashes in any order.
     return unite(np.repeat(np.arange(len(start)), numbers), words[place], theta)
 
 
@@ -147,7 +147,7 @@ def _uncompressed(sketch: bytes) -> bytes:
 
 
 def hash_of(values: pa.Array) -> pa.Array:
-    """The hash (uint64) by which a theta sketch knows a string: NULL for NULL and "".
+    """The hash (uint64) of a string in a theta sketch: NULL for NULL and "".
 
     MurmurHash3 x64 128 of the UTF-8 bytes (Austin Appleby, public domain), DataSketches' seed, the first half
     without its lowest bit.

@@ -1,4 +1,4 @@
-"""What is made of the rows of a batch: rows to append to tables, and partial rows to merge into others."""
+"""The work on the rows of a batch: rows to append to tables, and partial rows to merge into others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemark.engine.groups import anti_join
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of a batch: all, or those with a flag that is as `wanted`."""
+    """Rows of a batch: all, or those whose flag equals `wanted`."""
 
     flag: str = ""
     wanted: bool = True
@@ -30,11 +30,11 @@ ALL = Part()
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with the rows of a batch, in the driver or in executors.
+    """The work on the rows of a batch, in the driver or in executors.
 
-    `judge` adds columns to them, of which the rest is made. `left_out` are keys of rows that are then left out.
-    `appends` are the tables that gain rows, and which; `aggregations` say how partial rows are made, by the name of
-    their table, and of which rows.
+    `judge` adds the columns from which everything else is made. Rows with keys in `left_out` are then removed.
+    `appends` are the append tables, each with its part of the rows; `aggregations` has, by table, an aggregation and
+    its part of the rows.
     """
 
     judge: Vectorized | None = None
@@ -43,14 +43,14 @@ class Work:
     left_out: pa.Table | None = None
 
     def prepare(self, rows: pa.Table) -> pa.Table:
-        """The rows that everything else is made of. How they are split makes no difference."""
+        """Prepares rows for appends and aggregations. The result does not depend on the split of the rows."""
         judged = self.judge.add(rows) if self.judge else rows
         return (
             judged if self.left_out is None else anti_join(judged, self.left_out, self.left_out.column_names)
         )
 
     def rows(self, table: Table, part: Part, prepared: pa.Table) -> pa.Table:
-        """The rows that an append table gains."""
+        """The new rows of an append table."""
         names = [column.of or column.name for column in table.columns]
         kept = part.of(prepared).select(names)
         return kept.rename_columns(table.column_names).cast(table.arrow_schema)
@@ -62,7 +62,7 @@ class Work:
         return aggregation.partial(part.of(prepared.select(list(needed))))
 
     def merged(self, name: str, partials: Sequence[pa.Table]) -> pa.Table:
-        """Several parts' partial rows as those of the whole."""
+        """Merges the partial rows of several parts to those of the whole."""
         if len(partials) == 1:
             return partials[0]
         return self.aggregations[name][0].merge(pa.concat_tables(partials))

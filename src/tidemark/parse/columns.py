@@ -1,7 +1,7 @@
-"""What is known about an address, a user agent and a referrer.
+"""Enriches lines with facts about the address, the user agent and the referrer.
 
-Each batch is reduced to its distinct values, each is looked up once, and the answers are spread over the rows
-again, so the work grows with the number of distinct values, not of rows.
+Each distinct value of a batch is looked up once, and the results are spread over the rows, so the work grows with
+the number of distinct values, not of rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidemark.engine.arrays import Arrays, flags_of, where
 from tidemark.parse import country, referrer, user_agent
 from tidemark.parse.visitor import visitor_id
 
-# What `describe` gives, as Spark types.
+# The columns of `describe`, as Spark types.
 KNOWN = (
     "country string, visitor_id string, browser string, os string, device string, bot boolean, "
     "referrer_host string, channel string, address_ok boolean, ingested_at timestamp, rules_version string"
@@ -28,7 +28,7 @@ KNOWN = (
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What rows are enriched with; `key` never shows in a plan or a log."""
+    """Data for the enrichment; `key` never appears in a plan or a log."""
 
     key: bytes
     geo_database: str = ""
@@ -43,11 +43,11 @@ class Knowledge:
 
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
-    """KNOWN of parsed lines (`tidemark.parse.formats.fields`) of sites: NULL where there is no `client_ip`, but for
+    """The columns KNOWN of parsed lines (`tidemark.parse.formats.fields`) of sites. NULL without a `client_ip`, except
     `ingested_at`, the time of the look-up, and `rules_version`.
 
-    The time comes from here because Spark writes its own `current_timestamp` into the generated code,
-    which would then be compiled anew for every micro-batch.
+    The time is set here because Spark writes its own `current_timestamp` into the generated code and would compile
+    it again for every micro-batch.
     """
     query = fields["query"]
     campaign = where(flags_of(pc.match_substring(query, "utm_")), query, None)

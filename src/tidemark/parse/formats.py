@@ -7,16 +7,16 @@ Formats (Apache's `mod_log_config` names; nginx writes the same):
 - `vhost_combined`  `host[:port] `, then combined
 
 One more quoted field may follow a combined line: nginx's example format `main` ends with the header
-X-Forwarded-For. It is not read, since any client can send it.
+X-Forwarded-For. It is ignored, because any client can send it.
 
 Blanks and line ends around a line, a byte-order mark in front of it, and a tab in place of a space between its fields
 make no difference.
 
-Fields are found by splitting at quotes rather than by a regular expression, which is several times
-as fast. Servers escape a quote inside a quoted field as `\"` and a backslash as `\\`; both are hidden
-behind control characters before the split and restored after it, which is safe because a line that
-holds raw control characters is turned away (servers write those as `\xHH`). `\xHH` stays as logged:
-the bytes behind it need not be text.
+Fields are found by splitting at quotes, which is several times as fast as a regular expression.
+Servers escape a quote inside a quoted field as `\"` and a backslash as `\\`. Both are replaced by
+control characters before the split and restored after it. This is safe because a line with
+raw control characters is rejected (servers write those as `\xHH`). `\xHH` stays as logged,
+because the original bytes need not be text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORMATS = ("common", "combined", "vhost_combined")
 # Apache refuses request lines and headers over 8 KiB each, so a real line is far shorter than this.
 MOST_BYTES = 65_536
 
-# What `fields` takes and gives, as Spark types.
+# Input and output columns of `fields`, as Spark types.
 LINE = ("value", "format")
 FIELDS = (
     "fits boolean, utf8_ok boolean, text_ok boolean, well_formed boolean, host string, client_ip string, "
@@ -47,23 +47,23 @@ FIELDS = (
 _HIDDEN_BACKSLASH, _HIDDEN_QUOTE = "\x02", "\x01"
 _AROUND = " \t\r\n\ufeff"
 _TAB = ord("\t")
-# A table of all bytes: whether text that starts or ends with one may have to be trimmed.
+# For each byte, whether text that starts or ends with it may need trimming.
 _MAY_BE_AROUND = np.isin(np.arange(256), list(_AROUND.encode()))
 _ADDRESS = r"^[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+$"
 _METHODS = pa.array(["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
 _METHOD = "^[A-Z][A-Z_-]{1,31}$"
 _PROTOCOLS = pa.array(["HTTP/1.1", "HTTP/2.0", "HTTP/1.0", "HTTP/3.0", "HTTP/2", "HTTP/3"])
 _PROTOCOL = r"^HTTP/\d(\.\d)?$"
-# A number with more digits is more than any size allowed.
+# A number with more digits exceeds every allowed size.
 _MOST_DIGITS = 18
 
 
 def parse(lines: DataFrame) -> DataFrame:
-    """Adds the fields of each raw log line; nothing raises, what cannot be read is NULL.
+    """Adds the fields of each raw log line. Nothing raises; a field that cannot be parsed is NULL.
 
     Takes `value` (binary, one line) and `format` (string, NULL to detect per line); keeps all columns.
     Adds FIELDS: `fits` (at most MOST_BYTES long), `utf8_ok`, `text_ok` (both, and no control characters inside),
-    `well_formed` (the fields of a format are there), and where it is, `host`, `client_ip`, `remote_user`,
+    `well_formed` (the line has the fields of a format), and for such lines `host`, `client_ip`, `remote_user`,
     `event_time` (UTC), `method`, `path`, `query`, `protocol`, `status`, `bytes` (0 for "-"), `referrer` and
     `user_agent`. `method`, `path`, `query` and `protocol` are NULL for a request that is not HTTP.
     """
@@ -71,7 +71,7 @@ def parse(lines: DataFrame) -> DataFrame:
 
 
 def fields(lines: Arrays) -> dict[str, pa.Array]:
-    """FIELDS of lines, as `parse` describes them."""
+    """The columns FIELDS of lines, see `parse`."""
     value, named = pc.fill_null(lines["value"], b""), lines["format"]
     fits = flags_of(pc.less_equal(pc.binary_length(value), MOST_BYTES))
     line, utf8_ok = _text(value)
@@ -84,10 +84,12 @@ def fields(lines: Arrays) -> dict[str, pa.Array]:
 
     parts = Pieces.of(_hide_escapes(line, escaped), '"')
     parts = _spaces_for_tabs(parts, _any(line, controls[control == _TAB]))
-    before = Pieces.of(parts.at(0), " [", 1, last=True)  # the last one, for a user name may hold brackets
+    before = Pieces.of(
+        parts.at(0), " [", 1, last=True
+    )  # the last one, because a user name may contain brackets
     words = Pieces.of(where(before.count == 2, before.at(0), ""), " ", 2)
     vhost = _has_host(words, named)
-    # With a host in front the third word is followed by one more.
+    # After a leading host, the third word is followed by another.
     rest = Pieces.of(where(vhost, words.at(2), None), " ", 1)
     result = Pieces.of(pc.ascii_trim(parts.at(2), " "), " ")
     sound = np.where(vhost, rest.count == 2, words.count == 3) & (result.count == 2) & _quoted(parts, named)
@@ -118,10 +120,10 @@ def fields(lines: Arrays) -> dict[str, pa.Array]:
 
 
 def _text(value: pa.Array) -> tuple[pa.Array, Flags]:
-    """Lines as strings, and which of them are UTF-8; those that are not come back empty."""
+    """Lines as strings, and whether each is UTF-8; others are empty strings."""
     try:
         return value.cast(pa.string()), np.ones(len(value), bool)
-    except pa.ArrowInvalid:  # which says of no line whether it is to blame
+    except pa.ArrowInvalid:  # the error does not name the line
         valid = np.fromiter((_is_utf8(line) for line in value.to_pylist()), bool, len(value))
         return where(valid, value, b"").cast(pa.string()), valid
 
@@ -135,7 +137,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _trimmed(line: pa.Array) -> pa.Array:
-    """Lines without what may stand around them."""
+    """Lines without surrounding blanks, line ends and byte-order marks."""
     _, offsets, data = line.buffers()
     if data is None or not len(line):
         return line
@@ -151,8 +153,8 @@ def _trimmed(line: pa.Array) -> pa.Array:
 
 
 def _bytes_of(text: pa.Array, wanted: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes that are wanted: the rows that have them, and the bytes. One pass over all, several times as fast as
-    Arrow's search string by string."""
+    """The wanted bytes: their rows and values. One pass over all bytes, several times as fast as
+    Arrow's search per string."""
     _, offsets, data = text.buffers()
     if data is None or not len(text):
         return np.zeros(0, np.int64), np.zeros(0, np.uint8)
@@ -169,7 +171,7 @@ def _any(text: pa.Array, rows: np.ndarray) -> Flags:
 
 
 def _spaces_for_tabs(parts: Pieces, tabbed: Flags) -> Pieces:
-    """The parts between the quotes of lines, with spaces for the tabs that are in no quoted field."""
+    """The parts between the quotes of lines, with spaces instead of tabs outside quoted fields."""
     if not tabbed.any():
         return parts
     place = np.arange(len(parts.flat)) - np.repeat(parts.start, parts.count)
@@ -186,7 +188,7 @@ def _restored(field: pa.Array, escaped: Flags) -> pa.Array:
 
 
 def _changed(text: pa.Array, which: Flags, *replacements: tuple[str, str]) -> pa.Array:
-    """The strings with replacements made, one after the other, in some of them."""
+    """The strings with replacements in the flagged ones, one after another."""
     if not which.any():
         return text
     some = text.filter(pa.array(which))
@@ -196,7 +198,7 @@ def _changed(text: pa.Array, which: Flags, *replacements: tuple[str, str]) -> pa
 
 
 def _has_host(words: Pieces, named: pa.Array) -> Flags:
-    """Whether a line starts with a virtual host: as its format says, else where an address comes second."""
+    """Whether a line starts with a virtual host: by its named format, else if the second word is an address."""
     second = words.at(1)
     looks_so = flags_of(pc.not_equal(second, "-")) & flags_of(pc.match_substring_regex(second, _ADDRESS))
     return np.where(flags_of(pc.is_null(named)), looks_so, flags_of(pc.equal(named, "vhost_combined")))
@@ -222,7 +224,7 @@ def _quoted(parts: Pieces, named: pa.Array) -> Flags:
 
 
 def _request(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
-    """Whether a request is `METHOD target HTTP/n`, and those three."""
+    """Whether a request is `METHOD target HTTP/n`, and its three parts."""
     first = Pieces.of(request, " ", 1)
     second = Pieces.of(first.at(1), " ", 1, last=True)
     method, target, protocol = first.at(0), second.at(0), second.at(1)
@@ -236,7 +238,7 @@ def _request(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
 
 
 def _one_of(text: pa.Array, usual: pa.Array, pattern: str) -> Flags:
-    """The usual ones are looked up, which costs less than a regular expression."""
+    """Looks up the usual values, which is faster than a regular expression."""
     found = flags_of(pc.is_in(text, usual))
     others = ~found & flags_of(pc.is_valid(text))
     if others.any():
@@ -254,7 +256,7 @@ def _status(text: pa.Array) -> pa.Array:
 
 
 def _size(text: pa.Array) -> pa.Array:
-    """Digits only; a dash stands for none."""
+    """A number of digits; a dash means 0."""
     digits = pc.ascii_ltrim(text, "0")
     number = flags_of(pc.ascii_is_decimal(text)) & flags_of(
         pc.less_equal(pc.binary_length(digits), _MOST_DIGITS)

@@ -14,16 +14,16 @@ _TEMPLATE = np.frombuffer(b"00/Mon/0000:00:00:00 +0000", np.uint8)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DIGITS = np.flatnonzero(ord("0") == _TEMPLATE)
 _MARKS = np.flatnonzero(np.isin(_TEMPLATE, np.frombuffer(b"/: ", np.uint8)))
-# The farthest that a zone of ISO 8601 may be from UTC as Java and Spark have it.
+# The maximum offset from UTC in Java and Spark.
 _MOST_MINUTES_AHEAD = 18 * 60
 
 Numbers = np.ndarray[Any, Any]
 
 
 def event_time(text: pa.Array) -> pa.Array:
-    """UTC timestamps of the texts; NULL for anything else, an impossible date, or a year before 1970 or after 9998.
+    """UTC timestamps of the texts; NULL for any other text, an impossible date, or a year before 1970 or after 9998.
 
-    Far faster than `strptime`, which also takes days that a month does not have.
+    Much faster than `strptime`, which also accepts days that a month does not have.
     """
     fitting = pc.fill_null(pc.equal(pc.binary_length(text), _LENGTH), False)
     places = np.flatnonzero(fitting.to_numpy(zero_copy_only=False))
@@ -34,14 +34,14 @@ def event_time(text: pa.Array) -> pa.Array:
 
 
 def _bytes(text: pa.Array) -> Numbers:
-    """Strings of the one length as rows of bytes."""
+    """Strings of equal length as rows of bytes."""
     _, offsets, data = text.buffers()
     start = np.frombuffer(offsets, np.int32)[text.offset]
     return np.frombuffer(data, np.uint8, len(text) * _LENGTH, start).reshape(len(text), _LENGTH)
 
 
 def _parsed(rows: Numbers) -> tuple[Numbers, Numbers]:
-    """Microseconds since 1970, and which of them are sound."""
+    """Microseconds since 1970, and whether each is valid."""
     digits = rows.astype(np.int64) - ord("0")
 
     def number(start: int, length: int = 2) -> Numbers:

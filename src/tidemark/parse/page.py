@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Arrays, Pieces, flags_of
 
-# Files that belong to a page rather than being one.
+# Files that belong to a page.
 ASSETS = pa.array([
     "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp",
     "woff", "woff2", "ttf", "otf", "eot", "mp4", "webm", "mp3", "wasm",
@@ -15,7 +15,7 @@ ASSETS = pa.array([
 
 
 def is_asset(path: pa.Array) -> pa.Array:
-    """Whether a path ends like a file that belongs to a page; false without a path."""
+    """Whether a path ends like a file that belongs to a page; false for NULL."""
     return pc.is_in(pc.utf8_lower(Pieces.of(path, ".", 1, last=True).at(1)), ASSETS)
 
 

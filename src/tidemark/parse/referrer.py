@@ -1,4 +1,4 @@
-"""Where a request came from: the referring host and the marketing channel."""
+"""Origin of a request: the referring host and the marketing channel."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Origin(NamedTuple):
 def origin(referrer: str | None, campaign_query: str | None, own_host: str | None) -> Origin:
     """The origin of a request.
 
-    `campaign_query` is the query of the requested page when it has `utm_` tags, which outrank the
-    referrer as in other web analytics; `own_host` is the site's own host where the log names it.
+    `campaign_query` is the query of the requested page if it has `utm_` tags, which take precedence over the
+    referrer as in other web analytics; `own_host` is the site's own host if the log names it.
     """
     host = _host(referrer)
     if campaign_query:
@@ -57,6 +57,6 @@ def _host(referrer: str | None) -> str | None:
         return None
     try:
         host = urlsplit(referrer).hostname
-    except ValueError:  # such as an unclosed bracket of an IPv6 address: logs hold anything
+    except ValueError:  # for example an unclosed bracket of an IPv6 address
         return None
     return host.removeprefix("www.") if host else None

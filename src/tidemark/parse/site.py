@@ -1,4 +1,4 @@
-"""Names of sites: which ones are taken."""
+"""Valid names of sites."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
 
 
 def valid_names(names: pa.Array) -> pa.Array:
-    """Whether each name has at most MOST_CHARACTERS characters, and no control characters among them. Each distinct
-    name is looked at once."""
+    """Whether each name has at most MOST_CHARACTERS characters and no control characters. Checks each distinct
+    name once."""
     encoded = names.dictionary_encode()
     distinct = encoded.dictionary
     short = pc.less_equal(pc.utf8_length(distinct), MOST_CHARACTERS)

@@ -30,7 +30,7 @@ def rules_version() -> str:
     return f"ua-parser {version('ua-parser-builtins')}, crawlers {version('crawler-user-agents')}"
 
 
-# One worker sees the same few thousand agents again and again; parsing one takes about a millisecond.
+# A worker sees the same few thousand agents repeatedly; parsing one takes about a millisecond.
 @lru_cache(maxsize=50_000)
 def describe(user_agent: str) -> Agent:
     """The agent behind a User-Agent header; an empty one is an unknown agent, not a bot."""
@@ -44,7 +44,7 @@ def describe(user_agent: str) -> Agent:
 
 
 def _device(user_agent: str, os: str) -> str:
-    # Android tablets are told from phones by the missing word "Mobile", as Google's own guide says.
+    # The word "Mobile" distinguishes Android phones from tablets, by Google's guide.
     if _TABLET.search(user_agent) or (os == "Android" and "Mobile" not in user_agent):
         return "tablet"
     if _MOBILE.search(user_agent) or os in ("Android", "iOS"):

@@ -14,18 +14,18 @@ from tidemark.settings import Settings
 
 
 def visitor_id(key: bytes, site: str, client_ip: str, user_agent: str) -> str:
-    """Keyed hash of (site, address, user agent): 32 hex digits, the same for the same key only.
+    """Keyed hash of (site, address, user agent): 32 hex digits, which depend on the key.
 
-    BLAKE2b in its keyed mode (RFC 7693) with a 16-byte digest; the parts are NUL-separated, which
-    none of them can hold.
+    BLAKE2b in its keyed mode (RFC 7693) with a 16-byte digest. The parts are separated by NUL, which
+    none of them can contain.
     """
     return blake2b(f"{site}\0{client_ip}\0{user_agent}".encode(), key=key, digest_size=16).hexdigest()
 
 
 def visitor_key(settings: Settings) -> bytes:
-    """The hash key: the setting, else the home's own. Raises PlatformError if it is missing or damaged.
+    """The hash key: the setting, else the home's key. Raises PlatformError if it is missing or damaged.
 
-    Losing the key cuts every visitor's history in two, so it belongs into the backup.
+    With another key the same people are new visitors, so the key belongs into the backup.
     """
     if settings.visitor_key:
         return blake2b(settings.visitor_key.encode(), digest_size=32).digest()
@@ -37,7 +37,7 @@ def visitor_key(settings: Settings) -> bytes:
             f"cannot read the visitor key {path}: {error.strerror}",
             "Restore it from a backup, or set TIDEMARK_VISITOR_KEY.",
         ) from error
-    if not 16 <= len(key) <= 64:  # 64 bytes are BLAKE2b's most
+    if not 16 <= len(key) <= 64:  # BLAKE2b takes at most 64 bytes
         raise PlatformError(
             f"the visitor key at {path} is damaged: it has {len(key)} bytes, not 16 to 64",
             "Restore it from a backup; without it, visitors seen before count as new ones.",
@@ -46,12 +46,12 @@ def visitor_key(settings: Settings) -> bytes:
 
 
 def has_visitor_key(settings: Settings) -> bool:
-    """Whether there is a key, in the settings or in the home."""
+    """Whether the settings or the home have a key."""
     return bool(settings.visitor_key) or _file(settings).exists()
 
 
 def make_visitor_key(settings: Settings) -> None:
-    """Makes the home's own key, readable by its owner only, unless there is one.
+    """Creates the home's key, readable by its owner only, unless it exists.
 
     Raises PlatformError if the home cannot be written.
     """
@@ -64,7 +64,7 @@ def make_visitor_key(settings: Settings) -> None:
                 file.write(secrets.token_bytes(32))
                 file.flush()
                 os.fsync(file.fileno())
-            with suppress(FileExistsError):  # another process was first: its key counts
+            with suppress(FileExistsError):  # another process was first: use its key
                 os.link(draft, path)
         finally:
             Path(draft).unlink()
@@ -76,7 +76,7 @@ def make_visitor_key(settings: Settings) -> None:
 
 
 def fingerprint(key: bytes) -> str:
-    """Tells one key from another and reveals neither: 16 hex digits."""
+    """A fingerprint that distinguishes keys without revealing them: 16 hex digits."""
     return blake2b(b"tidemark visitor key", key=key, digest_size=8).hexdigest()
 
 
