@@ -1,4 +1,4 @@
-"""The charts, drawn in one way. Text in them is data for the canvas, never markup."""
+"""Charts in one style. Their text is data for the canvas, never markup."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pandas as pd
 import streamlit as st
 
 HEIGHT = 260
-# About what a legend below a chart takes; added to a chart without one so that neighbours align.
+# Height of a legend below a chart, added to a chart without one so that neighbours align.
 LEGEND = 24
 OTHER = "Other"
 
 
 def draw(chart: alt.TopLevelMixin | dict[str, Any], key: str) -> None:
-    """Puts a chart, or a specification of Vega-Lite, on the page under a stable key, so that a refresh updates
+    """Draws a chart, or a Vega-Lite specification, with a stable key, so that a refresh updates
     it in place."""
     if isinstance(chart, dict):
         st.vega_lite_chart(chart, width="stretch", key=f"chart-{key}")
@@ -42,7 +42,7 @@ def filled(
 
 
 def longer(frame: pd.DataFrame, names: dict[str, str], time: str = "bin") -> pd.DataFrame:
-    """Columns to rows: `time`, `series` (the name given for the column) and `value`."""
+    """Converts columns to rows: `time`, `series` (the given name of the column) and `value`."""
     long = frame[[time, *names]].rename(columns=names).melt(time, var_name="series", value_name="value")
     long["value"] = pd.to_numeric(long["value"])
     return long
@@ -84,7 +84,7 @@ def over_time(
     ]
     y = alt.Y("value:Q", title=unit, stack=None, axis=_value_axis(whole="f" not in number or ".0" in number))
     if kind == "bar":
-        # Stacked here, because Vega does not stack bars that have both of their ends on the time axis.
+        # Stacked here, because Vega does not stack bars with both ends on the time axis.
         every, data = data, data[data["value"] > 0].sort_values([time, "order"])
         data["until"] = data[time] + pd.Timedelta(seconds=bin_seconds * 0.92)
         data["top"] = data.groupby(time)["value"].cumsum()
@@ -103,8 +103,8 @@ def over_time(
 
 
 def _span(bins: pd.Series, bin_seconds: int) -> list[float]:
-    """Bounds of the time axis, in epoch milliseconds: room for a dozen bars at least, so that few do not
-    look like a wall."""
+    """Bounds of the time axis, in epoch milliseconds: room for at least a dozen bars, so that few bars are not too
+    wide."""
     step = pd.Timedelta(seconds=bin_seconds)
     end = bins.max() + step
     start = min(bins.min(), end - 12 * step)
@@ -112,7 +112,7 @@ def _span(bins: pd.Series, bin_seconds: int) -> list[float]:
 
 
 def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_per_row: int = 26) -> alt.Chart:
-    """Horizontal bars, the largest on top, each with its number."""
+    """Horizontal bars with their numbers, the largest on top."""
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
     base = alt.Chart(data).encode(
         y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=150, ticks=False, domain=False)),
@@ -123,7 +123,7 @@ def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_pe
 
 
 def columns(frame: pd.DataFrame, label: str, value: str, x_title: str, unit: str) -> alt.Chart:
-    """Upright bars in the given order, as for a histogram with named ranges."""
+    """Vertical bars in the given order, for example a histogram with named ranges."""
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
     return (
         alt.Chart(data)
@@ -146,7 +146,7 @@ def columns(frame: pd.DataFrame, label: str, value: str, x_title: str, unit: str
 
 
 def top_series(frame: pd.DataFrame, series: str, value: str, most: int) -> tuple[pd.DataFrame, list[str]]:
-    """Keeps the `most` largest series and sums the rest as "Other"; with the names, largest first."""
+    """Keeps the `most` largest series and sums the others as "Other". Also returns the names, largest first."""
     order = frame.groupby(series)[value].sum().sort_values(ascending=False, kind="stable")
     names = list(order.index[:most])
     kept = frame.assign(series=frame[series].where(frame[series].isin(names), OTHER))
@@ -162,7 +162,7 @@ def _value_axis(ticks: int = 5, *, whole: bool = True) -> alt.Axis:
 
 
 def _time_axis() -> alt.Axis:
-    # At most a label every 90 pixels, or a phone shows them on top of each other.
+    # At most one label per 90 pixels, because labels overlap on a phone.
     midnight = "utchours(datum.value) + utcminutes(datum.value) + utcseconds(datum.value) == 0"
     # Over a few minutes the labels are less than a minute apart.
     time = "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M')"

@@ -1,4 +1,4 @@
-"""Times as the reader wants to see them: in one labelled zone."""
+"""Times in the chosen zone, with its label."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def wall(times: pd.Series, zone: str) -> pd.Series:
 
 
 def stamp(moment: datetime, zone: str, reference: datetime | None = None) -> str:
-    """A moment in words: the time alone when it falls on the reference's day, with its date otherwise."""
+    """A moment as text: only the time on the reference's day, otherwise with the date."""
     local = moment.astimezone(ZoneInfo(zone))
     if reference is not None and local.date() == reference.astimezone(ZoneInfo(zone)).date():
         return local.strftime("%H:%M:%S")

@@ -45,7 +45,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Filters:
-    """What the reader of the page chose. `site` None means all; `zone` is an IANA name."""
+    """The chosen filters. `site` None means all; `zone` is an IANA name."""
 
     site: str | None = None
     preset: str = DEFAULT_RANGE
@@ -57,7 +57,7 @@ class Filters:
         return () if self.site is None else (Where("site", "=", self.site),)
 
     def span(self, now: datetime, extent: Extent, finest: int = 60) -> Span:
-        """The range as of now. Presets slide with the clock; `finest` is the smallest useful bin."""
+        """The current range. Presets move with the clock; `finest` is the smallest useful bin."""
         if self.preset in PRESETS:
             reach, seconds = PRESETS[self.preset]
             width = max(seconds, finest)
@@ -104,9 +104,9 @@ def choose(sites: Sequence[str], extents: dict[str, Extent], *, page: str, range
 
 
 def _write_to_address() -> None:
-    """Has Streamlit write what is chosen to the address again, which a change of page empties.
+    """Lets Streamlit write the filters to the address again, because a change of page removes them.
 
-    By itself it does so only where the page before had been drawn to its end.
+    Streamlit does this itself only if the previous page was completely drawn.
     """
     for key in BOUND:
         if key in st.session_state:
@@ -149,9 +149,9 @@ def _show_all() -> None:
 
 
 def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, history: str) -> bool:
-    """Says so when the newest data is older than the range, with a way to it. True when it is.
+    """Shows that the newest data is older than the range, with a link to it. True if it is.
 
-    A page about now has no range to widen; there a link leads to the page at `history`.
+    A page about the present has no range; there the link leads to the page at `history`.
     """
     extent = _extent(filters.site, extents)
     now = clock.now()
@@ -168,7 +168,7 @@ def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, hi
         if ranged:
             st.button("Show all data", key="jump", on_click=_show_all, icon=":material/arrow_forward:")
         else:
-            # A link of the browser's own: within a session Streamlit keeps the range that is set.
+            # A plain browser link, because within a session Streamlit keeps the chosen range.
             query = {"range": "all"} | ({} if filters.site is None else {"site": filters.site})
             st.html(f'<a href="{history}?{urlencode(query)}" target="_self">Show all data →</a>')
     return True

@@ -1,4 +1,4 @@
-"""What a page shows before there is any data."""
+"""The page before there is any data."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import streamlit as st
 
 from .reader import Reader, ReadError
 
-# Any of these with rows means that there is something to look at.
+# A page has data if any of these tables has rows.
 TABLES = ("gold/visitors_by_country", "gold/traffic", "silver/rejected", "quality/progress")
 
 
 def has_data(reader: Reader) -> bool:
-    """Whether any table exists. An unreadable one counts: its panel says what is wrong."""
+    """Whether any table exists. An unreadable one counts, because its panel shows the error."""
     for table in TABLES:
         try:
             if reader.version(table) is not None:
@@ -23,7 +23,7 @@ def has_data(reader: Reader) -> bool:
 
 @st.fragment(run_every=2.0)
 def empty_state(reader: Reader) -> None:
-    """Says how to get data in, and turns into the dashboard by itself once there is some."""
+    """Explains how to import data, and becomes the dashboard once there is some."""
     if has_data(reader):
         st.rerun(scope="app")
     with st.container(border=True, key="empty-state"):

@@ -1,4 +1,4 @@
-"""Text from log lines, made safe: lines are written by strangers."""
+"""Makes text from log lines safe, because anyone can write them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]()<>#+-.!|~$:&"})
 
 
 def shown(value: Any) -> str:
-    """Raw bytes of a line as text; bytes that are no UTF-8 and control characters show as escapes."""
+    """Raw bytes of a line as text; bytes that are not UTF-8 and control characters are escaped."""
     if value is None:
         return ""
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes | bytearray) else str(value)
@@ -26,12 +26,12 @@ def clipped(text: str, length: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that Streamlit's Markdown shows as it is; needed for labels and captions, not for tables."""
+    """Text escaped for Streamlit's Markdown; needed for labels and captions, not for tables."""
     return " ".join(shown(text).split()).translate(_MARKDOWN)
 
 
 def neutral(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula: such text gets a leading apostrophe."""
+    """A cell that no spreadsheet treats as a formula: such text gets a leading apostrophe."""
     if isinstance(value, bytes | bytearray):
         value = shown(value)
     if isinstance(value, str) and value.startswith(_FORMULA_START):
@@ -49,7 +49,7 @@ def csv(frame: pd.DataFrame) -> bytes:
             clean[column] = [neutral(_joined(v)) for v in frame[column]]
     clean.columns = pd.Index([neutral(str(c)) for c in clean.columns])
     buffer = io.StringIO()
-    # Every text is quoted: pandas would leave a lone carriage return bare, which ends a row.
+    # Quotes all text, because pandas does not quote a lone carriage return, which ends a row.
     clean.to_csv(buffer, index=False, date_format="%Y-%m-%dT%H:%M:%S", quoting=QUOTE_NONNUMERIC)
     return buffer.getvalue().encode("utf-8")
 

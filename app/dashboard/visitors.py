@@ -28,7 +28,7 @@ United = dict[Group, Distinct]
 
 @dataclass
 class UnionCache:
-    """United days, each with a fingerprint of the rows behind it; the least used go first."""
+    """Cache of united days, each with a fingerprint of its rows; removes the least recently used."""
 
     limit: int = 400
     entries: OrderedDict[Any, tuple[Any, Any]] = field(default_factory=OrderedDict)
@@ -96,7 +96,7 @@ def distinct(
     *earlier, newest = list(prints) or [None]
     united: United = {}
     if earlier:
-        # All days but the newest hardly change: they are merged once for all refreshes.
+        # Days other than the newest hardly change: they are united once for all refreshes.
         fingerprint = tuple(prints[day] for day in earlier)
         key = (base, tuple(keys[day] for day in earlier))
         united = cache.get(key, fingerprint) or {}
@@ -109,7 +109,7 @@ def distinct(
 
 
 def _cut(where: Sequence[Where], day: pd.Timestamp) -> tuple[Where, ...]:
-    """The filters that matter within a day; a limit of the range matters only to the day it cuts."""
+    """The filters that apply within a day; a bound of the range applies only to its own day."""
     end = day + pd.Timedelta(seconds=DAY)
     return tuple(w for w in where if w.column != "window_start" or day < pd.Timestamp(w.value) < end)
 

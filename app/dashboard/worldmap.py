@@ -1,4 +1,4 @@
-"""A world map that needs no network: country outlines come from a file beside this one."""
+"""A world map without a network: country outlines are a file beside this one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def outlines() -> dict[str, Any]:
 
 
 def chart(frame: pd.DataFrame, unit: str, *, dark: bool) -> dict[str, Any]:
-    """Countries shaded by a count, on a log scale: one country often has most of the visitors.
+    """Countries shaded by a count, on a log scale, because one country often has most of the visitors.
 
-    `frame` has `country` (ISO alpha-2) and `value`; countries without an outline are left to the table. A
-    specification of Vega-Lite: to make and check one of outlines takes Altair half a second, at every refresh.
+    `frame` has `country` (ISO alpha-2) and `value`; countries without an outline appear only in the table. Returns a
+    Vega-Lite specification, because Altair takes half a second to build and check one at every refresh.
     """
     values = [
         {"id": int(number), "name": country.name(code), "value": int(value)}

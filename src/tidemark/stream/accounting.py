@@ -1,4 +1,4 @@
-"""Counting each batch: what came, what became of it, how late it was."""
+"""Accounting of each batch: received, accepted, rejected and duplicate lines, and their lateness."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class SiteClocks:
-    """Per site of accepted rows: `rows`, and the newest event time and reading time."""
+    """Per site, for accepted rows: `rows`, newest event time and newest `ingested_at`."""
 
     needs = ("site", "event_time", "ingested_at")
 
@@ -45,8 +45,8 @@ _CLOCKS = ("site", "newest_event_time", "newest_ingested_at")
 
 @dataclass(frozen=True)
 class SiteCounts:
-    """Per site of judged lines what quality.sites counts; lines are late as measured from the newest event time that
-    the site had before."""
+    """The counts of quality.sites, per site of validated lines. Lateness is measured from the newest event time that
+    the site had before the batch."""
 
     late_seconds: int
     newest: Newest = field(default_factory=dict)
@@ -79,7 +79,7 @@ class SiteCounts:
         return _by_site(partials, {**dict.fromkeys((*_COUNTS, *_LATENESS), "sum"), **times})
 
     def _seconds_behind(self, site: pa.ChunkedArray, times: pa.ChunkedArray) -> pa.ChunkedArray:
-        """How far a line lags its site's newest line of earlier batches, in seconds, at least 0."""
+        """Distance of a line behind its site's newest line of earlier batches, in seconds, at least 0."""
         sites = site.combine_chunks().dictionary_encode()
         if isinstance(sites, pa.ChunkedArray):
             sites = sites.unify_dictionaries().combine_chunks()
@@ -102,14 +102,14 @@ def _by_site(rows: pa.Table, how: Mapping[str, How]) -> pa.Table:
 
 @dataclass(frozen=True)
 class Account:
-    """The counts of one batch, per site and in all."""
+    """The counts of one batch, per site and in total."""
 
     sites: list[dict[str, Any]]
     duplicate: int = 0
 
     @classmethod
     def of(cls, counted: pa.Table, duplicate: int = 0) -> Account:
-        """Of the partial rows of SiteCounts; `duplicate` more lines have been left out of them."""
+        """From the partial rows of SiteCounts, which do not contain the `duplicate` lines."""
         lateness = [list(row.values()) for row in counted.select(list(_LATENESS)).to_pylist()]
         rows = counted.drop_columns(list(_LATENESS)).to_pylist()
         return cls([{**row, "lateness": late} for row, late in zip(rows, lateness, strict=True)], duplicate)
@@ -126,10 +126,10 @@ class Account:
 
 
 class Ledger:
-    """Keeps quality.accounts and quality.sites for one flow.
+    """Updates quality.accounts and quality.sites for one flow.
 
-    Remembers each site's row between batches, and reads them anew when another commit, such as a
-    rebuild's, has touched the table.
+    Caches each site's row between batches, and reads them again when another commit, such as a
+    rebuild's, has changed the table.
     """
 
     def __init__(self, store: Store, flow: str, late_seconds: int) -> None:
@@ -149,13 +149,13 @@ class Ledger:
 
     @property
     def counts(self) -> SiteCounts:
-        """How lines of the next batch are counted."""
+        """The aggregation that counts the lines of the next batch."""
         self._refresh()
         return SiteCounts(self._late_seconds, self.newest)
 
     def commit(self, account: Account, started_at: datetime, commit: Commit) -> None:
-        """Writes the batch's row, then the sites': `quality.accounts` first, because a batch whose row
-        is there must not be counted again against sites that already know it."""
+        """Writes the batch's row, then the sites' rows. `quality.accounts` is first, because a batch whose row
+        exists must not be counted again for sites that already include it."""
         if self._store.committed(ACCOUNTS, commit.writer) < commit.number:
             row = {
                 "flow": self._flow,
@@ -169,7 +169,7 @@ class Ledger:
             self._store.append_arrow(ACCOUNTS, pa.Table.from_pylist([row], ACCOUNTS.arrow_schema), commit)
         crash_point("ledger:between-tables")
         if self._store.committed(SITES, commit.writer) < commit.number:
-            # A name that no line is accepted under would stay in the table for ever.
+            # A name without accepted lines would stay in the table forever.
             named = valid_names(pa.array([site["site"] for site in account.sites], pa.string())).to_pylist()
             rows = [self._grown(site) for site, ok in zip(account.sites, named, strict=True) if ok]
             self._store.upsert(SITES, Change(pa.Table.from_pylist(rows, SITES.arrow_schema)), commit)

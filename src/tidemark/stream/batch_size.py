@@ -1,4 +1,4 @@
-"""How many lines a micro-batch takes at most, by what batches have taken so far."""
+"""Bounds the lines of a micro-batch by the duration of earlier batches."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections import deque
 from tidemark.machine import shuffle_partitions
 from tidemark.settings import Settings
 
-# More at once make no line cheaper.
+# Larger batches do not reduce the cost per line.
 MOST_LINES = 400_000
 LINES_PER_PARTITION = 50_000
-# With fewer a batch's fixed cost is most of it.
+# Below this, the fixed cost of a batch dominates.
 LEAST_LINES = 5_000
 _BATCHES = 3
 
 
 def most_lines(settings: Settings) -> int:
-    """How many lines a batch has at most; on a cluster, so many a partition."""
+    """Maximum lines of a batch; on a cluster, a number per shuffle partition."""
     return MOST_LINES if settings.is_local else shuffle_partitions(settings) * LINES_PER_PARTITION
 
 
 class BatchSize:
-    """The bound on a batch: as many lines as take `freshness_goal_seconds`, up to a most.
+    """The bound on a batch: as many lines as take `freshness_goal_seconds`, up to a maximum.
 
-    It matters only while lines pile up: a batch that is not full took what was there. Of the last few full
-    batches the quickest counts, since the first ones after a start compile code.
+    It matters only while lines wait: a batch below the bound took all waiting lines. The fastest of the last few full
+    batches counts, because the first ones after a start compile code.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -35,12 +35,12 @@ class BatchSize:
         self.lines = self._bounds[1]
 
     def observe(self, rows: int, seconds: float) -> None:
-        """Takes what a batch had and took."""
+        """Records rows and duration of a batch."""
         if rows >= 0.8 * self.lines:
             self._rates.append(rows / seconds)
 
     def better(self) -> int | None:
-        """A bound that fits much better than `lines`; None if there is none, or too little is known."""
+        """A bound that is much better than `lines`; None if there is none, or too few batches are known."""
         if len(self._rates) < _BATCHES:
             return None
         least, most = self._bounds
@@ -48,6 +48,6 @@ class BatchSize:
         return None if 0.5 < lines / self.lines < 2 or lines == self.lines else lines
 
     def change(self, lines: int) -> None:
-        """Has batches take `lines` from now on."""
+        """Sets the bound to `lines`."""
         self.lines = lines
         self._rates.clear()

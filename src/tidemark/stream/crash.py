@@ -1,4 +1,4 @@
-"""Named points at which a test can have the process killed, to prove that nothing depends on luck.
+"""Named points at which a test can kill the process.
 
 `TIDEMARK_CRASH_AT=<point>[@n]` makes the process send itself SIGKILL the n-th time (default first) that
 it passes the point. Unset, as in production, a point costs one comparison.
@@ -15,6 +15,6 @@ _passes = itertools.count(1)
 
 
 def crash_point(name: str) -> None:
-    """Dies here if the environment asks for it."""
+    """Kills the process if the environment names this point."""
     if _WANTED and name == _WANTED and next(_passes) == int(_NTH or 1):
         os.kill(os.getpid(), signal.SIGKILL)

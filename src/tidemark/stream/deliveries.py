@@ -1,10 +1,10 @@
-"""Delivery ids: lines that a shipper sent again are found before anything is made of them.
+"""Finds repeated deliveries of a line by its id, before the batch is processed.
 
-A line repeats another if both are of the same site and have the same header `id`, the other was accepted,
-and their Kafka timestamps are less than `duplicate_days` apart. No clock decides, so a batch that is run
-again, or a topic that is read again, comes out the same. Which ids were accepted is in bronze already:
-its rows with an id, less those in quarantine. They are read once per day of Kafka time and process,
-when the first line with an id asks for that day, and kept in memory as 24 bytes each.
+A line repeats another if both have the same site and the same header `id`, the other was accepted,
+and their Kafka timestamps are less than `duplicate_days` apart. No clock decides, so a batch that runs
+again, or a topic that is read again, gives the same result. Bronze has the accepted ids:
+its rows with an id, without the rejected ones. A process reads them once per day of Kafka time,
+when the first line with an id needs that day, and keeps 24 bytes of each in memory.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tidemark.stream import swap
 KEY = ("topic", "partition", "offset")
 _DAY_US = 86_400_000_000
 _LONGS = (-(1 << 63), (1 << 63) - 1)
-# Days of Kafka time that no line has asked for in this long are let go of.
+# Days of Kafka time that no line needed for this long are removed from memory.
 _IDLE_SECONDS = 3600.0
 
 Numbers = np.ndarray[Any, Any]
 
 
 class Deliveries:
-    """Remembers accepted delivery ids for one flow. `lines` has every line kept, `rejected` those in quarantine."""
+    """Caches accepted delivery ids for one flow. `lines` and `rejected` are the tables of all and of rejected lines."""
 
     def __init__(self, store: Store, house: Lakehouse, lines: Table, rejected: Table, days: int) -> None:
         self._store = store
@@ -52,8 +52,8 @@ class Deliveries:
     def repeated(self, ids: pa.Table, spark: SparkSession) -> pa.Table | None:
         """Keys of the lines of a batch that were accepted before, in an earlier batch or in this one.
 
-        Takes the accepted lines with an id, as `DeliveryIds` gives them; None if there are none. The ids of the
-        others count as accepted from then on: each batch is to be asked about once.
+        Takes the accepted lines with an id, as partial rows of `DeliveryIds`. Returns None if no line is repeated. The
+        ids of the others count as accepted from then on, so call it once per batch.
         """
         if ids.num_rows == 0:
             return None
@@ -67,8 +67,8 @@ class Deliveries:
         return ids.select(list(KEY)).filter(pa.array(again))
 
     def _recall(self, batch: Ids, keys: pa.Table, spark: SparkSession) -> None:
-        """Reads what bronze has of the days that matter, as far as it is not here yet."""
-        # A rebuild, or the deletion of a visitor, changes which lines are accepted.
+        """Reads the ids of the necessary days from bronze, unless they are cached."""
+        # A rebuild, or the deletion of a visitor, changes the set of accepted lines.
         lines, rejected = (self._store.committed(t, swap.WRITER) for t in (self._lines, self._rejected))
         if (lines, rejected) != self._swaps:
             self._seen.clear()
@@ -87,8 +87,8 @@ class Deliveries:
             self._remember(Ids.of(self._accepted(missing, keys, spark).toArrow()))
 
     def _accepted(self, days: list[int], keys: pa.Table, spark: SparkSession) -> DataFrame:
-        """Ids that bronze has as accepted on these days, but for those of this very batch: it may have been
-        interrupted after it was written to bronze."""
+        """Accepted ids of these days in bronze, without those of the current batch, which may have been
+        interrupted after its commit to bronze."""
         lines = spark.read.table(self._house.sql_name(self._lines)).where(_on(days))
         rejected = spark.read.table(self._house.sql_name(self._rejected)).where(_on(days))
         found = with_digest(lines).join(rejected.select(*KEY), list(KEY), "left_anti")
@@ -112,7 +112,7 @@ _IDENTIFIED = Vectorized(("site", "id", "kafka_timestamp"), "_digest binary, _ti
 
 @dataclass(frozen=True)
 class DeliveryIds:
-    """The lines that have a delivery id (an empty one is none): key, `_digest` and `_time`."""
+    """The lines with a delivery id (not empty): key, `_digest` and `_time`."""
 
     needs = (*KEY, "site", "id", "kafka_timestamp")
 
@@ -125,13 +125,13 @@ class DeliveryIds:
 
 
 def with_digest(lines: DataFrame) -> DataFrame:
-    """Lines with an id (an empty one is none), with `_digest` and `_time`."""
+    """Lines with an id (not empty), with `_digest` and `_time`."""
     return _IDENTIFIED.to_frame(lines.where(F.length("id") > 0))
 
 
 @dataclass(frozen=True)
 class Ids:
-    """Delivery ids of lines: the halves of their digest, and Kafka's time in microseconds."""
+    """Delivery ids of lines: the halves of their digest, and the Kafka timestamp in microseconds."""
 
     high: Numbers
     low: Numbers
@@ -162,7 +162,7 @@ class Ids:
         return Ids(self.high[at], self.low[at], self.time[at])
 
     def known(self, seen: dict[int, _Day], days: int) -> Numbers:
-        """Which of these are among the ids seen, less than so many days away."""
+        """Whether each id is among the known ones, within the number of days."""
         found = np.zeros(len(self.time), dtype=bool)
         for day in self.days:
             at = np.flatnonzero(self.day == day)
@@ -172,7 +172,7 @@ class Ids:
         return found
 
     def repeated(self, days: int) -> Numbers:
-        """Which of these repeat one that comes earlier here and is no repetition itself."""
+        """Whether each id repeats an earlier one of the batch that is not a repetition itself."""
         again = np.zeros(len(self.time), dtype=bool)
         order = np.lexsort((np.arange(len(self.time)), self.low, self.high))
         same = (np.diff(self.high[order]) == 0) & (np.diff(self.low[order]) == 0)
@@ -220,7 +220,7 @@ class _Run:
 
 
 class _Day:
-    """The ids of one day, as few sorted runs whose sizes at least halve: adding costs little, so does asking."""
+    """The ids of one day, as few sorted runs of decreasing size, so that additions and look-ups are cheap."""
 
     def __init__(self) -> None:
         self.runs: list[_Run] = []
@@ -233,7 +233,7 @@ class _Day:
 
 
 def _on(days: list[int]) -> Column:
-    """Whether a line's Kafka time is on one of the days, as few ranges, by which files are skipped."""
+    """Conditions for Kafka timestamps on these days, as few ranges, by which files are skipped."""
     breaks = [0, *(n for n in range(1, len(days)) if days[n] != days[n - 1] + 1), len(days)]
     ranges = F.lit(False)
     for first, end in pairwise(breaks):

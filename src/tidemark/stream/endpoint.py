@@ -1,4 +1,4 @@
-"""The HTTP endpoint for monitoring: /metrics for Prometheus, /health for whoever restarts or wakes somebody."""
+"""The HTTP endpoint for monitoring: /metrics for Prometheus, /health for probes and alerts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ log = logging.getLogger("tidemark.endpoint")
 
 @contextmanager
 def serving(settings: Settings, registry: CollectorRegistry, health: Health) -> Iterator[str]:
-    """Serves while the context is open; gives its address, or "" where the settings want none.
+    """Serves while the context is open; yields its address, or "" if the settings disable it.
 
-    `health` gives what /health answers as JSON: with 200 if its `status` is "ok", else with 503. Raises
+    `health` returns the JSON of /health: answered with 200 if its `status` is "ok", else with 503. Raises
     PlatformError if the port is taken.
     """
     if settings.metrics_port < 0:
@@ -53,7 +53,7 @@ def _server(settings: Settings, registry: CollectorRegistry, health: Health) -> 
         address_family = socket.AF_INET6 if ":" in settings.metrics_address else socket.AF_INET
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """The default prints a traceback. A client that hangs up is not an error of the pipeline."""
+            """Replaces the default, which prints a traceback. A client that disconnects is not an error."""
             error = sys.exception()
             if isinstance(error, (ConnectionError, TimeoutError)):
                 log.debug("%s hung up: %s", client_address[0], error)

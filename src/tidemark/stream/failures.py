@@ -1,4 +1,4 @@
-"""What a failed query means for the user: one sentence, and what to do."""
+"""Explains a failed query to the user: problem and remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidemark.errors import KafkaError, PlatformError, TableError, TidemarkError
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 
-# Text in the chain of causes -> (class, problem, remedy); the first that fits counts.
+# Text in the chain of causes -> (class, problem, remedy); the first match counts.
 _KNOWN: tuple[tuple[str, type[TidemarkError], str, str], ...] = (
     (
         "No space left on device", PlatformError, "the disk is full",
@@ -81,7 +81,7 @@ def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkEr
 
 
 def _kept(text: str, path: Path) -> str:
-    """Writes the trace down and says where; what keeps it from that must not hide the failure."""
+    """Writes the trace to a file and returns its path; an error in doing so must not hide the failure."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Whether a pipeline is well: the reasons why not, in words for whoever is woken up."""
+"""Health of a pipeline: the reasons of a failure as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pulse:
-    """How a flow is doing. Times are seconds ago.
+    """State of a flow. Times are seconds since an event.
 
     `active`: its query runs. `lag`: rows waiting, None if unknown. `idle`: since it last committed a batch
-    or had nothing to do. `unknown`: since the lag could last be told.
+    or had no rows waiting. `unknown`: since the lag was last known.
     """
 
     active: bool
@@ -21,7 +21,7 @@ class Pulse:
 
 
 def complaints(state: str, pulses: Mapping[str, Pulse], stale_seconds: float) -> list[str]:
-    """Why the pipeline is not well; empty if it is. `state` is that of the process."""
+    """Reasons why the pipeline fails; empty if it is healthy. `state` is that of the process."""
     if state != "running":
         return [f"the pipeline is {state}"]
     found = []

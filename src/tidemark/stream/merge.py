@@ -1,4 +1,4 @@
-"""How a batch's partial rows get into a table."""
+"""Merges a batch's partial rows into a table."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tidemark.contract.table import Change, Table
 
 
 def merge_into(store: Store, table: Table, made: Aggregation, partials: pa.Table, commit: Commit) -> None:
-    """Merges partial rows with the rows of the table that they touch, in one commit."""
+    """Merges partial rows with the affected rows of the table, in one commit."""
     touched = made.touched(partials)
     if touched or partials.num_rows:
         change = made.combine(store.read(table, touched), partials)
-    else:  # the number must advance with the batch all the same
+    else:  # the batch number must be committed nevertheless
         change = Change(table.arrow_schema.empty_table())
     store.upsert(table, change, commit)

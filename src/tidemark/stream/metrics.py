@@ -1,4 +1,4 @@
-"""What Prometheus is told about a pipeline. docs/operations.md lists every metric."""
+"""Prometheus metrics of a pipeline. docs/operations.md lists every metric."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from prometheus_client.registry import Collector
 
 from tidemark import __version__
 
-# From a live batch of few lines to a long one of a catch-up.
+# From a small live batch to a long one during a catch-up.
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _OUTCOMES = ("accepted", "rejected", "duplicate")
 _SEVERITIES = ("critical", "warning", "info")
-# What goes on beside the flows.
+# Tasks beside the flows.
 TASKS = ("quality", "upkeep")
 
-# Per flow: name of the metric, key of the flow's summary (see `Progress.summaries`), what it says.
+# Per flow: name of the metric, key of the flow's summary (see `Progress.summaries`), description.
 _GAUGES = (
     ("active", "active", "Whether the flow's query runs."),
     ("rows_per_second", "rows_per_second", "Rows per second over the last 10 s."),
@@ -46,7 +46,7 @@ Sizes = Callable[[], Mapping[str, tuple[int, int]]]
 
 
 class Metrics:
-    """The counters of this process and, once `observe` was called, gauges that are asked at each scrape."""
+    """The counters of this process and, after a call of `observe`, gauges that are computed at each scrape."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -60,7 +60,7 @@ class Metrics:
         )  # fmt: skip
         self._lines = self._counter("lines", "Lines from Kafka by what became of them.", "outcome")
         self._late = self._counter("late_lines", "Accepted lines that count as late.")
-        for outcome in _OUTCOMES:  # a series that is there from the start has a rate from its first increase
+        for outcome in _OUTCOMES:  # a series that exists from the start has a rate from its first increase
             self._lines.labels(outcome)
         self._failed = Gauge(
             "tidemark_failed_expectations", "Quality expectations whose last check failed.", ("severity",),
@@ -71,16 +71,16 @@ class Metrics:
         self._failed_runs = self._counter("failed_runs", "Runs beside the flows that have failed.", "task")
         for task in TASKS:
             self._failed_runs.labels(task)
-        # By task why its last run failed; those that did what they should are left out.
+        # By task, why its last run failed; successful tasks are missing.
         self.troubles: dict[str, str] = {}
 
     def observe(self, summaries: Summaries, sizes: Sizes, healthy: Callable[[], bool]) -> None:
-        """Adds the gauges: `summaries` gives what `_GAUGES` wants per flow, `sizes` rows and bytes per table,
+        """Adds the gauges: `summaries` returns the values of `_GAUGES` per flow, `sizes` rows and bytes per table,
         `healthy` whether `/health` answers 200."""
         self.registry.register(_Gauges(summaries, sizes, healthy))
 
     def checked(self, results: Sequence[Mapping[str, Any]]) -> None:
-        """Takes a quality run's results, rows of quality.results. What a run did not check stays as it was."""
+        """Records a quality run's results, rows of quality.results. Other tables keep their values."""
         for result in results:
             expectation = (result["table"], result["expectation"], str(result["column"]))
             if result["success"]:
@@ -92,7 +92,7 @@ class Metrics:
             self._failed.labels(severity).set(counts[severity])
 
     def ran(self, task: str, trouble: str) -> None:
-        """Takes the end of one of the runs of `TASKS`, with what went wrong, empty if nothing did."""
+        """Records the end of a run of one of `TASKS`, with its error, empty for success."""
         if trouble:
             self._failed_runs.labels(task).inc()
             self.troubles[task] = trouble
@@ -119,7 +119,7 @@ class _Gauges(Collector):
         self._started = time.time()
 
     def describe(self) -> Iterable[Metric]:
-        return []  # asked on registration, before anything is known
+        return []  # called on registration, before anything is known
 
     def collect(self) -> Iterable[Metric]:
         yield _gauge("healthy", "Whether /health answers 200.", value=float(self._healthy()))

@@ -1,4 +1,4 @@
-"""How the flows are doing: the live record of the home, and the history in quality.progress."""
+"""Progress of the flows: the live record of the home, and the history in quality.progress."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Progress:
         self._recent: dict[str, list[tuple[float, int]]] = {name: [] for name in lag}
         self._history: list[dict[str, Any]] = []
         self._queries: dict[str, StreamingQuery] = {}
-        # When (monotonic) a flow last committed or had nothing to do, and when its lag could last be told.
+        # When (monotonic) a flow last committed or had no waiting rows, and when its lag was last known.
         self._busy: dict[str, float] = dict.fromkeys(lag, time.monotonic())
         self._known: dict[str, float] = dict.fromkeys(lag, time.monotonic())
         self.metrics = metrics or Metrics()
@@ -73,12 +73,12 @@ class Progress:
         self._thread.start()
 
     def watch(self, flow: str, query: StreamingQuery) -> None:
-        """Takes the query of a flow that has started."""
+        """Registers the query of a started flow."""
         self._queries[flow] = query
 
     def running(self, endpoint: str = "") -> None:
-        """Says that every query has started: the supervisor waits for this. `endpoint` is the address that
-        metrics and health are served at."""
+        """Records that every query has started, which the supervisor waits for. `endpoint` is the address of
+        metrics and health."""
         self._state = "running"
         self._endpoint = endpoint
         self._write_record()
@@ -91,7 +91,7 @@ class Progress:
         self._write_record()
 
     def batch_done(self, flow: str, batch_id: int, started: datetime, facts: Mapping[str, Any]) -> None:
-        """Takes what a batch did: `rows`, where known `newest_kafka_timestamp` and `newest_event_time`, and of
+        """Records a batch: `rows`, if known `newest_kafka_timestamp` and `newest_event_time`, and for
         counted lines `accepted`, `rejected`, `duplicate` and `late`."""
         now = datetime.now(UTC)
         seconds = max((now - started).total_seconds(), 1e-6)
@@ -115,7 +115,7 @@ class Progress:
         log.debug("batch done", extra={**facts, **row, "recorded_at": now})
 
     def summaries(self) -> dict[str, dict[str, Any]]:
-        """Per flow what its metrics show: the live record's facts, times as epoch seconds, `active` and
+        """Values of the metrics per flow: the live record's facts, times as epoch seconds, `active` and
         `state_rows`."""
         with self._lock:
             flows = {name: dict(flow) for name, flow in self._shown.items()}
@@ -126,7 +126,7 @@ class Progress:
         return flows
 
     def health(self) -> dict[str, Any]:
-        """`status` "ok" or "failing", the `reasons` for the latter, and per flow what they rest on."""
+        """`status` "ok" or "failing", its `reasons`, and the underlying values per flow."""
         reasons = self._complaints()
         return {
             "status": "failing" if reasons else "ok",
@@ -160,7 +160,7 @@ class Progress:
 
     def _write_record(self) -> None:
         flows = {name: self._summary(name) for name in self._flows}
-        with self._writing:  # by the thread, and when the state changes
+        with self._writing:  # called by the thread, and when the state changes
             write_record(
                 self._record,
                 pid=os.getpid(), state=self._state, endpoint=self._endpoint, flows=flows,
@@ -181,7 +181,7 @@ class Progress:
                 self._busy[name] = time.monotonic()
             summary = {**flow, "rows_per_second": rows / _RATE_SECONDS}
         arrived = summary["newest_kafka_timestamp"]
-        if lag and arrived:  # with lines waiting, the newest counted one grows older
+        if lag and arrived:  # while lines wait, the newest counted one ages
             summary["freshness_seconds"] = (datetime.now(UTC) - arrived).total_seconds()
         self._shown[name] = summary
         return {key: _plain(value) for key, value in summary.items() if key != "flow"}
@@ -198,7 +198,7 @@ class Progress:
                 with appending(self._settings):
                     self._store.append_arrow(PROGRESS, told)
             except TidemarkError as error:
-                # A flow that meets the same trouble says so itself; this must not hide it.
+                # A flow with the same fault reports it itself; this must not hide it.
                 log.warning("progress is not written down: %s", error)
                 with self._lock:
                     self._history = rows[-_HISTORY_ROWS:] + self._history
@@ -216,7 +216,7 @@ def _plain(value: Any) -> Any:
 
 
 def _of_query(query: StreamingQuery | None) -> tuple[bool, int | None]:
-    """Whether a query runs, and how many rows of state it keeps; None for a query without state."""
+    """Whether a query runs, and its number of state rows; None for a query without state."""
     try:
         if query is None or not query.isActive:
             return False, None
@@ -228,7 +228,7 @@ def _of_query(query: StreamingQuery | None) -> tuple[bool, int | None]:
 
 
 def account_facts(account: Account) -> dict[str, Any]:
-    """What a counted batch reports."""
+    """The report of a counted batch."""
     return {
         "rows": account.received,
         "newest_kafka_timestamp": account.newest("newest_kafka_timestamp"),

@@ -1,4 +1,4 @@
-"""Batches of Kafka records that Spark's own source cannot read, read by another client."""
+"""Reads batches of Kafka records that Spark's source cannot read, with another client."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 from tidemark.stream.lag import offset_of
 
-# Spark's source counts in microseconds. A timestamp in milliseconds for which these have no room, as of a producer that
-# writes nanoseconds, fails its task for good.
+# Spark's source uses microseconds. A timestamp in milliseconds that overflows them, for example of a producer that
+# writes nanoseconds, fails its task at every attempt.
 _REFUSED = "that overflows when converting to Spark's microsecond-precision TimestampType"
 _MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
 
-# As Spark's source has them, as far as lines need them.
+# The columns of Spark's source that lines need.
 _SCHEMA = (
     "topic string, partition int, offset long, timestamp timestamp, value binary,"
     " headers array<struct<key: string, value: binary>>"
@@ -44,8 +44,8 @@ def refused(error: Exception) -> bool:
 
 
 def reread(settings: Settings, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame:
-    """The records of batch `number`, each partition read by one task; NULL for a timestamp that has no room in
-    microseconds. Raises OSError or ValueError where the checkpoint does not tell the batch."""
+    """The records of batch `number`, each partition read by one task; NULL for a timestamp that overflows
+    microseconds. Raises OSError or ValueError if the checkpoint does not have the batch."""
     topic = settings.topic
     ends = offset_of(checkpoint, number)[topic]
     starts = offset_of(checkpoint, number - 1).get(topic, {}) if number else {}
@@ -60,7 +60,7 @@ def _records(settings: Settings, ranges: Iterator[pa.RecordBatch]) -> Iterator[p
     consumer = Consumer(
         {
             **kafka.client_config(settings),
-            "group.id": "tidemark",  # asked for by the client; it joins no group and commits nothing
+            "group.id": "tidemark",  # required by the client, which joins no group and commits nothing
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
@@ -78,7 +78,7 @@ def _records(settings: Settings, ranges: Iterator[pa.RecordBatch]) -> Iterator[p
 
 
 def _until(consumer: Consumer, end: int) -> Iterator[Message]:
-    """The messages before an offset; what is between the last of them and it are marks of transactions."""
+    """The messages before an offset. Between the last of them and the offset are only transaction marks."""
     heard = time.monotonic()
     while True:
         for message in consumer.consume(1_000, timeout=0.5):

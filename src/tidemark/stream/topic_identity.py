@@ -1,4 +1,4 @@
-"""Offsets mean something in one topic only: not in another that later got its name."""
+"""Identity of the topic: offsets are not valid in another topic with the same name."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _FILE = "topics.json"
 
 
 def has_read(settings: Settings, checkpoint: Path) -> bool:
-    """Whether lines of the topic were read already, so that it must not be created anew."""
+    """Whether lines of the topic were read already, so that it must not be created again."""
     return settings.topic in _known(checkpoint)
 
 
 def require_same_topic(settings: Settings, checkpoint: Path) -> None:
-    """Notes the topic's id beside the offsets that the checkpoint holds.
+    """Records the topic's id beside the offsets of the checkpoint.
 
-    Raises KafkaError if the topic is gone, or is another one of the same name: the offsets would skip
-    lines of the new one that were never read.
+    Raises KafkaError if the topic is missing, or is another one with the same name: the offsets would skip
+    unread lines of the new topic.
     """
     known = _known(checkpoint)
     then, now = known.get(settings.topic), kafka.topic_id(settings, settings.topic)
@@ -40,7 +40,7 @@ def require_same_topic(settings: Settings, checkpoint: Path) -> None:
 
 
 def _known(checkpoint: Path) -> dict[str, str]:
-    """Ids of the topics that the checkpoint holds offsets of; {} before the first batch."""
+    """Ids of the topics whose offsets the checkpoint has; {} before the first batch."""
     if not any((checkpoint / "offsets").glob("[0-9]*")):
         return {}
     try:
