@@ -52,8 +52,8 @@ class Deliveries:
     def repeated(self, ids: pa.Table, spark: SparkSession) -> pa.Table | None:
         """Keys of the lines of a batch that were accepted before, in an earlier batch or in this one.
 
-        Takes the accepted lines with an id, as partial rows of `DeliveryIds`. Returns None if no line is repeated. The
-        ids of the others count as accepted from then on, so call it once per batch.
+        Takes the accepted lines with an id, as partial rows of `DeliveryIds`. Returns None if there are none. The
+        ids of lines that are not repeated count as accepted from then on, so call it once per batch.
         """
         if ids.num_rows == 0:
             return None

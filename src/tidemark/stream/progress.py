@@ -31,7 +31,7 @@ log = logging.getLogger("tidemark.stream")
 
 
 class Progress:
-    """Collects what the flows' batches report; a thread of its own writes it down.
+    """Collects the reports of the flows' batches; a separate thread writes them.
 
     `lag` tells per flow how many rows wait, None where unknown; `sizes` rows and bytes per table.
     `metrics` are those to keep up to date; `record` names the live record.
