@@ -1,4 +1,4 @@
-"""The contract of a table whose rows are aggregates: made in parts, wherever the parts are, and merged in any order."""
+"""The contract of a table of aggregates: partial rows of any part of the source, merged in any order."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ Newest = Mapping[str, datetime]
 
 
 class Mergeable(Protocol):
-    """Partial rows: made of any part of some rows; merging them is associative and commutative."""
+    """Partial rows, made of any part of the rows. Merging is associative and commutative."""
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns of the rows that they are made of."""
+        """The required columns of the rows."""
 
     def partial(self, rows: pa.Table) -> pa.Table:
-        """Partial rows of rows that have the columns `needs`."""
+        """Makes partial rows of rows with the columns `needs`."""
 
     def merge(self, partials: pa.Table) -> pa.Table:
-        """Partial rows of several parts as those of the whole."""
+        """Merges partial rows of several parts to those of the whole."""
 
 
 class Aggregation(Mergeable, Protocol):
-    """How the rows of a table are made of the rows of its source.
+    """How a table's rows are made of its source.
 
-    Rows that are in the table can be merged again, so neither the split of the source nor the order in which it comes
-    matters.
+    Rows of the table can be merged again, so the result depends neither on the split of the source nor on its
+    order.
     """
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """The parameters that rows must have in common to be merged, by name."""
+        """The parameters that must be equal for rows to be merged, by name."""
 
     @property
     def window_seconds(self) -> int | None:
-        """Rows of the source change only the rows of their own window of so many seconds; None: any row."""
+        """Length of the windows, if source rows change only rows of their own window; None if they change any."""
 
     def at(self, newest: Newest) -> Aggregation:
-        """The same for a moment at which these are the newest events of the sites, where that matters."""
+        """The same aggregation at the moment when these are the newest events of the sites, if it depends on them."""
 
     def touched(self, partials: pa.Table) -> Where:
-        """Which rows of the table the partial rows may change; () if none."""
+        """Conditions of the table's rows that the partial rows may change; () for none."""
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
-        """The change that merged partial rows make to the table's `existing` ones, those that `touched` says."""
+        """The change of the table by merged partial rows; `existing` are the rows of `touched`."""
 
 
 def in_range(table_time: str, partials: pa.Table) -> Where:
-    """The rows of the table in the partial rows' range of time."""
+    """Conditions of the table's rows within the time range of the partial rows."""
     if partials.num_rows == 0:
         return ()
     bounds = pc.min_max(partials[table_time]).as_py()
@@ -64,6 +64,6 @@ def in_range(table_time: str, partials: pa.Table) -> Where:
 
 
 def stamped(rows: pa.Table) -> pa.Table:
-    """Rows with `updated_at`, the time now."""
+    """Adds `updated_at`, the current time."""
     now = pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC"))
     return rows.append_column("updated_at", pa.repeat(now, rows.num_rows))

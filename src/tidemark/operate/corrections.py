@@ -1,4 +1,4 @@
-"""Keeps quality.sites and quality.accounts truthful when lines change sides or go."""
+"""Corrects quality.sites and quality.accounts when lines become accepted or rejected, or are deleted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Span = tuple[datetime | None, datetime | None]
 
 @dataclass(frozen=True)
 class Books:
-    """What changes by site: how many more lines are accepted and rejected than before (fewer: negative),
-    and, where known, the first and the newest event time of the accepted ones."""
+    """Changes by site: the differences of accepted and rejected lines,
+    and, if known, the first and the newest event time of the accepted ones."""
 
     accepted: Mapping[str, int]
     rejected: Mapping[str, int]
@@ -28,8 +28,8 @@ class Books:
 
     @classmethod
     def of(cls, before: DataFrame, after: DataFrame) -> Books:
-        """Of lines judged anew, from the accepted ones before and after (`site`, `event_time`): what is
-        accepted no more is rejected, and the other way round."""
+        """From the accepted lines before and after a new validation (`site`, `event_time`). A line that is
+        no longer accepted is rejected, and vice versa."""
         old, new = _sites(before), _sites(after)
         none = {"rows": 0}
         more = {site: new.get(site, none)["rows"] - old.get(site, none)["rows"] for site in {*old, *new}}
@@ -41,7 +41,7 @@ class Books:
         return any(self.accepted.values()) or any(self.rejected.values())
 
     def caught_up(self, tail: DataFrame) -> Books:
-        """With the accepted lines that came later, which are in the books already, but for their times."""
+        """Adds the times of accepted lines that arrived later, whose numbers are already counted."""
         spans = dict(self.spans)
         for site, row in _sites(tail).items():
             times = [t for t in (*spans.get(site, ()), row["first"], row["newest"]) if t is not None]
@@ -49,7 +49,7 @@ class Books:
         return replace(self, spans=spans)
 
     def sites(self, rows: pa.Table, table: Table) -> pa.Table:
-        """The rows of quality.sites as they must be. What was measured on arrival, lateness, stays."""
+        """The corrected rows of quality.sites. Lateness stays as measured on arrival."""
         now = datetime.now(UTC)
         changed = []
         for row in rows.to_pylist():
@@ -69,8 +69,8 @@ class Books:
 
 
 def correction(store: Store, table: Table, flow: str, books: Books) -> pa.Table:
-    """The row of quality.accounts that says what an operation, named like a flow, changed. Operations are
-    numbered as they come to the table."""
+    """The row of quality.accounts with the changes of an operation, which is named like a flow. Operations are
+    numbered in the order of their commits to the table."""
     earlier = store.read(table, [[("flow", "=", flow)]], ["batch_id"])["batch_id"]
     accepted, rejected = sum(books.accepted.values()), sum(books.rejected.values())
     now = datetime.now(UTC)

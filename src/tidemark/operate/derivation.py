@@ -1,4 +1,4 @@
-"""How tables are made again from rows that are in another table already."""
+"""Recomputes tables from the rows of another table."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tidemark.stream.merge import merge_into
 
 @dataclass(frozen=True)
 class Derivation:
-    """How tables are made from rows of another: what a flow does, for rows that are in a table already.
+    """The recomputation of tables from rows of another table: the work of a flow, for existing rows.
 
-    `time` is the column of `source` by which `since` is meant, cut to whole windows of `window_seconds`.
-    `work` and `upserts` are as in a flow. `second` says that the chain's second flow keeps the
-    tables. `whole` tables are always recomputed as a whole, since a row may reach back any time.
+    `since` refers to the column `time` of `source`, rounded down to windows of `window_seconds`.
+    `work` and `upserts` are as in a flow. `second`: the chain's second flow updates the
+    tables. `whole` tables are always recomputed as a whole, because a row may depend on any earlier time.
     """
 
     tables: tuple[Table, ...]
@@ -38,12 +38,12 @@ class Derivation:
 
     @property
     def judge(self) -> Vectorized:
-        """The judgement of lines, of a derivation that judges."""
+        """The validation of lines, for a derivation that validates."""
         assert self.work.judge
         return self.work.judge
 
     def put(self, rows: DataFrame, store: Store, newest: Newest, commit: Commit) -> None:
-        """Makes rows of the tables of rows of the source, where these are the newest events of the sites."""
+        """Makes the tables' rows from rows of the source; `newest` are the newest events of the sites."""
         with distributed(self.work, rows, store, f"{commit.writer}-{commit.number:05d}") as batch:
             for table, part in self.work.appends:
                 batch.append(store, table, part, commit)

@@ -1,4 +1,4 @@
-"""What a rebuild changes: rows and sums per day, before and after."""
+"""Changes of a rebuild: rows and sums per day, before and after."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NO_SUMS = ("offset", "batch_id", "partition")
 
 @dataclass(frozen=True)
 class Difference:
-    """One number of one day (ISO date, UTC) of a table that is not as it was: `what` is `rows` or a column.
+    """One changed number of one day (ISO date, UTC) of a table: `what` is `rows` or a column.
 
-    Columns of numbers are summed, those of truth counted.
+    Numeric columns are summed, true values of boolean columns are counted.
     """
 
     table: str
@@ -40,15 +40,15 @@ def differences(table: Table, before: DataFrame, after: DataFrame) -> Iterator[D
 
 
 def differences_of(tables: Iterable[tuple[Table, DataFrame, DataFrame]]) -> Iterator[Difference]:
-    """The same of several tables, one after the other."""
-    # A job over a small table is mostly planning, with which one alone does not keep a machine busy.
+    """The differences of several tables, one after the other."""
+    # A job over a small table is mostly planning, so several run at once.
     with ThreadPoolExecutor(max_workers=4) as threads:
         for found in threads.map(lambda each: list(differences(*each)), tables):
             yield from found
 
 
 def lines(found: Sequence[Difference]) -> Iterator[str]:
-    """For people."""
+    """The differences as text."""
     for entry in found:
         yield (
             f"{entry.table:<26} {entry.day:<10}  {entry.what:<18} {entry.before:>14,} -> {entry.after:,}"

@@ -1,7 +1,7 @@
 """Lines with a delivery id that a rebuild would accept a second time.
 
-A rejected line has not been accepted, so a shipper that sends it twice has it rejected twice. When a rebuild
-accepts such lines, the first of them is enough.
+A rejected line was not accepted, so a second delivery of it is rejected, too. If a rebuild
+accepts such lines, it must accept only the first of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidemark.engine.arrays import Arrays, Vectorized, flags_of
 from tidemark.engine.groups import has_key_of
 from tidemark.stream.deliveries import KEY, Ids, with_digest
 
-# Why silver.rejected keeps a line that breaks no rule.
+# The reason in silver.rejected of a line that breaks no rule.
 REASON = "delivered_twice"
 _BY_KEY = list(KEY)
 
@@ -31,11 +31,11 @@ def surplus(
     since: datetime | None,
     days: int,
 ) -> pa.Table | None:
-    """Keys of lines of bronze that today's judgement accepts although another with their id is accepted.
+    """Keys of bronze lines that the current rules accept although another line with their id is accepted.
 
-    `judge` adds `accepted` to lines of bronze; it counts for those ingested from `since` on (default: all), and
-    for the others `accepted_before`, which has the keys of the accepted lines as they were. Those stay
-    accepted before others. None if no line has an id.
+    `judge` adds `accepted` to lines of bronze. It applies to those ingested from `since` on (default: all). For
+    the others `accepted_before` has the keys of the lines accepted so far, which take precedence. Returns None if no
+    line has an id.
     """
     named = with_digest(lines)
     if named.isEmpty():
@@ -55,7 +55,7 @@ def surplus(
 
 
 def turning_away(judge: Vectorized, keys: pa.Table) -> Vectorized:
-    """The judgement, by which lines with these keys are rejected for their repeated delivery where they would be
+    """The validation, which additionally rejects lines with these keys as repeated deliveries if they would be
     accepted."""
     inputs = tuple(dict.fromkeys([*judge.inputs, *KEY]))
     return Vectorized(inputs, judge.results, partial(_turned_away, judge.make, keys.select(_BY_KEY)))
@@ -74,8 +74,8 @@ def _turned_away(make: Callable[[Arrays], Arrays], keys: pa.Table, lines: Arrays
 
 
 def collides(tail: DataFrame, lines: DataFrame, accepted_now: DataFrame, accepted_before: DataFrame) -> bool:
-    """Whether an accepted line that arrived later, of `tail`, has the id of one of `lines` that is newly
-    accepted: in `accepted_now`, not in `accepted_before`."""
+    """Whether an accepted line that arrived later (`tail`) has the id of a newly accepted one of `lines`:
+    in `accepted_now`, not in `accepted_before`."""
     fresh = with_digest(lines).join(accepted_now.select(*KEY), _BY_KEY, "left_semi")
     fresh = fresh.join(accepted_before.select(*KEY), _BY_KEY, "left_anti")
     return not with_digest(tail).join(fresh.select("_digest"), "_digest", "left_semi").isEmpty()

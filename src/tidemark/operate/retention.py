@@ -1,4 +1,4 @@
-"""How long a table's rows are kept: the setting `retention_days`, and its enforcement."""
+"""Retention of rows: the setting `retention_days`, and its enforcement."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def _limits(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def delete_older(target: DeltaTable, table: Table, days: float) -> int:
-    """Deletes rows whose `table.time` is more than `days` ago; gives their number."""
+    """Deletes rows whose `table.time` is more than `days` ago. Returns their number."""
     gone = target.delete(older(table, f"'{datetime.now(UTC) - timedelta(days=days):%Y-%m-%dT%H:%M:%S.%f}Z'"))
     return int(gone.get("num_deleted_rows") or 0)
 
 
 def older(table: Table, cut: str) -> str:
-    """Whether a row is from before `cut`, in SQL: by the table's time, or by when it was written if it has none."""
+    """SQL condition for rows before `cut`: by the table's time, or by the time of writing if it has none."""
     if table.time == table.clock:
         return f"{table.time} < {cut}"
     return f"{table.time} < {cut} OR {table.time} IS NULL AND {table.clock} < {cut}"

@@ -26,7 +26,7 @@ nav { height: auto !important }
 
 
 def make_offline(directory: Path) -> Path:
-    """Takes all that is remote out of the pages and gives them a plain first page, whose path it returns."""
+    """Removes remote content from the pages and adds a plain first page, whose path it returns."""
     for page in directory.rglob("*.html"):
         text = _REMOTE.sub("", page.read_text(encoding="utf-8"))
         page.write_text(text.replace("</head>", _STYLE, 1), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The expectation behind every rule: a SQL aggregate that counts what should not be there, and is zero.
+"""The expectation of every rule: a SQL aggregate that counts violations must be 0.
 
-Great Expectations' own way of running SQL, `UnexpectedRowsExpectation`, takes two Spark jobs an expectation.
-Aggregates are bundled: all expectations of a suite take one job together, in a tenth of the time.
+Great Expectations' own `UnexpectedRowsExpectation` takes two Spark jobs per expectation.
+Aggregates are bundled: all expectations of a suite take one job, in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class UnexpectedCount(TableMetricProvider):
 
 
 class ExpectNoneUnexpected(BatchExpectation):
-    """Expects the SQL aggregate `counted` to be 0; `about` says in words what holds then."""
+    """Expects the SQL aggregate `counted` to be 0; `about` is the description."""
 
     counted: str
     about: str

@@ -1,6 +1,6 @@
-"""Facts about tables that expectations are about, read with few and small Spark jobs.
+"""Facts about tables for expectations, read with few and small Spark jobs.
 
-Everything is read as of one moment between two micro-batches, so counts of different tables agree.
+Everything is read at one moment between two micro-batches, so counts of different tables agree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEAST_DAYS = 3
 
 @dataclass(frozen=True)
 class Cut:
-    """Table versions that belong together."""
+    """Consistent versions of tables."""
 
     spark: SparkSession
     house: Lakehouse
@@ -36,13 +36,13 @@ class Cut:
         return f"{self.house.sql_name(table)} VERSION AS OF {self.versions[table.name]}"
 
     def rows(self, table: Table, since: datetime | None) -> DataFrame:
-        """Rows written after `since`, all without it; files without any are skipped."""
+        """Rows written after `since` (default: all); files without such rows are skipped."""
         return self.spark.sql(f"SELECT * FROM {self.sql_name(table)}{_after(table, since)}")
 
 
 @dataclass(frozen=True)
 class New:
-    """How many rows a table gained or revised, and when the newest of them was written."""
+    """Number of new or revised rows of a table, and the time of the newest."""
 
     rows: int
     newest: datetime | None
@@ -51,13 +51,13 @@ class New:
 def cut(
     spark: SparkSession, settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table]
 ) -> Cut:
-    """The tables between two micro-batches; batches wait for the few milliseconds that this takes."""
+    """The tables between two micro-batches; batches wait for a few milliseconds."""
     with lock.at_rest(settings):
         return Cut(spark, house, {table.name: store.version(table) for table in (*tables, ACCOUNTS)})
 
 
 def new_rows(at: Cut, since: Mapping[Table, datetime | None]) -> dict[str, New]:
-    """What each table gained after its time in `since`, in one job."""
+    """New rows of each table after its time in `since`, in one job."""
     parts = [
         f"SELECT '{table.name}' AS name, count(*) AS rows, max({table.clock}) AS newest"
         f" FROM {at.sql_name(table)}{_after(table, time)}"
@@ -67,13 +67,13 @@ def new_rows(at: Cut, since: Mapping[Table, datetime | None]) -> dict[str, New]:
 
 
 def row_counts(at: Cut, tables: Sequence[Table]) -> dict[str, int]:
-    """Rows of whole tables, which Delta knows without reading them."""
+    """Rows of whole tables, from Delta's statistics."""
     parts = [f"SELECT '{table.name}' AS name, count(*) AS rows FROM {at.sql_name(table)}" for table in tables]
     return {row["name"]: row["rows"] for row in _rows(at, parts)}
 
 
 def booked(at: Cut, tables: Sequence[Table], since: datetime | None) -> dict[str, int]:
-    """What quality.accounts added to each table's `accounted` sum after `since`, and by how many rows of its own."""
+    """Increase of each table's `accounted` sum in quality.accounts after `since`, and the number of its rows."""
     sums = ", ".join(f"coalesce(sum({t.accounted}), 0) AS `{t.name}`" for t in tables)
     counted = f"count(*) AS `{ACCOUNTS.name}`"
     return _rows(at, [f"SELECT {sums}, {counted} FROM {at.sql_name(ACCOUNTS)}{_after(ACCOUNTS, since)}"])[0]

@@ -1,4 +1,4 @@
-"""Results of a quality run for people."""
+"""Results of a quality run as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLUMNS = ("table", "expectation", "severity", "ok", "unexpected", "observed")
 
 
 def lines(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Rows of quality.results as an aligned table, failed ones last, and a sum."""
+    """Rows of quality.results as an aligned table, failed ones last, and a summary."""
     cells = [
         (
             r["table"], r["expectation"], r["severity"], "yes" if r["success"] else "NO",
@@ -28,7 +28,7 @@ def lines(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def raise_critical(results: Sequence[dict[str, Any]]) -> None:
-    """Raises QualityError naming the critical expectations that failed, if any."""
+    """Raises QualityError with the failed critical expectations, if any."""
     failed = [r for r in results if not r["success"] and r["severity"] == "critical"]
     if failed:
         named = ", ".join(f"{r['table']}: {r['expectation']}" for r in failed)
