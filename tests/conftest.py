@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.cluster.s3_server import S3Server, s3_server
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
@@ -53,3 +54,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     )
     with embedded.running(settings) as there:
         yield there
+
+
+@pytest.fixture(scope="session")
+def s3_server_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server that all tests share: give paths of your own."""
+    directory = tmp_path_factory.mktemp("s3")
+    with s3_server(Settings(home=directory / "home"), directory) as server:
+        yield server

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -29,12 +29,11 @@ from tidemark.parse.columns import Knowledge
 from tidemark.parse.visitor import visitor_key
 from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark import SparkStore
 from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
 from tidemark.stream.files import TableFiles
 from tidemark.stream.flow import Flow
-from tidemark.stream.lag import HistoryLag, TopicLag, table_lag, table_rows, topic_rows
+from tidemark.stream.lag import TopicLag, table_lag, table_rows, topic_rows
 from tidemark.stream.reread import reread
 from tidemark.stream.schema_check import require_visitor_key
 
@@ -106,10 +105,10 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         work=work,
         upserts=made,
         clocks=_CLOCKS,
-        lag=_activity_lag(house, store),
+        lag=partial(table_lag, partial(store.rows_since, requests.TABLE)),
         known=partial(_known_newest, store),
-        rows=partial(table_rows, Path(house.path(requests.TABLE))),
-        files=TableFiles(requests.TABLE, columns),
+        rows=partial(table_rows, house, requests.TABLE),
+        files=TableFiles(requests.TABLE, columns, house.can.files) if house.can.files else None,
         interval_seconds=settings.derive_interval_seconds,
     )
 
@@ -134,12 +133,6 @@ def _known_newest(store: Store, sites: Sequence[str]) -> Newest:
     return {row["site"]: row["newest_event_time"] for row in rows if row["newest_event_time"]}
 
 
-def _activity_lag(house: Lakehouse, store: Store) -> Callable[[Path], int | None]:
-    if isinstance(store, SparkStore) and not house.on_this_machine:
-        return HistoryLag(partial(store.rows_since, requests.TABLE))
-    return partial(table_lag, Path(house.path(requests.TABLE)) / "_delta_log")
-
-
 def _kafka_source(settings: Settings, size: BatchSize, spark: SparkSession) -> DataFrame:
     return (
         spark.readStream.format("kafka")
@@ -157,7 +150,8 @@ def _table_source(house: Lakehouse, table: Table, spark: SparkSession) -> DataFr
     reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
     # About as many rows as a batch of lines has at most.
     reader = reader.option("maxBytesPerTrigger", "16m").option("maxFilesPerTrigger", "200")
-    return reader.table(house.sql_name(table)) if house.in_catalog else reader.load(house.path(table))
+    found: DataFrame = house.load(reader, table)
+    return found
 
 
 def streams(house: Lakehouse) -> Streams:

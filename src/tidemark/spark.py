@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from tidemark.local import class_archive
-from tidemark.local.jars import spark_jars
+from tidemark.local.jars import s3_jars, spark_jars
 from tidemark.local.java import require_java
 from tidemark.local.process import prepare_home, temporary_directory
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.packaging import code_archive
 from tidemark.settings import Settings, options_of
-from tidemark.store.s3 import LOG_STORE, s3_jars
 
 # For a micro-batch of a few thousand rows, Spark's defaults for big tables cost more than the batch.
 _STREAMING = {
@@ -83,11 +82,8 @@ _LOCAL = {
     "spark.task.maxDirectResultSize": "1g",
     "spark.rpc.message.maxSize": "1500",
 }
-# Tables on S3. The default stream needs an asynchronous client that is not installed.
-_S3 = {
-    "spark.delta.logStore.s3a.impl": LOG_STORE,
-    "spark.hadoop.fs.s3a.input.stream.type": "classic",
-}
+# Tables on S3, which Spark only reads. The default stream needs an asynchronous client that is not installed.
+_S3 = {"spark.hadoop.fs.s3a.input.stream.type": "classic"}
 # Required in a session that the runtime created; the rest is the cluster's own configuration.
 _ON_A_RUNTIME = {
     name: _STREAMING[name]

@@ -125,7 +125,7 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
         lambda: savepoints.restore(cluster, "name"),
         lambda: tasks.forget_visitor(cluster, visitor="0" * 32, address=""),
     ):
-        with pytest.raises(TableError, match="directories of this machine"):
+        with pytest.raises(TableError, match="works on tables in directories and on S3"):
             refused()
     with pytest.raises(TableError, match="as a whole"):
         tasks.rebuild_table(cluster, "all", datetime.now(UTC), dry_run=True, say=quiet)
@@ -197,7 +197,7 @@ def test_names_in_a_catalog_are_quoted(tmp_path: Path) -> None:
     house = lakehouse.of(settings)
     assert house.sql_name("gold.pages") == "`my-cat`.`tide`.`gold_pages`"
     assert house.checkpoint("requests", 1) == "/Volumes/a/b/c/requests-v1"
-    assert not house.on_this_machine
+    assert house.can.files is None and not house.can.keeps_home
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:

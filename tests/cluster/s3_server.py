@@ -34,6 +34,11 @@ class S3Server:
         }
 
     @property
+    def options(self) -> dict[str, str]:
+        """The same for delta-rs, as storage options."""
+        return {name.lower(): value for name, value in self.environment.items()}
+
+    @property
     def spark_options(self) -> str:
         return (
             f"spark.hadoop.fs.s3a.endpoint=http://127.0.0.1:{self.port}"

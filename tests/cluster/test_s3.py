@@ -1,17 +1,16 @@
-"""Tables on a real S3 server: equal tables though the pipeline is killed, and one winner of each commit."""
+"""Tables on a real S3 server: equal tables though the pipeline is killed, every command, one winner of each commit."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,54 +23,37 @@ from app.dashboard.reader import open_reader
 from tests.cluster.s3_server import SECRET, S3Server, s3_server
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_process
 from tests.pipeline.recount import recount
+from tidemark.cli import tasks
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.store.object_storage import LogRegister
 from tidemark.traffic.stream import Traffic, blocks
 
 LINES = 1_200
-ROUNDS = 20
-
-# A Spark driver with Tidemark's settings that commits versions of a table as it is told: a line of its input is a
-# version and a pipe to read the commit from, a line of its output whether it got the version.
-DRIVER = """
-import sys
-from py4j.protocol import Py4JJavaError
-from tidemark import settings
-from tidemark.spark import spark_session
-
-spark = spark_session(settings.load())
-jvm, hadoop = spark._jvm, spark._jsc.hadoopConfiguration()
-log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, sys.argv[1])
-scala = jvm.scala.jdk.javaapi.CollectionConverters
-print("ready", flush=True)
-for line in sys.stdin:
-    version, pipe = line.split()
-    lines = jvm.java.io.BufferedReader(jvm.java.io.FileReader(pipe)).lines().iterator()
-    path = jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{int(version):020}.json")
-    try:
-        log.store().write(path, scala.asScala(lines), False, hadoop)
-        print("won", flush=True)
-    except Py4JJavaError as error:
-        print(error.java_exception.getClass().getSimpleName(), flush=True)
-"""
-LOST = "FileAlreadyExistsException"
+ROUNDS, WRITERS = 10, 6
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
-@pytest.fixture
-def s3(broker: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    with s3_server(broker, tmp_path / "s3") as server:
+@pytest.fixture(scope="module")
+def s3(broker: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_server(broker, tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
         for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
+            patch.setenv(name, value)
         yield server
 
 
 def on_s3(server: S3Server, broker: Settings, directory: Path) -> Settings:
     return fresh(
-        broker, directory, tables_location="s3a://lake/tidemark", spark_options=server.spark_options,
+        broker, directory, tables_location=f"s3a://lake/{directory.name}", spark_options=server.spark_options,
         batch_lines=400, driver_memory="1g",
     )  # fmt: skip
+
+
+def traffic() -> list[tuple[str, bytes]]:
+    made = Traffic(start=1_780_000_200, rate=30, seconds=LINES // 30, seed=6, visitors=200, late=0.1)
+    return [("default", line) for block in blocks(made) for line in block.lines]
 
 
 def received(settings: Settings) -> int:
@@ -81,15 +63,28 @@ def received(settings: Settings) -> int:
         return 0
 
 
+def command(settings: Settings, *arguments: str, crash_at: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tidemark", *arguments],
+        env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": crash_at},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def done(settings: Settings, *arguments: str) -> str:
+    ended = command(settings, *arguments)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
 def test_equal_tables_though_the_pipeline_is_killed(s3: S3Server, broker: Settings, tmp_path: Path) -> None:
-    made = Traffic(start=1_780_000_200, rate=30, seconds=LINES // 30, seed=6, visitors=200, late=0.1)
-    pairs = [("default", line) for block in blocks(made) for line in block.lines]
+    pairs = traffic()
     settings = on_s3(s3, broker, tmp_path)
     produce(settings, pairs)
 
     first = run_process(settings, once=False)
     try:
-        assert wait_until(lambda: first.poll() is not None or received(settings) > 0, 240, interval=0.2)
+        assert wait_until(lambda: first.poll() is not None or received(settings) > 0, 240, interval=0.05)
         assert first.poll() is None, first.communicate()[0]
     finally:
         os.killpg(first.pid, signal.SIGKILL)
@@ -119,6 +114,56 @@ def test_equal_tables_though_the_pipeline_is_killed(s3: S3Server, broker: Settin
     assert not any(SECRET in text for text in shown)
 
 
+def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tmp_path: Path) -> None:
+    """One home through all of them, each compared with the recomputation; the rebuild is killed in its swap."""
+    pairs = traffic()
+    settings = on_s3(s3, broker, tmp_path)
+    produce(settings, pairs[:800])
+    done(settings, "run", "--once")
+    assert_equal(settings, recount(pairs[:800]))
+
+    done(settings, "savepoint", "create", "middle")
+    produce(settings, pairs[800:])
+    done(settings, "run", "--once")
+    expected = recount(pairs)
+    assert_equal(settings, expected)
+
+    house = lakehouse.of(settings)
+    before = sum(house.files.sizes(house.directory("silver.requests")).values())
+    for _ in range(2):  # the second deletes what the first has replaced
+        tasks.maintain_tables(dataclasses.replace(settings, version_retention_seconds=1))
+        time.sleep(1.1)
+    assert sum(house.files.sizes(house.directory("silver.requests")).values()) < before
+    assert_equal(settings, expected)
+    stranger = command(dataclasses.replace(settings, home=tmp_path / "other"), "maintain")
+    assert stranger.returncode == 1 and "checkpoints" in stranger.stderr, stranger.stderr
+
+    killed = command(settings, "rebuild", "all", crash_at="swap:between-tables@3")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    done(settings, "run", "--once")  # finishes the swap
+    assert_equal(settings, expected)
+    assert "nothing differs" in done(settings, "rebuild", "all")
+    assert_equal(settings, expected)
+    assert not house.files.sizes(f"{house.files.base}/_swap"), "the staged tables are to go"
+
+    done(settings, "savepoint", "restore", "middle")
+    assert_equal(settings, recount(pairs[:800]))
+    fork = dataclasses.replace(settings, home=tmp_path / "fork", tables_location="")
+    done(settings, "savepoint", "restore", "middle", "--home", str(fork.home))
+    done(settings, "run", "--once")
+    assert_equal(settings, expected)
+    done(settings, "savepoint", "delete", "middle")
+    assert not house.files.sizes(f"{house.files.base}/_savepoints")
+
+    (address,), theirs = Counter(rows(settings, "silver.requests", ["client_ip"])).most_common(1)[0]
+    count = len(rows(settings, "bronze.access_log", ["offset"]))
+    done(settings, "forget", "--address", str(address))
+    assert (address,) not in rows(settings, "silver.requests", ["client_ip"])
+    left = rows(settings, "bronze.access_log", ["value"])
+    assert len(left) <= count - theirs
+    assert not any(str(value[0]).startswith(f"b'{address} ") for value in left)
+
+
 def commit(table: DeltaTable) -> bool:
     """Adds a row as the version after the one that `table` stands at, and no later one; whether that was to be had."""
     try:
@@ -133,64 +178,35 @@ def commit(table: DeltaTable) -> bool:
     return True
 
 
-class Driver:
-    """A process that runs DRIVER on the table at `url`."""
-
-    def __init__(self, settings: Settings, url: str, directory: Path) -> None:
-        self._directory = directory
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, url], env={**os.environ, **settings.environment()},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self.answer() == "ready"
-
-    def answer(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    @contextmanager
-    def committing(self, version: int) -> Iterator[None]:
-        """Within it the driver has begun to write the version; on leaving it gets what to write."""
-        pipe = self._directory / f"pipe-{version}"
-        os.mkfifo(pipe)
-        print(version, pipe, file=self._process.stdin, flush=True)
-        with pipe.open("w", encoding="utf-8") as commit:  # waits until the driver reads
-            yield
-            commit.write(json.dumps({"commitInfo": {"timestamp": version, "operation": "of Spark"}}) + "\n")
-
-    def end(self) -> None:
-        self._process.communicate(timeout=60)
-
-
-def test_one_of_two_writers_gets_a_version(s3: S3Server, broker: Settings, tmp_path: Path) -> None:
-    path, waits = "s3://lake/raced", random.Random(4)
+def test_one_of_several_writers_gets_a_version(s3: S3Server) -> None:
+    path = "s3://lake/raced"
     write_deltalake(path, pa.table({"id": [0]}))
+    with ThreadPoolExecutor(WRITERS) as threads:
+        for round_ in range(1, ROUNDS + 1):
+            tables = [DeltaTable(path) for _ in range(WRITERS)]
+            assert sorted(threads.map(commit, tables)) == [False] * (WRITERS - 1) + [True]
+            assert DeltaTable(path).version() == round_
+    assert DeltaTable(path).to_pyarrow_table().num_rows == 1 + ROUNDS
 
-    def operation(version: int) -> str:
-        file = tmp_path / f"s3/buckets/lake/raced/_delta_log/{version:020}.json"
-        actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        return next(str(action["commitInfo"]["operation"]) for action in actions if "commitInfo" in action)
 
-    driver = Driver(on_s3(s3, broker, tmp_path), path.replace("s3://", "s3a://"), tmp_path)
-    try:
-        with driver.committing(1):
-            time.sleep(3)  # a look whether the version is there would be over
-            assert commit(DeltaTable(path))
-        assert driver.answer() == LOST and operation(1) == "WRITE"
+def test_one_of_several_processes_gets_the_lease(s3: S3Server) -> None:
+    def register() -> LogRegister:
+        return LogRegister("s3a://lake/leased/_writer", s3.options)
 
-        behind = DeltaTable(path)
-        with driver.committing(2):
-            pass
-        assert driver.answer() == "won" and not commit(behind) and operation(2) == "of Spark"
+    def note(holder: int) -> dict[str, str]:
+        return {"id": f"{holder}", "what": "a pipeline", "host": "here", "home": f"/{holder}"}
 
-        for version in range(3, 3 + ROUNDS):
-            table = DeltaTable(path)
-            with driver.committing(version):
-                pass
-            time.sleep(waits.choice([0, waits.uniform(0, 0.03)]))
-            ours, theirs = commit(table), driver.answer()
-            assert theirs == (LOST if ours else "won")
-            assert operation(version) == ("WRITE" if ours else "of Spark")
-        assert DeltaTable(path).version() == 2 + ROUNDS
-    finally:
-        driver.end()
+    registers = [register() for _ in range(WRITERS)]
+    assert [each.read() for each in registers] == [None] * WRITERS
+    with ThreadPoolExecutor(WRITERS) as threads:
+        won = list(threads.map(lambda n: registers[n].write(note(n)), range(WRITERS)))
+    assert sorted(won) == [False] * (WRITERS - 1) + [True]
+    holder, other = won.index(True), won.index(False)
+    seen = registers[other].read()
+    assert seen is not None and seen["id"] == str(holder)
+    assert registers[holder].write(note(holder)), "the holder renews it"
+    assert not registers[other].write(note(other)), "it was renewed since it was read"
+    assert registers[other].read() != seen and registers[other].write(note(other))
+    assert not registers[holder].write(note(holder)), "it was taken over"
+    registers[other].clear()
+    assert register().read() is None

@@ -14,7 +14,6 @@ from tidemark.errors import PlatformError
 from tidemark.local import jars
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
-from tidemark.store.s3 import S3_IVY_FILE
 
 TINY_IVY = """<ivy-module version="2.0"><info organisation="t" module="t"/>
 <configurations>
@@ -59,7 +58,7 @@ def test_the_jars_are_those_that_ivy_xml_lists(home: Settings) -> None:
 
 def test_the_client_of_s3_is_of_the_release_of_hadoop_that_pyspark_has() -> None:
     hadoop = jars.pyspark_jar("hadoop-client-api").stem.removeprefix("hadoop-client-api-")
-    assert f'name="hadoop-aws" rev="{hadoop}"' in S3_IVY_FILE.read_text(encoding="utf-8")
+    assert f'name="hadoop-aws" rev="{hadoop}"' in jars.S3_IVY_FILE.read_text(encoding="utf-8")
 
 
 def test_jars_are_resolved_once_into_the_cache(offline: Settings, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -39,6 +40,7 @@ from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream.lag import TopicLag, table_lag
 
 Say = Callable[[str], None]
@@ -243,9 +245,10 @@ class _Stage:
         assert self._process.returncode == 0, output
 
     def _caught_up(self, lines: int) -> bool:
-        settings, chain = self._settings, pipeline.chain(lakehouse.of(self._settings))
-        log = settings.tables / "silver" / "requests" / "_delta_log"
-        return self._rows() >= lines and self._lag(chain.first) == 0 and table_lag(log, chain.second) == 0
+        house = lakehouse.of(self._settings)
+        chain = pipeline.chain(house)
+        waiting = partial(DeltaRsStore(house).rows_since, chain.between)
+        return self._rows() >= lines and self._lag(chain.first) == 0 and table_lag(waiting, chain.second) == 0
 
     def _rows(self) -> int:
         path = self._settings.tables / "quality" / "accounts"

@@ -8,13 +8,16 @@ from tidemark.errors import SettingError, TableError
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.object_storage import storage_options
 
 
 def test_tables_are_in_the_home_or_where_tables_location_says(home: Settings) -> None:
     here = lakehouse.of(home)
     there = lakehouse.of(dataclasses.replace(home, tables_location="s3a://bucket/logs/"))
-    assert here.on_this_machine and here.path("gold.pages") == f"{home.tables}/gold/pages"
-    assert not there.on_this_machine and there.path("gold.pages") == "s3a://bucket/logs/gold/pages"
+    assert here.can.files and here.path("gold.pages") == f"{home.tables}/gold/pages"
+    assert there.can.files and there.path("gold.pages") == "s3a://bucket/logs/gold/pages"
+    assert there.directory("gold.pages") == "logs/gold/pages"
     assert there.sql_name("gold.pages") == "delta.`s3a://bucket/logs/gold/pages`"
     assert there.checkpoint_root == here.checkpoint_root
 
@@ -28,7 +31,31 @@ def test_a_tables_location_that_is_no_url_or_beside_a_catalog_is_refused(
         lakehouse.of(dataclasses.replace(home, tables_location=location, catalog=catalog))
 
 
-def test_delta_rs_refuses_tables_that_are_not_in_directories(home: Settings) -> None:
-    house = lakehouse.of(dataclasses.replace(home, tables_location="s3a://bucket/logs"))
-    with pytest.raises(TableError, match=r"not on those of s3a://bucket/logs\..*Tables on S3"):
+def test_what_a_store_cannot_do_is_a_capability(home: Settings) -> None:
+    kinds = {
+        "directories": lakehouse.of(home),
+        "S3": lakehouse.of(dataclasses.replace(home, tables_location="s3a://bucket/logs")),
+        "HDFS": lakehouse.of(dataclasses.replace(home, tables_location="hdfs://name/logs")),
+        "catalog": Lakehouse(checkpoint_root=str(home.checkpoints), catalog_schema="`a`.`b`"),
+    }
+    can = {kind: house.can for kind, house in kinds.items()}
+    assert {kind for kind, each in can.items() if each.files} == {"directories", "S3"}
+    assert {kind for kind, each in can.items() if not each.durable} == {"directories"}
+    assert {kind for kind, each in can.items() if not each.keeps_home} == {"catalog"}
+    assert {kind for kind, each in can.items() if each.register} == {"S3", "catalog"}
+
+
+def test_delta_rs_refuses_tables_that_it_does_not_reach(home: Settings) -> None:
+    house = lakehouse.of(dataclasses.replace(home, tables_location="hdfs://name/logs"))
+    with pytest.raises(TableError, match=r"not on those of hdfs://name/logs\."):
         DeltaRsStore(house)
+
+
+def test_options_for_s3_are_set_once() -> None:
+    hadoop = "spark.hadoop.fs.s3a."
+    assert storage_options({}) == {}
+    assert storage_options({f"{hadoop}endpoint": "http://127.0.0.1:9000", f"{hadoop}access.key": "k"}) == {
+        "aws_endpoint_url": "http://127.0.0.1:9000", "aws_allow_http": "true", "aws_access_key_id": "k",
+    }  # fmt: skip
+    found = storage_options({f"{hadoop}endpoint": "s3.eu-central-1.amazonaws.com"})
+    assert found == {"aws_endpoint_url": "https://s3.eu-central-1.amazonaws.com", "aws_allow_http": "false"}

@@ -1,7 +1,8 @@
-"""What every store must do; the same tests run on both."""
+"""What every store must do; the same tests run on all: directories by delta-rs and by Spark, and S3 by delta-rs."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,12 +13,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.cluster.s3_server import S3Server
 from tidemark.contract.store import Commit, Operator, Store
 from tidemark.contract.table import Change, Column, Table
+from tidemark.engine.batches import distributed
+from tidemark.engine.work import ALL, Work
 from tidemark.errors import TableError
+from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.directories import Directories
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark import SparkStore
 
 WINDOWS = Table(
     name="gold.windows",
@@ -45,17 +50,24 @@ SITES = replace(
 MakeStore = Callable[[], Store]
 
 
+@pytest.fixture(params=["delta-rs", "spark", "s3"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def house(tmp_path: Path) -> Lakehouse:
-    return Lakehouse(checkpoint_root=str(tmp_path / "checkpoints"), root=str(tmp_path / "tables"))
+def house(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Lakehouse:
+    checkpoints = str(tmp_path / "checkpoints")
+    if kind == "s3":
+        server: S3Server = request.getfixturevalue("s3_server_of_all")
+        return Lakehouse(checkpoints, f"s3a://lake/{uuid.uuid4().hex}/tables", options=server.options)
+    return Lakehouse(checkpoints, str(tmp_path / "tables"))
 
 
-@pytest.fixture(params=["delta-rs", "spark"])
-def make_store(request: pytest.FixtureRequest, spark: SparkSession, house: Lakehouse) -> MakeStore:
+@pytest.fixture
+def make_store(kind: str, spark: SparkSession, house: Lakehouse) -> MakeStore:
     """Makes stores of one kind over the same tables, as successive processes would."""
-    return (
-        (lambda: DeltaRsStore(house)) if request.param == "delta-rs" else (lambda: SparkStore(spark, house))
-    )
+    return (lambda: SparkStore(spark, house)) if kind == "spark" else (lambda: DeltaRsStore(house))
 
 
 @pytest.fixture
@@ -152,8 +164,9 @@ def test_an_append_without_a_number_always_adds(store: Store) -> None:
 
 def test_spark_rows_are_appended_once(store: Store, make_store: MakeStore, spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows(("a", 0, 1)), WINDOWS.schema)
-    store.append(WINDOWS, frame, Commit("flow/1", 0))
-    make_store().append(WINDOWS, frame, Commit("flow/1", 0))
+    for each in (store, make_store()):
+        with distributed(Work(appends=[(WINDOWS, ALL)]), frame, each, "flow-00000") as batch:
+            batch.append(each, WINDOWS, ALL, Commit("flow/1", 0))
     assert content(store) == [("a", 0, 1)]
     assert make_store().committed(WINDOWS, "flow/1") == 0
 
@@ -234,6 +247,19 @@ def test_columns_come_in_the_order_asked_for(store: Store) -> None:
     assert [list(row.items()) for row in found.to_pylist()] == [[("pageviews", 1), ("site", "a")]]
 
 
+def test_what_a_store_tells_of_a_table(store: Store, make_store: MakeStore) -> None:
+    assert store.exists(WINDOWS) and not store.exists(SITES)
+    assert not store.has_batches_of(WINDOWS, "flow")
+    before = store.version(WINDOWS)
+    store.append_arrow(WINDOWS, rows(("a", 0, 1), ("a", 1, 1)), Commit("flow/1", 0))
+    store.append_arrow(WINDOWS, rows(("b", 0, 1)), Commit("flow/1", 1))
+    newer = make_store()
+    assert newer.has_batches_of(WINDOWS, "flow") and not newer.has_batches_of(WINDOWS, "other")
+    assert newer.rows_since(WINDOWS, before + 1) == 3
+    assert make_store().rows_since(WINDOWS, before + 2) == 1
+
+
+@pytest.mark.parametrize("kind", ["delta-rs"])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_each_store_goes_on_with_the_others_table(
     backwards: bool, spark: SparkSession, house: Lakehouse
@@ -265,17 +291,19 @@ def test_a_missing_table_is_a_clear_error(make_store: MakeStore, house: Lakehous
         with pytest.raises(TableError, match=r"gold.windows|gold/windows") as caught:
             act()
         assert caught.value.remedy and "\n" not in str(caught.value)
-    assert not (Path(house.path(WINDOWS)) / "_delta_log").exists(), "nothing may be made by the way"
+    assert not house.exists(WINDOWS), "nothing may be made by the way"
 
 
 @pytest.mark.parametrize("garbage", [b"", b"{", b"\xff\xfe", b'{"add": 1}\n'])
-def test_a_damaged_log_is_a_clear_error(make_store: MakeStore, house: Lakehouse, garbage: bytes) -> None:
+def test_a_damaged_log_is_a_clear_error(
+    make_store: MakeStore, house: Lakehouse, garbage: bytes, tmp_path: Path
+) -> None:
     maker = make_store()
     maker.ensure(WINDOWS)
-    log = Path(house.path(WINDOWS)) / "_delta_log"
-    for entry in [path for path in log.rglob("*") if path.is_file()]:
-        entry.unlink()
-    (log / f"{0:020}.json").write_bytes(garbage)
+    log, files = house.log(WINDOWS).directory, house.files
+    files.clear(log)
+    (tmp_path / "garbage").write_bytes(garbage)
+    files.take(Directories("/"), str(tmp_path / "garbage"), f"{log}/{0:020}.json")
     for act in (lambda: make_store().ensure(WINDOWS), lambda: make_store().read(WINDOWS)):
         with pytest.raises(TableError) as caught:
             act()

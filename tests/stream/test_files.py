@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.contract.table import Column, Table
+from tidemark.store.directories import Directories
 from tidemark.stream import files
 from tidemark.stream.files import TableFiles, scanned
 
@@ -69,11 +70,11 @@ def things(spark: SparkSession, tmp_path: Path) -> Path:
 def test_a_batch_read_here_is_the_one_that_spark_reads(
     spark: SparkSession, things: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch = TableFiles(TABLE, COLUMNS).fetch
+    fetch = TableFiles(TABLE, COLUMNS, Directories("/")).fetch
 
     def both(batch: DataFrame) -> tuple[pa.Table, pa.Table]:
         by_spark = batch.toArrow()
-        frame, read = TableFiles(TABLE, COLUMNS).spread(batch)
+        frame, read = TableFiles(TABLE, COLUMNS, Directories("/")).spread(batch)
         assert rows(frame.mapInArrow(read, batch.schema).toArrow()) == rows(by_spark)
         monkeypatch.setattr(DataFrame, "toArrow", None)  # from here on it is not asked
         here = fetch(batch)
@@ -94,7 +95,9 @@ def test_rows_that_take_too_much_are_not_fetched(
 ) -> None:
     monkeypatch.setattr(files, "MOST_BYTES", 10_000)
 
-    assert stream(spark, things, TableFiles(TABLE, COLUMNS).fetch, lambda f: f.select(*COLUMNS)) == [
+    assert stream(
+        spark, things, TableFiles(TABLE, COLUMNS, Directories("/")).fetch, lambda f: f.select(*COLUMNS)
+    ) == [
         None,
         None,
     ]
@@ -103,7 +106,7 @@ def test_rows_that_take_too_much_are_not_fetched(
 def test_a_batch_that_is_not_all_rows_of_files_is_spark_s(spark: SparkSession, things: Path) -> None:
     spark.sql(f"ALTER TABLE delta.`{things}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     spark.sql(f"DELETE FROM delta.`{things}` WHERE id IN (5, 2000)")
-    fetch = TableFiles(TABLE, COLUMNS).fetch
+    fetch = TableFiles(TABLE, COLUMNS, Directories("/")).fetch
 
     batches = stream(spark, things, lambda b: (len(scanned(b)), fetch(b)), lambda f: f.select(*COLUMNS))
 
@@ -118,7 +121,7 @@ def test_other_plans_have_no_files(spark: SparkSession, things: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_spark_s_error(spark: SparkSession, things: Path) -> None:
-    fetch = TableFiles(TABLE, COLUMNS).fetch
+    fetch = TableFiles(TABLE, COLUMNS, Directories("/")).fetch
 
     def lose(batch: DataFrame) -> pa.Table | None:
         Path(scanned(batch)[0]).unlink()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,18 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import table
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemark.contract.table import Column, Table
 from tidemark.settings import Settings
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.lag import TopicLag, table_lag, table_rows, topic_rows
+
+NUMBERS = Table("silver.numbers", "", "append", ("n",), (Column("n", "long", ""),), "", "")
 
 
 def test_the_rows_of_a_table_that_a_stream_has_not_read(spark: SparkSession, tmp_path: Path) -> None:
-    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
+    house, checkpoint = Lakehouse("", str(tmp_path)), tmp_path / "checkpoint"
+    source, store = Path(house.path(NUMBERS)), DeltaRsStore(house)
 
     def drain() -> None:
         stream = spark.readStream.format("delta").load(str(source)).writeStream
@@ -25,7 +32,7 @@ def test_the_rows_of_a_table_that_a_stream_has_not_read(spark: SparkSession, tmp
         assert query.awaitTermination(60)
 
     def lag() -> int | None:
-        return table_lag(source / "_delta_log", checkpoint)
+        return table_lag(partial(store.rows_since, NUMBERS), checkpoint)
 
     write_deltalake(source, table({"n": range(5)}))
     assert lag() == 5
@@ -45,7 +52,7 @@ def test_a_damaged_checkpoint_has_no_lag_to_tell(offset: str, tmp_path: Path) ->
     for folder, text in (("commits", "v1\n{}"), ("offsets", offset)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "0").write_text(text, encoding="utf-8")
-    assert table_lag(tmp_path / "_delta_log", tmp_path) is None
+    assert table_lag(lambda version: version, tmp_path) is None
 
 
 def test_the_rows_that_a_batch_spans(tmp_path: Path) -> None:
@@ -63,13 +70,14 @@ def test_a_broker_that_is_away_has_no_lag_to_tell(home: Settings, tmp_path: Path
 
 
 def test_a_batch_of_a_table_has_no_more_rows_than_told(spark: SparkSession, tmp_path: Path) -> None:
-    source, checkpoint = tmp_path / "source", tmp_path / "checkpoint"
+    house, checkpoint = Lakehouse("", str(tmp_path)), tmp_path / "checkpoint"
+    source = Path(house.path(NUMBERS))
     for rows in (40, 7, 7, 7):  # what is there before the stream begins
         write_deltalake(source, table({"n": range(rows)}), mode="append")
     batches: dict[int, tuple[int, int | None]] = {}
 
     def look(batch: DataFrame, number: int) -> None:
-        batches[number] = batch.count(), table_rows(source, checkpoint, number)
+        batches[number] = batch.count(), table_rows(house, NUMBERS, checkpoint, number)
 
     def drain() -> None:
         stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 2).load(str(source))
@@ -85,4 +93,4 @@ def test_a_batch_of_a_table_has_no_more_rows_than_told(spark: SparkSession, tmp_
     drain()
     assert sum(rows for rows, _ in batches.values()) == 81 and len(batches) > before
     assert all(told is not None and rows <= told < 60 for rows, told in batches.values()), batches
-    assert table_rows(source, checkpoint, 99) is None
+    assert table_rows(house, NUMBERS, checkpoint, 99) is None

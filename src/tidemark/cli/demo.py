@@ -14,6 +14,7 @@ from tidemark.local.java import require_java
 from tidemark.local.process import live_record, locked, prepare_home
 from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
 
 
 def run_demo(
@@ -83,7 +84,7 @@ def _pipeline(settings: Settings) -> Part:
         command=_tidemark(settings, "run"),
         log=settings.logs / "pipeline.log",
         ready=lambda: state() == "running",
-        detail=lambda: f"tables in {settings.tables}",
+        detail=lambda: f"tables in {lakehouse.of(settings).name}",
         stop_order=2,
         stop_seconds=5.0,
     )

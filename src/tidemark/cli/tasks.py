@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -39,11 +39,10 @@ from tidemark.pipeline import (
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
 from tidemark.store import deltalog, lakehouse
-from tidemark.store.choose import open_store
+from tidemark.store.choose import exists, open_store
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lease import only_writer
-from tidemark.store.spark import SparkStore
 from tidemark.stream import lock, schema_check
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.run import run
@@ -56,7 +55,7 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
     Raises TidemarkError: an unreachable Kafka, a busy home, an incompatible table or checkpoint.
     """
     house = lakehouse.of(settings)
-    with lock.only_one(settings), _only_writer(house, "a pipeline"):
+    with lock.only_one(settings), _only_writer(settings, house, "a pipeline"):
         _run(settings, house, once=once)
 
 
@@ -83,14 +82,14 @@ def _run(
     metrics = Metrics()
     anew = partial(rebuilding, spark, settings, house)
     beside = [watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))]
-    if house.on_this_machine:  # otherwise upkeep is a separate job
+    if house.can.files:  # otherwise upkeep is a separate job
         beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
         beside.append(backfill.fill_beside(spark, settings, house, anew))
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
         once=once, beside=beside, remade=remade, metrics=metrics, require_whole=whole,
     )  # fmt: skip
-    if once and house.on_this_machine:
+    if once and house.can.files:
         backfill.fill(settings, house, anew)
     if once and settings.quality_interval_seconds:
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
@@ -102,15 +101,15 @@ def _warm_up(settings: Settings) -> None:
         warm_up(settings)
 
 
-def _only_writer(house: Lakehouse, what: str) -> AbstractContextManager[None]:
-    return only_writer(house, what) if house.in_catalog else nullcontext()
+def _only_writer(settings: Settings, house: Lakehouse, what: str) -> AbstractContextManager[None]:
+    return only_writer(house, what, home=settings.home if house.can.keeps_home else None)
 
 
 def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
-    """Requires a visitor key for catalog tables: a key made in the home would differ on the next cluster."""
-    if house.in_catalog and not settings.visitor_key:
+    """Requires a visitor key where the home does not stay: a key made in it would differ on the next cluster."""
+    if not house.can.keeps_home and not settings.visitor_key:
         raise SettingError(
-            f"tables in {house.catalog_schema} need a visitor_key that stays",
+            f"tables in {house.name} need a visitor_key that stays",
             "Set TIDEMARK_VISITOR_KEY, from a secret.",
         )
 
@@ -119,8 +118,13 @@ def maintain_tables(settings: Settings) -> list[Done]:
     """The `maintain` command: the pipeline's upkeep, at once. Raises as `maintain`, and TableError for a home
     without tables."""
     house = lakehouse.of(settings)
-    if not house.on_this_machine:
+    if house.can.files is None:
         return maintain_catalog(spark_session(settings), settings, house, TABLES)
+    if house.can.register and not chain(house).first.exists():
+        raise TableError(
+            f"the checkpoints of the pipeline that writes to {house.name} are not in {settings.home}",
+            "Run `tidemark maintain` on the machine of the pipeline, with its home.",
+        )
     return maintain(settings, _house_with_tables(settings), TABLES, streams(house))
 
 
@@ -141,11 +145,9 @@ def rebuild_table(
         raise SettingError(
             "another visitor key needs all rows made anew", "Use `tidemark rebuild all --new-visitor-key`."
         )
-    if not settings.catalog:
-        lakehouse.require_directories(lakehouse.of(settings), "`rebuild`")
     house = _house_with_tables(settings)
     names = ["silver.requests"] if name == "all" else [name]
-    if house.in_catalog:
+    if house.can.files is None:
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
         return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)
@@ -178,7 +180,7 @@ def _rebuild_catalog(
             f"the state of {', '.join(changed)} has changed, so the effect of a rebuild cannot be predicted",
             "Rebuild without --dry-run.",
         )
-    with lock.only_one(settings), _only_writer(house, "a rebuild"):
+    with lock.only_one(settings), _only_writer(settings, house, "a rebuild"):
         job = rebuilding_catalog(spark_session(settings), settings, house, say)
         remade = job.tables(names)
         # A batch that was interrupted is in some tables only.
@@ -195,7 +197,7 @@ def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
     Raises as `run_pipeline`, and TableError for losses that need a savepoint or a backup.
     """
     house = _house_with_tables(settings, whole=False)
-    lakehouse.require_directories(house, "`repair`")
+    lakehouse.require_repairable(house)
     with lock.only_one(settings, settled=False):
         kafka.require_reachable(settings)
         require_same_topic(settings, chain(house).first)
@@ -214,7 +216,7 @@ def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
 def make_savepoint(settings: Settings, name: str) -> Savepoint:
     """The `savepoint create` command. Raises as `savepoints.create`."""
     house = lakehouse.of(settings)
-    lakehouse.require_directories(house, "`savepoint`")
+    lakehouse.require_files(house, "`savepoint`")
     losses.require_whole(settings, house, chain(house), schema_check.known(house))
     return create(settings, house, name, TABLES, streams(house), chain(house).first)
 
@@ -233,7 +235,7 @@ def restore_savepoint(
 def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgotten:
     """The `forget` command. Raises as `forget`, and TableError without tables."""
     house = _house_with_tables(settings)
-    lakehouse.require_directories(house, "`forget`")
+    lakehouse.require_files(house, "`forget`")
     losses.require_whole(settings, house, chain(house), schema_check.known(house))
     home_key(settings, house)
     return forget(
@@ -245,17 +247,13 @@ def _house_with_tables(settings: Settings, *, whole: bool = True) -> Lakehouse:
     """The settings' lakehouse. Raises TableError if its pipeline has not run yet or, unless `whole` is false, if
     its table quality.accounts is lost."""
     house = lakehouse.of(settings)
-    if house.on_this_machine:
-        there = (Path(house.path(ACCOUNTS)) / "_delta_log").is_dir()
-    else:
-        there = SparkStore(spark_session(settings), house).exists(ACCOUNTS)
-    if not there and house.on_this_machine and deltalog.last_batch(chain(house).first) >= 0:
+    there = exists(house, ACCOUNTS, partial(spark_session, settings))
+    if not there and not house.can.durable and deltalog.last_batch(chain(house).first) >= 0:
         if whole:
             raise TableError(f"table {ACCOUNTS.name} at {house.path(ACCOUNTS)} is lost", losses.REPAIR)
         return house
     if not there:
-        where = house.catalog_schema or settings.tables_location or settings.home
-        raise TableError(f"no tables yet in {where}", "Run `tidemark run` or `tidemark demo` first.")
+        raise TableError(f"no tables yet in {house.name}", "Run `tidemark run` or `tidemark demo` first.")
     return house
 
 

@@ -164,6 +164,9 @@ def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
 @savepoint_command.command("restore")
 @click.argument("name")
 @click.option("--home", "target", type=click.Path(path_type=Path), help="Fork into this new home instead.")
+@click.option(
+    "--tables-location", default="", help="URL of the new home's tables, with --home; else they are in it."
+)
 @click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker.")
 @click.option(
     "--state-partitions", type=click.IntRange(min=1), help="Number of shuffle partitions from then on."
@@ -174,7 +177,7 @@ def savepoint_list(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
 )  # fmt: skip
 @click.pass_context
 def savepoint_restore(
-    ctx: click.Context, /, name: str, target: Path | None, bootstrap_servers: str | None,
+    ctx: click.Context, /, name: str, target: Path | None, tables_location: str, bootstrap_servers: str | None,
     state_partitions: int | None, other_key: bool,
 ) -> None:  # fmt: skip
     """Replace the home's tables and checkpoints by savepoint NAME. The pipeline must be stopped.
@@ -189,11 +192,11 @@ def savepoint_restore(
     from tidemark.cli.tasks import restore_savepoint
 
     settings = settings_of(ctx, bootstrap_servers=bootstrap_servers)
-    into = replace(settings, home=target.expanduser().absolute()) if target else None
-    if into is not None and (into.home / "savepoints" / name).is_dir():
-        settings, into = into, None  # its own savepoint: an ordinary restore
+    home = target.expanduser().absolute() if target else settings.home
+    into = replace(settings, home=home, tables_location=tables_location) if target else None
+    if into is not None and (home / "savepoints" / name).is_dir():
+        settings, into = replace(settings, home=home), None  # its own savepoint: an ordinary restore
     made = restore_savepoint(settings, name, into, state_partitions, other_key=other_key)
-    home = (into or settings).home
     click.echo(f"savepoint {name} of {made.created_at} restored into {home}")
     if state_partitions is not None:
         click.echo(f"shuffle_partitions = {state_partitions} from now on, as {home / 'tidemark.toml'} says")

@@ -1,18 +1,18 @@
-"""The small interface through which every table is read and committed.
+"""The small interface through which every table is read and committed, and what a store may be able to do besides.
 
-Both implementations pass the same tests (tests/store): `DeltaRsStore` for path tables on one machine,
-where a small commit takes tens of milliseconds, and `SparkStore` for clusters and Unity Catalog.
+All implementations pass the same tests (tests/store): `DeltaRsStore` for tables in directories and on object storage,
+where a small commit takes tens to hundreds of milliseconds, and `SparkStore` for Unity Catalog.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 from pyspark.sql import DataFrame
 
 from tidemark.contract.table import Change, Table
@@ -50,19 +50,98 @@ class DataFile:
 class Directory:
     """A table's directory, for whoever writes files for the table: executors, too."""
 
-    uri: str
+    system: fs.FileSystem
+    path: str
 
-    def writer(self, path: str, schema: pa.Schema) -> pq.ParquetWriter:
+    def writer(self, name: str, schema: pa.Schema) -> pq.ParquetWriter:
         """Writes a new file of the directory."""
-        return pq.ParquetWriter(f"{self.uri}/{path}", schema, compression="zstd", compression_level=1)
+        return pq.ParquetWriter(
+            f"{self.path}/{name}", schema, filesystem=self.system, compression="zstd", compression_level=1
+        )
 
-    def size(self, path: str) -> int:
+    def size(self, name: str) -> int:
         """Bytes of a file that has been written."""
-        return Path(f"{self.uri}/{path}").stat().st_size
+        return int(self.system.get_file_info(f"{self.path}/{name}").size)
+
+
+class Files(Protocol):
+    """The files of tables, for a process that reads, copies and deletes them. Paths are those of `system`."""
+
+    @property
+    def system(self) -> fs.FileSystem:
+        """The file system, for readers and writers of Parquet files. It can be pickled."""
+
+    @property
+    def base(self) -> str:
+        """The directory that has the directories of the layers."""
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        """Storage options with which delta-rs reaches the tables."""
+
+    def located(self, uri: str) -> str:
+        """The path of a file that Spark names so."""
+
+    def read(self, path: str) -> bytes:
+        """A file's content. Raises FileNotFoundError."""
+
+    def list(self, directory: str) -> Sequence[fs.FileInfo]:
+        """The files of a directory, by name; none where there is no such directory."""
+
+    def sizes(self, directory: str) -> Mapping[str, int]:
+        """Bytes of all files below a directory, by their paths relative to it."""
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a file, None if there is none."""
+
+    def delete(self, path: str) -> None:
+        """Deletes a file, if there is one."""
+
+    def clear(self, directory: str) -> None:
+        """Deletes a directory with all that is in it, if there is one."""
+
+    def take(self, source: Files, origin: str, path: str, *, renew: bool = False) -> None:
+        """Makes `path` a second file of the content of `origin` in `source`, as cheaply as the storage can; a file
+        that is there stays. With `renew` the file counts as made now."""
+
+
+class Register(Protocol):
+    """A note of who writes, which every process that reaches the tables sees."""
+
+    def read(self) -> Mapping[str, str] | None:
+        """What it says, None if nothing. Two notes of the same holder differ, too."""
+
+    def write(self, note: Mapping[str, str]) -> bool:
+        """Writes a note; false, and nothing is written, where another process wrote since the last `read` or `write`
+        and the storage can tell. Raises PlatformError if it cannot be written."""
+
+    def clear(self) -> None:
+        """Takes the note away."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What can be done with tables, by where they are.
+
+    `files`: the tables' files; None where this process cannot reach them, so that rebuilds beside the stream,
+    savepoints, deletion of a visitor and upkeep within the pipeline are not available. `durable`: a commit outlives a
+    power cut, so that nothing is to be looked for or repaired. `keeps_home`: the home stays for the next run, with the
+    visitor key that was made in it. `register`: where writers in other homes are seen; None where the lock of the home
+    suffices.
+    """
+
+    files: Files | None
+    durable: bool
+    keeps_home: bool
+    register: Register | None = field(default=None, compare=False)
 
 
 class Store(Protocol):
     """Reads and commits tables. A commit that the table already has does nothing."""
+
+    @property
+    def can(self) -> Capabilities:
+        """What else can be done with the tables."""
 
     def ensure(self, table: Table) -> None:
         """Creates the table if it is missing and adds columns that it lacks.
@@ -73,14 +152,23 @@ class Store(Protocol):
     def version(self, table: Table) -> int:
         """Version of the table's newest commit. Raises TableError if it cannot be read."""
 
+    def exists(self, table: Table) -> bool:
+        """Whether there is a Delta table, of whatever columns."""
+
     def committed(self, table: Table, writer: str) -> int:
         """Number of the last commit of `writer` in the table, -1 if none."""
+
+    def has_batches_of(self, table: Table, flow: str) -> bool:
+        """Whether the flow has committed to the table, under whatever checkpoint, as far as the store can tell."""
+
+    def rows_since(self, table: Table, version: int) -> int | None:
+        """Rows that commits from `version` on added; None where it cannot be told. May be some seconds old."""
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that fulfil `where`; callers keep it bounded."""
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
-        """Adds rows of the table's columns."""
+        """Adds rows of the table's columns; for a store without `directory`."""
 
     def directory(self, table: Table) -> Directory | None:
         """Where executors may write files for `append_files`; None if the store cannot take those."""

@@ -20,6 +20,7 @@ from tidemark.local.process import locked
 from tidemark.settings import Settings
 
 IVY_FILE = Path(__file__).with_name("ivy.xml")
+S3_IVY_FILE = Path(__file__).with_name("s3.xml")
 IVY_SETTINGS = Path(__file__).with_name("ivysettings.xml")
 
 
@@ -34,6 +35,11 @@ def spark_jars(settings: Settings) -> list[Path]:
 def broker_jars(settings: Settings) -> list[Path]:
     """The class path of the embedded Kafka broker; resolves it on first use. Raises as `spark_jars`."""
     return sorted((resolved(settings, IVY_FILE) / "broker").glob("*.jar"))
+
+
+def s3_jars(settings: Settings) -> list[Path]:
+    """The jars with which Spark reads tables on S3; resolves them on first use. Raises as `spark_jars`."""
+    return sorted((resolved(settings, S3_IVY_FILE) / "s3").glob("*.jar"))
 
 
 def cache_directory(settings: Settings, ivy_file: Path | None = None) -> Path:

@@ -68,7 +68,7 @@ def fill_beside(
 
 def progress(settings: Settings, house: Lakehouse) -> dict[str, dict[str, Any]]:
     """By table whose history is missing, how many parts of it are `done`, of how many in `total` (None: not begun)."""
-    if house.in_catalog:
+    if house.can.files is None:
         return {}
     record = read_record(settings.run_directory / _FILE)
     under_way = {"done": record.get("done", 0), "total": record.get("total")}

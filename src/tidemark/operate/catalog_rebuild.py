@@ -23,8 +23,8 @@ from tidemark.operate.derivation import Derivation
 from tidemark.operate.difference import Difference, differences
 from tidemark.operate.ranges import pieces
 from tidemark.operate.rebuild import CHUNK_ROWS, Say
+from tidemark.store.catalog import SparkStore
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark import SparkStore
 
 _WRITER = "rebuild"
 _SUFFIX = "__rebuild"

@@ -12,8 +12,8 @@ from tidemark.contract.table import Table
 from tidemark.operate.retention import older, retention_days
 from tidemark.operate.upkeep import Done
 from tidemark.settings import Settings
+from tidemark.store.catalog import SparkStore
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark import SparkStore
 
 
 def maintain_catalog(

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -160,11 +159,12 @@ def _holds(line: bytes, address: Address) -> bool:
 
 def _unread(house: Lakehouse, chain: Chain, cut: Cut, visitors: Sequence[str]) -> bool:
     """Whether the second flow has yet to read rows of these visitors: it would make sessions of them."""
-    path = Path(house.path(chain.between))
+    log, system = house.log(chain.between), house.files.system
     wanted = pa.array(visitors, pa.string())
-    for _, files in deltalog.waiting(path / "_delta_log", cut.passed + 1):
+    for _, files in deltalog.waiting(log, cut.passed + 1):
         for file in files:
-            found = pq.read_table(path / unquote(file), columns=["visitor_id"])["visitor_id"]
+            path = f"{log.table}/{unquote(file)}"
+            found = pq.read_table(path, columns=["visitor_id"], filesystem=system)["visitor_id"]
             if pc.any(pc.is_in(found.cast(pa.string()), wanted)).as_py():
                 return True
     return False

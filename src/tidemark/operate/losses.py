@@ -59,10 +59,10 @@ def require_repaired(settings: Settings) -> None:
 def require_whole(settings: Settings, house: Lakehouse, chain: Chain, known: Collection[str]) -> None:
     """Raises TableError, which names the tables and the remedy, unless they hold every batch that was committed.
 
-    `known` are the upsert tables that an earlier start has noted (`fit.known`): others are new. For tables in
-    directories of this machine; stores elsewhere confirm what they have written.
+    `known` are the upsert tables that an earlier start has noted (`fit.known`): others are new. Looks at nothing
+    where a commit outlives a power cut.
     """
-    if not house.on_this_machine:
+    if house.can.durable:
         return
     require_repaired(settings)
     lost = losses(house, chain, known)
@@ -181,7 +181,7 @@ def _accounted(house: Lakehouse, chain: Chain) -> dict[str, int]:
 
 
 def _exists(house: Lakehouse, table: Table) -> bool:
-    return (Path(house.path(table)) / "_delta_log").is_dir()
+    return house.exists(table)
 
 
 def _size(path: Path) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -19,6 +19,8 @@ from pyspark.sql import functions as F
 
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
+from tidemark.engine.batches import distributed
+from tidemark.engine.work import ALL, Work
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.local.process import locked, prepare_home
 from tidemark.operate import redelivery
@@ -239,7 +241,11 @@ class _Work:
 
     def _append(self, table: Table, rows: DataFrame) -> None:
         self._number += 1
-        self._staged.append(table, rows.select(*table.column_names), Commit(_WRITER, self._number))
+        # The rows are in the table's own columns already.
+        plain = replace(table, columns=tuple(replace(column, of="") for column in table.columns))
+        work, label = Work(appends=[(plain, ALL)]), f"{_WRITER}-{self._number:05d}"
+        with distributed(work, rows.select(*table.column_names), self._staged, label) as batch:
+            batch.append(self._staged, plain, ALL, Commit(_WRITER, self._number))
 
     def _newest(self) -> dict[str, datetime]:
         if self._books:

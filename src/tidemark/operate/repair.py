@@ -216,7 +216,8 @@ def trim(log: Path) -> list[str]:
     there any more; gives the names of the former."""
     if not log.is_dir():
         return []
-    entries = {deltalog.version_of(p): p for p in log.glob("*.json") if deltalog.version_of(p) is not None}
+    entries = {deltalog.version_of(p.name): p for p in log.glob("*.json")}
+    entries.pop(None, None)
     found = []
     for version in sorted(entries, key=lambda version: version or 0, reverse=True):
         if _readable(entries[version]):
@@ -226,7 +227,7 @@ def trim(log: Path) -> list[str]:
         damaged.rename(damaged.with_name(f"{damaged.name}.damaged"))
     newest = max((version for version in entries if version is not None), default=-1)
     for path in list(log.iterdir()):
-        version = deltalog.version_of(path.with_name(path.name.lstrip(".")))
+        version = deltalog.version_of(path.name.lstrip("."))
         if path.suffix == ".crc" and version is not None and version > newest:
             path.unlink()
     return found

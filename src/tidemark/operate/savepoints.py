@@ -1,14 +1,14 @@
 """Savepoints: a named cut through the whole home that can be gone back to, or forked from.
 
-A savepoint holds the flows' checkpoints and, of every table, one version: second names (hard links) for
-its files and its log, so no vacuum can hurt it and it costs no space until the table moves on. The
-checkpoints say where in Kafka to go on, so a restored home reads on exactly there.
+A savepoint holds the flows' checkpoints and, of every table, one version: its files and its log once more, so no
+vacuum can hurt it. In directories these are hard links, which cost no space until the table moves on; on object storage
+they are copies beside the tables, made by the server. The checkpoints say where in Kafka to go on, so a restored home
+reads on exactly there. A savepoint exists once its savepoint.json does, which is written last and removed first.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import tomllib
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake import DeltaTable
+from pyarrow import fs
 
 from tidemark import __version__
 from tidemark.contract.table import Table
@@ -30,12 +30,14 @@ from tidemark.local.process import locked, prepare_home, replace_text
 from tidemark.operate.upkeep import Streams
 from tidemark.settings import Settings
 from tidemark.store import deltalog, lakehouse
-from tidemark.store.lakehouse import Lakehouse, require_directories
-from tidemark.stream import lock
+from tidemark.store.copies import take_all
+from tidemark.store.lakehouse import Lakehouse, require_files
+from tidemark.store.lease import only_writer
+from tidemark.stream import lock, swap
 from tidemark.stream.crash import crash_point
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_UNFINISHED = ".unfinished"
+_RECORD = "savepoint.json"
 
 
 @dataclass(frozen=True)
@@ -65,41 +67,40 @@ def create(
     checkpoints are copied. Raises SettingError for an unusable name, TableError for one that is taken
     or a home without tables.
     """
-    place = _place(settings, name)
-    if place.exists():
+    place, saved = _place(settings, name), _tables(settings, name)
+    if (place / _RECORD).exists():
         raise TableError(f"there is a savepoint {name} already", "Choose another name, or delete that one.")
-    present = [table for table in tables if (Path(house.path(table)) / "_delta_log").is_dir()]
+    present = [table for table in tables if house.exists(table)]
     if not present:
-        raise TableError(f"no tables yet in {settings.home}", "Run `tidemark run` or `tidemark demo` first.")
+        raise TableError(f"no tables yet in {house.name}", "Run `tidemark run` or `tidemark demo` first.")
     with _alone(settings):
-        draft = place.with_name(_UNFINISHED)
-        _remove(draft)
-        draft.mkdir(parents=True)
+        _clear_unfinished(settings)
+        place.mkdir(parents=True)
+        checkpoints = Path(saved.checkpoint_root)
         with lock.at_rest(settings):
-            _copy_checkpoints(settings.checkpoints, draft / "checkpoints")
-            versions = {table.name: DeltaTable(house.path(table)).version() for table in present}
+            _copy_checkpoints(settings.checkpoints, checkpoints)
+            versions = {table.name: house.delta(table).version() for table in present}
         crash_point("savepoint:create")
         files = size = 0
         for table in present:
-            first_unread = _first_unread(draft / "checkpoints", streams.get(table.name, ()))
-            source, target = Path(house.path(table)), draft / "tables" / table.name.replace(".", "/")
-            for name_of_file in _files(source, versions[table.name], first_unread):
-                files += 1
-                size += _link(source / name_of_file, target / name_of_file)
-        offsets = deltalog.stream_offset(draft / "checkpoints" / reads_kafka.name)
+            first_unread = _first_unread(checkpoints, streams.get(table.name, ()))
+            source, target = house.directory(table), saved.directory(table)
+            names = list(_files(house, table, versions[table.name], first_unread))
+            files += len(names)
+            pairs = ((f"{source}/{file}", f"{target}/{file}") for file in names)
+            size += take_all(saved.files, house.files, pairs)
+        offsets = deltalog.stream_offset(checkpoints / reads_kafka.name)
         made = Savepoint(
             name, datetime.now(UTC).isoformat(timespec="seconds"), __version__, versions, offsets, files, size
         )
-        (draft / "savepoint.json").write_text(json.dumps(asdict(made), indent=2) + "\n", encoding="utf-8")
         crash_point("savepoint:before-done")
-        draft.rename(place)
+        replace_text(place / _RECORD, json.dumps(asdict(made), indent=2) + "\n")
     return made
 
 
 def savepoints(settings: Settings) -> list[Savepoint]:
     """All savepoints of the home, the oldest first."""
-    found = [_read(path) for path in (settings.home / "savepoints").glob("*/savepoint.json")
-             if path.parent.name != _UNFINISHED]  # fmt: skip
+    found = [_read(path) for path in (settings.home / "savepoints").glob(f"*/{_RECORD}")]
     return sorted(found, key=lambda savepoint: (savepoint.created_at, savepoint.name))
 
 
@@ -114,31 +115,32 @@ def restore(
     unknown savepoint or a new home that has tables of its own.
     """
     target = into or settings
-    require_directories(lakehouse.of(target), "`savepoint`")
-    source = _place(settings, name)
-    made = _read(source / "savepoint.json")
+    house, saved = lakehouse.of(target), _tables(settings, name)
+    files = require_files(house, "`savepoint`")
+    made = _read(_place(settings, name) / _RECORD)
     mark = target.home / lock.RESTORING
-    if into is not None and (target.tables.exists() or target.checkpoints.exists()) and not mark.exists():
-        raise TableError(f"{target.home} has tables already", "Give a new directory with --home.")
+    if into is not None and not mark.exists() and (_layers(house) or target.checkpoints.exists()):
+        raise TableError(
+            f"{house.name} has tables already", "Give a new directory with --home, and tables of its own."
+        )
     with lock.no_pipeline(target) as stopped:
         if not stopped:
             raise HomeBusyError(
                 f"a pipeline is running on {target.home}", "Stop it before restoring a savepoint."
             )
-        with _alone(target):
-            draft = target.home / ".restored"
-            _remove(draft)
-            for path in _walk(source / "tables"):
-                _link(source / "tables" / path, draft / "tables" / path)
-            _copy_checkpoints(source / "checkpoints", draft / "checkpoints")
+        with _alone(target), only_writer(house, "a restoring savepoint", home=target.home):
             crash_point("restore:prepared")
             mark.write_text(f"{name}\n", encoding="utf-8")
-            for part in (target.tables, target.checkpoints):
-                _remove(part)
-                crash_point("restore:between")
-                (draft / part.name).rename(part)
-            _remove(target.home / "swap")
-            _remove(draft)
+            for layer in _layers(house):
+                files.clear(layer)
+            crash_point("restore:between")
+            origin = saved.files.base
+            pairs = [(f"{origin}/{path}", f"{files.base}/{path}") for path in saved.files.sizes(origin)]
+            take_all(files, saved.files, pairs)
+            crash_point("restore:between")
+            _remove(target.checkpoints)
+            _copy_checkpoints(Path(saved.checkpoint_root), target.checkpoints)
+            swap.discard(target)
             if into is not None:
                 _take_over(settings, into)
             if partitions is not None:
@@ -150,20 +152,33 @@ def restore(
 
 def saved_tables(settings: Settings, name: str) -> Lakehouse:
     """A savepoint's tables and checkpoints. Raises TableError if there is none of that name."""
-    place = _place(settings, name)
-    _read(place / "savepoint.json")
-    return Lakehouse(checkpoint_root=str(place / "checkpoints"), root=str(place / "tables"))
+    _read(_place(settings, name) / _RECORD)
+    return _tables(settings, name)
 
 
 def delete(settings: Settings, name: str) -> None:
     """Deletes a savepoint. Raises TableError if there is none of that name."""
     place = _place(settings, name)
-    _read(place / "savepoint.json")
+    _read(place / _RECORD)
     with _alone(settings):
-        gone = place.with_name(_UNFINISHED)
-        _remove(gone)
-        place.rename(gone)
-        _remove(gone)
+        (place / _RECORD).unlink()
+        _clear_unfinished(settings)
+
+
+def _clear_unfinished(settings: Settings) -> None:
+    """Deletes what is left of savepoints that were not finished, or not deleted to the end."""
+    for place in (settings.home / "savepoints").glob("*"):
+        if not (place / _RECORD).exists():
+            saved = _tables(settings, place.name)
+            saved.files.clear(saved.files.base)
+            _remove(place)
+
+
+def _layers(house: Lakehouse) -> list[str]:
+    """The directories of the tables' layers; others, which begin with an underscore, lie beside them."""
+    selector = fs.FileSelector(house.files.base, allow_not_found=True)
+    found = house.files.system.get_file_info(selector)
+    return [info.path for info in found if not info.base_name.startswith("_")]
 
 
 @contextmanager
@@ -179,19 +194,19 @@ def _alone(settings: Settings) -> Iterator[None]:
             yield
 
 
-def _files(table: Path, version: int, first_unread: int | None) -> Iterator[str]:
+def _files(house: Lakehouse, table: Table, version: int, first_unread: int | None) -> Iterator[str]:
     """Names of the files of one version of a table, relative to it: data, and the log up to there."""
-    log = table / "_delta_log"
-    needed = {Path(unquote(uri)).name for uri in DeltaTable(table, version=version).file_uris()}
+    log = house.log(table)
+    needed = {Path(unquote(uri)).name for uri in house.delta(table, version).file_uris()}
     if first_unread is not None:
         for found, files in deltalog.waiting(log, first_unread):
             if found <= version:
                 needed |= {Path(unquote(file)).name for file in files}
     yield from sorted(needed)
-    for path in sorted(log.iterdir()):
-        entry = deltalog.version_of(path)
+    for info in log.entries():
+        entry = deltalog.version_of(info.base_name)
         if entry is not None and entry <= version:
-            yield f"_delta_log/{path.name}"
+            yield f"_delta_log/{info.base_name}"
 
 
 def _first_unread(checkpoints: Path, readers: Sequence[Path]) -> int | None:
@@ -213,15 +228,6 @@ def _walk(top: Path) -> Iterator[Path]:
     return (path.relative_to(top) for path in sorted(top.rglob("*")) if path.is_file())
 
 
-def _link(source: Path, target: Path) -> int:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:  # another file system
-        shutil.copy2(source, target)
-    return target.stat().st_size
-
-
 def _take_over(settings: Settings, into: Settings) -> None:
     """What a fork needs besides tables: the visitor key, and the same topic of the same Kafka."""
     key = settings.home / "visitor.key"
@@ -234,6 +240,7 @@ def _take_over(settings: Settings, into: Settings) -> None:
     with suppress(FileNotFoundError):
         values = tomllib.loads((settings.home / "tidemark.toml").read_text(encoding="utf-8"))
     values |= {"bootstrap_servers": bootstrap_servers(settings), "topic": settings.topic}
+    values["tables_location"] = into.tables_location
     file.write_text(
         "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8"
     )
@@ -252,6 +259,10 @@ def _place(settings: Settings, name: str) -> Path:
     if not _NAME.fullmatch(name):
         raise SettingError(f"{name!r} cannot name a savepoint", "Use letters, digits, '.', '_' and '-'.")
     return settings.home / "savepoints" / name
+
+
+def _tables(settings: Settings, name: str) -> Lakehouse:
+    return lakehouse.of(settings).beside(settings.home, f"savepoints/{_place(settings, name).name}")
 
 
 def _read(path: Path) -> Savepoint:

@@ -100,7 +100,7 @@ def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain)
     derived = [store.committed(table, second) for table in chain.second_tables]
     if len(set(done)) > 1 or max(extra, default=-1) > done[-1] or len(set(derived)) > 1:
         return "the last batch was interrupted"
-    log = Path(house.path(chain.between)) / "_delta_log"
+    log = house.log(chain.between)
     try:
         passed = deltalog.passed_version(log, deltalog.stream_offset(chain.second, derived[0]))
         if passed is None:
@@ -117,17 +117,14 @@ def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain)
     return Cut({table.name: store.version(table) for table in tables}, passed, offsets)
 
 
-def _first_waiting(log: Path, passed: int, writer: str) -> str | None:
+def _first_waiting(log: deltalog.Log, passed: int, writer: str) -> str | None:
     """Number of the first flow's batch that the second has yet to read, None if there is none."""
     found = None
-    version = passed + 1
-    while deltalog.commit_file(log, version).exists():
-        commit = deltalog.actions(log, version)
+    for _, commit in deltalog.commits(log, passed + 1):
         if any(action.get("remove", {}).get("dataChange") for action in commit):
             return "replaced"
         if found is None and deltalog.added(commit):
             found = _number(commit, writer)
-        version += 1
     return found
 
 

@@ -82,9 +82,8 @@ def maintain(
         locked(settings.run_directory / "rebuild.lock", wait=False) as no_rebuild,
     ):
         for table in tables:
-            path = Path(house.path(table))
-            if (path / "_delta_log").is_dir():
-                upkeep = _Upkeep(settings, table, path, streams.get(table.name, ()), in_use=not no_rebuild)
+            if house.exists(table):
+                upkeep = _Upkeep(settings, house, table, streams.get(table.name, ()), in_use=not no_rebuild)
                 done.append(upkeep.run(None if hot_only else limits.get(table.name, 0.0)))
     return done
 
@@ -131,9 +130,7 @@ def erase_old_versions(
     left = []
     with locked(settings.run_directory / "upkeep.lock"), lock.at_rest(settings):
         for table in tables:
-            upkeep = _Upkeep(
-                settings, table, Path(house.path(table)), streams.get(table.name, ()), in_use=False
-            )
+            upkeep = _Upkeep(settings, house, table, streams.get(table.name, ()), in_use=False)
             if not upkeep.erase():
                 left.append(table.name)
     return left
@@ -143,20 +140,29 @@ class _Upkeep:
     """The upkeep of one table."""
 
     def __init__(
-        self, settings: Settings, table: Table, path: Path, checkpoints: Sequence[Path], *, in_use: bool
+        self,
+        settings: Settings,
+        house: Lakehouse,
+        table: Table,
+        checkpoints: Sequence[Path],
+        *,
+        in_use: bool,
     ) -> None:
         self._settings = settings
+        self._house = house
         self._table = table
-        self._path = path
-        self._log = path / "_delta_log"
+        self._log = house.log(table)
         self._checkpoints = checkpoints
         self._in_use = in_use and table.kind == "append"
         self._skipped = ""
 
+    def _target(self, version: int | None = None) -> DeltaTable:
+        return self._house.delta(self._table, version)
+
     def run(self, keep_days: float | None) -> Done:
         """`keep_days`: None leaves out all that takes long, 0 keeps all rows."""
         try:
-            target = DeltaTable(self._path)
+            target = self._target()
             before = len(target.file_uris())
             self._configure(target)
             expired = 0
@@ -168,10 +174,10 @@ class _Upkeep:
             cleaned = deltalog.clean(
                 self._log, self._oldest_needed(), self._settings.version_retention_seconds
             )
-            after = len(DeltaTable(self._path).file_uris())
+            after = len(self._target().file_uris())
         except (DeltaError, OSError, ValueError) as error:
             raise TableError(
-                f"upkeep of {self._table.name} at {self._path}: {first_line(error)}",
+                f"upkeep of {self._table.name} at {self._house.path(self._table)}: {first_line(error)}",
                 "See docs/operations.md, 'A damaged table'.",
             ) from error
         skipped = "in use by a rebuild" if self._in_use else self._skipped
@@ -211,7 +217,7 @@ class _Upkeep:
         if passed is not None and passed <= 0:
             self._skipped = "not compacted: a flow has yet to read it"
             return None
-        return DeltaTable(self._path, version=passed)
+        return self._target(passed)
 
     def _passed(self) -> int | None:
         """The newest version that all streams have passed, -1 if that cannot be said; None without streams."""
@@ -229,7 +235,8 @@ class _Upkeep:
 
         def act(target: DeltaTable) -> None:
             found = target.vacuum(dry_run=True, enforce_retention_duration=False, full=True)
-            there = {name: size for name in found if (size := _size(self._path / name)) is not None}
+            known = self._log.files.sizes(self._log.table) if found else {}
+            there = {name: known[name] for name in found if name in known}
             sizes.update(there)
             if not there:
                 return
@@ -237,20 +244,21 @@ class _Upkeep:
             # With the clock set forward, a file that is written and not committed yet looks old, too.
             unnamed = bool(there.keys() - set(removed))
             with lock.nobody_writes(self._settings) if unnamed else nullcontext():
-                DeltaTable(self._path).vacuum(
+                self._target().vacuum(
                     dry_run=False, enforce_retention_duration=False, full=unnamed, commit_properties=_COMMIT
                 )
 
         # It is a commit too, and meets those of others; what it deleted until then stays deleted.
         self._retry(act, "vacuumed")
-        deleted = [size for name, size in sizes.items() if _size(self._path / name) is None]
+        left = self._log.files.sizes(self._log.table) if sizes else {}
+        deleted = [size for name, size in sizes.items() if name not in left]
         return len(deleted), sum(deleted)
 
     def erase(self) -> bool:
         """Deletes what the newest version does not have; false if a stream has yet to read it."""
         if self._streams_need_old_files():
             return False
-        DeltaTable(self._path).vacuum(
+        self._target().vacuum(
             retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True,
             commit_properties=_COMMIT,
         )  # fmt: skip
@@ -264,7 +272,7 @@ class _Upkeep:
                 continue
             first = int(offset["reservoirVersion"])
             unread = {file for _, files in deltalog.waiting(self._log, first) for file in files}
-            current = {Path(uri).name for uri in DeltaTable(self._path).file_uris()}
+            current = {Path(uri).name for uri in self._target().file_uris()}
             if offset["isStartingVersion"] or not {Path(file).name for file in unread} <= current:
                 self._skipped = "not vacuumed: a flow has yet to read old files"
                 return True
@@ -281,7 +289,7 @@ class _Upkeep:
         reason = ""
         for _ in range(_ATTEMPTS):
             try:
-                return act(DeltaTable(self._path))
+                return act(self._target())
             except CommitFailedError as error:
                 reason = first_line(error)
         self._skipped = f"not {done}: {reason}"
@@ -291,10 +299,3 @@ class _Upkeep:
 def _small_files(target: DeltaTable, size: int) -> list[int]:
     sizes = pa.table(target.get_add_actions(flatten=True))["size_bytes"].to_pylist()
     return [found for found in sizes if found < size / 2]
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return None

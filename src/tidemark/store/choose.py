@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import SparkSession
 
 from tidemark.contract.store import Store
+from tidemark.contract.table import Table
 from tidemark.errors import SettingError
 from tidemark.settings import Settings
+from tidemark.store import object_storage
+from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark import SparkStore
 
 
 def open_store(settings: Settings, house: Lakehouse, spark: SparkSession) -> Store:
-    """The store that the setting `store` names; `auto` takes delta-rs for tables in directories of this
-    machine, since it commits a few rows ten times as fast, and Spark for all others.
+    """The store that the setting `store` names; `auto` takes delta-rs where it reaches the tables, since it commits
+    a few rows ten times as fast, and Spark for all others.
 
-    Raises SettingError for delta-rs where it does not reach the tables.
+    Raises SettingError for delta-rs where it does not reach the tables, and for Spark where commits of several
+    writers would overwrite each other.
     """
-    if settings.store == "deltars" and not house.on_this_machine:
-        raise SettingError(
-            f"store=deltars cannot commit to {house.catalog_schema or house.root}", "Leave it at auto."
-        )
-    if settings.store == "spark" or not house.on_this_machine:
+    if settings.store == "deltars" and house.can.files is None:
+        raise SettingError(f"store=deltars cannot commit to {house.name}", "Leave it at auto.")
+    if settings.store == "spark" and object_storage.reaches(house.root):
+        raise SettingError(f"store=spark cannot commit safely to {house.name}", "Leave it at auto.")
+    if house.can.files is None or settings.store == "spark":
         return SparkStore(spark, house)
     return DeltaRsStore(house)
+
+
+def exists(house: Lakehouse, table: Table, session: Callable[[], SparkSession]) -> bool:
+    """Whether there is the table; asks Spark only where nobody else can tell."""
+    return house.exists(table) if house.can.files else SparkStore(session(), house).exists(table)

@@ -1,26 +1,59 @@
-"""The files of a Delta log on this machine: what commits did, how far a stream has read, what can go."""
+"""The files of a Delta log: what commits did, how far a stream has read, what can go."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pyarrow import fs
+
+from tidemark.contract.store import Files
 
 _DIGITS = 20
 
 
-def commit_file(log: Path, version: int) -> Path:
-    """The file of one commit."""
-    return log / f"{version:0{_DIGITS}}.json"
+@dataclass(frozen=True)
+class Log:
+    """The log of the table in the directory `table` of `files`."""
+
+    files: Files
+    table: str
+
+    @property
+    def directory(self) -> str:
+        return f"{self.table}/_delta_log"
+
+    def entries(self) -> list[fs.FileInfo]:
+        """The log's files, by name."""
+        return list(self.files.list(self.directory))
 
 
-def actions(log: Path, version: int) -> list[dict[str, Any]]:
+def actions(log: Log, version: int) -> list[dict[str, Any]]:
     """What a commit did, as in the Delta protocol. Raises FileNotFoundError if the log has no such version."""
-    text = commit_file(log, version).read_text(encoding="utf-8")
+    text = log.files.read(f"{log.directory}/{version:0{_DIGITS}}.json").decode()
     return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def commits(log: Log, first: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """(version, what it did) of the commits from `first` on."""
+    version = first
+    while True:
+        try:
+            found = actions(log, version)
+        except FileNotFoundError:
+            return
+        yield version, found
+        version += 1
+
+
+def versions(log: Log) -> list[int]:
+    """The versions whose commits the log has."""
+    found = (version_of(entry.base_name) for entry in log.entries() if entry.extension == "json")
+    return sorted(version for version in found if version is not None)
 
 
 def added(commit: list[dict[str, Any]]) -> list[str]:
@@ -30,12 +63,15 @@ def added(commit: list[dict[str, Any]]) -> list[str]:
     return [action["add"]["path"] for action in commit if action.get("add", {}).get("dataChange")]
 
 
-def waiting(log: Path, first: int) -> Iterator[tuple[int, list[str]]]:
+def rows_added(commit: list[dict[str, Any]]) -> int:
+    """Rows that a commit added, compaction aside."""
+    adds = [action["add"] for action in commit if action.get("add", {}).get("dataChange")]
+    return sum(int(json.loads(add["stats"]).get("numRecords", 0)) for add in adds if add.get("stats"))
+
+
+def waiting(log: Log, first: int) -> Iterator[tuple[int, list[str]]]:
     """(version, files) of the commits from `first` on: what a stream that stands there will read."""
-    version = first
-    while commit_file(log, version).exists():
-        yield version, added(actions(log, version))
-        version += 1
+    return ((version, added(commit)) for version, commit in commits(log, first))
 
 
 def stream_offset(checkpoint: Path, batch: int | None = None) -> dict[str, Any]:
@@ -65,7 +101,7 @@ def writer(flow: str, checkpoint: Path) -> str:
         return ""
 
 
-def passed_version(log: Path, offset: dict[str, Any]) -> int | None:
+def passed_version(log: Log, offset: dict[str, Any]) -> int | None:
     """The newest version of a table of which a stream that stands at `offset` has read all rows.
 
     None while it is within a version, or within the table as it was when the stream started.
@@ -80,35 +116,31 @@ def passed_version(log: Path, offset: dict[str, Any]) -> int | None:
     return passed
 
 
-def clean(log: Path, keep_from: int | None, keep_seconds: float) -> int:
+def clean(log: Log, keep_from: int | None, keep_seconds: float) -> int:
     """Deletes commits that no reader needs; gives the number of files deleted.
 
     Kept are the newest checkpoint that covers everything older than `keep_seconds`, and not newer
     than version `keep_from` (None: no such limit), and all that follows it.
     """
     cut = time.time() - keep_seconds
-    found = {path: version_of(path) for path in log.iterdir()}
-    old = [
-        version for path, version in found.items()
-        if path.suffix == ".json" and version is not None and path.stat().st_mtime < cut
-    ]  # fmt: skip
+    found = [
+        (".checkpoint." in entry.base_name, version, entry)
+        for entry in log.entries()
+        if (version := version_of(entry.base_name)) is not None
+    ]
+    old = [v for _, v, entry in found if entry.extension == "json" and entry.mtime.timestamp() < cut]
     limit = max(old, default=-1) if keep_from is None else min(max(old, default=-1), keep_from)
     base = max(
-        (v for p, v in found.items() if v is not None and _is_checkpoint(p) and v <= limit), default=-1
+        (version for is_checkpoint, version, _ in found if is_checkpoint and version <= limit), default=-1
     )
-    gone = [path for path, version in found.items() if version is not None and version < base]
+    gone = [each for each in found if each[1] < base]
     # Commits before their checkpoints: at no moment can a version be listed that cannot be read.
-    for path in sorted(gone, key=lambda path: (_is_checkpoint(path), found[path])):
-        with suppress(FileNotFoundError):
-            path.unlink()
+    for _, _, entry in sorted(gone, key=lambda each: each[:2]):
+        log.files.delete(entry.path)
     return len(gone)
 
 
-def version_of(path: Path) -> int | None:
+def version_of(name: str) -> int | None:
     """Version that a file of the log belongs to; None for one that belongs to no version."""
-    digits = path.name[:_DIGITS]
+    digits = name[:_DIGITS]
     return int(digits) if digits.isdigit() and len(digits) == _DIGITS else None
-
-
-def _is_checkpoint(path: Path) -> bool:
-    return ".checkpoint." in path.name

@@ -1,10 +1,10 @@
-"""Path tables on one machine, through delta-rs: a commit of a few rows takes tens of milliseconds."""
+"""Tables in directories and on object storage, through delta-rs: a commit of a few rows takes tens of milliseconds, or
+some requests to the storage."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,10 +14,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
-from tidemark.contract.store import Commit, DataFile, Directory, Where
+from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import PlatformError, TableError, TidemarkError
-from tidemark.store.lakehouse import Lakehouse, require_directories
+from tidemark.store import deltalog
+from tidemark.store.lakehouse import Lakehouse, require_files
 
 # A revised row costs the rewriting of its file: small files keep a live upsert at tens of milliseconds.
 UPSERT_FILE_BYTES = 1 << 20
@@ -35,32 +36,56 @@ _FULL = "No space left on device"
 
 class DeltaRsStore:
     """The tables of a home. Keeps one handle per table; use one store per process. Raises TableError for tables
-    that are not in directories."""
+    that delta-rs does not reach."""
 
     def __init__(self, lakehouse: Lakehouse) -> None:
-        require_directories(lakehouse, "delta-rs")
+        self._files = require_files(lakehouse, "delta-rs")
         self._lakehouse = lakehouse
         self._open: dict[str, DeltaTable] = {}
+        self._rows: dict[str, dict[int, int]] = {}
+
+    @property
+    def can(self) -> Capabilities:
+        return self._lakehouse.can
 
     def ensure(self, table: Table) -> None:
         path = self._lakehouse.path(table)
         try:
-            if not DeltaTable.is_deltatable(path):
-                Path(path).mkdir(parents=True, exist_ok=True)
+            if not DeltaTable.is_deltatable(path, self._files.options):
+                self._files.system.create_dir(self._lakehouse.directory(table))
                 DeltaTable.create(
                     path, table.arrow_schema, mode="ignore", description=table.about,
-                    configuration=_configuration(table),
+                    configuration=_configuration(table), storage_options=self._files.options,
                 )  # fmt: skip
             self._add_columns(table)
         except (DeltaError, OSError) as error:
-            raise _failure(table, path, "opened", error) from error
+            raise self._failure(table, "opened", error) from error
 
     def version(self, table: Table) -> int:
         return int(self._table(table).version())
 
+    def exists(self, table: Table) -> bool:
+        return self._lakehouse.exists(table)
+
     def committed(self, table: Table, writer: str) -> int:
         version = self._table(table).transaction_version(writer)
         return -1 if version is None else version
+
+    def has_batches_of(self, table: Table, flow: str) -> bool:
+        log = self._lakehouse.log(table)
+        return any(
+            action.get("txn", {}).get("appId", "").startswith(f"{flow}/")
+            for version in reversed(deltalog.versions(log))
+            for action in deltalog.actions(log, version)
+        )
+
+    def rows_since(self, table: Table, version: int) -> int | None:
+        known = {n: rows for n, rows in self._rows.get(table.name, {}).items() if n >= version}
+        newest = max(known, default=version - 1)
+        for number, commit in deltalog.commits(self._lakehouse.log(table), newest + 1):
+            known[number] = deltalog.rows_added(commit)
+        self._rows[table.name] = known
+        return sum(known.values())
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         target = self._table(table)
@@ -78,22 +103,16 @@ class DeltaRsStore:
         try:
             rows = target.to_pyarrow_dataset().to_table(columns=list(needed), filter=_expression(early))
         except (DeltaError, OSError, pa.ArrowException) as error:
-            raise _failure(table, self._lakehouse.path(table), "read", error) from error
+            raise self._failure(table, "read", error) from error
         rows = rows.cast(pa.schema([table.arrow_schema.field(name) for name in needed]))
         late = _expression(where)
         return (rows if late is None else rows.filter(late)).select(wanted)
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
-        (
-            rows.write.format("delta")
-            .mode("append")
-            .option("txnAppId", commit.writer)
-            .option("txnVersion", commit.number)
-            .save(self._lakehouse.path(table))
-        )
+        raise TableError(f"rows of a frame come to {table.name} as files of its directory", "Report it.")
 
     def directory(self, table: Table) -> Directory:
-        return Directory(self._lakehouse.path(table))
+        return Directory(self._files.system, self._lakehouse.directory(table))
 
     def append_files(self, table: Table, files: Sequence[DataFile], commit: Commit) -> None:
         def add(target: DeltaTable) -> None:
@@ -148,13 +167,13 @@ class DeltaRsStore:
         path = self._lakehouse.path(table)
         try:
             if path not in self._open:
-                self._open[path] = DeltaTable(path)
+                self._open[path] = self._lakehouse.delta(table)
             else:
                 self._open[path].update_incremental()
             return self._open[path]
         except (TableNotFoundError, DeltaError, OSError) as error:
             self._open.pop(path, None)
-            raise _failure(table, path, "read", error) from error
+            raise self._failure(table, "read", error) from error
 
     @staticmethod
     def _is_new(target: DeltaTable, commit: Commit) -> bool:
@@ -168,10 +187,9 @@ class DeltaRsStore:
                 act(self._table(table))
                 return
             except (DeltaError, OSError) as error:
-                path = self._lakehouse.path(table)
-                self._open.pop(path, None)
+                self._open.pop(self._lakehouse.path(table), None)
                 if not isinstance(error, CommitFailedError) or _FULL in str(error):
-                    raise _failure(table, path, "written", error) from error
+                    raise self._failure(table, "written", error) from error
                 if attempt == _ATTEMPTS - 1:
                     raise TableError(
                         f"table {table.name}: commit failed {_ATTEMPTS} times: {_first_line(error)}",
@@ -191,6 +209,19 @@ class DeltaRsStore:
         lacking = [field for field in wanted if field.name not in there]
         if lacking:
             target.alter.add_columns(lacking)
+
+    def _failure(self, table: Table, what: str, error: Exception) -> TidemarkError:
+        path = self._lakehouse.path(table)
+        if _FULL in str(error):
+            return PlatformError(
+                f"the disk is full: table {table.name} at {path} cannot be {what}",
+                "Free space and start again: nothing is lost, the batch is run again.",
+            )
+        repair = "See" if self.can.durable else "Run `tidemark repair`, or see"
+        return TableError(
+            f"table {table.name} at {path} cannot be {what}: {_first_line(error)}",
+            f"{repair} docs/operations.md, 'A damaged table'.",
+        )
 
 
 def _expression(where: Where) -> pc.Expression | None:
@@ -232,18 +263,6 @@ def _bounds(table: Table, source: pa.Table) -> str:
 
 def _literal(value: pa.Scalar) -> str:
     return f"TIMESTAMP '{value.as_py():%Y-%m-%d %H:%M:%S.%f}Z'"
-
-
-def _failure(table: Table, path: str, what: str, error: Exception) -> TidemarkError:
-    if _FULL in str(error):
-        return PlatformError(
-            f"the disk is full: table {table.name} at {path} cannot be {what}",
-            "Free space and start again: nothing is lost, the batch is run again.",
-        )
-    return TableError(
-        f"table {table.name} at {path} cannot be {what}: {_first_line(error)}",
-        "Run `tidemark repair`, or see docs/operations.md, 'A damaged table'.",
-    )
 
 
 def _first_line(error: Exception) -> str:

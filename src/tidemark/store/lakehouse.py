@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
+from deltalake import DeltaTable
+from pyarrow import fs
+
+from tidemark.contract.store import Capabilities, Files
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError, TableError
-from tidemark.settings import Settings
+from tidemark.settings import Settings, options_of
+from tidemark.store import directories, object_storage
+from tidemark.store.deltalog import Log
+from tidemark.store.register import FileRegister
 
 
 @dataclass(frozen=True)
 class Lakehouse:
     """Names tables and checkpoints. Exactly one of `root` (path or URL) and `catalog_schema` is set.
 
-    `suffix` is added to the names of catalog tables, for tables that are made beside the live ones.
+    `suffix` is added to the names of catalog tables, for tables that are made beside the live ones. `options` are
+    those with which delta-rs reaches the root.
     """
 
     checkpoint_root: str
     root: str = ""
     catalog_schema: str = ""
     suffix: str = ""
+    options: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def can(self) -> Capabilities:
+        """What can be done with the tables."""
+        if self.catalog_schema:
+            register = FileRegister(Path(self.checkpoint_root) / "writer.lease")
+            return Capabilities(files=None, durable=True, keeps_home=False, register=register)
+        if object_storage.reaches(self.root):
+            return object_storage.capabilities(self.root, self.options)
+        if "://" in self.root:
+            return Capabilities(files=None, durable=True, keeps_home=True)
+        return directories.capabilities(self.root)
 
     @property
-    def in_catalog(self) -> bool:
-        return bool(self.catalog_schema)
+    def files(self) -> Files:
+        """The tables' files. Raises TableError where this process cannot reach them."""
+        return require_files(self, "this")
 
     @property
-    def on_this_machine(self) -> bool:
-        """Whether tables are directories that this process reads and writes as files."""
-        return not self.in_catalog and "://" not in self.root
+    def name(self) -> str:
+        """What messages call it."""
+        return self.catalog_schema or self.root
 
     def path(self, table: Table | str) -> str:
         """Directory or URL of a path table."""
@@ -38,9 +63,36 @@ class Lakehouse:
     def sql_name(self, table: Table | str) -> str:
         """How SQL names the table: ``delta.`path` `` or `catalog.schema.layer_table`."""
         name = table if isinstance(table, str) else table.name
-        if self.in_catalog:
+        if self.catalog_schema:
             return f"{self.catalog_schema}.`{name.replace('.', '_')}{self.suffix}`"
         return f"delta.`{self.path(name)}`"
+
+    def directory(self, table: Table | str) -> str:
+        """A table's directory in the file system of `files`."""
+        name = table if isinstance(table, str) else table.name
+        return f"{self.files.base}/{name.replace('.', '/')}"
+
+    def log(self, table: Table | str) -> Log:
+        """A table's log. Raises as `files`."""
+        return Log(self.files, self.directory(table))
+
+    def delta(self, table: Table | str, version: int | None = None) -> DeltaTable:
+        """A table as delta-rs has it, at its newest version if none is given. Raises DeltaError."""
+        return DeltaTable(self.path(table), version=version, storage_options=self.files.options)
+
+    def exists(self, table: Table | str) -> bool:
+        """Whether the table has a log. Raises as `files`."""
+        found = self.files.system.get_file_info(self.log(table).directory)
+        return bool(found.type == fs.FileType.Directory)
+
+    def load(self, reader: Any, table: Table) -> Any:
+        """The table as a frame of a Spark reader, of a batch or a stream."""
+        return reader.table(self.sql_name(table)) if self.catalog_schema else reader.load(self.path(table))
+
+    def beside(self, home: Path, name: str) -> Lakehouse:
+        """Tables apart from these on the same storage, such as those of a savepoint, with checkpoints in the home."""
+        root = f"{self.root}/_{name}" if "://" in self.root else f"{home}/{name}/tables"
+        return Lakehouse(f"{home}/{name}/checkpoints", root, options=self.options)
 
     def checkpoint(self, flow: str, version: int) -> str:
         """Checkpoint of a flow; another query version is another state, hence another place."""
@@ -61,7 +113,8 @@ def of(settings: Settings) -> Lakehouse:
         )
     if not settings.catalog:
         root = location.rstrip("/") or str(settings.tables)
-        return Lakehouse(checkpoint_root=str(settings.checkpoints), root=root)
+        options = object_storage.storage_options(options_of("spark_options", settings.spark_options))
+        return Lakehouse(checkpoint_root=str(settings.checkpoints), root=root, options=options)
     if not settings.checkpoint_location:
         raise SettingError(
             f"tables in the catalog {settings.catalog} need a checkpoint_location",
@@ -73,13 +126,23 @@ def of(settings: Settings) -> Lakehouse:
     )
 
 
-def require_directories(house: Lakehouse, what: str) -> None:
-    """Raises TableError if the tables are elsewhere than in directories, which is where `what` works."""
-    if not house.on_this_machine:
+def require_files(house: Lakehouse, what: str) -> Files:
+    """The tables' files. Raises TableError where this process cannot reach them, which is what `what` needs."""
+    files = house.can.files
+    if files is None:
         raise TableError(
-            f"{what} works on tables in directories of this machine, not on those of "
-            f"{house.catalog_schema or house.root}",
+            f"{what} works on tables in directories and on S3, not on those of {house.name}",
             "docs/deploy.md, 'What is different with catalog tables', says what to do instead."
-            if house.in_catalog
-            else "docs/cluster.md, 'Tables on S3', says what to do instead.",
+            if house.catalog_schema
+            else "Name a directory, or a URL of s3a, as tables_location.",
+        )
+    return files
+
+
+def require_repairable(house: Lakehouse) -> None:
+    """Raises TableError where the storage keeps what it has confirmed, so that there is nothing to repair."""
+    if house.can.durable:
+        raise TableError(
+            f"`repair` brings back what a power cut took from directories; {house.name} keeps what was committed",
+            "See docs/operations.md, 'A damaged table'.",
         )

@@ -1,17 +1,17 @@
-"""One writer at a time where no file lock reaches: a lease beside the checkpoints, renewed while it is held."""
+"""One writer at a time where no file lock reaches: a lease that its holder renews."""
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tidemark.contract.store import Register
 from tidemark.errors import HomeBusyError, PlatformError
 from tidemark.store.lakehouse import Lakehouse
 
@@ -23,71 +23,69 @@ _RENEW_SECONDS = 20.0
 
 
 @contextmanager
-def only_writer(house: Lakehouse, what: str, patience: float = LEASE_SECONDS + 10) -> Iterator[None]:
-    """Held by the pipeline, or a rebuild, over catalog tables; waits up to `patience` s for another to end.
+def only_writer(
+    house: Lakehouse, what: str, patience: float = LEASE_SECONDS + 10, *, home: Path | None = None
+) -> Iterator[None]:
+    """Held by the pipeline, or a rebuild, over tables that other homes reach, too; waits up to `patience` s for
+    another holder to end. Where the lock of the home suffices, nothing is held.
 
-    A lease is a file that its holder writes anew again and again. Whether it still does is seen by whoever waits,
-    on a clock that nobody sets: machines need not agree on the time. Raises HomeBusyError if another's stays
-    valid, PlatformError if the file cannot be written.
+    The holder writes its note anew again and again. Whether it still does is seen by whoever waits, on a clock that
+    nobody sets: machines need not agree on the time. A note of the same `home` is from a process that has ended, since
+    the caller holds the home's lock. Raises HomeBusyError if another's stays valid, PlatformError if the
+    note cannot be written.
     """
-    path = Path(house.checkpoint_root) / "writer.lease"
-    own = uuid.uuid4().hex
-    last, since = _read(path), time.monotonic()
-    deadline = since + patience
-    while (other := _read(path)) is not None:
-        if other != last:
-            last, since = other, time.monotonic()
-        if time.monotonic() >= since + LEASE_SECONDS:
-            break
-        if time.monotonic() >= deadline:
-            raise HomeBusyError(
-                f"{other['what']} on {other['host']} writes to the tables of {house.catalog_schema}",
-                "Stop it, or pause its job, and start again.",
-            )
-        time.sleep(min(1.0, patience))
-    _write(path, own, what)
+    register = house.can.register
+    if register is None:
+        yield
+        return
+    own = {"id": uuid.uuid4().hex, "what": what, "host": socket.gethostname(), "home": ""}
+    if home is not None:
+        own["home"] = str(home.resolve())
+    _acquire(register, house.name, own, patience)
     done = threading.Event()
-    renewing = threading.Thread(target=_renew, args=(path, own, what, done), name="lease", daemon=True)
+    renewing = threading.Thread(target=_renew, args=(register, own, done), name="lease", daemon=True)
     renewing.start()
     try:
         yield
     finally:
         done.set()
         renewing.join(timeout=10)
-        if (_read(path) or {}).get("id") == own:
-            path.unlink(missing_ok=True)
+        with suppress(PlatformError):  # it is over after LEASE_SECONDS
+            if (register.read() or {}).get("id") == own["id"]:
+                register.clear()
 
 
-def _renew(path: Path, own: str, what: str, done: threading.Event) -> None:
+def _acquire(register: Register, tables: str, own: Mapping[str, str], patience: float) -> None:
+    last, since = None, time.monotonic()
+    deadline = since + patience
+    while True:
+        other = register.read()
+        if other != last:
+            last, since = other, time.monotonic()
+        ended = other is None or _same_home(other, own) or time.monotonic() >= since + LEASE_SECONDS
+        if ended and register.write(own):
+            return
+        if other is not None and time.monotonic() >= deadline:
+            raise HomeBusyError(
+                f"{other['what']} on {other['host']} writes to the tables of {tables}",
+                "Stop it, or pause its job, and start again.",
+            )
+        time.sleep(min(1.0, patience))
+
+
+def _same_home(other: Mapping[str, str], own: Mapping[str, str]) -> bool:
+    return bool(own["home"]) and all(other.get(name) == own[name] for name in ("host", "home"))
+
+
+def _renew(register: Register, own: Mapping[str, str], done: threading.Event) -> None:
     while not done.wait(_RENEW_SECONDS):
-        other = _read(path)
-        if other is not None and other["id"] != own:
+        try:
+            other = register.read()
+            if (other is None or other["id"] == own["id"]) and register.write(own):
+                continue
+            other = register.read() or {"what": "another writer", "host": "another machine"}
             log.error("%s on %s has taken the lease of this process, which did not renew it in time: stop one"
                       " of both", other["what"], other["host"])  # fmt: skip
             return
-        try:
-            _write(path, own, what)
         except PlatformError as error:  # the next one tries again
             log.error("%s", error)
-
-
-def _read(path: Path) -> dict[str, str] | None:
-    try:
-        found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError:  # just being written
-        return {"id": "", "what": "another writer", "host": "another machine"}
-    return found
-
-
-def _write(path: Path, own: str, what: str) -> None:
-    held = {"id": own, "what": what, "host": socket.gethostname(), "renewal": uuid.uuid4().hex}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(held), encoding="utf-8")
-    except OSError as error:
-        raise PlatformError(
-            f"cannot write {path}: {error.strerror}",
-            "Give WRITE VOLUME on the volume of checkpoint_location.",
-        ) from error

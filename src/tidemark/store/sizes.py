@@ -15,9 +15,9 @@ from tidemark.store.lakehouse import Lakehouse
 
 
 def sizes(house: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, tuple[int, int]]]:
-    """A function that gives rows and bytes of each table's newest version; without tables in directories of
-    this machine, nothing. A table that cannot be read now is left out."""
-    if not house.on_this_machine:
+    """A function that gives rows and bytes of each table's newest version; where delta-rs does not reach
+    the tables, nothing. A table that cannot be read now is left out."""
+    if house.can.files is None:
         return dict
     lock = threading.Lock()
     handles: dict[str, DeltaTable] = {}
@@ -26,7 +26,7 @@ def sizes(house: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, t
     def measure(table: Table) -> tuple[int, int]:
         handle = handles.get(table.name)
         if handle is None:
-            handle = handles[table.name] = DeltaTable(house.path(table))
+            handle = handles[table.name] = house.delta(table)
         else:
             handle.update_incremental()
         version = handle.version()

@@ -15,8 +15,6 @@ from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.errors import TableError
 from tidemark.store import deltalog
-from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark import SparkStore
 
 _REMEDY = (
     "Restore a savepoint, or a backup of tables and checkpoints together;"
@@ -27,7 +25,6 @@ _REMEDY = (
 def require_sound(
     flow: str,
     checkpoint: Path,
-    house: Lakehouse,
     store: Store,
     tables: Sequence[Table],
     commits: Sequence[Table],
@@ -43,7 +40,7 @@ def require_sound(
     if not writer:
         if planned >= 0 or done >= 0:
             raise _damaged(flow, f"{checkpoint / 'metadata'} is missing")
-        written = next((table.name for table in tables if _has_batches_of(flow, house, store, table)), None)
+        written = next((table.name for table in tables if store.has_batches_of(table, flow)), None)
         if written:
             raise TableError(
                 f"flow {flow} has no checkpoint at {checkpoint}, but {written} holds its batches", _REMEDY
@@ -105,15 +102,3 @@ def _require_readable(flow: str, file: Path, lines: int) -> None:
 
 def _damaged(flow: str, what: str) -> TableError:
     return TableError(f"the checkpoint of flow {flow} is damaged: {what}", _REMEDY)
-
-
-def _has_batches_of(flow: str, house: Lakehouse, store: Store, table: Table) -> bool:
-    if isinstance(store, SparkStore) and not house.on_this_machine:
-        return not house.in_catalog and store.has_batches_of(table, flow)
-    log = Path(house.path(table)) / "_delta_log"
-    versions = (deltalog.version_of(path) for path in log.glob("*.json"))
-    return any(
-        action.get("txn", {}).get("appId", "").startswith(f"{flow}/")
-        for version in sorted(filter(None, versions), reverse=True)
-        for action in deltalog.actions(log, version)
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyarrow import fs
 from pyspark.sql import DataFrame
 
+from tidemark.contract.store import Files
 from tidemark.contract.table import Table
 from tidemark.engine.executors import Read
 
@@ -28,7 +28,8 @@ _ROWS_AT_ONCE = 8_192
 
 @dataclass(frozen=True)
 class TableFiles:
-    """Batches of whole files of `table`, which are read here or in executors: these `columns` of all their rows.
+    """Batches of whole files of `table`, one of those in `files`, which are read here or in executors: these `columns`
+    of all their rows.
 
     A file that lacks a column, because it is older, has NULL there. What cannot be read so is left to Spark, whose
     errors are explained.
@@ -36,6 +37,7 @@ class TableFiles:
 
     table: Table
     columns: tuple[str, ...]
+    files: Files
 
     @property
     def schema(self) -> pa.Schema:
@@ -43,33 +45,41 @@ class TableFiles:
 
     def fetch(self, batch: DataFrame) -> pa.Table | None:
         """The rows of a batch; None if they take more than MOST_BYTES."""
-        paths = scanned(batch)
+        paths = self._paths(batch)
         if not paths:
             return batch.toArrow()
         try:
-            return _read(ds.dataset(paths, schema=self.schema, format=_PARQUET))
+            return _read(ds.dataset(paths, self.schema, _PARQUET, self.files.system))
         except (OSError, pa.ArrowException):
             return batch.toArrow()
 
     def spread(self, batch: DataFrame) -> tuple[DataFrame, Read]:
         """A frame of the batch for executors, and how they get its rows from there."""
-        paths = scanned(batch)
-        if not paths or not all(Path(path).exists() for path in paths):
+        paths, system = self._paths(batch), self.files.system
+        try:
+            groups = {path: pq.read_metadata(path, filesystem=system).num_row_groups for path in paths}
+        except OSError:
+            groups = {}
+        if not groups:
             return batch, iter
         spark = batch.sparkSession
-        parts = [(path, group) for path in paths for group in range(pq.read_metadata(path).num_row_groups)]
+        parts = [(path, group) for path, count in groups.items() for group in range(count)]
         rows = pa.table({"path": [path for path, _ in parts], "group": [group for _, group in parts]})
         tasks = max(1, min(len(parts), spark.sparkContext.defaultParallelism))
-        return spark.createDataFrame(rows).repartition(tasks), partial(_rows_of, self.schema)
+        return spark.createDataFrame(rows).repartition(tasks), partial(_rows_of, self.schema, system)
+
+    def _paths(self, batch: DataFrame) -> list[str]:
+        return [self.files.located(path) for path in scanned(batch)]
 
 
-def _rows_of(schema: pa.Schema, parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _rows_of(
+    schema: pa.Schema, system: fs.FileSystem, parts: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """The rows of row groups of files."""
-    local = fs.LocalFileSystem()
     for batch in parts:
         pairs = zip(batch.column("path").to_pylist(), batch.column("group").to_pylist(), strict=True)
-        found = [_PARQUET.make_fragment(path, local, row_groups=[group]) for path, group in pairs]
-        rows = ds.FileSystemDataset(found, schema, _PARQUET, local)
+        found = [_PARQUET.make_fragment(path, system, row_groups=[group]) for path, group in pairs]
+        rows = ds.FileSystemDataset(found, schema, _PARQUET, system)
         yield from rows.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from confluent_kafka.admin import AdminClient
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from tidemark.contract.table import Table
 from tidemark.errors import TidemarkError
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
-
-_HISTORY_SECONDS = 10.0
+from tidemark.store import deltalog
+from tidemark.store.lakehouse import Lakehouse
 
 
 class TopicLag:
@@ -52,63 +51,43 @@ def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
         return None
 
 
-def table_lag(log: Path, checkpoint: Path) -> int | None:
-    """Rows in the versions of a path table, whose `_delta_log` is `log`, that are not in a batch yet."""
+def table_lag(rows_since: Callable[[int], int | None], checkpoint: Path) -> int | None:
+    """Rows of a table that are not in a batch yet; `rows_since` gives those that commits from a version on added."""
     try:
-        version = int(_committed_offset(checkpoint).get("reservoirVersion", 0))
-        rows = 0
-        while (commit := _commit(log, version)).exists():
-            rows += _added(commit)
-            version += 1
-        return rows
-    except (OSError, ValueError, LookupError):
+        return rows_since(int(_committed_offset(checkpoint).get("reservoirVersion", 0)))
+    except (OSError, ValueError, LookupError, TidemarkError):
         return None
 
 
-def table_rows(table: Path, checkpoint: Path, number: int) -> int | None:
-    """Rows of a path table that batch `number` spans, no fewer than the batch's; None where it cannot be told."""
+def table_rows(house: Lakehouse, table: Table, checkpoint: Path, number: int) -> int | None:
+    """Rows of a table that batch `number` spans, no fewer than the batch's; None where it cannot be told."""
+    if house.can.files is None:
+        return None
     try:
         end = offset_of(checkpoint, number)
         start = offset_of(checkpoint, number - 1) if number else None
         done = int(start["index"]) + 1 if start else 0
         if end.get("isStartingVersion"):
-            return _most_rows(table, int(end["reservoirVersion"]), done, int(end["index"]) + 1)
+            return _most_rows(house, table, int(end["reservoirVersion"]), done, int(end["index"]) + 1)
         rows, first = 0, int(start["reservoirVersion"]) if start else 0
         if start and start.get("isStartingVersion"):
-            rows, first = _most_rows(table, first, done), first + 1
+            rows, first = _most_rows(house, table, first, done), first + 1
         # A version of which a batch takes a part only counts whole.
         last = int(end["reservoirVersion"]) - (1 if int(end["index"]) < 0 else 0)
-        return rows + sum(_added(_commit(table / "_delta_log", n)) for n in range(first, last + 1))
+        log = house.log(table)
+        return rows + sum(
+            deltalog.rows_added(deltalog.actions(log, version)) for version in range(first, last + 1)
+        )
     except (OSError, ValueError, LookupError, TypeError, DeltaError):
         return None
 
 
-def _most_rows(table: Path, version: int, done: int, upto: int | None = None) -> int:
+def _most_rows(house: Lakehouse, table: Table, version: int, done: int, upto: int | None = None) -> int:
     """The most rows that the files from the one numbered `done` to the one before `upto` of a version can have. Spark
     numbers them in an order of its own, so it is those of as many of the largest."""
-    files = DeltaTable(table, version=version).get_add_actions(flatten=True)
+    files = house.delta(table, version).get_add_actions(flatten=True)
     sizes = sorted(map(int, pa.table(files)["num_records"].to_pylist()), reverse=True)
     return sum(sizes[: len(sizes[done:upto])])
-
-
-class HistoryLag:
-    """Rows of a table that are not in a batch yet, where only the table's history tells: asked for seldom."""
-
-    def __init__(self, rows_since: Callable[[int], int | None]) -> None:
-        """`rows_since` gives the rows that commits from a version on added, None where it cannot be told."""
-        self._rows_since = rows_since
-        self._due = 0.0
-        self._known: int | None = None
-
-    def __call__(self, checkpoint: Path) -> int | None:
-        if time.monotonic() >= self._due:
-            try:
-                version = int(_committed_offset(checkpoint).get("reservoirVersion", 0))
-                self._known = self._rows_since(version)
-            except (OSError, ValueError, LookupError, TidemarkError):
-                self._known = None
-            self._due = time.monotonic() + _HISTORY_SECONDS
-        return self._known
 
 
 def _committed_offset(checkpoint: Path) -> dict[str, Any]:
@@ -126,19 +105,3 @@ def offset_of(checkpoint: Path, number: int) -> dict[str, Any]:
     if not isinstance(offset, dict):
         raise ValueError(f"checkpoint {checkpoint} holds no offset: {lines[2]!r}")
     return offset
-
-
-def _commit(log: Path, version: int) -> Path:
-    return log / f"{version:020}.json"
-
-
-def _added(commit: Path) -> int:
-    """Rows that a commit added."""
-    return sum(_records(line) for line in commit.read_text(encoding="utf-8").splitlines())
-
-
-def _records(action: str) -> int:
-    add = json.loads(action).get("add")
-    if not add or not add.get("dataChange") or not add.get("stats"):
-        return 0
-    return int(json.loads(add["stats"]).get("numRecords", 0))

@@ -95,7 +95,7 @@ class Runtime:
             checkpoint = query.checkpoint(lakehouse)
             clear_unfinished(checkpoint)
             if not query.own_positions:
-                require_sound(query.name, checkpoint, lakehouse, store, tables, query.commits)
+                require_sound(query.name, checkpoint, store, tables, query.commits)
         require_whole()
         lags = {query.name: partial(query.lag, query.checkpoint(lakehouse)) for query in queries}
         self._progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics, record=record)

@@ -108,7 +108,7 @@ def _without_history(
     """The states of tables that are new to a home that has others, or have a new column. A catalog's tables are
     rebuilt by hand."""
     known = _known(house)
-    if not known or house.in_catalog:
+    if not known or house.can.files is None:
         return {}
     made = {table.name: _state(settings, table) for table in tables if table.made}
     return {
@@ -138,11 +138,9 @@ def require_visitor_key(
     known = _known(house)
     noted = {known.get(table.name, {}).get(_KEY) for table in keyed} - {None}
     if not has_visitor_key(settings):
-        there = house.on_this_machine and any(
-            (Path(house.path(table)) / "_delta_log").is_dir() for table in keyed
-        )
+        there = bool(house.can.files) and any(house.exists(table) for table in keyed)
         if (there or known) and not renew:
-            raise TableError(f"the visitor key of the tables in {_where(house)} is missing", _KEY_REMEDY)
+            raise TableError(f"the visitor key of the tables in {house.name} is missing", _KEY_REMEDY)
         if (
             there and not noted
         ):  # killed before the rebuild ends, the tables must not take the new key for theirs
@@ -152,13 +150,9 @@ def require_visitor_key(
     key = visitor_key(settings)
     if noted - {fingerprint(key)} and not renew:
         raise TableError(
-            f"the visitor key is not the one that the tables in {_where(house)} were made with", _KEY_REMEDY
+            f"the visitor key is not the one that the tables in {house.name} were made with", _KEY_REMEDY
         )
     return key
-
-
-def _where(house: Lakehouse) -> str:
-    return house.catalog_schema or house.root
 
 
 def _has_state(table: Table) -> bool:

@@ -25,6 +25,7 @@ from deltalake.transaction import AddAction
 from tidemark.errors import TableError
 from tidemark.settings import Settings
 from tidemark.store import deltalog, lakehouse
+from tidemark.store.copies import take_all
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import schema_check
 from tidemark.stream.crash import crash_point
@@ -46,8 +47,7 @@ class Step:
 
 def staging(settings: Settings) -> Lakehouse:
     """Where the staged tables of a swap are made."""
-    root = settings.home / "swap"
-    return Lakehouse(checkpoint_root=str(root / "checkpoints"), root=str(root / "tables"))
+    return lakehouse.of(settings).beside(settings.home, "swap")
 
 
 def interrupted(settings: Settings) -> bool:
@@ -58,6 +58,8 @@ def interrupted(settings: Settings) -> bool:
 
 def discard(settings: Settings) -> None:
     """Clears the staged tables of a swap that has not begun. The caller has made sure of that."""
+    staged = staging(settings)
+    staged.files.clear(staged.files.base)
     with suppress(FileNotFoundError):
         shutil.rmtree(settings.home / "swap")
 
@@ -71,7 +73,7 @@ def commit(
     writing of the journal on it will happen, be it after a restart.
     """
     house = lakehouse.of(settings)
-    number = 1 + max(_last(DeltaTable(house.path(step.table))) for step in steps)
+    number = 1 + max(_last(house.delta(step.table)) for step in steps)
     journal = _journal(settings)
     journal.parent.mkdir(parents=True, exist_ok=True)
     crash_point("swap:before-journal")
@@ -96,7 +98,7 @@ def finish(settings: Settings) -> None:
     house = lakehouse.of(settings)
     for step in plan["steps"]:
         crash_point("swap:between-tables")
-        _apply(Step(**step), Path(house.path(step["table"])), settings, plan["number"])
+        _apply(Step(**step), house, staging(settings), plan["number"])
     states = plan.get("states", {})
     number = {schema_check.SWAP: str(plan["number"])}
     schema_check.write(
@@ -108,20 +110,20 @@ def finish(settings: Settings) -> None:
     discard(settings)
 
 
-def _apply(step: Step, path: Path, settings: Settings, number: int) -> None:
+def _apply(step: Step, house: Lakehouse, staged: Lakehouse, number: int) -> None:
     """Upkeep may commit in between; then the newest version is tried again."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            target = DeltaTable(path)
+            target = house.delta(step.table)
         except (DeltaError, OSError) as error:
             raise TableError(
-                f"table {step.table} at {path} cannot be read: {error}",
+                f"table {step.table} at {house.path(step.table)} cannot be read: {error}",
                 "See docs/operations.md, 'A damaged table'.",
             ) from error
         if _last(target) >= number:
             return
         try:
-            _commit(step, target, path, Path(staging(settings).path(step.table)), number)
+            _commit(step, target, house, staged, number)
             return
         except CommitFailedError:
             if attempt == _ATTEMPTS:
@@ -133,41 +135,44 @@ def _last(target: DeltaTable) -> int:
     return target.transaction_version(WRITER) or 0
 
 
-def _commit(step: Step, target: DeltaTable, path: Path, staged: Path, number: int) -> None:
+def _commit(step: Step, target: DeltaTable, house: Lakehouse, staged: Lakehouse, number: int) -> None:
     properties = CommitProperties(app_transactions=[Transaction(WRITER, number)])
     if step.mode == "delete":
         target.delete(step.predicate, writer_properties=_WRITER_PROPERTIES, commit_properties=properties)
     elif step.mode == "replace":
-        rows = DeltaTable(staged).to_pyarrow_dataset().scanner().to_reader()
+        rows = staged.delta(step.table).to_pyarrow_dataset().scanner().to_reader()
         write_deltalake(
             target, rows, mode="overwrite", predicate=step.predicate,
             writer_properties=_WRITER_PROPERTIES, commit_properties=properties,
         )  # fmt: skip
     else:
-        files = [_linked(file, staged, path, number) for file in _live_files(staged / "_delta_log")]
+        files = _taken(step.table, house, staged, number)
         target.create_write_transaction(list(files), step.mode, target.schema(), commit_properties=properties)
 
 
-def _linked(file: dict[str, Any], staged: Path, path: Path, number: int) -> AddAction:
-    """The staged file as one of the table's: a second name for it costs no copy."""
-    name = f"swap-{number}-{Path(file['path']).name}"
-    with suppress(FileExistsError):
-        (path / name).hardlink_to(staged / file["path"])
-    # Its age counts from here, or a vacuum could take it for an old leftover.
-    os.utime(path / name)
-    return AddAction(name, file["size"], {}, time.time_ns() // 1_000_000, True, file.get("stats") or "{}")
+def _taken(table: str, house: Lakehouse, staged: Lakehouse, number: int) -> list[AddAction]:
+    """The staged files as the table's: second names for them where the storage has those, else copies. Their age counts
+    from here, or a vacuum could take them for old leftovers."""
+    live = _live_files(staged.log(table))
+    names = [f"swap-{number}-{Path(file['path']).name}" for file in live]
+    origin, path = staged.directory(table), house.directory(table)
+    pairs = [(f"{origin}/{file['path']}", f"{path}/{name}") for file, name in zip(live, names, strict=True)]
+    take_all(house.files, staged.files, pairs, renew=True)
+    now = time.time_ns() // 1_000_000
+    return [
+        AddAction(name, file["size"], {}, now, True, file.get("stats") or "{}")
+        for file, name in zip(live, names, strict=True)
+    ]
 
 
-def _live_files(log: Path) -> list[dict[str, Any]]:
+def _live_files(log: deltalog.Log) -> list[dict[str, Any]]:
     live: dict[str, dict[str, Any]] = {}
-    version = 0
-    while deltalog.commit_file(log, version).exists():
-        for action in deltalog.actions(log, version):
+    for _, commit in deltalog.commits(log, 0):
+        for action in commit:
             if "add" in action:
                 live[action["add"]["path"]] = action["add"]
             elif "remove" in action:
                 live.pop(action["remove"]["path"], None)
-        version += 1
     return list(live.values())
 
 

@@ -1,4 +1,4 @@
-"""Tables on a cluster or in Unity Catalog, through Spark's Delta writer."""
+"""Tables in Unity Catalog, through Spark's Delta writer, which also reaches every path that Hadoop reaches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.contract.store import Commit, Condition, DataFile, Where
+from tidemark.contract.store import Capabilities, Commit, Condition, DataFile, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
 from tidemark.store.lakehouse import Lakehouse
@@ -47,6 +47,12 @@ class SparkStore:
         self._numbers: dict[tuple[str, str], int] = {}
         # When the table's history was last looked at, which tells of all writers.
         self._looked: dict[str, float] = {}
+        # By table, when the rows that wait in it were last counted, and how many there were.
+        self._waiting: dict[str, tuple[float, int | None]] = {}
+
+    @property
+    def can(self) -> Capabilities:
+        return self._lakehouse.can
 
     def ensure(self, table: Table) -> None:
         name = self._lakehouse.sql_name(table)
@@ -81,7 +87,14 @@ class SparkStore:
             return int(self._spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0]["version"])
 
     def rows_since(self, table: Table, version: int) -> int | None:
-        """Rows that commits from `version` on added; None if they are more commits than are looked at."""
+        looked, rows = self._waiting.get(table.name, (float("-inf"), None))
+        if looked < time.monotonic() - _FRESH_SECONDS:
+            self._waiting[table.name] = time.monotonic(), None
+            rows = self._count_since(table, version)
+            self._waiting[table.name] = time.monotonic(), rows
+        return rows
+
+    def _count_since(self, table: Table, version: int) -> int | None:
         with _explained(self._lakehouse.sql_name(table)):
             newest = self._delta(self._spark, table).history(_RECENT).collect()
         if not newest or (newest[-1]["version"] > version and len(newest) == _RECENT):
@@ -104,7 +117,6 @@ class SparkStore:
         return self._numbers.setdefault(key, -1)
 
     def has_batches_of(self, table: Table, flow: str) -> bool:
-        """Whether one of the table's newest commits is the flow's, under whatever checkpoint."""
         self.committed(table, "")  # looks at the history
         return any(name == table.name and writer.startswith(f"{flow}/") for name, writer in self._numbers)
 
@@ -180,8 +192,7 @@ class SparkStore:
         self._done(table, commit)
 
     def exists(self, table: Table) -> bool:
-        """Whether there is a Delta table, of whatever columns."""
-        if self._lakehouse.in_catalog:
+        if self._lakehouse.catalog_schema:
             return self._spark.catalog.tableExists(self._lakehouse.sql_name(table))
         return DeltaTable.isDeltaTable(self._spark, self._lakehouse.path(table))
 
@@ -193,7 +204,7 @@ class SparkStore:
                 raise TableError(
                     f"table {name} does not exist", "Start the pipeline once: it makes its tables."
                 )
-            if self._lakehouse.in_catalog:
+            if self._lakehouse.catalog_schema:
                 self._retry(table, lambda: writer.saveAsTable(name))
             else:
                 self._retry(table, lambda: writer.save(self._lakehouse.path(table)))
@@ -225,7 +236,7 @@ class SparkStore:
         return self._sessions[table.name]
 
     def _delta(self, spark: SparkSession, table: Table) -> DeltaTable:
-        if self._lakehouse.in_catalog:
+        if self._lakehouse.catalog_schema:
             return DeltaTable.forName(spark, self._lakehouse.sql_name(table))
         return DeltaTable.forPath(spark, self._lakehouse.path(table))
 

@@ -1,0 +1,40 @@
+"""The note of who writes in a file, where a file is all that there is: beside the checkpoints in a volume."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from tidemark.errors import PlatformError
+
+
+class FileRegister:
+    """A note that every process of any machine that reaches the file sees. The last one who writes wins."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> Mapping[str, str] | None:
+        try:
+            found: dict[str, str] = json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError:  # just being written
+            return {"id": "", "what": "another writer", "host": "another machine"}
+        return found
+
+    def write(self, note: Mapping[str, str]) -> bool:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(json.dumps({**note, "renewal": uuid.uuid4().hex}), encoding="utf-8")
+        except OSError as error:
+            raise PlatformError(
+                f"cannot write {self._path}: {error.strerror}",
+                "Give WRITE VOLUME on the volume of checkpoint_location.",
+            ) from error
+        return True
+
+    def clear(self) -> None:
+        self._path.unlink(missing_ok=True)
