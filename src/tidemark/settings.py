@@ -109,7 +109,7 @@ class Settings:
     # Lakehouse
     store: str = _setting(
         "auto",
-        "Writer of the tables: deltars, spark, or auto: Spark unless they are directories of this machine.",
+        "Writer of the tables: deltars, spark, or auto: Spark unless they are in directories or on S3.",
         choices=("auto", "deltars", "spark"),
     )
     catalog: str = _setting("", "Unity Catalog of the tables. Empty: directories of the home.")

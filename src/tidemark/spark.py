@@ -17,6 +17,7 @@ from tidemark.local.process import prepare_home, temporary_directory
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.packaging import code_archive
 from tidemark.settings import Settings, options_of
+from tidemark.store import object_storage
 
 # For a micro-batch of a few thousand rows, Spark's defaults for big tables cost more than the batch.
 _STREAMING = {
@@ -113,7 +114,7 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
     if settings.executor_python:
         os.environ["PYSPARK_PYTHON"] = settings.executor_python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    on_s3 = settings.tables_location.startswith("s3a://")
+    on_s3 = object_storage.reaches(settings.tables_location)
     jars = [*spark_jars(settings), *(s3_jars(settings) if on_s3 else ())]
     builder = SparkSession.builder.appName(name).master(settings.master or "local[*]")
     options = {
