@@ -90,7 +90,7 @@ class Job:
     followers: tuple[Job, ...] = ()
 
     def all_queries(self, sources: Sources) -> list[Query]:
-        """The job's queries, and the one that writes the dead letters that they leave, under names of their own."""
+        """The job's queries, and the query that writes the remaining dead letters, with separate names."""
         found = list(self.queries(sources))
         apart = [events for events in self.inputs if events.vectorized is None]
         bad = [dead_letters(judged(sources.records(e.topic, most=None), e), e) for e in apart]

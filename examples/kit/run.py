@@ -1,4 +1,4 @@
-"""The process of a job: its queries on the runtime that the pipeline has, with the same checks and the same upkeep."""
+"""The process of a job: its queries on the pipeline's runtime, with the same checks and the same upkeep."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tidemark.stream.run import Runtime, stop_signals
 
 
 def run_job(job: Job, settings: Settings) -> None:
-    """Runs the job on the home until the process is told to stop (SIGTERM, SIGINT), or until everything that is in its
-    sources is done after `ask_to_finish`.
+    """Runs the job on the home until the process is told to stop (SIGTERM, SIGINT), or, after `ask_to_finish`, until
+    the input in its sources is processed.
 
     Raises TidemarkError as soon as a query fails, HomeBusyError if the job runs on the home already.
     """
-    # The port of a home's metrics belongs to its pipeline.
+    # The metrics port of a home belongs to its pipeline.
     settings = dataclasses.replace(settings, metrics_port=-1)
     with stop_signals() as stopping, lock.only_one(settings, job.name):
         if job.slots and not settings.master:
@@ -47,7 +47,7 @@ def run_job(job: Job, settings: Settings) -> None:
 
 @contextmanager
 def running(job: Job, spark: SparkSession, settings: Settings) -> Iterator[Runtime]:
-    """The job's queries, which run at least until the block ends; `catch_up` awaits their results."""
+    """Runs the job's queries at least until the block ends; `catch_up` awaits their results."""
     house = lakehouse.of(settings)
     queries = _queries(job, spark, settings)
     runtime = Runtime(spark, settings, house, DeltaRsStore(house), job.tables, queries, record=job.name)
@@ -61,12 +61,12 @@ def record_file(job: Job, settings: Settings) -> Path:
 
 
 def ask_to_finish(job: Job, settings: Settings) -> None:
-    """Has the job's process end when it has done what is in its sources then."""
+    """Lets the job's process end when it has processed the current input of its sources."""
     finish_file(job, settings).touch()
 
 
 def finish_file(job: Job, settings: Settings) -> Path:
-    """A file that is there when the job's process is to finish."""
+    """A file that exists when the job's process must finish."""
     return settings.run_directory / f"{job.name}.finish"
 
 
@@ -76,13 +76,13 @@ def checkpoints(job: Job, settings: Settings) -> Path:
 
 
 def all_committed(job: Job, settings: Settings) -> bool:
-    """Whether each query that has begun a batch has got past one, and at least one has."""
+    """Whether at least one query has committed a batch, and every query that has begun one has, too."""
     begun = [path.parent.parent for path in checkpoints(job, settings).glob("*/offsets/0")]
     return bool(begun) and all((query / "commits" / "0").exists() for query in begun)
 
 
 def _queries(job: Job, spark: SparkSession, settings: Settings) -> list[Query]:
-    """The job's queries, once its topics and tables are there."""
+    """Creates the job's topics and tables, and returns its queries."""
     store = DeltaRsStore(lakehouse.of(settings))
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(settings, topic, partitions=partitions)

@@ -1,6 +1,6 @@
-"""A streaming query: its micro-batches run one at a time, under the batch lock, each under a number of its own.
+"""A streaming query: its micro-batches run one at a time, under the batch lock, each with its own number.
 
-Spark's checkpoint decides which input belongs to which batch; a batch that was interrupted runs again with the same
+Spark's checkpoint decides which input belongs to which batch. An interrupted batch runs again with the same
 input and the same number. Each table's commit carries that number, so a table that has the batch skips it.
 """
 
@@ -30,7 +30,7 @@ from tidemark.stream.crash import crash_point
 from tidemark.stream.progress import Progress
 from tidemark.stream.timers import await_timers
 
-# What a batch reports to `Progress.batch_done`; None if it reports nothing.
+# The report of a batch for `Progress.batch_done`; None if there is none.
 Facts = Mapping[str, Any] | None
 Write = Callable[[DataFrame, Commit], Facts]
 log = logging.getLogger("tidemark.stream")
@@ -73,16 +73,16 @@ class Query:
 
     @property
     def place(self) -> str:
-        """The name of its checkpoint."""
+        """The name of the checkpoint."""
         return self.checkpoint_name or self.name
 
     def checkpoint(self, lakehouse: Lakehouse) -> Path:
-        """Where it keeps its checkpoint."""
+        """The path of the checkpoint."""
         return Path(lakehouse.checkpoint(self.place, self.version))
 
 
 class _EndingError(Exception):
-    """No further batch is to begin."""
+    """No further batch may begin."""
 
 
 class Runner:
@@ -105,7 +105,7 @@ class Runner:
         self._ending = threading.Event()
 
     def start(self, *, once: bool) -> None:
-        """Starts `query`; with `once` it processes what is there and ends."""
+        """Starts `query`; with `once` it processes the current input and ends."""
         self._once = once
         wanted = self.definition
         trigger = {"availableNow": True} if once else dict(wanted.trigger)
@@ -129,23 +129,23 @@ class Runner:
     @property
     def active(self) -> bool:
         """Whether the query has been started and has not ended."""
-        with contextlib.suppress(Py4JError, ConnectionError):  # the JVM is gone
+        with contextlib.suppress(Py4JError, ConnectionError):  # the JVM has ended
             return self._started and self.query.isActive
         return False
 
     def catch_up(self) -> None:
-        """Returns once everything that is in the source now is done, and every timer that is due by then."""
+        """Returns when the current input is processed and all timers due by then have fired."""
         if self.definition.timer_seconds is None:
             self.query.processAllAvailable()
         else:
             await_timers(self.query, self.definition.timer_seconds)
 
     def end(self) -> None:
-        """Lets no further batch begin. One that Spark starts all the same fails, and runs again next time."""
+        """Prevents further batches. A batch that Spark starts nevertheless fails, and runs again next time."""
         self._ending.set()
 
     def resize(self, stopping: threading.Event) -> None:
-        """Restarts the query between two batches where another bound on the batches fits better: Spark fixes the
+        """Restarts the query between two batches if another bound on the batches is better, because Spark fixes the
         bound when a query starts."""
         size = None if self._once else self.definition.size
         lines = size.better() if size else None
@@ -156,7 +156,7 @@ class Runner:
             if stopping.is_set():
                 return
         self._under_way.release()
-        if self.failure:  # a restarted query would hide it
+        if self.failure:  # a restarted query would hide the failure
             return
         self.query.stop()
         self._ending.clear()
@@ -171,7 +171,7 @@ class Runner:
             except _EndingError:
                 raise
             except Exception as error:
-                # Spark would hand it back as text only.
+                # Spark would pass it on as text only.
                 self.failure = error
                 raise
 
@@ -194,7 +194,7 @@ class Runner:
 
 @contextlib.contextmanager
 def _shuffled_in(spark: SparkSession, partitions: int | None) -> Iterator[None]:
-    """A query takes over the session's settings when it starts."""
+    """Sets shuffle partitions for the start of a query, which copies the session's settings."""
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name)
     if partitions:
