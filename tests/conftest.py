@@ -29,6 +29,16 @@ os.environ.setdefault("TIDEMARK_DRIVER_JAVA_OPTIONS", QUICK_JVM)
 os.environ.setdefault("TIDEMARK_BROKER_JAVA_OPTIONS", QUICK_JVM)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that share a JVM, and runs their files first: workers that finish early then take over
+    short tests, not a long one."""
+    for item in items:
+        if {"spark", "broker"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("jvm")
+    long = {name: {item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "jvm")}
+    items.sort(key=lambda item: (item.path not in long["slow"], item.path not in long["jvm"]))
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Settings:
     """Settings of a fresh home whose ports are any free ones."""

@@ -10,8 +10,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.pipeline.harness import assert_equal, fresh, produce, rows
+from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here
 from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
 from tidemark.contract.registry import LAYERS, tables
@@ -60,16 +61,12 @@ def tidemark(
 
 @pytest.mark.timeout(600)
 def test_a_table_of_another_package_is_filled_with_history(
-    broker: Settings, tmp_path: Path, installed: Path
+    broker: Settings, spark: SparkSession, tmp_path: Path, installed: Path
 ) -> None:
     settings = fresh(broker, tmp_path)
     lines = traffic(seed=9, lines=3_000)
     produce(settings, lines[:1_000])
-    first = subprocess.run(
-        [sys.executable, "-m", "tidemark", "run", "--once"],
-        env={**os.environ, **settings.environment()}, capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert first.returncode == 0, first.stderr
+    run_here(spark, settings)
     produce(settings, lines[1_000:])
 
     killed = tidemark(settings, installed, "run", "--once", crash_at="rebuild:staging")

@@ -38,9 +38,9 @@ def test_killed_again_and_again(
     seed: int,
 ) -> None:
     random_source = random.Random(seed)
-    content = numbered(1_200_000)
-    one = write(tmp_path / "one.log", content[:800_000])
-    two = write(tmp_path / "two.log", content[800_000:])
+    content = numbered(600_000)
+    one = write(tmp_path / "one.log", content[:400_000])
+    two = write(tmp_path / "two.log", content[400_000:])
     admin = kafka.admin_client(settings)
 
     def written(committed: bool) -> int:
@@ -79,7 +79,7 @@ def test_stopped_by_a_signal_it_says_how_far_it_got_and_goes_on_from_there(
     tmp_path: Path,
     number: int,
 ) -> None:
-    content = numbered(1_000_000)
+    content = numbered(600_000)
     path = write(tmp_path / "access.log", content)
     process = tidemark(path)
     while not any(kafka.end_offsets(settings, settings.topic).values()):
@@ -101,7 +101,7 @@ def test_broker_killed_during_an_import(
 ) -> None:
     started = embedded.start(home)
     settings = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
-    content = numbered(700_000)
+    content = numbered(400_000)
     path = write(tmp_path / "access.log", content)
     said: list[str] = []
     killed = threading.Event()
@@ -133,7 +133,7 @@ def test_broker_that_stays_down_is_one_error_and_the_next_import_goes_on(
 ) -> None:
     started = embedded.start(home)
     settings = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
-    content = numbered(400_000)
+    content = numbered(250_000)
     path = write(tmp_path / "access.log", content)
 
     def kill_broker(_: int) -> None:

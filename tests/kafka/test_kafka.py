@@ -58,7 +58,8 @@ def test_end_offsets_stop_at_an_open_transaction(broker: Settings, topic: str) -
     assert kafka.end_offsets(broker, topic) == {0: 2}  # The line and the commit marker.
 
 
-def test_impossible_topics(broker: Settings, topic: str) -> None:
+def test_impossible_topics(broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka, "_ELECTION_SECONDS", 0.5)
     with pytest.raises(KafkaError, match="topic_replication"):
         kafka.ensure_topic(dataclasses.replace(broker, topic_replication=3), topic)
     with pytest.raises(KafkaError, match="valid topic name"):
@@ -73,11 +74,9 @@ def test_impossible_topics(broker: Settings, topic: str) -> None:
     ],
 )
 def test_no_broker_is_one_clear_error(settings: Settings, remedy: str) -> None:
-    started = time.monotonic()
     with pytest.raises(KafkaError, match=r"127\.0\.0\.1:1 cannot be reached") as raised:
-        kafka.require_reachable(settings)
+        kafka.require_reachable(settings, timeout=1)
     assert remedy in str(raised.value)
-    assert time.monotonic() - started < 10
 
 
 def test_a_protocol_that_the_broker_does_not_speak(broker: Settings) -> None:

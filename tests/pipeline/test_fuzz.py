@@ -24,7 +24,7 @@ _FORMATS = (None, None, None, b"common", b"combined", b"vhost_combined", b"no su
 @pytest.mark.parametrize(
     "count, seed",
     [
-        (50_000, 1),
+        (25_000, 1),
         pytest.param(1_000_000, 2, marks=[pytest.mark.soak, pytest.mark.timeout(3_600)]),
     ],
 )
