@@ -23,8 +23,12 @@ from tidemark.contract.store import DataFile, Directory
 from tidemark.contract.table import Table
 from tidemark.engine.work import Work
 
+# Rows that a task prepares at a time: more of them share their distinct values, but leave the processor's cache.
+PREPARED_ROWS = 40_000
 # Rows that a task writes and aggregates at a time.
 CHUNK_ROWS = 100_000
+# Rows that are longer than usual are fewer at a time.
+CHUNK_BYTES = 128 << 20
 # Parts that are merged at a time. The parts of more tasks than this are merged by executors, too.
 FAN_IN = 16
 _RESULT = "kind string, name string, payload binary"
@@ -96,10 +100,16 @@ def _merge_task(work: Work, batches: Batches) -> Batches:
 
 def _chunks(work: Work, batches: Batches) -> Iterator[pa.Table]:
     """The prepared rows, some at a time."""
+    rows = (pa.Table.from_batches([batch]) for batch in batches)
+    return _gathered(map(work.prepare, _gathered(rows, PREPARED_ROWS)), CHUNK_ROWS)
+
+
+def _gathered(parts: Iterator[pa.Table], enough: int) -> Iterator[pa.Table]:
+    """The same rows in fewer parts, of at least `enough` rows or CHUNK_BYTES each."""
     held: list[pa.Table] = []
-    for batch in batches:
-        held.append(work.prepare(pa.Table.from_batches([batch])))
-        if sum(rows.num_rows for rows in held) >= CHUNK_ROWS:
+    for part in parts:
+        held.append(part)
+        if sum(rows.num_rows for rows in held) >= enough or sum(rows.nbytes for rows in held) >= CHUNK_BYTES:
             yield pa.concat_tables(held)
             held = []
     if held:
