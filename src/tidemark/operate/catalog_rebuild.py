@@ -1,8 +1,8 @@
-"""Recomputes catalog tables from bronze, with the pipeline at rest.
+"""Recomputes catalog tables from bronze, with the pipeline stopped.
 
-Every table is made anew beside the live one, then put in its place by one commit. The commits of several
-tables are several: interrupted between them, repeat the rebuild. It recomputes from bronze again, and
-corrects the books by what they lack, so doing it twice changes nothing more.
+Every table is recomputed beside the live one, then replaces it in one commit. Several
+tables need several commits: repeat an interrupted rebuild. It recomputes from bronze again, and
+corrects only the remaining differences of the accounts, so a repetition changes nothing more.
 """
 
 from __future__ import annotations

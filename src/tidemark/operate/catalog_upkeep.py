@@ -1,4 +1,4 @@
-"""Upkeep through SQL, for tables of a catalog or at a URL: expired rows, compaction, files of old versions."""
+"""Upkeep with SQL, for tables of a catalog or at a URL: expired rows, compaction, files of old versions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Deletes one visitor's data: by visitor id, or by address for all that came from there.
+"""Deletes one visitor's data: by visitor id, or by address for all its visitors.
 
-Rows go from bronze.access_log, silver.requests, silver.rejected and silver.sessions in one swap between two
-batches, then the files that held them. Gold stays as it is: it holds counts, and hashes in sketches.
+Rows are deleted from bronze.access_log, silver.requests, silver.rejected and silver.sessions in one swap between two
+batches, then the files that held them. Gold does not change: it has counts, and hashes in sketches.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True)
 class Places:
-    """The tables that hold data of visitors, and the books that count them."""
+    """The tables with data of visitors, and the tables that count them."""
 
     lines: Table
     accepted: Table
@@ -52,7 +52,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """Rows deleted by table, and tables some of whose old files had to be left to the next upkeep."""
+    """Deleted rows by table, and tables whose old files the next upkeep must delete."""
 
     rows: dict[str, int]
     files_left: list[str]
@@ -101,7 +101,7 @@ def forget(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What there is of the visitor: keys of accepted and of rejected lines, their sites, the visitor ids."""
+    """Data of the visitor: keys of accepted and of rejected lines, their sites, the visitor ids."""
 
     accepted: pa.Table
     rejected: pa.Table
@@ -139,7 +139,7 @@ class _Rows:
 
 @lru_cache(maxsize=65_536)
 def _canonical(text: str) -> Address | None:
-    """The address that a text spells, an IPv4 address for an IPv6 one that holds it; None for no address."""
+    """The address of a text, as IPv4 if it is an IPv4-mapped IPv6 address; None if it is not an address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -148,7 +148,7 @@ def _canonical(text: str) -> Address | None:
 
 
 def _spellings(logged: pa.Array, address: Address) -> list[str]:
-    """How the logs spell the address. An IPv4 address has one spelling, but for those as an IPv6 address."""
+    """The spellings of the address in the logs. An IPv4 address has one, plus those as an IPv6 address."""
     likely = pc.or_(pc.match_substring(logged, ":"), pc.equal(logged, str(address)))
     return [text for text in logged.filter(likely).to_pylist() if _canonical(text) == address]
 
@@ -158,7 +158,7 @@ def _holds(line: bytes, address: Address) -> bool:
 
 
 def _unread(house: Lakehouse, chain: Chain, cut: Cut, visitors: Sequence[str]) -> bool:
-    """Whether the second flow has yet to read rows of these visitors: it would make sessions of them."""
+    """Whether the second flow has not yet read rows of these visitors, of which it would make sessions."""
     log, system = house.log(chain.between), house.files.system
     wanted = pa.array(visitors, pa.string())
     for _, files in deltalog.waiting(log, cut.passed + 1):

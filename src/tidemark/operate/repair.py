@@ -1,8 +1,8 @@
-"""Brings back what a power cut took from the tables: newest entries of their logs, and files of the derived ones.
+"""Recovers the losses of a power cut: newest entries of the tables' logs, and files of derived tables.
 
-Batches that tables of the first flow have lost are run again as they were, by the flow itself, with the lines
-of the offsets that the checkpoint has for them: each table takes the batches that it lacks, and no other. What
-the second flow made is dropped where it no longer fits, and the flow makes it anew from silver.
+The first flow runs lost batches again with the lines
+of the offsets in the checkpoint. Each table takes only the batches that it lacks. Inconsistent results of
+the second flow are dropped, and the flow recomputes them from silver.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _RESTORE = "Restore a savepoint or a backup, see docs/operations.md, 'A damaged 
 
 @dataclass(frozen=True)
 class Repair:
-    """A repair of a home's tables; nobody else uses them meanwhile. `flow` is the chain's first, `lines` the table
-    that keeps its lines as they came."""
+    """A repair of a home's tables, which nobody else uses meanwhile. `flow` is the chain's first flow, `lines` the
+    table of its unchanged lines."""
 
     settings: Settings
     house: Lakehouse
@@ -54,9 +54,9 @@ class Repair:
     say: Say
 
     def prepare(self, known: frozenset[str]) -> list[Loss]:
-        """Cuts damaged ends off the logs, and drops what the second flow will make anew; before Spark has looked
-        at the tables. Gives what the first flow's tables have lost. Repeated after an interruption, it does
-        the same again."""
+        """Removes damaged ends of the logs, and tables that the second flow will recompute, before Spark reads
+        the tables. Returns the losses of the first flow's tables. After an interruption it can be
+        repeated."""
         again = losses.mark(self.settings).exists()
         losses.mark(self.settings).touch()
         for table in self.chain.tables:
@@ -102,7 +102,7 @@ class Repair:
         return first
 
     def run(self, spark: SparkSession, store: Store, lost: Sequence[Loss]) -> None:
-        """Runs the batches again that the first flow's tables have lost."""
+        """Runs the lost batches of the first flow's tables again."""
         if not lost:
             return
         writer = deltalog.writer(self.flow.name, self.chain.first)
@@ -128,7 +128,7 @@ class Repair:
             names = ", ".join(table.name for table, held in holds.items() if held < number)
             self.say(f"{names}: batch {number} was made again from {source}")
         for loss in lost:
-            # A batch of which nothing is left must not be missed for ever.
+            # A batch whose lines are all lost must not be reported forever.
             if store.committed(loss.table, writer) < loss.committed:
                 empty = loss.table.arrow_schema.empty_table()
                 store.append_arrow(loss.table, empty, Commit(writer, loss.committed))
@@ -145,7 +145,7 @@ class Repair:
         self.say(f"{names}: will be made anew from {self.chain.between.name}")
 
     def _offsets(self, number: int) -> Ends:
-        """Where the flow stood in Kafka after a batch."""
+        """The flow's Kafka offsets after a batch."""
         try:
             if number >= 0:
                 return deltalog.stream_offset(self.chain.first, number)
@@ -158,7 +158,7 @@ class Repair:
             ) from error
 
     def _ranges(self, start: Ends, end: Ends) -> Iterator[tuple[str, int, int, int]]:
-        """Topic, partition, first offset and the one after the last of what a batch read."""
+        """Topic, partition, first offset and end offset of a batch."""
         for topic, ends in end.items():
             for partition, high in ends.items():
                 low = start.get(topic, {}).get(partition, 0)
@@ -166,7 +166,7 @@ class Repair:
                     yield topic, int(partition), low, high
 
     def _gone(self, start: Ends, end: Ends) -> Iterator[tuple[str, int, int, int]]:
-        """What Kafka no longer has of it."""
+        """The offsets that Kafka no longer has."""
         kept = {topic: kafka.beginning_offsets(self.settings, topic) for topic in end}
         for topic, partition, low, high in self._ranges(start, end):
             first = kept[topic].get(partition, high)
@@ -212,8 +212,8 @@ class Repair:
 
 
 def trim(log: Path) -> list[str]:
-    """Puts the newest entries of a log aside that cannot be read, and what Spark has noted of entries that are not
-    there any more; gives the names of the former."""
+    """Moves unreadable newest entries of a log aside, and Spark's files about missing
+    entries. Returns the names of the former."""
     if not log.is_dir():
         return []
     entries = {deltalog.version_of(p.name): p for p in log.glob("*.json")}
@@ -234,7 +234,7 @@ def trim(log: Path) -> list[str]:
 
 
 def _unreadable(path: str) -> str:
-    """Why the table at `path` cannot be opened; empty if it can, or is not there."""
+    """Why the table at `path` cannot be opened; empty if it can, or is missing."""
     try:
         DeltaTable.is_deltatable(path) and DeltaTable(path)
     except (DeltaError, OSError) as error:

@@ -1,9 +1,9 @@
-"""Savepoints: a named cut through the whole home that can be gone back to, or forked from.
+"""Savepoints: named snapshots of the whole home, to restore or to fork.
 
-A savepoint holds the flows' checkpoints and, of every table, one version: its files and its log once more, so no
-vacuum can hurt it. In directories these are hard links, which cost no space until the table moves on; on object storage
-they are copies beside the tables, made by the server. The checkpoints say where in Kafka to go on, so a restored home
-reads on exactly there. A savepoint exists once its savepoint.json does, which is written last and removed first.
+A savepoint has the flows' checkpoints and one version of every table: a second set of its files and its log, so vacuum
+does not affect it. In directories these are hard links, which take no space until the table changes. On object storage
+the server copies them beside the tables. The checkpoints have the Kafka offsets, so a restored home
+continues exactly there. A savepoint exists if its savepoint.json does, which is written last and removed first.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RECORD = "savepoint.json"
 
 @dataclass(frozen=True)
 class Savepoint:
-    """What a savepoint says of itself. `offsets`: topic -> partition -> first offset that it does not hold."""
+    """Metadata of a savepoint. `offsets`: topic -> partition -> first offset that it does not contain."""
 
     name: str
     created_at: str
@@ -61,7 +61,7 @@ def create(
     streams: Streams,
     reads_kafka: Path,
 ) -> Savepoint:
-    """Makes a savepoint of the home, with its pipeline running or not.
+    """Creates a savepoint of the home, with its pipeline running or not.
 
     `reads_kafka` is the checkpoint of the flow that reads the topic. Batches wait only while the
     checkpoints are copied. Raises SettingError for an unusable name, TableError for one that is taken
@@ -107,10 +107,10 @@ def savepoints(settings: Settings) -> list[Savepoint]:
 def restore(
     settings: Settings, name: str, into: Settings | None = None, partitions: int | None = None
 ) -> Savepoint:
-    """Puts a savepoint's tables and checkpoints in place of the home's, or forks it `into` a new home.
+    """Replaces the home's tables and checkpoints by a savepoint's, or forks it `into` a new home.
 
-    `partitions`: how many parts the restored pipeline shuffles its state in, the rows of the tables; kept as
-    `shuffle_partitions` in its tidemark.toml. The pipeline must not run. Killed half way, it is to be repeated;
+    `partitions`: number of shuffle partitions of the restored pipeline, written as
+    `shuffle_partitions` into its tidemark.toml. The pipeline must not run. Repeat a killed restore;
     until then the home refuses to run. Raises HomeBusyError beside a running pipeline, TableError for an
     unknown savepoint or a new home that has tables of its own.
     """
@@ -166,7 +166,7 @@ def delete(settings: Settings, name: str) -> None:
 
 
 def _clear_unfinished(settings: Settings) -> None:
-    """Deletes what is left of savepoints that were not finished, or not deleted to the end."""
+    """Deletes remains of savepoints that were not completely created or deleted."""
     for place in (settings.home / "savepoints").glob("*"):
         if not (place / _RECORD).exists():
             saved = _tables(settings, place.name)
@@ -175,7 +175,7 @@ def _clear_unfinished(settings: Settings) -> None:
 
 
 def _layers(house: Lakehouse) -> list[str]:
-    """The directories of the tables' layers; others, which begin with an underscore, lie beside them."""
+    """The directories of the tables' layers, without other directories, which begin with an underscore."""
     selector = fs.FileSelector(house.files.base, allow_not_found=True)
     found = house.files.system.get_file_info(selector)
     return [info.path for info in found if not info.base_name.startswith("_")]
@@ -183,7 +183,7 @@ def _layers(house: Lakehouse) -> list[str]:
 
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
-    """Keeps upkeep out, so that no file vanishes meanwhile, and other savepoints and rebuilds."""
+    """Excludes upkeep, so that no file is deleted meanwhile, and other savepoints and rebuilds."""
     prepare_home(settings)
     with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
         if not held:
@@ -195,7 +195,7 @@ def _alone(settings: Settings) -> Iterator[None]:
 
 
 def _files(house: Lakehouse, table: Table, version: int, first_unread: int | None) -> Iterator[str]:
-    """Names of the files of one version of a table, relative to it: data, and the log up to there."""
+    """Relative names of the files of one version of a table: data, and the log up to that version."""
     log = house.log(table)
     needed = {Path(unquote(uri)).name for uri in house.delta(table, version).file_uris()}
     if first_unread is not None:
@@ -215,7 +215,7 @@ def _first_unread(checkpoints: Path, readers: Sequence[Path]) -> int | None:
 
 
 def _copy_checkpoints(source: Path, target: Path) -> None:
-    """Copied, because Spark goes on in them. What it deletes or has not finished meanwhile is left out."""
+    """Copies checkpoints, because Spark changes them. Files that Spark deletes or has not finished are left out."""
     for path in _walk(source):
         if path.name.endswith((".tmp", ".tmp.crc")):
             continue
@@ -229,7 +229,7 @@ def _walk(top: Path) -> Iterator[Path]:
 
 
 def _take_over(settings: Settings, into: Settings) -> None:
-    """What a fork needs besides tables: the visitor key, and the same topic of the same Kafka."""
+    """Copies what a fork needs besides tables: the visitor key, and the topic and Kafka."""
     key = settings.home / "visitor.key"
     if key.exists():
         shutil.copy2(key, into.home / "visitor.key")
@@ -248,7 +248,7 @@ def _take_over(settings: Settings, into: Settings) -> None:
 
 
 def _set(file: Path, setting: str, value: int) -> None:
-    """Sets one setting of a tidemark.toml and leaves the rest of it as it is."""
+    """Changes one setting of a tidemark.toml and keeps the others."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     line = f"{setting} = {value}"
     text, found = re.subn(rf"(?m)^{setting}\s*=.*$", line, text)

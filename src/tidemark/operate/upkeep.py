@@ -1,13 +1,13 @@
 """Upkeep of a home's tables: compaction, vacuum, retention, short logs. Safe beside running flows.
 
-Live tables make garbage: an upsert rewrites a file of about 1 MiB twice a second, an append leaves a
-small file behind each time. What keeps upkeep harmless:
+Live tables need cleaning: an upsert rewrites a file of about 1 MiB twice a second, and each append adds a
+small file. Upkeep does not disturb the flows:
 
 - Compaction never changes data (`dataChange=false`), so no stream sees it. A table that a stream reads is
-  compacted as of the newest version that the stream has passed, so it never takes a file away that the
-  stream is still to read. Upsert tables are compacted between batches.
-- Old files and log entries stay for `version_retention_seconds`: whoever reads a version has that long.
-- While a rebuild reads the append tables for long, they are left alone.
+  compacted at the newest version that the stream has passed, so it never removes a file that the
+  stream has not read yet. Upsert tables are compacted between batches.
+- Old files and log entries stay for `version_retention_seconds`, for readers of old versions.
+- While a rebuild reads the append tables, they are not changed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from tidemark.stream import lock
 
 log = logging.getLogger("tidemark.operate.upkeep")
 
-# Small enough that compacting every two minutes rarely writes again what is compacted already.
+# Small enough that compacting every two minutes rarely rewrites compacted files.
 APPEND_FILE_BYTES = 32 << 20
-# With fewer small files than this a compaction costs more than it brings.
+# With fewer small files than this, a compaction costs more than it saves.
 MOST_SMALL_FILES = 8
 _WRITER = WriterProperties(compression="ZSTD", compression_level=3)
 _COMMIT = CommitProperties(max_commit_retries=100)
@@ -51,7 +51,7 @@ Streams = Mapping[str, Sequence[Path]]
 
 @dataclass(frozen=True)
 class Done:
-    """What was done to one table. `skipped` says why something was left for the next time."""
+    """Result of the upkeep of one table. `skipped`: why something was left for the next run."""
 
     table: str
     files_before: int
@@ -69,7 +69,7 @@ class Done:
 def maintain(
     settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams, *, hot_only: bool = False
 ) -> list[Done]:
-    """Cleans every table of the home that exists, and gives what was done to each.
+    """Maintains every existing table of the home, and returns the results.
 
     With `hot_only` only vacuums and shortens logs, which is quick. Raises SettingError for a retention that
     makes no sense, TableError for a table that cannot be read.
@@ -94,8 +94,8 @@ def keep(
 ) -> Callable[[threading.Event], None]:  # fmt: skip
     """A function that maintains the tables at the settings' intervals until its event is set.
 
-    A failure is logged and tried again next time; it never stops the flows. `ended` is told each time what went
-    wrong, empty if nothing did. Raises SettingError at once for a retention that makes no sense.
+    A failure is logged, and the next run tries again; it never stops the flows. `ended` is called after each run with
+    the error, empty for success. Raises SettingError at once for an invalid retention.
     """
     retention_days(settings.retention_days, tables)
 
@@ -109,7 +109,7 @@ def keep(
             trouble = ""
             try:
                 maintain(settings, house, tables, streams, hot_only=time.monotonic() < due)
-            except Exception as error:  # upkeep must not stop the pipeline, whatever happens to it
+            except Exception as error:  # a failed upkeep must not stop the pipeline
                 trouble = first_line(error)
                 log.error("upkeep failed, the next one tries again: %s", trouble)
             ended(trouble)
@@ -160,7 +160,7 @@ class _Upkeep:
         return self._house.delta(self._table, version)
 
     def run(self, keep_days: float | None) -> Done:
-        """`keep_days`: None leaves out all that takes long, 0 keeps all rows."""
+        """`keep_days`: None skips everything that takes long, 0 keeps all rows."""
         try:
             target = self._target()
             before = len(target.file_uris())
@@ -198,7 +198,7 @@ class _Upkeep:
         target = self._compactable()
         if target is None or len(_small_files(target, size)) < MOST_SMALL_FILES:
             return
-        # Files of an upsert table are rewritten by every batch; those of an append table by nobody else.
+        # Every batch rewrites files of an upsert table; only upkeep rewrites those of an append table.
         rest = lock.at_rest(self._settings) if self._table.kind == "upsert" else nullcontext()
         with rest:
             if self._table.kind == "upsert":
@@ -212,7 +212,7 @@ class _Upkeep:
                 self._skipped = f"not compacted: {first_line(error)}"
 
     def _compactable(self) -> DeltaTable | None:
-        """The table as of the newest version that all its streams have passed; None where they have not."""
+        """The table at the newest version that all its streams have passed; None if there is none."""
         passed = self._passed()
         if passed is not None and passed <= 0:
             self._skipped = "not compacted: a flow has yet to read it"
@@ -220,7 +220,7 @@ class _Upkeep:
         return self._target(passed)
 
     def _passed(self) -> int | None:
-        """The newest version that all streams have passed, -1 if that cannot be said; None without streams."""
+        """The newest version that all streams have passed, -1 if unknown; None without streams."""
         versions = []
         for checkpoint in self._checkpoints:
             passed = deltalog.passed_version(self._log, deltalog.stream_offset(checkpoint))
@@ -228,7 +228,7 @@ class _Upkeep:
         return min(versions, default=None)
 
     def _vacuum(self) -> tuple[int, int]:
-        """Deletes files that no version within the retention has; gives their number and bytes."""
+        """Deletes files that no version within the retention has. Returns their number and bytes."""
         if self._in_use or self._streams_need_old_files():
             return 0, 0
         sizes: dict[str, int] = {}
@@ -241,21 +241,21 @@ class _Upkeep:
             if not there:
                 return
             removed = target.vacuum(dry_run=True, enforce_retention_duration=False, full=False)
-            # With the clock set forward, a file that is written and not committed yet looks old, too.
+            # With the clock set forward, a file that is not committed yet looks old, too.
             unnamed = bool(there.keys() - set(removed))
             with lock.nobody_writes(self._settings) if unnamed else nullcontext():
                 self._target().vacuum(
                     dry_run=False, enforce_retention_duration=False, full=unnamed, commit_properties=_COMMIT
                 )
 
-        # It is a commit too, and meets those of others; what it deleted until then stays deleted.
+        # Vacuum commits, too, and may conflict. Files deleted until then stay deleted.
         self._retry(act, "vacuumed")
         left = self._log.files.sizes(self._log.table) if sizes else {}
         deleted = [size for name, size in sizes.items() if name not in left]
         return len(deleted), sum(deleted)
 
     def erase(self) -> bool:
-        """Deletes what the newest version does not have; false if a stream has yet to read it."""
+        """Deletes files that the newest version does not have; false if a stream has not read them yet."""
         if self._streams_need_old_files():
             return False
         self._target().vacuum(
@@ -265,7 +265,7 @@ class _Upkeep:
         return True
 
     def _streams_need_old_files(self) -> bool:
-        """Whether a stream has yet to read a file that the newest version no longer has."""
+        """Whether a stream has not yet read a file that the newest version no longer has."""
         for checkpoint in self._checkpoints:
             offset = deltalog.stream_offset(checkpoint)
             if not offset:
@@ -279,7 +279,7 @@ class _Upkeep:
         return False
 
     def _oldest_needed(self) -> int | None:
-        """The version from which on a stream needs the log; None without streams."""
+        """The first version of the log that a stream needs; None without streams."""
         offsets = [deltalog.stream_offset(checkpoint) for checkpoint in self._checkpoints]
         return min((int(offset.get("reservoirVersion", 0)) - 1 for offset in offsets), default=None)
 

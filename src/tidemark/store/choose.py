@@ -17,10 +17,10 @@ from tidemark.store.lakehouse import Lakehouse
 
 
 def open_store(settings: Settings, house: Lakehouse, spark: SparkSession) -> Store:
-    """The store that the setting `store` names; `auto` takes delta-rs where it reaches the tables, since it commits
-    a few rows ten times as fast, and Spark for all others.
+    """The store of the setting `store`; `auto` takes delta-rs if it reaches the tables, because it commits
+    a few rows ten times as fast, otherwise Spark.
 
-    Raises SettingError for delta-rs where it does not reach the tables, and for Spark where commits of several
+    Raises SettingError for delta-rs if it does not reach the tables, and for Spark if commits of several
     writers would overwrite each other.
     """
     if settings.store == "deltars" and house.can.files is None:
@@ -33,5 +33,5 @@ def open_store(settings: Settings, house: Lakehouse, spark: SparkSession) -> Sto
 
 
 def exists(house: Lakehouse, table: Table, session: Callable[[], SparkSession]) -> bool:
-    """Whether there is the table; asks Spark only where nobody else can tell."""
+    """Whether the table exists; asks Spark only if nothing else can tell."""
     return house.exists(table) if house.can.files else SparkStore(session(), house).exists(table)

@@ -1,4 +1,4 @@
-"""Copies of many files of tables at a time."""
+"""Copies many files of tables at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _THREADS = 16
 
 
 def take_all(target: Files, source: Files, pairs: Iterable[tuple[str, str]], *, renew: bool = False) -> int:
-    """Makes a second file of each (origin, path); gives their bytes in all. On object storage each takes a request."""
+    """Copies each (origin, path). Returns the total bytes. On object storage each copy takes a request."""
 
     def take(pair: tuple[str, str]) -> int:
         target.take(source, *pair, renew=renew)

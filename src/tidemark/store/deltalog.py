@@ -1,4 +1,4 @@
-"""The files of a Delta log: what commits did, how far a stream has read, what can go."""
+"""The files of a Delta log: actions of commits, positions of streams, cleaning."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Log:
 
 
 def actions(log: Log, version: int) -> list[dict[str, Any]]:
-    """What a commit did, as in the Delta protocol. Raises FileNotFoundError if the log has no such version."""
+    """The actions of a commit, as in the Delta protocol. Raises FileNotFoundError if the log has no such version."""
     text = log.files.read(f"{log.directory}/{version:0{_DIGITS}}.json").decode()
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
 def commits(log: Log, first: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """(version, what it did) of the commits from `first` on."""
+    """(version, actions) of the commits from `first` on."""
     version = first
     while True:
         try:
@@ -51,7 +51,7 @@ def commits(log: Log, first: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
 
 
 def versions(log: Log) -> list[int]:
-    """The versions whose commits the log has."""
+    """The versions of the commits in the log."""
     found = (version_of(entry.base_name) for entry in log.entries() if entry.extension == "json")
     return sorted(version for version in found if version is not None)
 
@@ -64,18 +64,18 @@ def added(commit: list[dict[str, Any]]) -> list[str]:
 
 
 def rows_added(commit: list[dict[str, Any]]) -> int:
-    """Rows that a commit added, compaction aside."""
+    """Rows that a commit added, except by compaction."""
     adds = [action["add"] for action in commit if action.get("add", {}).get("dataChange")]
     return sum(int(json.loads(add["stats"]).get("numRecords", 0)) for add in adds if add.get("stats"))
 
 
 def waiting(log: Log, first: int) -> Iterator[tuple[int, list[str]]]:
-    """(version, files) of the commits from `first` on: what a stream that stands there will read."""
+    """(version, files) of the commits from `first` on, which a stream at this position will read."""
     return ((version, added(commit)) for version, commit in commits(log, first))
 
 
 def stream_offset(checkpoint: Path, batch: int | None = None) -> dict[str, Any]:
-    """Where a stream stood after a batch (default: the last one committed); {} before the first.
+    """The position of a stream after a batch (default: the last committed one); {} before the first.
 
     Raises FileNotFoundError for a batch that the checkpoint no longer has.
     """
@@ -89,12 +89,12 @@ def stream_offset(checkpoint: Path, batch: int | None = None) -> dict[str, Any]:
 
 
 def last_batch(checkpoint: Path) -> int:
-    """Number of the last batch that a checkpoint has as committed, -1 if none."""
+    """Number of the last committed batch of a checkpoint, -1 if none."""
     return max((int(p.name) for p in (checkpoint / "commits").glob("*") if p.name.isdigit()), default=-1)
 
 
 def writer(flow: str, checkpoint: Path) -> str:
-    """Under which name the flow that has this checkpoint commits to tables; empty before its first run."""
+    """The writer name of the flow with this checkpoint; empty before its first run."""
     try:
         return f"{flow}/{json.loads((checkpoint / 'metadata').read_text(encoding='utf-8'))['id']}"
     except FileNotFoundError:
@@ -102,9 +102,9 @@ def writer(flow: str, checkpoint: Path) -> str:
 
 
 def passed_version(log: Log, offset: dict[str, Any]) -> int | None:
-    """The newest version of a table of which a stream that stands at `offset` has read all rows.
+    """The newest version of a table whose rows a stream at `offset` has read completely.
 
-    None while it is within a version, or within the table as it was when the stream started.
+    None while it is within a version, or within the initial table.
     """
     if not offset or offset["isStartingVersion"] or offset["index"] >= 0:
         return None
@@ -117,10 +117,10 @@ def passed_version(log: Log, offset: dict[str, Any]) -> int | None:
 
 
 def clean(log: Log, keep_from: int | None, keep_seconds: float) -> int:
-    """Deletes commits that no reader needs; gives the number of files deleted.
+    """Deletes commits that no reader needs. Returns the number of deleted files.
 
-    Kept are the newest checkpoint that covers everything older than `keep_seconds`, and not newer
-    than version `keep_from` (None: no such limit), and all that follows it.
+    Keeps the newest checkpoint that covers everything older than `keep_seconds` and is not newer
+    than version `keep_from` (None: no such limit), and all later files.
     """
     cut = time.time() - keep_seconds
     found = [
@@ -134,13 +134,13 @@ def clean(log: Log, keep_from: int | None, keep_seconds: float) -> int:
         (version for is_checkpoint, version, _ in found if is_checkpoint and version <= limit), default=-1
     )
     gone = [each for each in found if each[1] < base]
-    # Commits before their checkpoints: at no moment can a version be listed that cannot be read.
+    # Commits before their checkpoints, so that every listed version can be read at any moment.
     for _, _, entry in sorted(gone, key=lambda each: each[:2]):
         log.files.delete(entry.path)
     return len(gone)
 
 
 def version_of(name: str) -> int | None:
-    """Version that a file of the log belongs to; None for one that belongs to no version."""
+    """Version of a file of the log; None if it belongs to no version."""
     digits = name[:_DIGITS]
     return int(digits) if digits.isdigit() and len(digits) == _DIGITS else None

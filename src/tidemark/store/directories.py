@@ -1,4 +1,4 @@
-"""Tables in directories of this machine, or of a file system that all machines of the cluster share."""
+"""Tables in directories of this machine, or of a file system shared by all machines of a cluster."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Directories:
             shutil.rmtree(directory)
 
     def take(self, source: Files, origin: str, path: str, *, renew: bool = False) -> None:
-        """A hard link costs no copy; another file system gets one."""
+        """Creates a hard link, or a copy on another file system."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.system != self.system:
@@ -67,5 +67,5 @@ class Directories:
 
 
 def capabilities(base: str) -> Capabilities:
-    """Those of tables in directories below `base`."""
+    """The capabilities of tables in directories below `base`."""
     return Capabilities(files=Directories(base), durable=False, keeps_home=True)

@@ -1,4 +1,4 @@
-"""Where tables and checkpoints live: directories under a home or a URL, or a Unity Catalog schema."""
+"""Locations of tables and checkpoints: directories under a home or a URL, or a Unity Catalog schema."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tidemark.store.register import FileRegister
 class Lakehouse:
     """Names tables and checkpoints. Exactly one of `root` (path or URL) and `catalog_schema` is set.
 
-    `suffix` is added to the names of catalog tables, for tables that are made beside the live ones. `options` are
-    those with which delta-rs reaches the root.
+    `suffix` is added to the names of catalog tables, for staged tables beside the live ones. `options` are
+    delta-rs' storage options for the root.
     """
 
     checkpoint_root: str
@@ -35,7 +35,7 @@ class Lakehouse:
 
     @cached_property
     def can(self) -> Capabilities:
-        """What can be done with the tables."""
+        """The capabilities of the tables' storage."""
         if self.catalog_schema:
             register = FileRegister(Path(self.checkpoint_root) / "writer.lease")
             return Capabilities(files=None, durable=True, keeps_home=False, register=register)
@@ -47,12 +47,12 @@ class Lakehouse:
 
     @property
     def files(self) -> Files:
-        """The tables' files. Raises TableError where this process cannot reach them."""
+        """The tables' files. Raises TableError if this process cannot reach them."""
         return require_files(self, "this")
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return self.catalog_schema or self.root
 
     def path(self, table: Table | str) -> str:
@@ -61,7 +61,7 @@ class Lakehouse:
         return f"{self.root}/{name.replace('.', '/')}"
 
     def sql_name(self, table: Table | str) -> str:
-        """How SQL names the table: ``delta.`path` `` or `catalog.schema.layer_table`."""
+        """The table's name in SQL: ``delta.`path` `` or `catalog.schema.layer_table`."""
         name = table if isinstance(table, str) else table.name
         if self.catalog_schema:
             return f"{self.catalog_schema}.`{name.replace('.', '_')}{self.suffix}`"
@@ -77,7 +77,7 @@ class Lakehouse:
         return Log(self.files, self.directory(table))
 
     def delta(self, table: Table | str, version: int | None = None) -> DeltaTable:
-        """A table as delta-rs has it, at its newest version if none is given. Raises DeltaError."""
+        """A table in delta-rs, at its newest version if none is given. Raises DeltaError."""
         return DeltaTable(self.path(table), version=version, storage_options=self.files.options)
 
     def exists(self, table: Table | str) -> bool:
@@ -86,24 +86,24 @@ class Lakehouse:
         return bool(found.type == fs.FileType.Directory)
 
     def load(self, reader: Any, table: Table) -> Any:
-        """The table as a frame of a Spark reader, of a batch or a stream."""
+        """The table as a frame of a Spark reader, batch or stream."""
         return reader.table(self.sql_name(table)) if self.catalog_schema else reader.load(self.path(table))
 
     def beside(self, home: Path, name: str) -> Lakehouse:
-        """Tables apart from these on the same storage, such as those of a savepoint, with checkpoints in the home."""
+        """Separate tables on the same storage, for example of a savepoint, with checkpoints in the home."""
         root = f"{self.root}/_{name}" if "://" in self.root else f"{home}/{name}/tables"
         return Lakehouse(f"{home}/{name}/checkpoints", root, options=self.options)
 
     def checkpoint(self, flow: str, version: int) -> str:
-        """Checkpoint of a flow; another query version is another state, hence another place."""
+        """Checkpoint of a flow; each version of the query has its own."""
         return f"{self.checkpoint_root}/{flow}-v{version}"
 
 
 def of(settings: Settings) -> Lakehouse:
-    """The lakehouse that the settings describe.
+    """The lakehouse of the settings.
 
-    Raises SettingError for a catalog without what must outlive the machine that the pipeline runs on, and for a
-    tables_location that is no URL, or beside a catalog.
+    Raises SettingError for a catalog without a permanent checkpoint location, and for a
+    tables_location that is not a URL, or is combined with a catalog.
     """
     location = settings.tables_location
     if location and (settings.catalog or "://" not in location):
@@ -127,7 +127,7 @@ def of(settings: Settings) -> Lakehouse:
 
 
 def require_files(house: Lakehouse, what: str) -> Files:
-    """The tables' files. Raises TableError where this process cannot reach them, which is what `what` needs."""
+    """The tables' files. Raises TableError if this process cannot reach them; `what` is the operation."""
     files = house.can.files
     if files is None:
         raise TableError(
@@ -140,7 +140,7 @@ def require_files(house: Lakehouse, what: str) -> Files:
 
 
 def require_repairable(house: Lakehouse) -> None:
-    """Raises TableError where the storage keeps what it has confirmed, so that there is nothing to repair."""
+    """Raises TableError if the storage never loses confirmed writes, so that there is nothing to repair."""
     if house.can.durable:
         raise TableError(
             f"`repair` brings back what a power cut took from directories; {house.name} keeps what was committed",

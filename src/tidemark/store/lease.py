@@ -1,4 +1,4 @@
-"""One writer at a time where no file lock reaches: a lease that its holder renews."""
+"""One writer at a time where file locks do not work: a lease that its holder renews."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidemark.store.lakehouse import Lakehouse
 
 log = logging.getLogger("tidemark.store")
 
-# A lease that is not renewed for this long has been left behind by its holder.
+# A lease that is not renewed for this long has expired.
 LEASE_SECONDS = 90.0
 _RENEW_SECONDS = 20.0
 
@@ -26,11 +26,11 @@ _RENEW_SECONDS = 20.0
 def only_writer(
     house: Lakehouse, what: str, patience: float = LEASE_SECONDS + 10, *, home: Path | None = None
 ) -> Iterator[None]:
-    """Held by the pipeline, or a rebuild, over tables that other homes reach, too; waits up to `patience` s for
-    another holder to end. Where the lock of the home suffices, nothing is held.
+    """Held by the pipeline, or a rebuild, for tables that other homes can also reach; waits up to `patience` s for
+    the end of another holder. If the home's lock is sufficient, no lease is used.
 
-    The holder writes its note anew again and again. Whether it still does is seen by whoever waits, on a clock that
-    nobody sets: machines need not agree on the time. A note of the same `home` is from a process that has ended, since
+    The holder rewrites its note periodically. A waiting process observes this with its monotonic clock, so machines
+    need not agree on the time. A note of the same `home` is from a process that has ended, because
     the caller holds the home's lock. Raises HomeBusyError if another's stays valid, PlatformError if the
     note cannot be written.
     """
@@ -50,7 +50,7 @@ def only_writer(
     finally:
         done.set()
         renewing.join(timeout=10)
-        with suppress(PlatformError):  # it is over after LEASE_SECONDS
+        with suppress(PlatformError):  # it expires after LEASE_SECONDS
             if (register.read() or {}).get("id") == own["id"]:
                 register.clear()
 

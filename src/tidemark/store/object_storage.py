@@ -1,7 +1,7 @@
-"""Tables on S3, or a server of its protocol, reached by delta-rs: commits and files alike.
+"""Tables on S3, or a server with its protocol, through delta-rs: commits and files.
 
-A commit is an object of the Delta log that is written on the condition that there is none of its name, so of several
-writers of a version, in whatever process or machine, exactly one wins.
+A commit is an object of the Delta log, written on the condition that no object has its name. So exactly one of several
+writers of a version succeeds, in any process on any machine.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tidemark.contract.store import Capabilities, Files
 from tidemark.errors import PlatformError, first_line
 
 _SCHEME = "s3a://"
-# Who holds the tables, as custom metadata of a commit.
+# The holder of the tables, as custom metadata of a commit.
 _HOLDER = ("id", "what", "host", "home")
 _NOTE = pa.schema([("note", pa.string())])
-# Hadoop's options of `spark_options`, and what delta-rs calls them. Both take the rest from the environment.
+# Hadoop's options in `spark_options`, and their names in delta-rs. Both take other options from the environment.
 _HADOOP = "spark.hadoop.fs.s3a."
 _OPTIONS = {
     "endpoint": "aws_endpoint_url",
@@ -37,12 +37,12 @@ _OPTIONS = {
 
 
 def reaches(url: str) -> bool:
-    """Whether tables at the URL are reached so."""
+    """Whether this module handles tables at the URL."""
     return url.startswith(_SCHEME)
 
 
 def storage_options(spark_options: Mapping[str, str]) -> dict[str, str]:
-    """What delta-rs needs to know of Hadoop's options for S3, so that they are set once."""
+    """delta-rs' storage options from Hadoop's S3 options, so that they are set only once."""
     found = {
         name: spark_options[_HADOOP + option]
         for option, name in _OPTIONS.items()
@@ -58,7 +58,7 @@ def storage_options(spark_options: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Handler(DeltaStorageHandler):
-    """delta-rs' objects as files of pyarrow, in other processes too."""
+    """delta-rs' objects as a pyarrow file system, also in other processes."""
 
     def __init__(self, url: str, options: dict[str, str]) -> None:
         super().__init__(url, options)
@@ -74,7 +74,7 @@ class _Handler(DeltaStorageHandler):
         return hash(self._made_of[0])
 
     def copy_file(self, src: str, dst: str) -> None:
-        # The parent names the arguments as its implementation does not.
+        # The parent's argument names differ from its implementation.
         self._handler.copy_file(src, dst)
 
     def write(self, path: str, content: bytes) -> None:
@@ -97,7 +97,7 @@ class Objects:
 
     @cached_property
     def system(self) -> fs.FileSystem:
-        """Of the whole bucket, so that objects can be copied within it."""
+        """The file system of the whole bucket, so that objects can be copied within it."""
         return fs.PyFileSystem(self._handler)
 
     @property
@@ -130,7 +130,7 @@ class Objects:
         self.system.delete_dir(directory)
 
     def take(self, source: Files, origin: str, path: str, *, renew: bool = False) -> None:
-        """The server copies within its bucket."""
+        """Copies on the server, within its bucket."""
         if source.system == self.system:
             self.system.copy_file(origin, path)
         else:
@@ -138,8 +138,8 @@ class Objects:
 
 
 class LogRegister:
-    """The note of who writes, as the newest commit of a Delta table without rows: of several processes that write
-    over the same note, one wins."""
+    """The writer's note as the newest commit of a Delta table without rows: of several processes that replace
+    the same note, one succeeds."""
 
     def __init__(self, url: str, options: dict[str, str]) -> None:
         self._url, self._options = url, options
@@ -185,6 +185,6 @@ class LogRegister:
 
 
 def capabilities(url: str, options: dict[str, str]) -> Capabilities:
-    """Those of tables below a URL of object storage."""
+    """The capabilities of tables below a URL of object storage."""
     register = LogRegister(f"{url}/_writer", options)
     return Capabilities(files=Objects(url, options), durable=True, keeps_home=True, register=register)

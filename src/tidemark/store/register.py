@@ -1,4 +1,4 @@
-"""The note of who writes in a file, where a file is all that there is: beside the checkpoints in a volume."""
+"""The writer's note in a file beside the checkpoints, for example in a volume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.errors import PlatformError
 
 
 class FileRegister:
-    """A note that every process of any machine that reaches the file sees. The last one who writes wins."""
+    """A note that every process with access to the file sees. The last writer wins."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""How large the tables are, from their logs alone."""
+"""Sizes of tables, from their logs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tidemark.store.lakehouse import Lakehouse
 
 
 def sizes(house: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, tuple[int, int]]]:
-    """A function that gives rows and bytes of each table's newest version; where delta-rs does not reach
-    the tables, nothing. A table that cannot be read now is left out."""
+    """A function that returns rows and bytes of each table's newest version; empty if delta-rs does not reach
+    the tables. Tables that cannot be read now are left out."""
     if house.can.files is None:
         return dict
     lock = threading.Lock()

@@ -1,8 +1,8 @@
-"""Whether a checkpoint and the tables still belong together, looked at before a flow goes on from it.
+"""Checks that a checkpoint and the tables belong together, before a flow continues from it.
 
 Spark trusts its checkpoint, and a table skips a batch whose number it has. So a checkpoint that was lost,
-cut short or restored without its tables, or a table restored without its checkpoint, would silently lose
-rows or count them twice. Here it is one error instead.
+truncated or restored without its tables, or a table restored without its checkpoint, would silently lose
+rows or count them twice. This check makes it one error.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def require_sound(
     tables: Sequence[Table],
     commits: Sequence[Table],
 ) -> None:
-    """Raises TableError unless `flow` can go on from its checkpoint exactly where `tables` stand. `commits` are those
+    """Raises TableError unless `flow` can continue from its checkpoint exactly where `tables` are. `commits` are those
     that every batch commits.
 
-    Sound is: no checkpoint and no table that the flow has written; or one whose newest batches can be read
-    and whose numbers fit those in the tables. A batch that was planned and not noted as done is: it runs again.
+    Valid states: no checkpoint and no table that the flow has written; or a checkpoint whose newest batches can be read
+    and whose numbers match those in the tables. A planned batch that is not done is valid: it runs again.
     """
     planned, done = _newest(checkpoint / "offsets"), deltalog.last_batch(checkpoint)
     writer = _writer(flow, checkpoint)
@@ -68,8 +68,8 @@ def require_sound(
 
 
 def clear_unfinished(checkpoint: Path) -> None:
-    """Removes the logs' files that a killed process had begun. Nobody reads them, but Spark refuses a checkpoint
-    whose log of offsets has such a file and no finished one. Nobody else may be using the checkpoint."""
+    """Removes unfinished files of a killed process from the logs. Nobody reads them, but Spark refuses a checkpoint
+    whose offset log has such a file and no finished one. No other process may use the checkpoint."""
     for log in ("offsets", "commits"):
         for unfinished in (checkpoint / log).glob(".*.tmp"):
             unfinished.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ def _writer(flow: str, checkpoint: Path) -> str:
 
 
 def _require_readable(flow: str, file: Path, lines: int) -> None:
-    """A file of Spark's logs is a version, then one JSON value a line."""
+    """Raises if a file of Spark's logs is not a version followed by one JSON value per line."""
     try:
         version, *values = file.read_text(encoding="utf-8").splitlines()
         if not version.startswith("v") or len(values) < lines - 1:

@@ -1,4 +1,4 @@
-"""Batches of a table's rows, read here: which files a batch is, Spark says; their rows need not pass through it."""
+"""Reads batches of a table's rows with Arrow: Spark lists the files of a batch, but does not read them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tidemark.contract.store import Files
 from tidemark.contract.table import Table
 from tidemark.engine.executors import Read
 
-# Spark writes timestamps in a form that has no unit.
+# Spark writes timestamps in a form without a unit.
 _PARQUET = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 _ROW_BY_ROW = ("SQLExecutionRDD", "MapPartitionsRDD")
-# Files are a fraction of that, but rows that are alike take no place in them.
+# Files are usually a fraction of this, but repeated values are compressed.
 MOST_BYTES = 256 << 20
 _ROWS_AT_ONCE = 8_192
 
@@ -31,7 +31,7 @@ class TableFiles:
     """Batches of whole files of `table`, one of those in `files`, which are read here or in executors: these `columns`
     of all their rows.
 
-    A file that lacks a column, because it is older, has NULL there. What cannot be read so is left to Spark, whose
+    In an older file without a column, its values are NULL. Spark reads everything that cannot be read this way, and its
     errors are explained.
     """
 
@@ -44,7 +44,7 @@ class TableFiles:
         return pa.schema([self.table.arrow_schema.field(name) for name in self.columns])
 
     def fetch(self, batch: DataFrame) -> pa.Table | None:
-        """The rows of a batch; None if they take more than MOST_BYTES."""
+        """The rows of a batch; None if they need more than MOST_BYTES."""
         paths = self._paths(batch)
         if not paths:
             return batch.toArrow()
@@ -54,7 +54,7 @@ class TableFiles:
             return batch.toArrow()
 
     def spread(self, batch: DataFrame) -> tuple[DataFrame, Read]:
-        """A frame of the batch for executors, and how they get its rows from there."""
+        """A frame of the batch for executors, and the function with which they read its rows."""
         paths, system = self._paths(batch), self.files.system
         try:
             groups = {path: pq.read_metadata(path, filesystem=system).num_row_groups for path in paths}
@@ -94,11 +94,11 @@ def _read(files: ds.Dataset) -> pa.Table | None:
 
 
 def scanned(batch: DataFrame) -> list[str]:
-    """Paths of the files that are a streaming query's batch; none where it is not simply all rows of some files,
-    as with a deletion vector.
+    """Paths of the files of a streaming query's batch; empty if the batch is not exactly all rows of some files,
+    for example with a deletion vector.
 
-    The batch is an RDD to whoever is given it (`DataFrame.inputFiles` knows of no file). At the end of its line
-    stands the scan, where one has nothing but narrow steps behind it.
+    The batch is passed as an RDD (`DataFrame.inputFiles` is empty). The scan ends the RDD's lineage if every step after
+    it is narrow.
     """
     try:
         rdd = batch._jdf.queryExecution().analyzed().rdd()

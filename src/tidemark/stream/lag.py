@@ -1,4 +1,4 @@
-"""How many rows wait behind a flow, read from its checkpoint and its source without Spark."""
+"""Number of rows that wait for a flow, from its checkpoint and its source, without Spark."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tidemark.store.lakehouse import Lakehouse
 
 
 class TopicLag:
-    """Offsets of the topic that are not in a committed batch yet; None where it cannot be told."""
+    """Offsets of the topic that are not in a committed batch yet; None if unknown."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        # One for good: each has threads and connections of its own. It connects when it is first used.
+        # One permanent client, because each has its own threads and connections. It connects on first use.
         self._admin: AdminClient | None = None
 
     def __call__(self, checkpoint: Path) -> int | None:
@@ -39,9 +39,9 @@ class TopicLag:
 
 
 def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
-    """Offsets that batch `number` spans, as its checkpoint has planned it; None where it cannot be told.
+    """Number of offsets of batch `number`, as planned in its checkpoint; None if unknown.
 
-    No fewer than the batch's rows: some offsets hold the marks of transactions.
+    At least the batch's rows, because some offsets are marks of transactions.
     """
     try:
         ends: dict[str, int] = offset_of(checkpoint, number)[topic]
@@ -52,7 +52,7 @@ def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
 
 
 def table_lag(rows_since: Callable[[int], int | None], checkpoint: Path) -> int | None:
-    """Rows of a table that are not in a batch yet; `rows_since` gives those that commits from a version on added."""
+    """Rows of a table that are not in a batch yet; `rows_since` returns the rows added by commits from a version on."""
     try:
         return rows_since(int(_committed_offset(checkpoint).get("reservoirVersion", 0)))
     except (OSError, ValueError, LookupError, TidemarkError):
@@ -60,7 +60,7 @@ def table_lag(rows_since: Callable[[int], int | None], checkpoint: Path) -> int 
 
 
 def table_rows(house: Lakehouse, table: Table, checkpoint: Path, number: int) -> int | None:
-    """Rows of a table that batch `number` spans, no fewer than the batch's; None where it cannot be told."""
+    """Rows of a table in the versions of batch `number`, at least the batch's rows; None if unknown."""
     if house.can.files is None:
         return None
     try:
@@ -72,7 +72,7 @@ def table_rows(house: Lakehouse, table: Table, checkpoint: Path, number: int) ->
         rows, first = 0, int(start["reservoirVersion"]) if start else 0
         if start and start.get("isStartingVersion"):
             rows, first = _most_rows(house, table, first, done), first + 1
-        # A version of which a batch takes a part only counts whole.
+        # A version that a batch takes only partly counts as a whole.
         last = int(end["reservoirVersion"]) - (1 if int(end["index"]) < 0 else 0)
         log = house.log(table)
         return rows + sum(
@@ -83,15 +83,15 @@ def table_rows(house: Lakehouse, table: Table, checkpoint: Path, number: int) ->
 
 
 def _most_rows(house: Lakehouse, table: Table, version: int, done: int, upto: int | None = None) -> int:
-    """The most rows that the files from the one numbered `done` to the one before `upto` of a version can have. Spark
-    numbers them in an order of its own, so it is those of as many of the largest."""
+    """The maximum rows of the files numbered `done` to `upto` - 1 of a version. Spark's numbering of files is
+    unknown, so this counts the same number of the largest files."""
     files = house.delta(table, version).get_add_actions(flatten=True)
     sizes = sorted(map(int, pa.table(files)["num_records"].to_pylist()), reverse=True)
     return sum(sizes[: len(sizes[done:upto])])
 
 
 def _committed_offset(checkpoint: Path) -> dict[str, Any]:
-    """The source's end offset after the last committed batch, as Spark's checkpoint has it; {} before it."""
+    """The source's end offset after the last committed batch, from Spark's checkpoint; {} before it."""
     batches = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
     if not batches:
         return {}

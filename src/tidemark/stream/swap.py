@@ -1,9 +1,9 @@
-"""A change of several tables that happens as a whole, whatever is killed when.
+"""An atomic change of several tables, despite kills.
 
-Prepared in a directory of its own, it takes effect when its journal is written. Each table is then
-changed by one Delta commit, which carries the swap's number, so that doing it again does nothing. The number
-is one more than any that the tables have: no clock decides what is done already. Whoever next passes the
-batch gate finishes a swap that was interrupted, before any batch sees half of it.
+It is prepared in a separate directory and takes effect when its journal is written. Each table is then
+changed by one Delta commit with the swap's number, so a repetition does nothing. The number
+is one more than any in the tables, so no clock is involved. The next process that gets the
+batch lock finishes an interrupted swap, before any batch sees half of it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Step:
-    """One table's part. `overwrite`: the staged rows are all it has. `replace`: they stand in for the rows
-    that fulfil `predicate` (delta-rs SQL). `append`: they are added. `delete`: those of `predicate` go."""
+    """One table's part. `overwrite`: the staged rows replace all rows. `replace`: they replace the rows
+    that fulfil `predicate` (delta-rs SQL). `append`: they are added. `delete`: rows of `predicate` are deleted."""
 
     table: str
     mode: Literal["overwrite", "replace", "append", "delete"]
@@ -46,18 +46,18 @@ class Step:
 
 
 def staging(settings: Settings) -> Lakehouse:
-    """Where the staged tables of a swap are made."""
+    """Location of the staged tables of a swap."""
     return lakehouse.of(settings).beside(settings.home, "swap")
 
 
 def interrupted(settings: Settings) -> bool:
-    """Whether a swap has begun and not ended. While one is under way the gate is closed, so whoever
-    finds this true inside the gate knows that it was killed."""
+    """Whether a swap has begun and not ended. A running swap holds the lock, so if this is true under the
+    lock, the swap was killed."""
     return _journal(settings).exists()
 
 
 def discard(settings: Settings) -> None:
-    """Clears the staged tables of a swap that has not begun. The caller has made sure of that."""
+    """Deletes the staged tables of a swap. The caller ensures that it has not begun."""
     staged = staging(settings)
     staged.files.clear(staged.files.base)
     with suppress(FileNotFoundError):
@@ -67,10 +67,10 @@ def discard(settings: Settings) -> None:
 def commit(
     settings: Settings, steps: Sequence[Step], states: Mapping[str, schema_check.State] | None = None
 ) -> int:
-    """Does the swap; the caller holds the gate alone. Gives the swap's number.
+    """Executes the swap; the caller holds the lock exclusively. Returns the swap's number.
 
-    `states`: what the rows of tables are made with from then on, for the note that `fit` keeps. From the
-    writing of the journal on it will happen, be it after a restart.
+    `states`: how the rows of tables are made from then on, for the record of `schema_check`. Once the journal
+    is written, the swap will happen, possibly after a restart.
     """
     house = lakehouse.of(settings)
     number = 1 + max(_last(house.delta(step.table)) for step in steps)
@@ -90,7 +90,7 @@ def commit(
 
 
 def finish(settings: Settings) -> None:
-    """Does what is left of a swap that has begun; the caller holds the gate alone."""
+    """Finishes a swap that has begun; the caller holds the lock exclusively."""
     journal = _journal(settings)
     if not journal.exists():
         return
@@ -105,13 +105,13 @@ def finish(settings: Settings) -> None:
         house, {step["table"]: states.get(step["table"], {}) | number for step in plan["steps"]}
     )
     crash_point("swap:before-end")
-    os.sync()  # nothing but the journal can repeat what a power cut takes
+    os.sync()  # only the journal can repeat what a power cut removes
     journal.unlink()
     discard(settings)
 
 
 def _apply(step: Step, house: Lakehouse, staged: Lakehouse, number: int) -> None:
-    """Upkeep may commit in between; then the newest version is tried again."""
+    """Applies a step. Retries on the newest version after a conflict, for example with upkeep."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             target = house.delta(step.table)
@@ -151,8 +151,8 @@ def _commit(step: Step, target: DeltaTable, house: Lakehouse, staged: Lakehouse,
 
 
 def _taken(table: str, house: Lakehouse, staged: Lakehouse, number: int) -> list[AddAction]:
-    """The staged files as the table's: second names for them where the storage has those, else copies. Their age counts
-    from here, or a vacuum could take them for old leftovers."""
+    """Adds the staged files to the table's directory: as hard links if possible, else as copies. Their age starts
+    here, or a vacuum could delete them as old leftovers."""
     live = _live_files(staged.log(table))
     names = [f"swap-{number}-{Path(file['path']).name}" for file in live]
     origin, path = staged.directory(table), house.directory(table)
