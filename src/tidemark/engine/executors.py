@@ -1,8 +1,8 @@
-"""The work on a batch in Spark's executors, which hand back partial rows and what files they wrote, never the rows.
+"""The work on a batch in Spark's executors, which return partial rows and the names of written files, never lines.
 
-Each task prepares its part of the batch some ten thousand rows at a time, writes the rows that tables gain as Parquet
-files into the tables' directories, and merges partial rows as it goes. A file counts once the driver has committed it:
-those of failed or repeated tasks are in no table, and upkeep removes them.
+Each task prepares its part of the batch some ten thousand rows at a time, writes new rows of append tables as Parquet
+files into the tables' directories, and merges partial rows. A file counts once the driver has committed it:
+files of failed or repeated tasks are in no table, and upkeep removes them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PREPARED_ROWS = 40_000
 CHUNK_ROWS = 100_000
 # Rows that are longer than usual are fewer at a time.
 CHUNK_BYTES = 128 << 20
-# Parts that are merged at a time. The parts of more tasks than this are merged by executors, too.
+# Number of parts merged at a time. If there are more tasks, executors merge their parts first.
 FAN_IN = 16
 _RESULT = "kind string, name string, payload binary"
 _IPC = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -40,7 +40,7 @@ Read = Callable[[Batches], Batches]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What executors made of a batch: by table, the files to commit, and the partial rows of the whole."""
+    """Result of a batch in executors: the files to commit and the partial rows of the whole batch, by table."""
 
     files: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
     partials: Mapping[str, pa.Table] = field(default_factory=dict)
@@ -49,9 +49,9 @@ class Outcome:
 def run(
     work: Work, batch: DataFrame, directories: Mapping[str, Directory], label: str, read: Read = iter
 ) -> Outcome:
-    """Does the work on a frame of the rows, with files of `label` in the directories of the tables that gain rows.
+    """Does the work on a frame of the rows, and writes files with `label` in their names into the directories.
 
-    `read` gives the rows where the frame says only where they are. A frame without rows has no partial rows.
+    `read` reads the rows if the frame has only their locations. A frame without rows has no partial rows.
     """
     made = batch.mapInArrow(partial(_task, work, directories, label, read), _RESULT)
     tasks = batch._jdf.queryExecution().toRdd().getNumPartitions()
@@ -99,7 +99,7 @@ def _merge_task(work: Work, batches: Batches) -> Batches:
 
 
 def _chunks(work: Work, batches: Batches) -> Iterator[pa.Table]:
-    """The prepared rows, some at a time."""
+    """The prepared rows in chunks."""
     rows = (pa.Table.from_batches([batch]) for batch in batches)
     return _gathered(map(work.prepare, _gathered(rows, PREPARED_ROWS)), CHUNK_ROWS)
 
@@ -117,7 +117,7 @@ def _gathered(parts: Iterator[pa.Table], enough: int) -> Iterator[pa.Table]:
 
 
 class _Writer:
-    """Writes the rows of one table that one task has, into one file."""
+    """Writes one task's rows of one table into one file."""
 
     def __init__(self, table: Table, directory: Directory, label: str) -> None:
         self._table = table
