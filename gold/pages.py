@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column
+from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, WindowedCounts
 
@@ -16,10 +17,10 @@ TABLE = Table(
     key=COUNTS.key,
     time="window_start",
     reads="silver.requests",
-    rules=(
-        Rule(
+    expects=(
+        Expectation(
             "viewed",
-            "visitors >= 1 AND visitors <= pageviews",
+            (column("visitors") >= 1) & (column("visitors") <= column("pageviews")),
             "visitors",
             "A page has at least one visitor, and no more visitors than pageviews.",
         ),

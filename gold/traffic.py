@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column, window_is_aligned
+from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, WindowedCounts
 
@@ -27,23 +28,24 @@ TABLE = Table(
     time="window_start",
     reads="silver.requests",
     volume="requests",
-    rules=(
-        Rule(
+    expects=(
+        Expectation(
             "aligned_window",
-            f"unix_seconds(window_start) % {WINDOW_SECONDS} = 0"
-            f" AND unix_seconds(window_end) - unix_seconds(window_start) = {WINDOW_SECONDS}",
+            window_is_aligned(WINDOW_SECONDS),
             "window_start",
             "Windows are aligned to the epoch and equally long.",
         ),
-        Rule(
+        Expectation(
             "people_and_bots",
-            "pageviews + bot_requests <= requests AND visitors <= requests - bot_requests",
+            (column("pageviews") + column("bot_requests") <= column("requests"))
+            & (column("visitors") <= column("requests") - column("bot_requests")),
             "requests",
             "Bots make no pageviews, and every visitor makes a request.",
         ),
-        Rule(
+        Expectation(
             "status_classes",
-            "status_2xx + status_3xx + status_4xx + status_5xx <= requests",
+            column("status_2xx") + column("status_3xx") + column("status_4xx") + column("status_5xx")
+            <= column("requests"),
             "requests",
             "Every response is in at most one status class.",
         ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column, window_is_aligned
+from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, WindowedCounts
 
@@ -20,27 +21,35 @@ TABLE = Table(
     key=COUNTS.key,
     time="window_start",
     reads="silver.requests",
-    rules=(
-        Rule(
+    expects=(
+        Expectation(
             "aligned_window",
-            f"unix_seconds(window_start) % {WINDOW_SECONDS} = 0"
-            f" AND unix_seconds(window_end) - unix_seconds(window_start) = {WINDOW_SECONDS}",
+            window_is_aligned(WINDOW_SECONDS),
             "window_start",
             "Windows are aligned to the epoch and equally long.",
         ),
-        Rule(
+        Expectation(
             "people_and_bots",
-            "pageviews + bot_requests <= requests AND visitors <= requests - bot_requests",
+            (column("pageviews") + column("bot_requests") <= column("requests"))
+            & (column("visitors") <= column("requests") - column("bot_requests")),
             "requests",
             "Bots make no pageviews, and every visitor makes a request.",
         ),
-        Rule(
+        Expectation(
             "something_counted",
-            "requests >= 1 AND visitors >= 0 AND pageviews >= 0 AND bot_requests >= 0",
+            (column("requests") >= 1)
+            & (column("visitors") >= 0)
+            & (column("pageviews") >= 0)
+            & (column("bot_requests") >= 0),
             "requests",
             "A window has at least one request, and no negative count.",
         ),
-        Rule("country_code", "country RLIKE '^[A-Z]{2}$'", "country", "An ISO 3166-1 alpha-2 code, or ZZ."),
+        Expectation(
+            "country_code",
+            column("country").matches("[A-Z]{2}"),
+            "country",
+            "An ISO 3166-1 alpha-2 code, or ZZ.",
+        ),
     ),
     made=lambda settings: COUNTS,
     now=True,

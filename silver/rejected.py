@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column
+from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 
 TABLE = Table(
@@ -12,7 +13,7 @@ TABLE = Table(
     key=("topic", "partition", "offset"),
     time="kafka_timestamp",
     reads="bronze.access_log",
-    rules=(Rule("has_reasons", "size(reasons) >= 1", "reasons", "A rejected line says why."),),
+    expects=(Expectation("has_reasons", column("reasons").size() >= 1, "reasons", "A rejected line says why."),),
     lines="rejected",
     quiet=True,
     columns=(

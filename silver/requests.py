@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-import pyarrow.compute as pc
-from pyarrow.compute import field
-
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column
+from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.contract.table import Column, Table
 from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.engine.verdict import verdict
@@ -21,71 +19,79 @@ from tidemark.parse.site import MOST_CHARACTERS, valid_names
 # The sum of the sizes of many lines must not overflow.
 MOST_RESPONSE_BYTES = 1 << 40
 
-_ARRIVAL = field("kafka_timestamp")
-_A_DAY_AHEAD = pc.add(_ARRIVAL, timedelta(days=1))
 _FIRST_ARRIVAL = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_ARRIVAL = datetime(9998, 12, 31, 23, 59, 59, 999_999, UTC)
-_ARRIVAL_OK = pc.greater_equal(_ARRIVAL, _FIRST_ARRIVAL) & pc.less_equal(_ARRIVAL, _LAST_ARRIVAL)
-_NO_ARRIVAL = _ARRIVAL.is_null() | ~_ARRIVAL_OK
-_NO_LINE = ~field("well_formed")
+_ARRIVED = column("kafka_timestamp").between(_FIRST_ARRIVAL, _LAST_ARRIVAL)
+_NOT_ARRIVED = column("kafka_timestamp").is_null() | ~_ARRIVED
+_EMPTY = column("value").length() == 0
+_NO_LINE = ~column("well_formed")
 
-RULES = (
-    Rule("empty", "", "value", "The line has content.", judged=pc.binary_length(field("value")) > 0),
-    Rule(
-        "too_long", "", "value", "The line is not longer than a server can write.",
-        judged=field("fits") & field("chunk").is_null(),
+# `unless`: another rule rejects such a line already, so the reasons name each fault once.
+REJECTING = (
+    RejectingRule("empty", column("value").length() > 0, "value", "The line has content."),
+    RejectingRule(
+        "too_long", column("fits") & column("chunk").is_null(),
+        "value", "The line is not longer than a server can write.",
     ),
-    Rule("invalid_utf8", "", "value", "The bytes are UTF-8.", judged=field("utf8_ok")),
-    Rule(
-        "control_characters", "", "value", "The line is text: servers escape control characters.",
-        judged=field("text_ok") | ~field("utf8_ok") | ~field("fits"),
+    RejectingRule("invalid_utf8", column("utf8_ok"), "value", "The bytes are UTF-8."),
+    RejectingRule(
+        "control_characters", column("text_ok"), "value",
+        "The line is text: servers escape control characters.", unless=~column("utf8_ok") | ~column("fits"),
     ),
-    Rule(
-        "unknown_format", "", "value", "The sender named a known format, or none.",
-        judged=field("format").is_null() | field("format").isin(FORMATS),
+    RejectingRule(
+        "unknown_format", column("format").is_null() | column("format").isin(FORMATS),
+        "value", "The sender named a known format, or none.",
     ),
-    Rule(
-        "invalid_site", "", "site",
+    RejectingRule(
+        "invalid_site", column("site_ok"), "site",
         f"The site's name has at most {MOST_CHARACTERS} characters, and no control characters.",
-        judged=field("site_ok"),
     ),
-    Rule(
-        "invalid_kafka_timestamp", "", "kafka_timestamp",
-        "The record has a Kafka timestamp, not before 1970 and not after 9998.", judged=~_NO_ARRIVAL,
+    RejectingRule(
+        "invalid_kafka_timestamp", _ARRIVED, "kafka_timestamp",
+        "The record has a Kafka timestamp, not before 1970 and not after 9998.",
     ),
-    Rule(
-        "malformed", "", "value", "The line has the fields of a known log format.",
-        judged=field("well_formed") | ~field("text_ok") | (pc.binary_length(field("value")) == 0),
+    RejectingRule(
+        "malformed", column("well_formed"), "value", "The line has the fields of a known log format.",
+        unless=~column("text_ok") | _EMPTY,
     ),
-    Rule(
-        "invalid_address", "", "client_ip", "The client's address is an IPv4 or IPv6 address.",
-        judged=field("address_ok") | _NO_LINE,
+    RejectingRule(
+        "invalid_address", column("address_ok"), "client_ip",
+        "The client's address is an IPv4 or IPv6 address.", unless=_NO_LINE,
     ),
-    Rule(
-        "invalid_time", "", "event_time", "The time in the line is valid, and not before 1970.",
-        judged=field("event_time").is_valid() | _NO_LINE,
+    RejectingRule(
+        "invalid_time", column("event_time").is_valid(), "event_time",
+        "The time in the line is valid, and not before 1970.", unless=_NO_LINE,
     ),
-    Rule(
-        "future_time", "", "event_time", "The time in the line is at most a day after its arrival.",
-        judged=field("event_time").is_null() | (field("event_time") <= _A_DAY_AHEAD) | _NO_ARRIVAL,
+    RejectingRule(
+        "future_time", column("event_time") <= column("kafka_timestamp") + timedelta(days=1), "event_time",
+        "The time in the line is at most a day after its arrival.",
+        unless=column("event_time").is_null() | _NOT_ARRIVED,
     ),
-    Rule(
-        "invalid_status", "status BETWEEN 100 AND 599", "status", "The status code is one of HTTP's.",
-        judged=(field("status") >= 100) & (field("status") <= 599) | _NO_LINE,
+    RejectingRule(
+        "invalid_status", column("status").between(100, 599), "status",
+        "The status code is one of HTTP's.", unless=_NO_LINE,
     ),
-    Rule(
-        "invalid_size", f"bytes BETWEEN 0 AND {MOST_RESPONSE_BYTES}", "bytes",
-        "The response size is a number, not negative, and at most 1 TiB.",
-        judged=(field("bytes") >= 0) & (field("bytes") <= MOST_RESPONSE_BYTES) | _NO_LINE,
+    RejectingRule(
+        "invalid_size", column("bytes").between(0, MOST_RESPONSE_BYTES), "bytes",
+        "The response size is a number, not negative, and at most 1 TiB.", unless=_NO_LINE,
     ),
-    Rule("time_known", "event_time IS NOT NULL", "event_time", "Every request has its event time."),
-    Rule("visitor_known", "visitor_id IS NOT NULL", "visitor_id", "Every request has its visitor."),
-    Rule("country_code", "country RLIKE '^[A-Z]{2}$'", "country", "The country is an ISO 3166-1 alpha-2 code or ZZ."),
-    Rule(
-        "pageview_is_page", "NOT pageview OR (method = 'GET' AND NOT bot AND NOT asset AND status < 400)",
+)  # fmt: skip
+
+EXPECTS = (
+    Expectation("visitor_known", column("visitor_id").is_valid(), "visitor_id", "Every request has its visitor."),
+    Expectation(
+        "country_code", column("country").matches("[A-Z]{2}"),
+        "country", "The country is an ISO 3166-1 alpha-2 code or ZZ.",
+    ),
+    Expectation(
+        "pageview_is_page",
+        ~column("pageview")
+        | ((column("method") == "GET") & ~column("bot") & ~column("asset") & (column("status") < 400)),
         "pageview", "A pageview is a person's successful GET of a page.",
     ),
-    Rule("country_located", "country <> 'ZZ'", "country", "The address could be located.", severity="info"),
+    Expectation(
+        "country_located", column("country") != "ZZ", "country", "The address could be located.", severity="info"
+    ),
 )  # fmt: skip
 
 TABLE = Table(
@@ -95,7 +101,8 @@ TABLE = Table(
     key=("topic", "partition", "offset"),
     time="event_time",
     reads="bronze.access_log",
-    rules=RULES,
+    rejecting=REJECTING,
+    expects=EXPECTS,
     lines="accepted",
     keyed=True,
     columns=(
@@ -136,10 +143,10 @@ def judging(knowledge: Knowledge, *, again: bool = False) -> Vectorized:
     (empty for a good line), and what the rules speak of. Lines judged `again` keep their `ingested_at`."""
     inputs = ("site", "value", "format", "chunk", "kafka_timestamp", *(["ingested_at"] if again else []))
     verdicts = "asset boolean, pageview boolean, accepted boolean, reasons array<string>"
-    return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {verdicts}", partial(_judged, RULES, knowledge))
+    return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {verdicts}", partial(_judged, REJECTING, knowledge))
 
 
-def _judged(rules: Sequence[Rule], knowledge: Knowledge, lines: Arrays) -> Arrays:
+def _judged(rules: Sequence[RejectingRule], knowledge: Knowledge, lines: Arrays) -> Arrays:
     found = {**lines, **fields(lines)}
     found |= describe(knowledge, lines["site"], found)
     if "ingested_at" in lines:
@@ -147,4 +154,4 @@ def _judged(rules: Sequence[Rule], knowledge: Knowledge, lines: Arrays) -> Array
     found["site_ok"] = valid_names(lines["site"])
     found["asset"] = is_asset(found["path"])
     found["pageview"] = is_pageview(found)
-    return found | verdict(rules, found)
+    return found | verdict({rule.name: rule.accepts.arrow for rule in rules}, found)

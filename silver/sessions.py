@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column
+from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.sessions import Sessions
 
@@ -13,10 +14,18 @@ TABLE = Table(
     key=("session_id",),
     time="start_time",
     reads="silver.requests",
-    rules=(
-        Rule("ends_after_start", "end_time >= start_time", "end_time", "A session does not end before it starts."),
-        Rule("has_pageviews", "pageviews >= 1", "pageviews", "A session has at least one pageview."),
-        Rule("bounce_is_single", "bounced = (pageviews = 1)", "bounced", "A bounce is a session of one pageview."),
+    expects=(
+        Expectation(
+            "ends_after_start", column("end_time") >= column("start_time"),
+            "end_time", "A session does not end before it starts.",
+        ),
+        Expectation(
+            "has_pageviews", column("pageviews") >= 1, "pageviews", "A session has at least one pageview.",
+        ),
+        Expectation(
+            "bounce_is_single", column("bounced") == (column("pageviews") == 1),
+            "bounced", "A bounce is a session of one pageview.",
+        ),
     ),
     made=lambda settings: Sessions(settings.session_gap_seconds),
     columns=(

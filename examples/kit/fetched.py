@@ -25,7 +25,6 @@ from pyspark.sql import functions as F
 
 from examples.kit.events import MISSING, NOT_JSON, WRONG_TYPE, Events, judged
 from examples.kit.transactions import Record
-from tidemark.contract.rules import Rule
 from tidemark.engine.arrays import flags_of
 from tidemark.engine.verdict import verdict
 from tidemark.machine import judging_threads
@@ -186,13 +185,10 @@ def _exact(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _by_rules(records: pa.Table, fields: Mapping[str, pa.ChunkedArray], events: Events) -> Judged:
-    there = [
-        Rule(MISSING + name, "", name, "", judged=pc.field(name).is_valid())
-        for name in fields
-        if name not in events.optional
-    ]
-    rules = [Rule(name, "", "", "", judged=held) for name, held in (events.vectorized or {}).items()]
-    found = verdict([*there, *rules], dict(fields) | {"record_timestamp": records["timestamp"]})
+    there = {MISSING + name: pc.field(name).is_valid() for name in fields if name not in events.optional}
+    found = verdict(
+        {**there, **(events.vectorized or {})}, dict(fields) | {"record_timestamp": records["timestamp"]}
+    )
     kept = {name: records[name] for name in RECORD}
     reasons = pa.chunked_array([found["reasons"]])
     accepted = found["accepted"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column
+from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, WindowedCounts
 
@@ -15,7 +16,9 @@ TABLE = Table(
     key=COUNTS.key,
     time="window_start",
     reads="silver.requests",
-    rules=(Rule("requested", "requests >= 1", "requests", "A row has at least one request."),),
+    expects=(
+        Expectation("requested", column("requests") >= 1, "requests", "A row has at least one request."),
+    ),
     made=lambda settings: COUNTS,
     columns=(
         Column("site", "string", "Site."),

@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -21,7 +20,8 @@ from tests.pipeline.harness import assert_equal, fresh, produce, rows
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, traffic
 from tidemark.cli import tasks
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column
+from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.operate import savepoints
 from tidemark.pipeline import TABLES
@@ -32,12 +32,8 @@ from tidemark.store.lease import only_writer
 
 BAD = [("default", b"no log line"), ("shop", b"")]
 # A rule that turns away good lines: it was wrong, and is gone today.
-WRONG = Rule(
-    "no_errors",
-    "",
-    "status",
-    "A rule that was wrong.",
-    judged=(pc.field("status") < 400) | ~pc.field("well_formed"),
+WRONG = RejectingRule(
+    "no_errors", column("status") < 400, "status", "A rule that was wrong.", unless=~column("well_formed")
 )
 
 
@@ -81,7 +77,7 @@ def quiet(what: str, done: int, total: int) -> None:
 
 def run_under_a_wrong_rule(settings: Settings, pairs: list[Pair]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        patch.setattr(requests, "REJECTING", (*requests.REJECTING, WRONG))
         produce(settings, pairs)
         tasks.run_pipeline(settings, once=True)
 

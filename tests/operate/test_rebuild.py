@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -31,7 +30,8 @@ from tests.pipeline.recount import Delivery, recount
 from tests.recovery.killing import Pair, await_running, traffic
 from tidemark import pipeline
 from tidemark.cli import tasks
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column
+from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.local.process import locked
 from tidemark.operate.difference import Difference
@@ -40,12 +40,8 @@ from tidemark.store import lakehouse
 from tidemark.stream import swap
 
 # A rule that turns away good lines: it was wrong, and is gone today.
-WRONG = Rule(
-    "no_errors",
-    "",
-    "status",
-    "A rule that was wrong.",
-    judged=(pc.field("status") < 400) | ~pc.field("well_formed"),
+WRONG = RejectingRule(
+    "no_errors", column("status") < 400, "status", "A rule that was wrong.", unless=~column("well_formed")
 )
 BAD = [("default", b"no log line"), ("shop", b"")]
 
@@ -64,7 +60,7 @@ def versions(settings: Settings) -> dict[str, int]:
 def wrongly_judged(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
     """Runs the pipeline under a rule that turns errors away."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        patch.setattr(requests, "REJECTING", (*requests.REJECTING, WRONG))
         produce(settings, pairs)
         run_here(spark, settings)
 
@@ -263,7 +259,7 @@ def test_a_line_rejected_at_two_deliveries_is_accepted_once(
     first, second, third = (Delivery("shop", missing % n, f"id-{n}", 0, 1_780_010_000) for n in (1, 2, 3))
     accepted_since = replace(second, line=pairs[0][1])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(requests, "RULES", (*requests.RULES, WRONG))
+        patch.setattr(requests, "REJECTING", (*requests.REJECTING, WRONG))
         produce(settings, pairs[1:])
         deliver(settings, [first, replace(first, partition=1), second, third])
         run_here(spark, settings)

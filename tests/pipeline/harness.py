@@ -9,7 +9,7 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -119,22 +119,19 @@ def rows(settings: Settings, table: str, columns: Sequence[str]) -> list[tuple[o
     return list(zip(*plain, strict=True))
 
 
-def assert_equal(settings: Settings, expected: Expected, duplicate: int = 0) -> None:
-    """Compares every gold and silver table, and the accounts, with the recomputation."""
-    offsets = rows(settings, "bronze.access_log", ["topic", "partition", "offset"])
-    assert len(set(offsets)) == len(offsets) == expected.accepted + expected.rejected
-    accepted = rows(settings, "silver.requests", ["topic", "partition", "offset"])
-    assert len(set(accepted)) == len(accepted) == expected.accepted
-    rejected = rows(settings, "silver.rejected", ["topic", "partition", "offset"])
-    assert len(set(rejected)) == len(rejected) == expected.rejected
-    counts = ["visitors", "pageviews", "requests", "bot_requests"]
-    _same(
-        settings, "gold.visitors_by_country", ["site", "window_start", "country", *counts], expected.windows
-    )
-    classes = [f"status_{c}xx" for c in (2, 3, 4, 5)]
-    _same(settings, "gold.traffic", ["site", "window_start", *counts, "bytes", *classes], expected.traffic)
-    _same(settings, "gold.pages", ["site", "window_start", "path", "pageviews", "visitors"], expected.pages)
-    sessions = Counter(
+def _lines(settings: Settings, table: str, number: int) -> None:
+    found = rows(settings, table, ["topic", "partition", "offset"])
+    assert len(set(found)) == len(found) == number, table
+
+
+def _same(settings: Settings, table: str, columns: list[str], expected: set[tuple[object, ...]]) -> None:
+    found = rows(settings, table, columns)
+    assert len(found) == len(set(found)), f"{table} repeats rows"
+    assert set(found) == expected, f"{table} differs: {len(set(found) ^ expected)} rows"
+
+
+def _sessions(settings: Settings, expected: Expected) -> None:
+    found = Counter(
         rows(
             settings,
             "silver.sessions",
@@ -142,7 +139,34 @@ def assert_equal(settings: Settings, expected: Expected, duplicate: int = 0) -> 
              "exit_page", "bounced", "closed"],
         )
     )  # fmt: skip
-    assert {(*row, count) for row, count in sessions.items()} == expected.sessions
+    assert {(*row, count) for row, count in found.items()} == expected.sessions
+
+
+_COUNTS = ["visitors", "pageviews", "requests", "bot_requests"]
+_CLASSES = [f"status_{c}xx" for c in (2, 3, 4, 5)]
+
+# How each table is compared with the recomputation.
+RECOUNTED: dict[str, Callable[[Settings, Expected], None]] = {
+    "bronze.access_log": lambda s, e: _lines(s, "bronze.access_log", e.accepted + e.rejected),
+    "silver.requests": lambda s, e: _lines(s, "silver.requests", e.accepted),
+    "silver.rejected": lambda s, e: _lines(s, "silver.rejected", e.rejected),
+    "silver.sessions": _sessions,
+    "gold.visitors_by_country": lambda s, e: _same(
+        s, "gold.visitors_by_country", ["site", "window_start", "country", *_COUNTS], e.windows
+    ),
+    "gold.traffic": lambda s, e: _same(
+        s, "gold.traffic", ["site", "window_start", *_COUNTS, "bytes", *_CLASSES], e.traffic
+    ),
+    "gold.pages": lambda s, e: _same(
+        s, "gold.pages", ["site", "window_start", "path", "pageviews", "visitors"], e.pages
+    ),
+}
+
+
+def assert_equal(settings: Settings, expected: Expected, duplicate: int = 0) -> None:
+    """Compares every gold and silver table, and the accounts, with the recomputation."""
+    for table in pipeline.LAYER_TABLES:
+        RECOUNTED[table.name](settings, expected)
     accounts = rows(
         settings, "quality.accounts", ["flow", "batch_id", "received", "accepted", "rejected", "duplicate"]
     )
@@ -151,9 +175,3 @@ def assert_equal(settings: Settings, expected: Expected, duplicate: int = 0) -> 
     assert sum(row[3] for row in accounts) == expected.accepted
     assert sum(row[4] for row in accounts) == expected.rejected
     assert sum(row[5] for row in accounts) == duplicate
-
-
-def _same(settings: Settings, table: str, columns: list[str], expected: set[tuple[object, ...]]) -> None:
-    found = rows(settings, table, columns)
-    assert len(found) == len(set(found)), f"{table} repeats rows"
-    assert set(found) == expected, f"{table} differs: {len(set(found) ^ expected)} rows"

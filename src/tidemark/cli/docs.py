@@ -16,7 +16,6 @@ from typing import get_type_hints
 import click
 
 from tidemark.cli import tidemark
-from tidemark.contract.rules import Rule
 from tidemark.contract.table import Table
 from tidemark.pipeline import TABLES
 from tidemark.settings import ENVIRONMENT_PREFIX, Settings
@@ -62,16 +61,15 @@ def _table(table: Table) -> Iterator[str]:
         )
     yield "\n".join(f"- {name}: {value}" for name, value in facts)
     yield _grid(("column", "type", "meaning"), [(f"`{c.name}`", c.type, c.meaning) for c in table.columns])
-    if table.rules:
-        yield "Rules, in addition to one row per key:"
+    if table.rejecting:
+        yield "Rejecting rules. A line that breaks one goes to silver.rejected:"
+        yield _grid(("rule", "condition"), [(f"`{r.name}`", r.about) for r in table.rejecting])
+    if table.expectations:
+        yield "Expectations, in addition to one row per key. A row that breaks one is reported:"
         yield _grid(
-            ("rule", "severity", "what it says", "a row that breaks it"), [_rule(r) for r in table.rules]
+            ("expectation", "severity", "condition", "in SQL"),
+            [(f"`{e.name}`", e.severity, e.about, f"`{e.holds.sql}`") for e in table.expectations],
         )
-
-
-def _rule(rule: Rule) -> tuple[str, ...]:
-    fate = "goes to silver.rejected" if rule.quarantine else "is reported"
-    return f"`{rule.name}`", rule.severity, rule.about, fate
 
 
 def settings_page() -> str:

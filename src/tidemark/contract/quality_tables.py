@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.expression import column
+from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 
 # Upper bounds, in seconds, of the lateness histogram; a last bucket holds the rest.
@@ -15,10 +16,10 @@ ACCOUNTS = Table(
     key=("flow", "batch_id"),
     time="committed_at",
     reads="the flow's batches",
-    rules=(
-        Rule(
+    expects=(
+        Expectation(
             "balanced",
-            "received = accepted + rejected + duplicate",
+            column("received") == column("accepted") + column("rejected") + column("duplicate"),
             "received",
             "Every line received was accepted, rejected or a duplicate.",
         ),

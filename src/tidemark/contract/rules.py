@@ -1,7 +1,7 @@
-"""The rule catalogue: conditions on a table's rows, written once as data.
+"""The rule catalogue: conditions on rows, declared as data, each written once (`tidemark.contract.expression`).
 
-A rule that turns rows away is judged inside the stream, on Arrow arrays. A rule about the table's own rows becomes
-a Great Expectations expectation over the table. Some are both.
+A rejecting rule is evaluated inside the stream, on parsed lines; a line that breaks one goes to quarantine. An
+expectation is about a table's own rows; Great Expectations checks it beside the stream.
 """
 
 from __future__ import annotations
@@ -9,28 +9,40 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pyarrow import compute as pc
+from tidemark.contract.expression import Expression
 
 Severity = Literal["critical", "warning", "info"]
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A condition that every good row fulfils; a row for which it is not true breaks the rule.
-
-    `on` names the column that the rule is about. `holds` is the condition on the table's own rows, in SQL; "" where
-    the table does not keep what the rule speaks of. `judged` is the one on the judged line, an Arrow expression: a
-    line that does not fulfil it goes to quarantine.
-    """
+class Expectation:
+    """A condition `holds` on every row of a table; a row for which it is not true breaks it. `on` names the column
+    that it is about."""
 
     name: str
-    holds: str
+    holds: Expression = field(compare=False)
     on: str
     about: str
     severity: Severity = "critical"
-    judged: pc.Expression | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class RejectingRule:
+    """A condition `holds` on every parsed line; a line for which it is not true is rejected, `unless` this is true:
+    then another rule rejects it, or there is nothing to check. `on` names the column that it is about."""
+
+    name: str
+    holds: Expression = field(compare=False)
+    on: str
+    about: str
+    unless: Expression | None = field(default=None, compare=False)
 
     @property
-    def quarantine(self) -> bool:
-        """Whether the rule turns rows away inside the stream."""
-        return self.judged is not None
+    def accepts(self) -> Expression:
+        """The whole condition under which a line is not rejected."""
+        return self.holds if self.unless is None else self.holds | self.unless
+
+    @property
+    def expectation(self) -> Expectation:
+        """The same condition on accepted rows."""
+        return Expectation(self.name, self.holds, self.on, self.about)

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.errors import TableError
 from tidemark.settings import Settings
 
@@ -77,7 +77,9 @@ class Table:
     made of those of `reads`, under which settings; a table that is for `now` is committed with the lines themselves,
     others may wait some seconds. The rows of a `keyed` table have visitor ids that are made with the home's key.
 
-    What data quality knows beyond `rules`: `volume` is the column whose sum over an hour is compared with the days
+    `rejecting` are the rules that keep lines out of the table, `expects` what must hold for its rows.
+
+    What data quality knows beyond those: `volume` is the column whose sum over an hour is compared with the days
     before, and a `quiet` table may well get no new rows for long.
     """
 
@@ -88,7 +90,8 @@ class Table:
     columns: tuple[Column, ...]
     time: str
     reads: str
-    rules: tuple[Rule, ...] = ()
+    rejecting: tuple[RejectingRule, ...] = ()
+    expects: tuple[Expectation, ...] = ()
     lines: Literal["", "all", "accepted", "rejected"] = ""
     volume: str = ""
     quiet: bool = False
@@ -108,6 +111,17 @@ class Table:
     @property
     def short_name(self) -> str:
         return self.name.split(".")[1]
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """What must hold for the table's rows: its rejecting rules, as far as it keeps their columns, and `expects`."""
+        kept = [rule.expectation for rule in self.rejecting if rule.holds.columns <= set(self.column_names)]
+        return (*kept, *self.expects)
+
+    @property
+    def has_row_checks(self) -> bool:
+        """Whether data quality reads the table's rows. Rows of other append tables are only counted."""
+        return bool(self.expectations) or self.kind == "upsert"
 
     @property
     def accounted(self) -> str:

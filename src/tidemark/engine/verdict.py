@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -11,20 +11,18 @@ from pyarrow import compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tidemark.contract.rules import Rule
 from tidemark.engine.arrays import Arrays
 
 
-def verdict(rules: Sequence[Rule], lines: Arrays) -> dict[str, pa.Array]:
-    """`accepted`, whether each line breaks none of the rules that turn lines away, and `reasons`, the names of those
-    that it breaks, in the catalogue's order. A condition that is NULL does not hold."""
-    judging = {rule.name: rule.judged for rule in rules if rule.judged is not None}
-    project = acero.ProjectNodeOptions(list(judging.values()), list(judging))
+def verdict(conditions: Mapping[str, pc.Expression], lines: Arrays) -> dict[str, pa.Array]:
+    """`accepted`, whether all conditions hold for each line, and `reasons`, the names of those that do not, in their
+    order. A condition that is NULL does not hold."""
+    project = acero.ProjectNodeOptions(list(conditions.values()), list(conditions))
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.table(dict(lines))))
     held = acero.Declaration("project", project, [source]).to_table(use_threads=False)
     broken = ~np.column_stack([pc.fill_null(column, False).to_numpy() for column in held.columns])
     ends = np.concatenate([[0], np.cumsum(broken.sum(axis=1))])
-    reasons = pa.array(list(judging)).take(pa.array(np.nonzero(broken)[1]))
+    reasons = pa.array(list(conditions)).take(pa.array(np.nonzero(broken)[1]))
     return {
         "accepted": pa.array(~broken.any(axis=1)),
         "reasons": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), reasons),

@@ -51,6 +51,7 @@ _GOOD: dict[str, Any] = {
         "status_2xx": 2, "status_3xx": 0, "status_4xx": 1, "status_5xx": 0,
     },
     "gold.pages": lambda n: _window(n, 3600) | {"path": "/", "pageviews": 2, "visitors": 1},
+    "quality.sites": lambda n: {"site": f"shop{n}"},
     "quality.accounts": lambda n: {
         "flow": "requests", "batch_id": n, "received": 3, "accepted": 2, "rejected": 1, "duplicate": 0,
         "late": 0, "started_at": datetime.now(UTC), "committed_at": datetime.now(UTC),
@@ -60,9 +61,10 @@ _GOOD: dict[str, Any] = {
 BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("silver.requests", "invalid_status"): [{"status": 99}, {"status": 600}, {"status": None}],
     ("silver.requests", "invalid_size"): [{"bytes": -1}, {"bytes": None}],
-    ("silver.requests", "time_known"): [{"event_time": None}],
+    ("silver.requests", "invalid_time"): [{"event_time": None}],
     ("silver.requests", "visitor_known"): [{"visitor_id": None}],
-    ("silver.requests", "country_code"): [{"country": "de"}, {"country": "DEU"}, {"country": None}],
+    ("silver.requests", "country_code"): [{"country": "de"}, {"country": "DEU"}, {"country": None},
+                                          {"country": "DE\n"}],
     ("silver.requests", "pageview_is_page"): [
         {"bot": True}, {"asset": True}, {"status": 404}, {"method": "POST"},
     ],
@@ -87,6 +89,7 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("gold.traffic", "key_unique"): [_window(0, 60)],
     ("gold.pages", "viewed"): [{"visitors": 0}, {"visitors": 3}],
     ("gold.pages", "key_unique"): [_window(0, 3600)],
+    ("quality.sites", "key_unique"): [{"site": "shop0"}],
     ("quality.accounts", "balanced"): [{"received": 4}, {"duplicate": 1}],
     ("quality.accounts", "key_unique"): [{"batch_id": 0}],
 }  # fmt: skip

@@ -11,7 +11,7 @@ from tidemark.operate.quality.validation import Validation
 from tidemark.pipeline import TABLES
 from tidemark.settings import Settings
 
-CHECKED = {table.name: table for table in TABLES if table.rules}
+CHECKED = {table.name: table for table in TABLES if table.has_row_checks}
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def validation() -> Validation:
 
 
 def test_every_rule_has_a_row_that_breaks_it() -> None:
-    catalogue = {(t.name, rule.name) for t in CHECKED.values() for rule in t.rules if rule.holds}
+    catalogue = {(t.name, rule.name) for t in CHECKED.values() for rule in t.expectations}
     assert set(BAD) == catalogue | {(name, KEY_RULE) for name in CHECKED}
 
 
@@ -55,7 +55,7 @@ def test_without_the_key_only_rules_run(spark: SparkSession, validation: Validat
 
     found = validation.rows(table, frame, 2, with_key=False)
 
-    assert {r["expectation"] for r in found} == {rule.name for rule in table.rules}
+    assert {r["expectation"] for r in found} == {rule.name for rule in table.expectations}
 
 
 def test_an_expectation_that_cannot_be_evaluated_fails_and_says_why(

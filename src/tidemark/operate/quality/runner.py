@@ -55,7 +55,7 @@ class Runner:
         self._for_docs = for_docs
         passing = limited(settings.retention_days)
         accountable = [_accountable(table, passing) for table in tables]
-        self._tables = [table for table in accountable if table.rules or table.accounted or table.volume]
+        self._tables = [table for table in accountable if table.has_row_checks or table.accounted]
         self._seen: dict[str, datetime | None] | None = None
         self._newest: dict[str, datetime | None] = {}
         self._booked: dict[str, int] = {}
@@ -100,7 +100,7 @@ class Runner:
         results: list[Result] = []
         for table in self._tables:
             rows = new[table.name].rows
-            if table.rules and rows:
+            if table.has_row_checks and rows:
                 with_key = most_keys is None or rows <= most_keys
                 results += validation.rows(table, at.rows(table, since[table]), rows, with_key=with_key)
             results += validation.whole(table, self._facts(at, table, counts, accounted, started))

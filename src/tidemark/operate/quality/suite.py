@@ -16,7 +16,7 @@ from great_expectations.expectations.core.expect_column_pair_values_to_be_equal 
 )
 from great_expectations.expectations.metadata_types import FailureSeverity
 
-from tidemark.contract.rules import Rule
+from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Table
 from tidemark.operate.quality.expectations import ExpectNoneUnexpected
 from tidemark.settings import Settings
@@ -27,21 +27,22 @@ USUAL_VOLUME = (0.25, 4.0)
 
 
 def row_suite(table: Table, *, with_key: bool = True) -> gx.ExpectationSuite:
-    """What must hold for the rows of `table`: its rules that can be checked there, and its key.
+    """What must hold for the rows of `table`: its expectations, and its key.
 
-    An expectation has the rule's name and column in `meta` and its words in `notes`.
+    Each has its name and column in `meta` and its words in `notes`.
     """
-    expectations = [rule_expectation(rule) for rule in table.rules if rule.holds]
+    expectations = [row_expectation(declared) for declared in table.expectations]
     if with_key:
         expectations.append(key_expectation(table))
     return gx.ExpectationSuite(name=_rows_name(table, with_key), expectations=expectations)
 
 
-def rule_expectation(rule: Rule) -> ExpectNoneUnexpected:
-    """Counts the rows of which the rule's condition is not true."""
+def row_expectation(declared: Expectation) -> ExpectNoneUnexpected:
+    """Counts the rows for which the condition is not true."""
     return ExpectNoneUnexpected(
-        counted=f"count_if(NOT coalesce({rule.holds}, false))", about=rule.about,
-        severity=FailureSeverity(rule.severity), notes=rule.about, meta=_meta(rule.name, rule.on),
+        counted=f"count_if(NOT coalesce({declared.holds.sql}, false))", about=declared.about,
+        severity=FailureSeverity(declared.severity), notes=declared.about,
+        meta=_meta(declared.name, declared.on),
     )  # fmt: skip
 
 

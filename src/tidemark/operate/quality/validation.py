@@ -52,7 +52,7 @@ class Validation:
         spark = self._context.data_sources.add_spark("spark", persist=False)
         facts = self._context.data_sources.add_pandas("facts")
         for table in tables:
-            if table.rules:
+            if table.has_row_checks:
                 self._add(spark, row_suite(table))
                 self._add(spark, row_suite(table, with_key=False))
             self._whole[table.name] = table_suites(table, settings)

@@ -1,0 +1,83 @@
+"""No declared table is missed by anything that handles tables alike."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import RECOUNTED, fresh, produce, run_here
+from tidemark import pipeline
+from tidemark.cli.docs import tables_page
+from tidemark.contract.table import Table
+from tidemark.operate import savepoints
+from tidemark.operate.quality.runner import Runner
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
+
+LAYERS = {table.name for table in pipeline.LAYER_TABLES}
+# Written by the pipeline about itself: what they hold is checked where it is written.
+RECORDS = {"quality.progress", "quality.results"}
+LINE = b'192.0.2.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0 Firefox/120.0"'
+
+
+@pytest.fixture(scope="module")
+def used(broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A home with an accepted line and a rejected one."""
+    settings = fresh(broker, tmp_path_factory.mktemp("every-table"))
+    produce(settings, [("shop", LINE), ("shop", b"no log line")])
+    run_here(spark, settings)
+    return settings
+
+
+def test_the_flows_write_every_table(used: Settings) -> None:
+    house = lakehouse.of(used)
+    flows = pipeline.flows(used, house, DeltaRsStore(house))
+    written = [table.name for flow in flows for table, _ in (*flow.work.appends, *flow.upserts)]
+    assert sorted(written) == sorted(LAYERS)
+
+
+def test_quality_checks_every_table(used: Settings, spark: SparkSession) -> None:
+    house = lakehouse.of(used)
+    results = Runner(spark, used, house, DeltaRsStore(house), pipeline.TABLES).run_all()
+    assert {row["table"] for row in results} == {table.name for table in pipeline.TABLES} - RECORDS
+    assert [row for row in results if not row["success"] and row["severity"] == "critical"] == []
+
+
+def test_a_savepoint_holds_every_table(used: Settings) -> None:
+    house = lakehouse.of(used)
+    streams, chain = pipeline.streams(house), pipeline.chain(house)
+    made = savepoints.create(used, house, "all", pipeline.TABLES, streams, chain.first)
+    assert set(made.versions) == {table.name for table in pipeline.TABLES}
+
+
+def test_a_consistent_cut_covers_every_table(used: Settings) -> None:
+    named = [table.name for table in pipeline.chain(lakehouse.of(used)).tables]
+    assert sorted(named) == sorted(LAYERS | {"quality.accounts", "quality.sites"})
+
+
+def test_a_rebuild_makes_every_table(used: Settings, spark: SparkSession) -> None:
+    work = pipeline.rebuilding(spark, used, lakehouse.of(used))
+    made = [table.name for each in (work.judging, *work.derived) for table in each.tables]
+    assert sorted(made) == sorted(LAYERS - {"bronze.access_log"}) == sorted(pipeline.rebuildable())
+
+
+def test_every_table_that_identifies_visitors_is_forgotten() -> None:
+    places = pipeline.places()
+    forgets = {table.name for table in (places.lines, places.accepted, places.rejected, places.sessions)}
+    personal = {"visitor_id", "client_ip", "value", "user_agent"}
+    identifying = {table.name for table in pipeline.TABLES if personal & set(table.column_names)}
+    assert identifying == forgets
+
+
+@pytest.mark.parametrize("table", pipeline.TABLES, ids=lambda table: table.name)
+def test_the_reference_describes_every_table(table: Table) -> None:
+    page = tables_page(pipeline.TABLES)
+    (part,) = [part for part in page.split("\n## ") if part.startswith(f"{table.name}\n")]
+    named = [*table.column_names, *(each.name for each in (*table.rejecting, *table.expectations))]
+    assert [name for name in named if f"| `{name}` |" not in part] == []
+    assert table.about in part
+
+
+def test_every_table_is_recounted_independently() -> None:
+    assert set(RECOUNTED) == LAYERS
