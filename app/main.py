@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 from dashboard import data, filters, start
-from dashboard.panels import countries, live, pages, pipeline, quality, sessions
+from dashboard.panels import countries, live, others, pages, pipeline, quality, sessions
 from dashboard.reader import Reader, ReadError
 from dashboard.text import plain
 
@@ -20,6 +20,8 @@ PAGES = (
     ("Quality", ":material/verified:", "quality", quality.page, True),
     ("Pipeline", ":material/lan:", "pipeline", pipeline.page, True),
 )
+# Shown where another package declares tables.
+OTHERS = ("Other tables", ":material/table:", "others", others.page, True)
 
 # A file of our own: Streamlit's named icons come from elsewhere when they are the browser tab's.
 ICON = Path(__file__).parent / "icon.png"
@@ -51,12 +53,13 @@ def main() -> None:
     def run(page: Callable[[Reader, filters.Filters], None]) -> None:
         page(reader, chosen)
 
+    pages = (*PAGES, OTHERS) if has_others(reader) else PAGES
     entries = [
         st.Page(functools.partial(run, page), title=title, icon=icon, url_path=path, default=path == "live")
-        for title, icon, path, page, _ in PAGES
+        for title, icon, path, page, _ in pages
     ]
     current = st.navigation(entries, position="top")
-    ranged = next(r for title, _, _, _, r in PAGES if title == current.title)
+    ranged = next(r for title, _, _, _, r in pages if title == current.title)
     st.title(current.title, anchor=False)
     if not start.has_data(reader):
         start.empty_state(reader)
@@ -69,6 +72,14 @@ def main() -> None:
     chosen = filters.choose(list(extents), extents, page=current.title, ranged=ranged)
     filters.offer_jump(chosen, extents, ranged=ranged, history="countries")
     current.run()
+
+
+def has_others(reader: Reader) -> bool:
+    """Whether another package declares tables. An unreadable list of tables is told by the panels."""
+    try:
+        return bool(data.others(reader))
+    except ReadError:
+        return False
 
 
 main()

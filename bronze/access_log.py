@@ -19,6 +19,7 @@ TABLE = Table(
     kind="append",
     key=("topic", "partition", "offset"),
     time="kafka_timestamp",
+    clock="ingested_at",
     reads="topic access-log",
     lines="all",
     columns=(

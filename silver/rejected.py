@@ -12,6 +12,7 @@ TABLE = Table(
     kind="append",
     key=("topic", "partition", "offset"),
     time="kafka_timestamp",
+    clock="rejected_at",
     reads="bronze.access_log",
     expects=(Expectation("has_reasons", column("reasons").size() >= 1, "reasons", "A rejected line says why."),),
     lines="rejected",

@@ -100,6 +100,7 @@ TABLE = Table(
     kind="append",
     key=("topic", "partition", "offset"),
     time="event_time",
+    clock="ingested_at",
     reads="bronze.access_log",
     rejecting=REJECTING,
     expects=EXPECTS,

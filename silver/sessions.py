@@ -28,6 +28,7 @@ TABLE = Table(
         ),
     ),
     made=lambda settings: Sessions(settings.session_gap_seconds),
+    tells=lambda settings: {"gap_seconds": settings.session_gap_seconds},
     columns=(
         Column("session_id", "string", "Hash of site, visitor and start, independent of the order of arrival."),
         Column("site", "string", "Site."),

@@ -11,7 +11,9 @@ import pandas as pd
 import streamlit as st
 
 from .query import Expression, Query, Where, greatest, least, query
-from .reader import MissingTableError, Reader, Version, frame, open_reader
+from .reader import Contract, MissingTableError, Reader, Version, frame, open_reader
+
+INVENTORY = "quality/tables"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,39 @@ def rows_if_any(reader: Reader, table: str, *args: Any, **kwargs: Any) -> pd.Dat
 @st.cache_data(max_entries=256, ttl=timedelta(minutes=30), show_spinner=False)
 def _rows(_reader: Reader, label: str, key: str, _query: Query, version: Version | None) -> pd.DataFrame:
     return frame(_reader.arrow(_query))
+
+
+# The pipeline changes properties only when it starts, so they are not asked for at every new version.
+@st.cache_data(max_entries=64, ttl=timedelta(minutes=1), show_spinner=False)
+def _contract(_reader: Reader, label: str, table: str) -> Contract:
+    return _reader.contract(table)
+
+
+def contract(reader: Reader, table: str) -> Contract:
+    """What the table says of itself, remembered for a minute; empty where it does not exist yet."""
+    try:
+        return _contract(reader, reader.label, table)
+    except MissingTableError:
+        return Contract({}, {})
+
+
+def backfills(reader: Reader) -> dict[str, str]:
+    """By table that lacks rows of its history, such as `gold/pages`, how much of it is filled, in words."""
+    where = [Where("complete", "=", False)]
+    found = rows_if_any(reader, INVENTORY, ["table", "done", "total"], where, order_by=["table"])
+    return {
+        table.replace(".", "/", 1): "not begun"
+        if pd.isna(parts)
+        else f"{done:,.0f} of {parts:,.0f} parts done"
+        for table, done, parts in found.itertuples(index=False)
+    }
+
+
+def others(reader: Reader) -> dict[str, str]:
+    """The tables that other packages declare, and these packages' names."""
+    where = [Where("package", "!=", "")]
+    found = rows_if_any(reader, INVENTORY, ["table", "package"], where, order_by=["table"])
+    return {table.replace(".", "/", 1): package for table, package in found.itertuples(index=False)}
 
 
 def extents(reader: Reader) -> dict[str, Extent]:

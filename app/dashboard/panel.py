@@ -47,6 +47,10 @@ class Look:
         first = data.extent(self.reader, self.filters.site).first
         return span.start or clock.floor(first or self.now, span.bin_seconds)
 
+    def window(self, table: str) -> int:
+        """Length of a table's windows, in seconds; a minute where the table does not say."""
+        return round(data.contract(self.reader, table).number("window_seconds") or 60)
+
     def wall(self, times: pd.Series) -> pd.Series:
         return clock.wall(times, self.filters.zone)
 
@@ -73,6 +77,7 @@ def panel(
                 st.markdown(f"##### {title}", help=help)
                 look = Look(reader, filters, clock.now(), key)
                 try:
+                    _say_incomplete(reader, tables)
                     body(look)
                     st.caption(_as_of(look, tables))
                 except MissingTableError as error:
@@ -87,6 +92,15 @@ def panel(
         return draw
 
     return decorate
+
+
+def _say_incomplete(reader: Reader, tables: tuple[str, ...]) -> None:
+    found = data.backfills(reader)
+    for table in tables:
+        if table in found:
+            name = plain(table.replace("/", "."))
+            text = f"{name} is incomplete: backfill of its history, {found[table]}."
+            st.caption(f":material/history: {text}")
 
 
 NOTHING = "Nothing in this range."

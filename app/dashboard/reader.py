@@ -24,6 +24,31 @@ class Version:
     committed_at: datetime
 
 
+@dataclass(frozen=True)
+class Contract:
+    """What the pipeline says of a table: `properties` by name, without their prefix, and the columns' descriptions."""
+
+    properties: Mapping[str, str]
+    columns: Mapping[str, str]
+
+    def names(self, name: str) -> list[str]:
+        """A property that lists columns."""
+        return [part for part in self.properties.get(name, "").split(",") if part]
+
+    def number(self, name: str) -> float | None:
+        """A property that is a number; None where the table was made by a version without it."""
+        try:
+            return float(self.properties[name])
+        except (KeyError, ValueError):
+            return None
+
+
+def properties_of(found: Mapping[str, str]) -> dict[str, str]:
+    """The pipeline's properties among those of a table."""
+    prefix = "tidemark."
+    return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
+
+
 class ReadError(Exception):
     """A table exists but cannot be read; the text is one line fit for the page."""
 
@@ -39,6 +64,10 @@ class Reader(Protocol):
 
     def version(self, table: str) -> Version | None:
         """The newest version, None when the table does not exist. Raises ReadError when it is unreadable."""
+        ...
+
+    def contract(self, table: str) -> Contract:
+        """What the table says of itself. Raises MissingTableError or ReadError."""
         ...
 
     def arrow(self, q: Query) -> pa.Table:

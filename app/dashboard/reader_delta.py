@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .query import DataFusion, Query, render
-from .reader import MissingTableError, ReadError, Version
+from .reader import Contract, MissingTableError, ReadError, Version, properties_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +44,13 @@ class DeltaReader:
                 known = Version(number, _committed_at(handle))
                 self._versions[table] = known
             return known
+
+    def contract(self, table: str) -> Contract:
+        with self._table_lock(table):
+            handle = self._latest(table)
+            found = handle.metadata().configuration
+            columns = {field.name: field.metadata.get("comment", "") for field in handle.schema().fields}
+        return Contract(properties_of(found), columns)
 
     def arrow(self, q: Query) -> pa.Table:
         import pyarrow as pa

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from .query import Databricks, Query, render
-from .reader import MissingTableError, ReadError, Version
+from .reader import Contract, MissingTableError, ReadError, Version, properties_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +42,15 @@ class WarehouseReader:
             version = None
         self._versions[table] = (time.monotonic(), version)
         return version
+
+    def contract(self, table: str) -> Contract:
+        name = self._name(table)
+        properties = self._run(table, f"SHOW TBLPROPERTIES {name}", {}).to_pylist()
+        columns = self._run(table, f"DESCRIBE TABLE {name}", {}).to_pylist()
+        return Contract(
+            properties_of({row["key"]: row["value"] for row in properties}),
+            {row["col_name"]: row["comment"] or "" for row in columns},
+        )
 
     def arrow(self, q: Query) -> pa.Table:
         dialect = Databricks()

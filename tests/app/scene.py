@@ -145,8 +145,7 @@ def _quality(home: Path, now: datetime, days: float, requests: list[Request], pi
                 tables.progress(
                     flow, i, at, rows=round(load * factor), duration_ms=round(350 + 200 * pick.random()),
                     rows_per_second=load * factor * 2.2, freshness_seconds=0.5 + pick.random() * 0.6,
-                    lag=round(max(0.0, pick.gauss(40, 60))), state_rows=2000 + i if flow == "activity" else 0,
-                    watermark=at - timedelta(seconds=2) if flow == "activity" else None,
+                    lag=round(max(0.0, pick.gauss(40, 60))),
                 )
             )  # fmt: skip
     tables.write(home, "quality/accounts", accounts)

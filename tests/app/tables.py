@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import datasketches
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
+
+from examples.requests_by_status.requests_by_status import TABLE as REQUESTS_BY_STATUS
+from tidemark.contract import quality_tables, registry
+from tidemark.settings import Settings
 
 TIME = pa.timestamp("us", "UTC")
 LONG = pa.int64()
@@ -76,8 +80,7 @@ SCHEMAS = {
     ),
     "quality/progress": _schema(
         flow=TEXT, batch_id=LONG, recorded_at=TIME, rows=LONG, duration_ms=LONG,
-        rows_per_second=pa.float64(), freshness_seconds=pa.float64(), lag=LONG, state_rows=LONG,
-        watermark=TIME, newest_event_time=TIME,
+        rows_per_second=pa.float64(), freshness_seconds=pa.float64(), lag=LONG, newest_event_time=TIME,
     ),
     "intrusion/traffic_alerts": _schema(
         rule=TEXT, client_ip=TEXT, started_at=TIME, value=LONG, usual=pa.float64(), updated_at=TIME,
@@ -92,13 +95,30 @@ SCHEMAS = {
 }  # fmt: skip
 
 
+# What the pipeline declares of these tables, and of one of another package.
+DECLARED = {
+    table.name.replace(".", "/"): table
+    for table in (
+        *registry.tables(),
+        *quality_tables.TABLES,
+        replace(REQUESTS_BY_STATUS, package="odd-package"),
+    )
+}
+SCHEMAS |= {name: DECLARED[name].documented_schema for name in ("quality/tables", "gold/requests_by_status")}
+
+
 def write(home: Path, table: str, rows: Iterable[dict[str, Any]], mode: str = "overwrite") -> None:
-    """Writes rows (missing columns null) as a Delta table of the home, or appends them to it."""
+    """Writes rows (missing columns null) as a Delta table of the home, or appends them to it. The first write takes two
+    commits: a table has the properties that the pipeline gives it."""
     schema = SCHEMAS[table]
     filled = [{name: row.get(name) for name in schema.names} for row in rows]
     path = home / "tables" / table
     path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
     write_deltalake(str(path), pa.Table.from_pylist(filled, schema), mode=mode)
+    if new and table in DECLARED:
+        told = DECLARED[table].told(Settings())
+        DeltaTable(str(path)).alter.set_table_properties(told, raise_if_not_exists=False)
 
 
 def sketch(visitors: Iterable[str]) -> bytes:
@@ -217,8 +237,7 @@ def progress(flow: str, batch: int, at: datetime, **more: Any) -> dict[str, Any]
     """A row of quality/progress."""
     return {
         "flow": flow, "batch_id": batch, "recorded_at": at, "rows": 1000, "duration_ms": 500,
-        "rows_per_second": 2000.0, "freshness_seconds": 0.8, "lag": 0, "state_rows": 10,
-        "watermark": None, "newest_event_time": at,
+        "rows_per_second": 2000.0, "freshness_seconds": 0.8, "lag": 0, "newest_event_time": at,
     } | more  # fmt: skip
 
 

@@ -243,7 +243,7 @@ def test_pipeline(tmp_path: Path) -> None:
     rows = [
         tables.progress("requests", 1, at - timedelta(seconds=9), lag=5000),
         tables.progress("requests", 2, at - timedelta(seconds=3), lag=12, rows_per_second=4321.4),
-        tables.progress("activity", 1, at - timedelta(seconds=90), lag=7, state_rows=99, duration_ms=2500),
+        tables.progress("activity", 1, at - timedelta(seconds=130), lag=7, duration_ms=2500),
     ]
     tables.write(tmp_path, "quality/progress", rows)
     tables.write(tmp_path, "quality/accounts", [tables.account(2, at, 10, 4, 0, 6)])
@@ -257,19 +257,92 @@ def test_pipeline(tmp_path: Path) -> None:
         "12",
         "500 ms",
         "1,000",
-        "10",
         "2,000",
         "800 ms",
         "7",
         "2.5 s",
         "1,000",
-        "99",
     ]
     heads = [m.value for m in page.markdown if "batch" in m.value and ":material" in m.value]
     assert ":green[" in heads[0] and "requests" in heads[0]
     assert ":red[" in heads[1] and "activity" in heads[1]
     assert any("6 late and 4 rejected" in c.value for c in page.caption)
     assert len(table(page, "flow", "batch_id")) == 3
+
+
+def test_a_table_that_is_being_filled_says_so_where_it_is_read(tmp_path: Path) -> None:
+    at = now()
+    tables.write_gold(tmp_path, [Request(at, "v")])
+    tables.write(tmp_path, "quality/progress", [tables.progress("requests", 1, at)])
+    known = [
+        {"table": "gold.traffic", "package": "", "complete": True},
+        {"table": "gold.pages", "package": "", "complete": False, "done": 3, "total": 10},
+        {"table": "gold.visitors_by_country", "package": "", "complete": False},
+    ]
+    tables.write(tmp_path, "quality/tables", known)
+
+    pipeline = show("pipeline", tmp_path)
+    not_begun = "gold.visitors_by_country is incomplete: its backfill has not begun."
+    assert not_begun in [t.value for t in pipeline.text]
+    assert ["3 of 10 parts done" in e.proto.text for e in pipeline.get("progress")] == [True]
+    said = ":material/history: gold.pages is incomplete: backfill of its history, 3 of 10 parts done."
+    assert [
+        c.value.replace("\\", "") for c in show("pages", tmp_path).caption if "incomplete" in c.value
+    ] == [said]
+    assert not any("incomplete" in c.value for c in show("sessions", tmp_path).caption)
+
+    tables.write(tmp_path, "quality/tables", [{**row, "complete": True} for row in known])
+    assert "Every table has its whole history." in [t.value for t in show("pipeline", tmp_path).text]
+    assert not any("incomplete" in c.value for c in show("pages", tmp_path).caption)
+
+
+def test_tables_of_other_packages_are_shown_by_what_they_say_of_themselves(tmp_path: Path) -> None:
+    at = now()
+    hour = tables.floor(at, 3600)
+    tables.write_gold(tmp_path, [Request(at, "v")])
+    counts = [("shop", hour, 200, 5), ("shop", hour, 404, 2), ("blog", hour - timedelta(hours=1), 404, 4)]
+    tables.write(
+        tmp_path,
+        "gold/requests_by_status",
+        [
+            {
+                "site": site,
+                "window_start": start,
+                "status": status,
+                "requests": n,
+                "bytes": n * 10,
+                "visitors": 1,
+            }
+            for site, start, status, n in counts
+        ],
+    )
+    tables.write(
+        tmp_path,
+        "quality/tables",
+        [
+            {"table": "gold.traffic", "package": "", "complete": True},
+            {"table": "gold.requests_by_status", "package": "odd-package", "complete": True},
+        ],
+    )
+
+    page = show("others", tmp_path)
+    assert page.selectbox(key="other-table").options == ["gold.requests_by_status"]
+    assert any("Declared by the package odd" in c.value for c in page.caption)
+    top = table(page, "status", "requests", "bytes")
+    assert top.values.tolist() == [["404", 6, 60], ["200", 5, 50]]
+    newest = table(page, "site", "status", "visitors")
+    assert sorted(newest.values.tolist()) == [["blog", 404, 1], ["shop", 200, 1], ["shop", 404, 1]]
+    headings = [m.value for m in page.markdown if m.value.startswith("#####")]
+    assert [h.replace("\\", "") for h in headings] == [
+        "##### requests over time, by site", "##### Top values of status", "##### Newest rows",
+    ]  # fmt: skip
+
+    of_one_site = show("others", tmp_path, site="blog")
+    assert table(of_one_site, "status", "requests").values.tolist() == [["404", 4]]
+
+
+def test_no_table_of_another_package(tmp_path: Path) -> None:
+    assert [t.value for t in show("others", tmp_path).text] == ["No installed package declares a table."]
 
 
 def test_pipeline_without_late_or_rejected_lines(tmp_path: Path) -> None:

@@ -75,6 +75,13 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
                 path.mkdir(parents=True)
                 pq.write_table(deltas[name].to_pyarrow_table(), path / "rows.parquet")
                 session.sql(f"CREATE TABLE dash.{name} USING parquet LOCATION '{path}'")
+                for key, value in deltas[name].metadata().configuration.items():
+                    session.sql(
+                        f"ALTER TABLE dash.{name} SET TBLPROPERTIES ({literal(key)} = {literal(value)})"
+                    )
+                for field in deltas[name].schema().fields:
+                    comment = literal(field.metadata.get("comment", ""))
+                    session.sql(f"ALTER TABLE dash.{name} ALTER COLUMN `{field.name}` COMMENT {comment}")
 
         def execute(sql: str, parameters: dict[str, Any]) -> pa.Table:
             if (history := re.fullmatch(r"DESCRIBE HISTORY (\S+) LIMIT 1", sql)) is None:
@@ -184,11 +191,28 @@ def test_versions_and_missing_tables(tmp_path: Path, opened: Open) -> None:
     reader = opened(tmp_path)
     version = reader.version("silver/sessions")
 
-    assert version is not None and version.number == 1
+    assert version is not None and version.number == 2
     assert abs(version.committed_at - datetime.now(UTC)) < timedelta(minutes=5)
     assert reader.version("gold/traffic") is None
     with pytest.raises(MissingTableError, match="gold/traffic does not exist"):
         read(reader, "gold/traffic", ["site"])
+
+
+def test_a_table_says_what_its_contract_is(tmp_path: Path, opened: Open) -> None:
+    tables.write(tmp_path, "gold/requests_by_status", [])
+    tables.write(tmp_path, "silver/sessions", [])
+    reader = opened(tmp_path)
+
+    found = reader.contract("gold/requests_by_status")
+    assert found.names("key") == ["site", "window_start", "status"]
+    assert found.names("counts") == ["requests", "bytes"]  # distinct visitors do not add up
+    assert found.number("window_seconds") == 3600
+    assert found.properties["time"] == "window_start"
+    assert found.columns["requests"] == "Accepted requests with it."
+    assert reader.contract("silver/sessions").number("gap_seconds") == 1800
+    assert reader.contract("silver/sessions").number("window_seconds") is None
+    with pytest.raises(MissingTableError):
+        reader.contract("gold/nothing")
 
 
 def test_an_unknown_column_is_a_read_error_of_one_line(tmp_path: Path, opened: Open) -> None:
@@ -207,20 +231,20 @@ def test_new_rows_are_seen_by_an_open_reader(tmp_path: Path) -> None:
     tables.write(tmp_path, "silver/sessions", [tables.session(4, NOON, ["/"])], mode="append")
 
     assert len(read(reader, "silver/sessions", ["session_id"])) == 4
-    assert reader.version("silver/sessions").number == 1
+    assert reader.version("silver/sessions").number == 2
 
 
 def test_a_table_that_was_made_anew_is_opened_again(tmp_path: Path) -> None:
     sessions(tmp_path)
     sessions(tmp_path)
     reader = DeltaReader(tmp_path)
-    assert reader.version("silver/sessions").number == 1
+    assert reader.version("silver/sessions").number == 2
     (tmp_path / "tables").rename(tmp_path / "old")
     assert reader.version("silver/sessions") is None
 
     tables.write(tmp_path, "silver/sessions", [tables.session(9, NOON, ["/"])])
 
-    assert reader.version("silver/sessions").number == 0
+    assert reader.version("silver/sessions").number == 1
     assert list(read(reader, "silver/sessions", ["session_id"])["session_id"]) == ["s9"]
 
 

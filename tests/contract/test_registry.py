@@ -16,6 +16,7 @@ from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here
 from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
 from tidemark.contract.registry import LAYERS, tables
+from tidemark.operate import status
 from tidemark.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +45,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tidemark(
     settings: Settings, installed: Path, *command: str, crash_at: str = ""
 ) -> subprocess.CompletedProcess[str]:
+    """The command with the package installed, which works history off in small parts."""
     environment = {
         **os.environ,
         **settings.environment(),
@@ -51,12 +53,33 @@ def tidemark(
         "TIDEMARK_CRASH_AT": crash_at,
     }
     return subprocess.run(
-        [sys.executable, "-m", "tidemark", *command],
+        [sys.executable, "-c", _IN_SMALL_PARTS, *command],
         env=environment,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=400,
     )
+
+
+_IN_SMALL_PARTS = """
+from tidemark.operate import rebuild
+rebuild.CHUNK_ROWS = 200
+from tidemark.cli import tidemark
+tidemark()
+"""
+
+
+def progress(settings: Settings) -> tuple[int, int]:
+    """Parts done and parts in all of the table's history, which `status` and the dashboard's table tell alike."""
+    told = status.describe(settings)
+    part = told["history"][NAME]
+    said = f"{NAME} is incomplete: backfill of its history, {part['done']} of {part['total']} parts done"
+    assert said in status.lines(told)
+    found = rows(settings, "quality.tables", ["table", "package", "complete", "done", "total"])
+    assert [row for row in found if not row[2]] == [
+        (NAME, "tidemark-requests-by-status", False, part["done"], part["total"])
+    ]
+    return part["done"], part["total"]
 
 
 @pytest.mark.timeout(600)
@@ -64,24 +87,35 @@ def test_a_table_of_another_package_is_filled_with_history(
     broker: Settings, spark: SparkSession, tmp_path: Path, installed: Path
 ) -> None:
     settings = fresh(broker, tmp_path)
-    lines = traffic(seed=9, lines=3_000)
+    lines = traffic(seed=9, lines=3_000, rate=4)  # over twelve minutes
     produce(settings, lines[:1_000])
     run_here(spark, settings)
-    produce(settings, lines[1_000:])
+    produce(settings, lines[1_000:2_000])
 
-    killed = tidemark(settings, installed, "run", "--once", crash_at="rebuild:staging")
+    # Killed after its third part: what came since the table is there counts, and the home says what is missing.
+    killed = tidemark(settings, installed, "run", "--once", crash_at="rebuild:staging@3")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    silver = rows(settings, "silver.requests", ["site", "event_time", "status"])
-    assert 0 < counted(settings) < len(silver)  # what came since it is there
-    said = tidemark(settings, installed, "status").stdout
-    assert f"{NAME} is incomplete" in said
+    assert 0 < counted(settings) < len(rows(settings, "silver.requests", ["offset"]))
+    done, total = progress(settings)
+    assert 2 <= done <= 3 and total > 5  # the kill came before the third part was recorded
 
-    done = tidemark(settings, installed, "run", "--once")
-    assert done.returncode == 0, done.stderr
+    # It goes on after the third part; killed again when the lines that came meanwhile are staged, too.
+    produce(settings, lines[2_000:2_500])
+    killed = tidemark(settings, installed, "run", "--once", crash_at="rebuild:caught-up")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert f"3 of {total} parts of {NAME} are staged already" in killed.stderr
+    assert progress(settings) == (total, total)
+
+    produce(settings, lines[2_500:])
+    done_at_last = tidemark(settings, installed, "run", "--once")
+    assert done_at_last.returncode == 0, done_at_last.stderr
+    assert f"{total} of {total} parts of {NAME} are staged already" in done_at_last.stderr
+    silver = rows(settings, "silver.requests", ["site", "event_time", "status"])
     expected = Counter((site, second // 3600 * 3600, status) for site, second, status in silver)  # type: ignore[operator]
     found = rows(settings, NAME, ["site", "window_start", "status", "requests"])
     assert {row[:3]: row[3] for row in found} == expected
-    assert "incomplete" not in tidemark(settings, installed, "status").stdout
+    assert status.describe(settings)["history"] == {}
+    assert (NAME, True) in rows(settings, "quality.tables", ["table", "complete"])
     assert_equal(settings, recount(lines))
 
 

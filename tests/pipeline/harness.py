@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.recount import Delivery, Expected
 from tidemark import pipeline
+from tidemark.contract.registry import tables
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
@@ -165,7 +166,7 @@ RECOUNTED: dict[str, Callable[[Settings, Expected], None]] = {
 
 def assert_equal(settings: Settings, expected: Expected, duplicate: int = 0) -> None:
     """Compares every gold and silver table, and the accounts, with the recomputation."""
-    for table in pipeline.LAYER_TABLES:
+    for table in tables():
         RECOUNTED[table.name](settings, expected)
     accounts = rows(
         settings, "quality.accounts", ["flow", "batch_id", "received", "accepted", "rejected", "duplicate"]

@@ -38,9 +38,14 @@ def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, t
     # Some of its lines once more: their ids are still known.
     more = [*LATER[:100], *sent[-60:], *LATER[100:]]
     deliver(settings, more)
+    batches = rows(settings, "quality.progress", ["flow", "batch_id"])
     run_here(spark, settings)
     pairs, duplicate = delivered_once([*sent, *more])
     assert duplicate > 40
+    # Its columns that are gone today do not keep new rows out.
+    assert set(batches) < set(rows(settings, "quality.progress", ["flow", "batch_id"]))
+    declared = {(table.name, True) for table in pipeline.TABLES}
+    assert set(rows(settings, "quality.tables", ["table", "complete"])) == declared
     assert_equal(settings, recount(pairs), duplicate)
 
 
@@ -64,6 +69,10 @@ def test_a_column_and_a_table_more_need_nothing(
     pairs, duplicate = delivered_once([*sent, *LATER])
     expected = recount(pairs)
     assert_equal(settings, expected, duplicate)
+    incomplete = {
+        name for name, complete in rows(settings, "quality.tables", ["table", "complete"]) if not complete
+    }
+    assert incomplete == {wider.name, again.name}
     # The new table counts what came after it, ...
     assert set(rows(settings, again.name, TRAFFIC)) == recount(delivered_once(LATER)[0]).traffic
     # ... and a rebuild gives the new column its past.

@@ -15,7 +15,6 @@ from ..text import number
 from ..visitors import distinct
 
 TABLE = "gold/visitors_by_country"
-WINDOW = 300
 TOP = 7
 
 
@@ -30,7 +29,7 @@ def page(reader: Reader, filters: Filters) -> None:
 
 def by_country(look: Look) -> pd.DataFrame:
     """Per country: distinct visitors (a union over the windows, not a sum), pageviews, requests, bots."""
-    where = look.filters.where("window_start", look.span(WINDOW))
+    where = look.filters.where("window_start", look.span(look.window(TABLE)))
     visitors = distinct(look.reader, TABLE, where, by=["country"])
     sums = ("pageviews", "requests", "bot_requests")
     columns = {"country": "country"} | {c: total(c) for c in sums}
@@ -80,7 +79,7 @@ def table_panel(look: Look) -> None:
 
 @panel("Visitors over time", TABLE)
 def time_panel(look: Look) -> None:
-    span = look.span(WINDOW)
+    span = look.span(look.window(TABLE))
     where = look.filters.where("window_start", span)
     found = distinct(look.reader, TABLE, where, by=["country"], bin_seconds=span.bin_seconds)
     if found.empty:

@@ -11,7 +11,7 @@ from .. import charts, clock, country, data, worldmap
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..query import Where, total
+from ..query import Where, time_bin, total
 from ..reader import Reader
 from ..text import clipped, duration, shown
 from ..visitors import distinct
@@ -19,7 +19,7 @@ from . import alerts
 
 MINUTES = 5
 SUMS = ("requests", "pageviews", "visitors")
-WINDOW = 300
+COUNTRIES = "gold/visitors_by_country"
 TOP = 7
 REJECTED_SHOWN = 50
 LINE_SHOWN = 300
@@ -53,7 +53,7 @@ def now_panel(look: Look) -> None:
     recent = data.rows(
         look.reader,
         "gold/traffic",
-        {"window_start": "window_start"} | {c: total(c) for c in SUMS},
+        {"window_start": time_bin("window_start", 60)} | {c: total(c) for c in SUMS},
         (*look.filters.sites(), Where("window_start", ">=", half_hour), Where("window_start", "<=", minute)),
         group_by=["window_start"],
     )
@@ -101,12 +101,13 @@ def now_panel(look: Look) -> None:
     )
 
 
-@panel("Visitors by country, 5-minute windows of the last hour", "gold/visitors_by_country", every=LIVE)
+@panel("Visitors by country in the last hour", COUNTRIES, every=LIVE)
 def windows_panel(look: Look) -> None:
-    first = clock.floor(look.now, WINDOW) - timedelta(minutes=55)
+    window = look.window(COUNTRIES)
+    first = clock.floor(look.now, window) - timedelta(seconds=3600 - window)
     found = data.rows(
         look.reader,
-        "gold/visitors_by_country",
+        COUNTRIES,
         {"bin": "window_start", "country": "country", "visitors": total("visitors")},
         (*look.filters.sites(), Where("window_start", ">=", first), Where("window_start", "<=", look.now)),
         group_by=["bin", "country"],
@@ -124,18 +125,19 @@ def windows_panel(look: Look) -> None:
         unit="Visitors",
         series=names,
         kind="bar",
-        bin_seconds=WINDOW,
+        bin_seconds=window,
         height=340,
     )
     charts.draw(chart, look.key)
     return None
 
 
-@panel("Where the last hour's visitors are", "gold/visitors_by_country", every=LIVE)
+@panel("Where the last hour's visitors are", COUNTRIES, every=LIVE)
 def map_panel(look: Look) -> None:
-    first = clock.floor(look.now, WINDOW) - timedelta(minutes=55)
+    window = look.window(COUNTRIES)
+    first = clock.floor(look.now, window) - timedelta(seconds=3600 - window)
     where = (*look.filters.sites(), Where("window_start", ">=", first), Where("window_start", "<=", look.now))
-    found = distinct(look.reader, "gold/visitors_by_country", where, by=["country"])
+    found = distinct(look.reader, COUNTRIES, where, by=["country"])
     found = found.rename(columns={"visitors": "value"})
     charts.draw(worldmap.chart(found, "Visitors", dark=charts.is_dark()), look.key)
 

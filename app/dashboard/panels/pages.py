@@ -21,7 +21,6 @@ STATUS = {"status_2xx": "2xx", "status_3xx": "3xx", "status_4xx": "4xx", "status
 SUMS = ("requests", "pageviews", "bot_requests", "bytes", *STATUS)
 TOP_PAGES = 100
 TOP_GROUPS = 30
-HOUR = 3600
 PATH_SHOWN = 200
 
 
@@ -151,7 +150,7 @@ def bytes_panel(look: Look) -> None:
 
 def top_pages(look: Look) -> pd.DataFrame:
     """The paths with the most pageviews, with their distinct visitors over the range."""
-    where = look.filters.where("window_start", look.span(HOUR))
+    where = look.filters.where("window_start", look.span(look.window(PAGES)))
     found = data.rows(
         look.reader,
         PAGES,

@@ -8,15 +8,13 @@ import streamlit as st
 from .. import charts, clock, data
 from ..filters import Filters
 from ..grid import grid, time_column
-from ..panel import LIVE, NOTHING, Look, nothing, panel
+from ..panel import LIVE, Look, nothing, panel
 from ..query import Where, greatest, time_bin, total
 from ..reader import Reader
 from ..text import duration, number, plain, shown
 
 PROGRESS = "quality/progress"
 ACCOUNTS = "quality/accounts"
-# A flow that has not committed for this long while lines wait is stuck.
-STALE_SECONDS = 60
 MEASURES = (
     ("rows_per_second", "Rows per second", "Rows per second", ",.0f"),
     ("freshness_seconds", "Freshness: age of the newest line when committed", "Seconds", ",.2f"),
@@ -33,7 +31,7 @@ def page(reader: Reader, filters: Filters) -> None:
         with (left, right)[i % 2]:
             HISTORY[column](reader, filters)
     with left:
-        state_panel(reader, filters)
+        backfills_panel(reader, filters)
     with right:
         counts_panel(reader, filters)
     batches_panel(reader, filters)
@@ -53,7 +51,7 @@ def last_batches(look: Look) -> pd.DataFrame:
 
 COLUMNS = [
     "flow", "batch_id", "recorded_at", "rows", "duration_ms", "rows_per_second", "freshness_seconds", "lag",
-    "state_rows", "watermark", "newest_event_time",
+    "newest_event_time",
 ]  # fmt: skip
 
 
@@ -63,27 +61,22 @@ def flows_panel(look: Look) -> None:
     if found.empty:
         return nothing("No batch has been recorded yet.")
     sums = _sums(look)
+    # A flow that has committed nothing for this long while lines wait is stuck.
+    stale = data.contract(look.reader, PROGRESS).number("stale_seconds")
     for row in found.itertuples(index=False):
         silent = (look.now - row.recorded_at).total_seconds()
-        stuck = silent > STALE_SECONDS and (row.lag or 0) > 0
+        stuck = stale is not None and silent > stale and (row.lag or 0) > 0
         state = f"last batch {duration(round(max(silent, 0)))} ago"
         icon = ":material/error:" if stuck else ":material/check_circle:"
         color = "red" if stuck else "green"
         st.markdown(f":{color}[{icon}] **{plain(row.flow)}** · batch {row.batch_id:,} · {state}")
-        cells = st.columns(6)
+        cells = st.columns(5)
         cells[0].metric("Rows per second", number(row.rows_per_second), border=True)
         cells[1].metric("Freshness", _seconds(row.freshness_seconds), border=True)
         cells[2].metric("Lag", number(row.lag), border=True, help="Lines that wait to be read.")
         cells[3].metric("Batch took", _seconds(row.duration_ms / 1000), border=True)
         cells[4].metric("Rows in batch", number(row.rows), border=True)
-        cells[5].metric("State rows", number(row.state_rows), border=True)
         notes = []
-        if pd.isna(row.watermark):
-            notes.append("no watermark, since no line is too late")
-        else:
-            notes.append(
-                f"watermark {clock.stamp(row.watermark, look.filters.zone, look.now)} {look.filters.zone}"
-            )
         if not pd.isna(row.newest_event_time):
             stamp = clock.stamp(row.newest_event_time, look.filters.zone, look.now)
             notes.append(f"newest event {stamp} {look.filters.zone}")
@@ -124,11 +117,11 @@ def history(look: Look, column: str) -> pd.DataFrame:
     ).dropna(subset=["value"])
 
 
-def _history_panel(column: str, title: str, unit: str, form: str, empty: str = NOTHING):
+def _history_panel(column: str, title: str, unit: str, form: str):
     def body(look: Look) -> None:
         found = history(look, column)
         if found.empty:
-            return nothing(empty)
+            return nothing()
         found["bin"] = look.wall(found["bin"])
         found["series"] = [shown(s) for s in found["series"]]
         series = sorted(set(found["series"]), reverse=True)
@@ -143,9 +136,22 @@ def _history_panel(column: str, title: str, unit: str, form: str, empty: str = N
 
 
 HISTORY = {column: _history_panel(column, title, unit, form) for column, title, unit, form in MEASURES}
-state_panel = _history_panel(
-    "state_rows", "State rows", "Rows", ",.0f", "No flow keeps state in Spark: the tables are the state."
-)
+
+
+@panel("Backfills", data.INVENTORY, help="Tables that were new to a home with history, or have a new column.")
+def backfills_panel(look: Look) -> None:
+    columns = ["table", "done", "total"]
+    where = [Where("complete", "=", False)]
+    found = data.rows_if_any(look.reader, data.INVENTORY, columns, where, order_by=["table"])
+    if found.empty:
+        return nothing("Every table has its whole history.")
+    for table, done, parts in found.itertuples(index=False):
+        if pd.isna(parts):
+            st.text(f"{shown(table)} is incomplete: its backfill has not begun.")
+        else:
+            said = f"{shown(table)} is incomplete: {done:,.0f} of {parts:,.0f} parts done"
+            st.progress(done / parts if parts else 1.0, plain(said))
+    return None
 
 
 @panel("Late and rejected lines", ACCOUNTS)
@@ -184,7 +190,7 @@ def batches_panel(look: Look) -> None:
     found = data.rows(look.reader, PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES)
     if found.empty:
         return nothing()
-    for column in ("recorded_at", "watermark", "newest_event_time"):
+    for column in ("recorded_at", "newest_event_time"):
         found[column] = look.wall(found[column])
     zone = look.filters.zone
     number_column = st.column_config.NumberColumn
@@ -197,8 +203,6 @@ def batches_panel(look: Look) -> None:
         "rows_per_second": number_column("Rows/s", format="%.0f"),
         "freshness_seconds": number_column("Freshness (s)", format="%.2f"),
         "lag": number_column("Lag", format="localized"),
-        "state_rows": number_column("State rows", format="localized"),
-        "watermark": time_column("Watermark", zone),
         "newest_event_time": time_column("Newest event", zone),
     }
     grid(found, "batches", settings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pandas as pd
 import streamlit as st
 
@@ -11,7 +13,7 @@ from ..grid import count_column, grid, time_column
 from ..panel import Look, nothing, panel
 from ..query import Expression, Where, count, greatest, time_bin, total
 from ..reader import Reader
-from ..text import clipped, number, plain, shown
+from ..text import clipped, duration, number, plain, shown
 from .live import rejected_columns, rejected_table
 
 RESULTS = "quality/results"
@@ -19,7 +21,6 @@ ACCOUNTS = "quality/accounts"
 REJECTED = "silver/rejected"
 SITES = "quality/sites"
 COUNTS = {"accepted": "Accepted", "rejected": "Rejected", "duplicate": "Duplicate", "late": "Late"}
-LATENESS = ("≤ 1 s", "1–10 s", "10–60 s", "1–5 min", "5–30 min", "0.5–3 h", "3–24 h", "> 1 d")
 REJECTED_READ = 5000
 REJECTED_SHOWN = 500
 RUNS_SHOWN = 2000
@@ -45,11 +46,11 @@ def page(reader: Reader, filters: Filters) -> None:
 def balance_panel(look: Look) -> None:
     columns = {c: total(c) for c in ("received", *COUNTS)}
     sums = data.rows(look.reader, ACCOUNTS, columns, (Where("flow", "=", "requests"),)).iloc[0].astype(int)
+    late = data.contract(look.reader, ACCOUNTS).number("late_seconds")
+    limit = "the lateness limit" if late is None else duration(late)
     cells = st.columns(5)
     for cell, name in zip(cells, ("received", *COUNTS), strict=True):
-        help = (
-            "Accepted, but more than 5 minutes behind their site's newest line." if name == "late" else None
-        )
+        help = f"Accepted, but more than {limit} behind their site's newest line." if name == "late" else None
         cell.metric(name.capitalize(), number(sums[name]), border=True, help=help)
     counted = sums["accepted"] + sums["rejected"] + sums["duplicate"]
     identity = (
@@ -208,10 +209,13 @@ def lateness_panel(look: Look) -> None:
     found = found[[v is not None for v in found["lateness"]]]
     if found.empty:
         return nothing()
+    behind = _ranges(data.contract(look.reader, SITES).names("lateness_bounds"))
+    if not behind:
+        return nothing("The ranges are known once the pipeline has started with this version.")
     rows = [
-        {"site": shown(site), "behind": LATENESS[i], "lines": int(n)}
+        {"site": shown(site), "behind": behind[i], "lines": int(n)}
         for site, counts in zip(found["site"], found["lateness"], strict=True)
-        for i, n in enumerate(list(counts)[: len(LATENESS)])
+        for i, n in enumerate(list(counts)[: len(behind)])
     ]
     table = pd.DataFrame(rows)
     summed = table.groupby("behind", sort=False, as_index=False)["lines"].sum()
@@ -219,10 +223,18 @@ def lateness_panel(look: Look) -> None:
     if len(found) > 1:
         with st.expander("By site"):
             grid(
-                table.pivot(index="site", columns="behind", values="lines")[list(LATENESS)].reset_index(),
+                table.pivot(index="site", columns="behind", values="lines")[behind].reset_index(),
                 "lateness",
             )
     return None
+
+
+def _ranges(bounds: list[str]) -> list[str]:
+    """Names of the ranges between bounds in seconds, with those below the first and above the last."""
+    if not bounds:
+        return []
+    ends = [duration(float(bound)) for bound in bounds]
+    return [f"≤ {ends[0]}", *(f"{a} – {b}" for a, b in pairwise(ends)), f"> {ends[-1]}"]
 
 
 @panel("Rejected lines", REJECTED)

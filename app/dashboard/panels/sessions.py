@@ -54,12 +54,17 @@ def summary_panel(look: Look) -> None:
         "Open now",
         number(sessions - int(found["closed"])),
         border=True,
-        help="A session closes once its site's newest line is more than the session gap past its end.",
+        help=f"A session closes once its site's newest line is more than {_gap(look)} past its end.",
     )
     cells[2].metric("Median duration", duration(found["median"]), border=True)
     cells[3].metric("Bounce rate", share(found["bounced"], sessions), border=True, help="One pageview only.")
     cells[4].metric("Pages per session", pages, border=True)
     cells[5].metric("Pageviews", number(found["pageviews"]), border=True)
+
+
+def _gap(look: Look) -> str:
+    seconds = data.contract(look.reader, TABLE).number("gap_seconds")
+    return "the session gap" if seconds is None else duration(seconds)
 
 
 @panel("Sessions started", TABLE)

@@ -43,7 +43,7 @@ from tidemark.store.choose import exists, open_store
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lease import only_writer
-from tidemark.stream import lock, schema_check
+from tidemark.stream import inventory, lock, schema_check
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.run import run
 from tidemark.stream.topic_identity import has_read, require_same_topic
@@ -84,13 +84,13 @@ def _run(
     beside = [watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))]
     if house.can.files:  # otherwise upkeep is a separate job
         beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
-        beside.append(backfill.fill_beside(spark, settings, house, anew))
+        beside.append(backfill.fill_beside(spark, settings, house, store, anew))
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
         once=once, beside=beside, remade=remade, metrics=metrics, require_whole=whole,
     )  # fmt: skip
     if once and house.can.files:
-        backfill.fill(settings, house, anew)
+        backfill.fill(settings, house, store, anew)
     if once and settings.quality_interval_seconds:
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
 
@@ -187,7 +187,9 @@ def _rebuild_catalog(
         _run(settings, house, once=True, remade=[] if dry_run else remade, renew_key=renew_key)
         found = job.run(names, dry_run=dry_run)
         if not dry_run:
-            schema_check.note(settings, house, remade)
+            schema_check.write(house, schema_check.rebuilt(settings, remade))
+            store = open_store(settings, house, spark_session(settings))
+            inventory.announce(settings, store, TABLES, schema_check.incomplete(house))
         return found
 
 

@@ -15,7 +15,9 @@ ACCOUNTS = Table(
     kind="append",
     key=("flow", "batch_id"),
     time="committed_at",
+    clock="committed_at",
     reads="the flow's batches",
+    tells=lambda settings: {"late_seconds": settings.late_seconds},
     expects=(
         Expectation(
             "balanced",
@@ -45,6 +47,7 @@ SITES = Table(
     key=("site",),
     time="",
     reads="bronze.access_log",
+    tells=lambda settings: {"lateness_bounds": ",".join(map(str, LATENESS_BOUNDS))},
     columns=(
         Column("site", "string", "Site."),
         Column("first_event_time", "timestamp", "Event time of its oldest accepted line."),
@@ -65,7 +68,9 @@ PROGRESS = Table(
     kind="append",
     key=("flow", "batch_id"),
     time="recorded_at",
+    clock="recorded_at",
     reads="the flow's batches",
+    tells=lambda settings: {"stale_seconds": settings.stale_seconds},
     columns=(
         Column("flow", "string", "Flow."),
         Column("batch_id", "long", "Micro-batch of the flow's checkpoint."),
@@ -75,8 +80,6 @@ PROGRESS = Table(
         Column("rows_per_second", "double", "Rows per second of batch time."),
         Column("freshness_seconds", "double", "Age of the newest line when it was committed, in seconds."),
         Column("lag", "long", "Rows waiting after the batch; NULL if unknown."),
-        Column("state_rows", "long", "Rows of Spark state; NULL for a flow without state."),
-        Column("watermark", "timestamp", "Event-time watermark; NULL for a flow without one."),
         Column("newest_event_time", "timestamp", "Newest event time seen by the flow."),
     ),
 )
@@ -87,6 +90,7 @@ RESULTS = Table(
     kind="append",
     key=("run_time", "table", "expectation"),
     time="run_time",
+    clock="run_time",
     reads="every table",
     columns=(
         Column("run_id", "string", "Run."),
@@ -102,4 +106,22 @@ RESULTS = Table(
     ),
 )
 
-TABLES = (ACCOUNTS, SITES, PROGRESS, RESULTS)
+INVENTORY = Table(
+    name="quality.tables",
+    about="One row per table: who declares it, and how much of its history it has where it was new to a home.",
+    kind="upsert",
+    key=("table",),
+    time="",
+    reads="the declared tables",
+    quiet=True,
+    columns=(
+        Column("table", "string", "Table."),
+        Column("package", "string", "Package that declares it; empty for Tidemark's own."),
+        Column("complete", "boolean", "Whether it has all of its history."),
+        Column("done", "long", "Parts of the history that are filled; NULL where no backfill has begun."),
+        Column("total", "long", "Parts in all."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)
+
+TABLES = (ACCOUNTS, SITES, PROGRESS, RESULTS, INVENTORY)

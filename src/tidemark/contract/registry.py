@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
@@ -27,7 +28,7 @@ def tables() -> tuple[Table, ...]:
         table = _loaded(point, known=own)
         if table.name in own or table.name in others:
             raise _unusable(point, f"there is a table {table.name} already")
-        others[table.name] = table
+        others[table.name] = replace(table, package=point.dist.name if point.dist else point.value)
     return (*own.values(), *others.values())
 
 

@@ -149,6 +149,9 @@ class Store(Protocol):
         Raises TableError where the table that is there does not fit.
         """
 
+    def describe(self, table: Table, properties: Mapping[str, str]) -> None:
+        """Gives the table these properties, where it has others."""
+
     def version(self, table: Table) -> int:
         """Version of the table's newest commit. Raises TableError if it cannot be read."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -60,8 +60,7 @@ class Change:
     deleted: pa.Table | None = None
 
 
-# Columns that say when Tidemark wrote a row, whatever event time it has.
-_CLOCKS = ("updated_at", "ingested_at", "rejected_at", "committed_at", "recorded_at", "run_time")
+PROPERTY_PREFIX = "tidemark."
 
 
 @dataclass(frozen=True)
@@ -71,13 +70,17 @@ class Table:
     `name` is `<layer>.<table>`. `kind` says how it grows: `append` tables only gain rows, `upsert`
     tables have one row per `key` that later lines may revise. `time` is the column by which files
     are skipped when a range is read or merged: in an upsert table it never changes for a key; empty
-    where there is no such column. `reads` names the table's source.
+    where there is no such column. `clock` is the column that says when Tidemark wrote the row. `reads` names the
+    table's source, `package` the one that declares the table, where that is another than ours.
 
     `lines` says which lines of the topic an append table has a row of. `made` says how the rows of an upsert table are
     made of those of `reads`, under which settings; a table that is for `now` is committed with the lines themselves,
-    others may wait some seconds. The rows of a `keyed` table have visitor ids that are made with the home's key.
+    and begun before any other table of their batch; others may wait some seconds. The rows of a `keyed` table have
+    visitor ids that are made with the home's key.
 
     `rejecting` are the rules that keep lines out of the table, `expects` what must hold for its rows.
+
+    `tells` gives the settings that readers of the table need, by name; they are table properties.
 
     What data quality knows beyond those: `volume` is the column whose sum over an hour is compared with the days
     before, and a `quiet` table may well get no new rows for long.
@@ -98,6 +101,9 @@ class Table:
     made: Callable[[Settings], Aggregation] | None = field(default=None, compare=False)
     now: bool = False
     keyed: bool = False
+    clock: str = "updated_at"
+    tells: Callable[[Settings], Mapping[str, object]] | None = field(default=None, compare=False)
+    package: str = ""
 
     def __post_init__(self) -> None:
         missing = {*self.key, *([self.time] if self.time else [])} - {c.name for c in self.columns}
@@ -134,13 +140,34 @@ class Table:
         return [c.name for c in self.columns if c.type == "timestamp"]
 
     @property
-    def clock(self) -> str:
-        """The column that says when Tidemark wrote the row."""
-        return next(name for name in _CLOCKS if name in self.column_names)
-
-    @property
     def column_names(self) -> list[str]:
         return [c.name for c in self.columns]
+
+    @property
+    def counts(self) -> list[str]:
+        """The columns that add up over rows: whole numbers outside the key that are no counts of distinct things."""
+        return [
+            c.name
+            for c in self.columns
+            if c.type == "long" and c.name not in self.key and f"{c.name}_sketch" not in self.column_names
+        ]
+
+    def told(self, settings: Settings) -> dict[str, str]:
+        """What readers of the table, such as the dashboard, must know of its contract: table properties."""
+        found: dict[str, object] = {
+            "about": self.about,
+            "key": ",".join(self.key),
+            "kind": self.kind,
+            "time": self.time,
+            "clock": self.clock,
+            "counts": ",".join(self.counts),
+        }
+        window = self.made(settings).window_seconds if self.made else None
+        if window:
+            found["window_seconds"] = window
+        if self.tells:
+            found |= self.tells(settings)
+        return {f"{PROPERTY_PREFIX}{name}": str(value) for name, value in found.items()}
 
     @property
     def properties(self) -> dict[str, str]:
@@ -152,6 +179,12 @@ class Table:
         return StructType(
             [StructField(c.name, _TYPES[c.type][0], True, {"comment": c.meaning}) for c in self.columns]
         )
+
+    @property
+    def documented_schema(self) -> pa.Schema:
+        """The Arrow schema with the columns' descriptions, as a new Delta table takes it."""
+        fields = zip(self.arrow_schema, self.columns, strict=True)
+        return pa.schema([field.with_metadata({"comment": c.meaning}) for field, c in fields])
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -1,8 +1,8 @@
-"""Tables that are new to a home, or have a new column, are filled with what came before, beside the running flows.
+"""Backfills tables that are new to a home with history, or have a new column, beside the running flows.
 
-Such a table counts what arrives from then on. What came before is a rebuild of that table: staged apart, caught up, and
-swapped in at once. Until then the note of how rows are made says that its history is missing, so a fill that was
-interrupted begins again with the next start.
+Such a table counts what arrives from its first start on. Its history is a rebuild of that table: staged in parts,
+caught up, and swapped in at once. Until then quality.tables says that the table is incomplete. A backfill that is
+interrupted goes on with the next start, after the parts that are staged (`tidemark.operate.journal`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tidemark.contract.store import Store
 from tidemark.errors import TidemarkError
 from tidemark.local.process import read_record, write_record
 from tidemark.operate.rebuild import Rebuild, Say
 from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream import schema_check
+from tidemark.stream import inventory, schema_check
 
 log = logging.getLogger("tidemark.operate.backfill")
 
@@ -30,24 +31,28 @@ _FILE = "history.json"
 Rebuilding = Callable[[Say], Rebuild]
 
 
-def fill(settings: Settings, house: Lakehouse, rebuilding: Rebuilding) -> None:
+def fill(settings: Settings, house: Lakehouse, store: Store, rebuilding: Rebuilding) -> None:
     """Fills every table whose history is missing, and returns when that is done. Raises as `Rebuild.run`."""
     names = schema_check.incomplete(house)
     if not names:
         return
-    log.info("filling %s with what came before", ", ".join(names))
+    log.info("filling %s with history", ", ".join(names))
     path = settings.run_directory / _FILE
-    try:
-        rebuilding(lambda what, done, total: write_record(path, tables=what, done=done, total=total)).run(
-            names
-        )
-    finally:
-        path.unlink(missing_ok=True)
+
+    def say(what: str, done: int, total: int) -> None:
+        write_record(path, tables=what, done=done, total=total)
+        inventory.record(settings, store, what.split(", "), done, total)
+
+    job = rebuilding(say)
+    inventory.announce(settings, store, job.tables, names)
+    job.run(names, resumable=True)
+    path.unlink(missing_ok=True)
+    inventory.announce(settings, store, job.tables, schema_check.incomplete(house))
     log.info("filled %s", ", ".join(names))
 
 
 def fill_beside(
-    spark: SparkSession, settings: Settings, house: Lakehouse, rebuilding: Rebuilding
+    spark: SparkSession, settings: Settings, house: Lakehouse, store: Store, rebuilding: Rebuilding
 ) -> Callable[[threading.Event], None]:
     """A function that does so beside the flows. A failure is logged and tried again; it never stops them."""
 
@@ -56,7 +61,7 @@ def fill_beside(
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", "history")
         while not stopping.is_set():
             try:
-                fill(settings, house, rebuilding)
+                fill(settings, house, store, rebuilding)
                 return
             except Exception as error:  # history must not stop the pipeline, whatever happens to it
                 if not stopping.wait(_RETRY_SECONDS):
@@ -68,8 +73,6 @@ def fill_beside(
 
 def progress(settings: Settings, house: Lakehouse) -> dict[str, dict[str, Any]]:
     """By table whose history is missing, how many parts of it are `done`, of how many in `total` (None: not begun)."""
-    if house.can.files is None:
-        return {}
     record = read_record(settings.run_directory / _FILE)
     under_way = {"done": record.get("done", 0), "total": record.get("total")}
     none: dict[str, Any] = {"done": 0, "total": None}

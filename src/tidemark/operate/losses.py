@@ -106,7 +106,7 @@ def losses(house: Lakehouse, chain: Chain, known: Collection[str]) -> list[Loss]
         expected = _accounted(house, chain) if _exists(house, chain.accounts) else {}
         for table in chain.appends:
             look(table, "requests", first, expected.get(table.name, -1))
-        for table in (*chain.first_tables, chain.accounts):
+        for table in (*chain.first_tables, chain.last, chain.accounts):
             look(table, "requests", first, done)
     if second:
         for table in chain.second_tables:

@@ -42,6 +42,11 @@ def floor(since: datetime | None, window_seconds: int) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC)
 
 
+def since_then(rows: DataFrame, time: str, since: datetime | None) -> DataFrame:
+    """The rows from `since` on; all without it."""
+    return rows if since is None else rows.where(F.col(time) >= F.lit(since))
+
+
 def iso(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 

@@ -9,7 +9,6 @@ judgement that the running pipeline gave them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -22,12 +21,12 @@ from tidemark.contract.table import Table
 from tidemark.engine.batches import distributed
 from tidemark.engine.work import ALL, Work
 from tidemark.errors import HomeBusyError, TableError
-from tidemark.local.process import locked, prepare_home
 from tidemark.operate import redelivery
 from tidemark.operate.corrections import Books, correction
 from tidemark.operate.derivation import Derivation
 from tidemark.operate.difference import Difference, differences_of
-from tidemark.operate.ranges import floor, iso, pieces, utc
+from tidemark.operate.journal import Journal, staged_parts
+from tidemark.operate.ranges import floor, iso, pieces, since_then, utc
 from tidemark.operate.snapshot import Chain, Cut, at_cut
 from tidemark.settings import Settings
 from tidemark.store.deltars import DeltaRsStore
@@ -40,7 +39,7 @@ from tidemark.stream.deliveries import KEY
 CHUNK_ROWS = 500_000
 _WRITER = "rebuild"
 
-# (what is done, pieces done, pieces in all)
+# (what is done, parts done, parts in all)
 Say = Callable[[str, int, int], None]
 
 
@@ -60,12 +59,13 @@ class Rebuild:
     say: Say = field(default=lambda what, done, total: None)
 
     def run(
-        self, names: Sequence[str], since: datetime | None = None, *, dry_run: bool = False
-    ) -> list[Difference]:
+        self, names: Sequence[str], since: datetime | None = None,
+        *, dry_run: bool = False, resumable: bool = False,
+    ) -> list[Difference]:  # fmt: skip
         """Rebuilds the named tables, and all that is made from them, from `since` on (default: all).
 
-        Returns what changed, by table and day. Raises HomeBusyError if another rebuild is running,
-        TableError where the tables are not at a cut.
+        A `resumable` rebuild goes on where one of the same tables was killed. Returns what changed, by table and day.
+        Raises HomeBusyError if another rebuild is running, TableError where the tables are not at a cut.
         """
         changed = schema_check.changed(self.settings, self.house, self.tables)
         if changed and since is not None:
@@ -78,42 +78,36 @@ class Rebuild:
                 raise HomeBusyError(
                     f"the running pipeline makes {', '.join(changed)} in the way of before", "Stop it first."
                 )
-        with _alone(self.settings):
+        with lock.only_rebuild(self.settings):
             store = DeltaRsStore(self.house)
             for table in self.tables:
                 store.ensure(table)
+            journal = Journal.of(self.settings, self.tables, names, CHUNK_ROWS, kept=resumable)
             with at_cut(self.settings, self.house, store, self.tables, self.chain) as cut:
-                swap.discard(self.settings)
-            work = _Work(self, store, DeltaRsStore(swap.staging(self.settings)), cut, since)
+                if not journal.cuts:
+                    swap.discard(self.settings)
+                    journal.add(cut)
+            work = _Work(self, store, DeltaRsStore(swap.staging(self.settings)), journal.cuts[0], since)
             try:
                 work.stage(names)
+                for later in journal.cuts[1:]:
+                    work.catch_up(later)
                 if dry_run:
                     work.catch_up(cut)
                     return list(work.compare(cut, None))
                 with at_cut(self.settings, self.house, store, self.tables, self.chain) as now:
                     crash_point("rebuild:before-catch-up")
+                    journal.add(now)
                     work.catch_up(now)
+                    crash_point("rebuild:caught-up")
                     steps = work.steps()
                     if steps:
                         swap.commit(self.settings, steps, schema_check.rebuilt(self.settings, work.whole))
                     after = {table.name: store.version(table) for table in self.tables}
                 return list(work.compare(now, after))
             finally:
-                if not swap.interrupted(self.settings):
+                if not (swap.interrupted(self.settings) or journal.outlives_failure):
                     swap.discard(self.settings)
-
-
-@contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
-    prepare_home(settings)
-    with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
-        if not held:
-            raise HomeBusyError(
-                f"another rebuild is running on {settings.home}", "Try again when it is done."
-            )
-        # Upkeep leaves the source tables alone while this is held.
-        with locked(settings.run_directory / "rebuild.lock"):
-            yield
 
 
 class _Work:
@@ -169,11 +163,11 @@ class _Work:
             if derivation is self._job.judging:
                 for table in derivation.tables:
                     rows = self._live(table, now.versions[table.name]).where(self._cut.later())
-                    self._append(table, _from(rows, table.clock, since))
+                    self._append(table, since_then(rows, table.clock, since))
             else:
                 version = now.passed if derivation.second else now.versions[derivation.source.name]
                 tail = self._live(derivation.source, version).where(self._cut.later())
-                self._put(derivation, _from(tail, derivation.time, since))
+                self._put(derivation, since_then(tail, derivation.time, since))
         if self._books:
             rows = self._books.sites(self._store.read(self._job.sites), self._job.sites)
             self._staged.ensure(self._job.sites)
@@ -182,6 +176,7 @@ class _Work:
                 self._staged.ensure(self._job.accounts)
                 entry = correction(self._store, self._job.accounts, _WRITER, self._books)
                 self._staged.append_arrow(self._job.accounts, entry)
+        self._cut = now
 
     @property
     def whole(self) -> list[Table]:
@@ -223,21 +218,26 @@ class _Work:
         for table in derivation.tables:
             self._staged.ensure(table)
         self._made.append((derivation, since))
-        source = _from(source, derivation.time, since)
+        source = since_then(source, derivation.time, since)
         names = ", ".join(table.name for table in derivation.tables)
         parts = pieces(source, derivation.time, CHUNK_ROWS)
-        self._job.say(names, 0, len(parts))
+        before = staged_parts(self._staged, derivation.tables, Commit(_WRITER, self._number), len(parts))
+        self._job.say(names, before, len(parts))
         for done, piece in enumerate(parts, start=1):
-            self._put(derivation, source.where(piece))
-            crash_point("rebuild:staging")
-            self._job.say(names, done, len(parts))
+            if self._put(derivation, source.where(piece)):
+                crash_point("rebuild:staging")
+                self._job.say(names, done, len(parts))
 
-    def _put(self, derivation: Derivation, rows: DataFrame) -> None:
+    def _put(self, derivation: Derivation, rows: DataFrame) -> bool:
+        """Stages rows; False where a rebuild that was killed has staged them."""
         self._number += 1
         commit = Commit(_WRITER, self._number)
+        if all(self._staged.committed(table, _WRITER) >= self._number for table in derivation.tables):
+            return False
         if derivation is self._job.judging:
             derivation = derivation.without_repeated(self._surplus)
         derivation.put(rows, self._staged, self._newest(), commit)
+        return True
 
     def _append(self, table: Table, rows: DataFrame) -> None:
         self._number += 1
@@ -292,11 +292,7 @@ class _Work:
     def _first_touched(self) -> datetime | None:
         """The earliest event time of the lines that were judged anew, by the old judgement or the new."""
         table = self._job.chain.between
-        lines = _from(self._judged_before(), table.clock, self._since).select(table.time)
+        lines = since_then(self._judged_before(), table.clock, self._since).select(table.time)
         first = lines.unionByName(self._read_staged(table).select(table.time)).agg(F.min(table.time))
         found: datetime | None = utc(first.toArrow()[0][0].as_py())
         return found
-
-
-def _from(rows: DataFrame, time: str, since: datetime | None) -> DataFrame:
-    return rows if since is None else rows.where(F.col(time) >= F.lit(since))

@@ -27,8 +27,8 @@ _UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
 @dataclass(frozen=True)
 class Chain:
     """How the two flows hang together: `first` reads Kafka and appends to `between`, which `second` reads
-    as a stream. `first_tables` and `second_tables` are what they commit in every batch, in any order; the
-    last of `first_tables` is committed last. `appends` are tables that `first` commits only where it has rows;
+    as a stream. `first_tables` and `second_tables` are what they commit in every batch, in any order; after all of
+    its other tables, `first` commits `last`. `appends` are tables that `first` commits only where it has rows;
     `accounts` counts its batches.
     """
 
@@ -36,13 +36,14 @@ class Chain:
     second: Path
     between: Table
     first_tables: tuple[Table, ...]
+    last: Table
     second_tables: tuple[Table, ...]
     appends: tuple[Table, ...]
     accounts: Table
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (*self.appends, *self.first_tables, *self.second_tables, self.accounts)
+        return (*self.appends, *self.first_tables, self.last, *self.second_tables, self.accounts)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain)
     first, second = deltalog.writer("requests", chain.first), deltalog.writer("activity", chain.second)
     if not first or not second:
         return "a flow has not run yet"
-    done = [store.committed(table, first) for table in chain.first_tables]
+    done = [store.committed(table, first) for table in (*chain.first_tables, chain.last)]
     extra = [store.committed(table, first) for table in chain.appends]
     derived = [store.committed(table, second) for table in chain.second_tables]
     if len(set(done)) > 1 or max(extra, default=-1) > done[-1] or len(set(derived)) > 1:

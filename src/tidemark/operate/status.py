@@ -56,7 +56,7 @@ def lines(state: dict[str, Any]) -> list[str]:
         )
     for name, part in state["history"].items():
         of = f"{part['done']} of {part['total']} parts done" if part["total"] else "not begun"
-        shown.append(f"{name} is incomplete: it is being filled with what came before, {of}")
+        shown.append(f"{name} is incomplete: backfill of its history, {of}")
     return shown
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any
@@ -80,6 +80,17 @@ class SparkStore:
             f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING DELTA"
             f" COMMENT {_text(table.about)} TBLPROPERTIES ({properties})"
         )
+
+    def describe(self, table: Table, properties: Mapping[str, str]) -> None:
+        name = self._lakehouse.sql_name(table)
+        with _explained(name):
+            there = {
+                row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
+            }
+            changed = {key: value for key, value in properties.items() if there.get(key) != value}
+            if changed:
+                listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in changed.items())
+                self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({listed})")
 
     def version(self, table: Table) -> int:
         name = self._lakehouse.sql_name(table)

@@ -4,7 +4,7 @@ some requests to the storage."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,12 +54,21 @@ class DeltaRsStore:
             if not DeltaTable.is_deltatable(path, self._files.options):
                 self._files.system.create_dir(self._lakehouse.directory(table))
                 DeltaTable.create(
-                    path, table.arrow_schema, mode="ignore", description=table.about,
+                    path, table.documented_schema, mode="ignore", description=table.about,
                     configuration=_configuration(table), storage_options=self._files.options,
                 )  # fmt: skip
             self._add_columns(table)
         except (DeltaError, OSError) as error:
             raise self._failure(table, "opened", error) from error
+
+    def describe(self, table: Table, properties: Mapping[str, str]) -> None:
+        def alter(target: DeltaTable) -> None:
+            there = target.metadata().configuration
+            changed = {name: value for name, value in properties.items() if there.get(name) != value}
+            if changed:
+                target.alter.set_table_properties(changed, raise_if_not_exists=False)
+
+        self._retry(table, alter)
 
     def version(self, table: Table) -> int:
         return int(self._table(table).version())
@@ -130,6 +139,7 @@ class DeltaRsStore:
             if commit is None or self._is_new(target, commit):
                 write_deltalake(
                     target, rows.select(table.column_names).cast(table.arrow_schema), mode="append",
+                    schema_mode="merge",  # a table of an earlier version may have columns that are gone
                     writer_properties=_WRITER, commit_properties=_properties(commit),
                 )  # fmt: skip
 

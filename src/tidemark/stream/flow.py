@@ -49,7 +49,7 @@ class Flow:
 
     `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the streaming query, so
     Spark analyses it once, not once per batch. `work` says what is made of a batch, and `upserts` are the tables that
-    its aggregations of the same names are merged into, the urgent one first: it is begun before any other. `clocks`
+    its aggregations of the same names are merged into: those for `now` are begun before any other. `clocks`
     names the aggregation that has the newest event time of each site; `known` gives those of earlier batches for the
     sites of a batch, where a table wants them.
 
@@ -173,7 +173,7 @@ class BatchWriter:
         acts = [
             *(
                 partial(self._upsert, table, made.at(newest), batch, commit)
-                for table, made in self.flow.upserts
+                for table, made in sorted(self.flow.upserts, key=lambda upsert: not upsert[0].now)
             ),
             *(partial(self._append, table, part, batch, commit) for table, part in self.flow.work.appends),
         ]
@@ -195,7 +195,7 @@ class BatchWriter:
 
     @contextmanager
     def _all_done(self, acts: Sequence[Callable[[], None]]) -> Iterator[None]:
-        """Does them in threads, the first one first, beside what stands in the block."""
+        """Does them in threads, begun in this order, beside what stands in the block."""
         futures = [self._threads.submit(self._committed, act) for act in acts]
         try:
             yield

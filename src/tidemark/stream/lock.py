@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidemark.errors import HomeBusyError, PlatformError, TableError
-from tidemark.local.process import appending, prepare_home
+from tidemark.local.process import appending, locked, prepare_home
 from tidemark.settings import Settings
 from tidemark.stream import swap
 
@@ -89,6 +89,20 @@ def no_pipeline(settings: Settings) -> Iterator[bool]:
             yield False
         else:
             yield True
+
+
+@contextmanager
+def only_rebuild(settings: Settings) -> Iterator[None]:
+    """Held by a rebuild. Raises HomeBusyError if another one is running."""
+    prepare_home(settings)
+    with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
+        if not held:
+            raise HomeBusyError(
+                f"another rebuild is running on {settings.home}", "Try again when it is done."
+            )
+        # Upkeep leaves the source tables alone while this is held.
+        with locked(settings.run_directory / "rebuild.lock"):
+            yield
 
 
 def _require_whole(settings: Settings) -> None:

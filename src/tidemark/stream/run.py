@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +14,13 @@ from types import FrameType
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from tidemark.contract.quality_tables import INVENTORY
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.sizes import sizes
-from tidemark.stream import lock
+from tidemark.stream import inventory, lock
 from tidemark.stream.checkpoint import clear_unfinished, require_sound
 from tidemark.stream.endpoint import serving
 from tidemark.stream.failures import explain
@@ -26,10 +28,11 @@ from tidemark.stream.flow import Flow
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.progress import Progress
 from tidemark.stream.query import Query, Runner
-from tidemark.stream.schema_check import require_fitting
+from tidemark.stream.schema_check import incomplete, require_fitting
 
 _POLL_SECONDS = 0.2
 _PATIENCE_SECONDS = 3.0
+log = logging.getLogger("tidemark.stream")
 Side = Callable[[threading.Event], None]
 
 
@@ -89,6 +92,7 @@ class Runtime:
         self._settings = settings
         for table in tables:
             store.ensure(table)
+            store.describe(table, table.told(settings))
         fitting = [table for table in tables if table not in remade]
         require_fitting(settings, lakehouse, fitting, {query.place: query.version for query in queries})
         for query in queries:
@@ -97,6 +101,8 @@ class Runtime:
             if not query.own_positions:
                 require_sound(query.name, checkpoint, store, tables, query.commits)
         require_whole()
+        if INVENTORY in tables:
+            _announce(settings, lakehouse, store, tables, remade)
         lags = {query.name: partial(query.lag, query.checkpoint(lakehouse)) for query in queries}
         self._progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics, record=record)
         self._runners = [
@@ -195,6 +201,17 @@ class Runtime:
             failure = runner.query.exception()
             if failure is not None:
                 raise explain(runner.definition.name, runner.failure or failure, self._settings)
+
+
+def _announce(
+    settings: Settings, lakehouse: Lakehouse, store: Store, tables: Sequence[Table], remade: Sequence[Table]
+) -> None:
+    """Records which tables lack their history. A catalog's tables are not filled beside the flows."""
+    missing = incomplete(lakehouse)
+    inventory.announce(settings, store, tables, missing)
+    for name in sorted(set(missing) - {table.name for table in remade}):
+        if lakehouse.can.files is None:
+            log.warning("%s lacks its history: stop the pipeline and run `tidemark rebuild %s`", name, name)
 
 
 def _stop(runners: Sequence[Runner]) -> None:

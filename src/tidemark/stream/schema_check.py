@@ -105,10 +105,9 @@ def incomplete(house: Lakehouse) -> list[str]:
 def _without_history(
     settings: Settings, house: Lakehouse, tables: Sequence[Table]
 ) -> dict[str, dict[str, str]]:
-    """The states of tables that are new to a home that has others, or have a new column. A catalog's tables are
-    rebuilt by hand."""
+    """The states of tables that are new to a home that has others, or have a new column."""
     known = _known(house)
-    if not known or house.can.files is None:
+    if not known:
         return {}
     made = {table.name: _state(settings, table) for table in tables if table.made}
     return {

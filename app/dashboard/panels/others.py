@@ -1,0 +1,122 @@
+"""Tables of other packages. What the page knows of them they say themselves: their properties and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+
+from .. import charts, data
+from ..filters import Filters
+from ..grid import bar_column, count_column, grid, time_column
+from ..panel import Look, nothing, panel
+from ..query import time_bin, total
+from ..reader import Contract, Reader
+from ..text import plain, shown
+
+TOP_VALUES = 30
+TOP_SITES = 7
+NEWEST = 100
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    found = data.others(reader)
+    if not found:
+        nothing("No installed package declares a table.")
+        return
+    names = {table.replace("/", "."): table for table in found}
+    chosen = st.selectbox("Table", list(names), key="other-table", bind="query-params", width=360)
+    table = names[chosen]
+    contract = data.contract(reader, table)
+    st.caption(plain(f"{contract.properties.get('about', '')} Declared by the package {found[table]}."))
+    counts = contract.names("counts")
+    if counts and contract.properties.get("time"):
+        count = st.segmented_control("Count", counts, key="other-count", default=counts[0], required=True)
+        _time_panel(table, contract, count)(reader, filters)
+        for column in _dimensions(contract):
+            _top_panel(table, contract, column, counts)(reader, filters)
+    _newest_panel(table, contract)(reader, filters)
+
+
+def _dimensions(contract: Contract) -> list[str]:
+    """The key columns that say what a row is about: neither its site nor its time."""
+    return [name for name in contract.names("key") if name not in ("site", contract.properties["time"])]
+
+
+def _help(contract: Contract, *columns: str) -> str:
+    return " ".join(plain(f"{name}: {contract.columns.get(name, '')}") for name in columns)
+
+
+def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader, Filters], None]:
+    time = contract.properties["time"]
+
+    def over_time(look: Look) -> None:
+        span = look.span(look.window(table))
+        columns = {"bin": time_bin(time, span.bin_seconds), "site": "site", count: total(count)}
+        where = look.filters.where(time, span)
+        found = data.rows(look.reader, table, columns, where, group_by=["bin", "site"])
+        if found.empty:
+            return nothing()
+        found["site"] = [shown(site) for site in found["site"]]
+        kept, names = charts.top_series(found, "site", count, TOP_SITES)
+        wide = kept.pivot_table(index="bin", columns="series", values=count, aggfunc="sum", fill_value=0)
+        start, end = look.start_of(span), look.end_of(span)
+        full = charts.filled(wide.reset_index(), start, end, span.bin_seconds, names)
+        long = charts.longer(full, {name: name for name in names})
+        long["bin"] = look.wall(long["bin"])
+        chart = charts.over_time(
+            long, zone=look.filters.zone, unit=count, series=names, kind="bar", bin_seconds=span.bin_seconds
+        )
+        charts.draw(chart, f"{look.key}-{table}")
+        return None
+
+    return panel(f"{plain(count)} over time, by site", table, help=_help(contract, count))(over_time)
+
+
+def _top_panel(
+    table: str, contract: Contract, column: str, counts: list[str]
+) -> Callable[[Reader, Filters], None]:
+    time = contract.properties["time"]
+
+    def top_values(look: Look) -> None:
+        where = look.filters.where(time, look.span(look.window(table)))
+        columns = {column: column} | {name: total(name) for name in counts}
+        order = [f"-{counts[0]}", column]
+        found = data.rows(
+            look.reader, table, columns, where, group_by=[column], order_by=order, limit=TOP_VALUES
+        )
+        if found.empty:
+            return nothing()
+        found[column] = [shown(value) for value in found[column]]
+        named = {column: st.column_config.TextColumn(column)} | {name: count_column(name) for name in counts}
+        named[counts[0]] = bar_column(counts[0], found[counts[0]].max())
+        grid(found, f"top-{table}-{column}", named, rows=10)
+        return None
+
+    top_values.__name__ = top_values.__qualname__ = f"top_{column}"
+    return panel(f"Top values of {plain(column)}", table, help=_help(contract, column, *counts))(top_values)
+
+
+def _newest_panel(table: str, contract: Contract) -> Callable[[Reader, Filters], None]:
+    time = contract.properties.get("time") or contract.properties.get("clock", "")
+    # Sketches and other bytes mean nothing to people.
+    columns = [name for name in contract.columns if not name.endswith("_sketch")]
+
+    def newest_rows(look: Look) -> None:
+        sites = look.filters.sites() if "site" in columns else ()
+        order = [f"-{time}"] if time else []
+        found = data.rows(look.reader, table, columns, sites, order_by=order, limit=NEWEST)
+        if found.empty:
+            return nothing()
+        named: dict[str, object] = {}
+        for name in columns:
+            if isinstance(found[name].dtype, pd.DatetimeTZDtype):
+                found[name] = look.wall(found[name])
+                named[name] = time_column(name, look.filters.zone)
+            elif found[name].dtype == object:
+                found[name] = [shown(value) for value in found[name]]
+        grid(found, f"newest-{table}", named, rows=12)
+        return None
+
+    return panel("Newest rows", table, help=_help(contract, *columns))(newest_rows)

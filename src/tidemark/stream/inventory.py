@@ -1,0 +1,59 @@
+"""quality.tables: the tables of the home, and how much of its history each of them has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.contract.quality_tables import INVENTORY
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Change, Table
+from tidemark.local.process import appending
+from tidemark.settings import Settings
+
+_WRITER = "inventory"
+
+
+def announce(settings: Settings, store: Store, tables: Sequence[Table], incomplete: Sequence[str]) -> None:
+    """Records the tables of this installation, and which of them are incomplete as of now: those named, no others."""
+    known = _known(store)
+    rows = []
+    for table in tables:
+        was = known.get(table.name, {})
+        complete = table.name not in incomplete
+        begun = not complete and was.get("complete") is False
+        now = {
+            "table": table.name,
+            "package": table.package,
+            "complete": complete,
+            "done": was["done"] if begun else None,
+            "total": was["total"] if begun else None,
+        }
+        if any(was.get(name, ()) != value for name, value in now.items()):
+            rows.append(now)
+    gone = sorted(set(known) - {table.name for table in tables})
+    if rows or gone:
+        _write(settings, store, rows, gone)
+
+
+def record(settings: Settings, store: Store, names: Sequence[str], done: int, total: int) -> None:
+    """Records how many parts of the tables' history are done."""
+    known = _known(store)
+    rows = [{**known[name], "complete": False, "done": done, "total": total} for name in names]
+    _write(settings, store, rows, [])
+
+
+def _known(store: Store) -> dict[str, dict[str, Any]]:
+    return {row["table"]: row for row in store.read(INVENTORY).to_pylist()}
+
+
+def _write(settings: Settings, store: Store, rows: list[dict[str, Any]], gone: Sequence[str]) -> None:
+    now = datetime.now(UTC)
+    found = pa.Table.from_pylist([{**row, "updated_at": now} for row in rows], INVENTORY.arrow_schema)
+    deleted = pa.table({"table": pa.array(gone, pa.string())})
+    with appending(settings):
+        commit = Commit(_WRITER, store.committed(INVENTORY, _WRITER) + 1)
+        store.upsert(INVENTORY, Change(found, deleted), commit)
