@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The pipeline, and all that its commands need: docker run tidemark run --bootstrap-servers kafka:9092
+# The pipeline with all requirements of its commands: docker run tidemark run --bootstrap-servers kafka:9092
 # State lives in /var/lib/tidemark: mount a volume there.
 
 FROM python:3.12-slim-trixie AS java
@@ -22,7 +22,7 @@ COPY gold/ gold/
 COPY app/ app/
 RUN /opt/uv/bin/uv build --wheel --no-cache --require-hashes --build-constraints requirements/build.txt --out-dir dist \
  && /opt/uv/bin/uv pip install --no-cache --python /opt/tidemark/bin/python --no-deps dist/*.whl
-# The JVM dependencies become part of the image: a container must start without the network.
+# The image contains the JVM dependencies, because a container must start without the network.
 RUN TIDEMARK_JVM_CACHE=/opt/tidemark/jvm /opt/tidemark/bin/python -c \
       "from tidemark.local import jars; from tidemark.settings import load; jars.spark_jars(load()); jars.broker_jars(load())"
 

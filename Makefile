@@ -1,9 +1,9 @@
-# Everything a contributor runs. Needs Python 3.11+ and Java 17 or 21; `setup` brings the rest into .venv.
+# Everything a contributor runs. Needs Python 3.11+ and Java 17 or 21; `setup` installs the rest into .venv.
 # Options go in variables: make demo ARGS="--seconds 60", make test ARGS="tests/cli -x", make bench QUICK=1
 
 BIN := .venv/bin
 PACKAGES := src bronze silver gold
-# Each of many processes would compile all its modules anew.
+# Otherwise each of many processes compiles all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
@@ -18,7 +18,7 @@ help: ## Show this list
 setup: ## Make .venv from the lock files; quick when there is nothing to do
 	@./scripts/setup.sh
 
-hooks: setup ## Have git run the linters before each commit
+hooks: setup ## Let git run the linters before each commit
 	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
 demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARGS="--seconds 60")
@@ -54,10 +54,10 @@ examples: setup ## Run every example, kill its job in between, and recount its r
 audit: setup ## Look up the locked packages' known vulnerabilities; needs the internet
 	@./scripts/audit.sh
 
-docs: setup ## Write the generated pages of docs/ anew
+docs: setup ## Generate the reference pages of docs/
 	$(BIN)/python -m tidemark.cli.docs docs
 
-lock: setup ## Resolve the dependencies anew into requirements/*.txt (UPGRADE=1 for newer versions)
+lock: setup ## Resolve the dependencies into requirements/*.txt (UPGRADE=1 for newer versions)
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) --extra dashboard --extra spark pyproject.toml -o requirements/run.txt

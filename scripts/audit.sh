@@ -1,6 +1,6 @@
 #!/bin/sh
-# Looks up every locked package in the vulnerability database of PyPI (pip-audit). Ends with 1 if one is known to be
-# vulnerable, and with 2 if the database could not be asked about all of them: then nothing is known.
+# Looks up every locked package in the vulnerability database of PyPI (pip-audit). Exits with 1 if one is known to be
+# vulnerable, and with 2 if the database could not be queried for all of them.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ trap 'rm -f "$report"' EXIT
 unknown=0
 for lock in requirements/dev.txt requirements/run.txt requirements/uv.txt; do
     echo "== $lock"
-    # Ends with 1 for a finding and for a failure alike: its report tells them apart.
+    # Exits with 1 for a finding and for a failure; its report distinguishes them.
     .venv/bin/uv tool run --quiet pip-audit@2.10.1 --progress-spinner off --disable-pip --require-hashes \
         --format json --output "$report" --requirement "$lock" 2>"$report.err" || true
     status=0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes .venv from the lock files: a pinned uv, the locked packages, this project as an editable install.
-# Does nothing when .venv already fits; can be interrupted and run again at any point.
+# Creates .venv from the lock files: a pinned uv, the locked packages, this project as an editable install.
+# Does nothing if .venv is current; can be interrupted and run again at any point.
 # PYTHON names the interpreter to use; otherwise the first suitable one on PATH is taken.
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,14 +10,14 @@ fail() {
     exit 1
 }
 
-# The stamp says which files, in which place, .venv was made from; it is written last.
+# The stamp records from which files, in which directory, .venv was made; it is written last.
 wanted="$(cat requirements/build.txt requirements/dev.txt requirements/uv.txt pyproject.toml "$0" | cksum) $(pwd)"
 stamp=.venv/setup-stamp
 if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
     exit 0
 fi
 
-# Java first: its absence should not be found out after a long download.
+# Java first, so that its absence is reported before a long download.
 java=java
 [ -z "${JAVA_HOME:-}" ] || java="$JAVA_HOME/bin/java"
 version="$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)" || version=
@@ -29,7 +29,7 @@ case "$version" in
         "(Debian, Ubuntu: apt install openjdk-17-jre-headless) or set JAVA_HOME." ;;
 esac
 
-# A candidate is tried, not just looked up: version managers leave stubs on PATH that do not run.
+# Each candidate is executed, because version managers leave stubs on PATH that do not run.
 python=
 lacking=
 for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
@@ -48,7 +48,7 @@ fi
 [ -n "$python" ] || fail "no Python 3.11 or newer found (tried: ${PYTHON:-python3, python3.13, python3.12," \
     "python3.11}). Install one or set PYTHON to its path."
 
-# An environment that was moved, or whose Python is gone or too old, cannot be repaired in place.
+# An environment that was moved, or whose Python is missing or too old, must be created again.
 rm -f "$stamp"
 if ! .venv/bin/python -c '
 import pathlib, sys
@@ -61,14 +61,14 @@ fi
 echo "setup: installing the locked packages (the first time, PySpark alone is a download of about 450 MB)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 uv() {
-    # An activated environment or a user's own uv settings must not lead the installation elsewhere.
+    # An activated environment or the user's uv settings must not redirect the installation.
     env -u CONDA_PREFIX VIRTUAL_ENV="$(pwd)/.venv" UV_NO_MANAGED_PYTHON=1 .venv/bin/uv "$@"
 }
 uv pip sync --require-hashes --build-constraints requirements/build.txt requirements/dev.txt
 uv pip install --quiet --no-deps --no-build-isolation --editable .
 
 printf '%s\n' "$wanted" >"$stamp"
-# Nothing depends on this but the speed of later starts. Python keeps the modules compiled, too.
+# Only the speed of later starts depends on this. Python keeps the modules compiled, too.
 unset PYTHONDONTWRITEBYTECODE
 .venv/bin/tidemark prepare || echo "setup: not prepared, see above; \`tidemark prepare\` tries again" >&2
 echo "setup: done"
