@@ -1,4 +1,4 @@
-"""The composition root: wires the layers' tables into flows. The only module that imports the layers."""
+"""The composition root: combines the layers' tables into flows. The only module that imports the layers."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from tidemark.stream.schema_check import require_visitor_key
 LAYER_TABLES = tables()
 TABLES: tuple[Table, ...] = (*LAYER_TABLES, *QUALITY_TABLES)
 
-# Goes up when a checkpoint of the query before no longer fits.
+# Increment when earlier checkpoints of the query become incompatible.
 REQUESTS_VERSION = 1
 ACTIVITY_VERSION = 1
 
-# The rows of a batch of judged lines that a table has a row of.
+# The part of a batch of validated lines that a table contains.
 _LINES = {"all": ALL, "accepted": Part("accepted"), "rejected": Part("accepted", wanted=False)}
 _CLOCKS = "clocks"
 
 
 def flows(settings: Settings, house: Lakehouse, store: Store, *, renew_key: bool = False) -> tuple[Flow, ...]:
-    """Every flow of the pipeline, in the order in which data passes through them. `renew_key` as in `home_key`."""
+    """Every flow of the pipeline, in the order of the data. `renew_key` as in `home_key`."""
     key = home_key(settings, house, renew=renew_key)
     return requests_flow(settings, key), activity_flow(settings, house, store)
 
@@ -61,14 +61,14 @@ def home_key(settings: Settings, house: Lakehouse, *, renew: bool = False) -> by
 
 
 def warm_up(settings: Settings) -> None:
-    """Loads what lines are enriched with, which else the first batch waits for."""
+    """Loads the enrichment data, so that the first batch need not wait for it."""
     judge = requests.judging(_knowledge(settings))
     judge.make({name: pa.array([], access_log.TABLE.arrow_schema.field(name).type) for name in judge.inputs})
 
 
 def requests_flow(settings: Settings, key: bytes) -> Flow:
-    """Kafka to the tables that have a row a line, and to those that are made of accepted lines and are for now; `key`
-    is the visitor key."""
+    """The flow from Kafka to the tables with one row per line, and to the tables with `now` that are made of accepted
+    lines. `key` is the visitor key."""
     size = BatchSize(settings)
     made = _aggregations(settings, _derived_tables(now=True))
     return Flow(
@@ -93,7 +93,7 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
 
 
 def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
-    """silver.requests to the other tables that are made of it."""
+    """The flow from silver.requests to the other tables that are made of it."""
     made = _aggregations(settings, _derived_tables(now=False))
     work = _work_on_requests(made)
     columns = tuple(dict.fromkeys(name for each, _ in work.aggregations.values() for name in each.needs))
@@ -127,7 +127,7 @@ def _work_on_requests(made: Sequence[tuple[Table, Aggregation]]) -> Work:
 
 
 def _known_newest(store: Store, sites: Sequence[str]) -> Newest:
-    """Newest event times of these sites, by the lines that are accounted for."""
+    """Newest event times of these sites, from quality.sites."""
     where: Where = [[("site", "in", list(sites))]]
     rows = store.read(SITES, where, ["site", "newest_event_time"]).to_pylist() if sites else []
     return {row["site"]: row["newest_event_time"] for row in rows if row["newest_event_time"]}
@@ -148,21 +148,21 @@ def _kafka_source(settings: Settings, size: BatchSize, spark: SparkSession) -> D
 
 def _table_source(house: Lakehouse, table: Table, spark: SparkSession) -> DataFrame:
     reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
-    # About as many rows as a batch of lines has at most.
+    # About the maximum number of rows of a batch of lines.
     reader = reader.option("maxBytesPerTrigger", "16m").option("maxFilesPerTrigger", "200")
     found: DataFrame = house.load(reader, table)
     return found
 
 
 def streams(house: Lakehouse) -> Streams:
-    """Which flows read which table, by their checkpoints."""
+    """Checkpoints of the flows that stream a table, by table."""
     return {requests.TABLE.name: [Path(house.checkpoint("activity", ACTIVITY_VERSION))]}
 
 
 def rebuilding(
     spark: SparkSession, settings: Settings, house: Lakehouse, say: Say = lambda what, done, total: None
 ) -> Rebuild:
-    """How every table is made from the ones before it, for a rebuild."""
+    """A rebuild, which makes every table from the previous ones."""
     judging, derived = _judging(settings), _derived(settings)
     return Rebuild(
         spark, settings, house, TABLES, chain(house), judging, derived, ACCOUNTS, SITES, say,
@@ -178,7 +178,7 @@ def rebuilding_catalog(spark: SparkSession, settings: Settings, house: Lakehouse
 
 
 def chain(house: Lakehouse) -> Chain:
-    """How the flows hang together."""
+    """The connection of the two flows."""
     return Chain(
         first=Path(house.checkpoint("requests", REQUESTS_VERSION)),
         second=Path(house.checkpoint("activity", ACTIVITY_VERSION)),
@@ -192,12 +192,12 @@ def chain(house: Lakehouse) -> Chain:
 
 
 def _derived_tables(*, now: bool) -> tuple[Table, ...]:
-    """The tables that are made of silver.requests: by the flow of the lines, or by the one behind it."""
+    """The tables that are made of silver.requests: by the flow `requests` (`now`), or by the flow `activity`."""
     return tuple(table for table in LAYER_TABLES if table.made and table.now is now)
 
 
 def _judging(settings: Settings) -> Derivation:
-    """Bronze lines judged anew. They keep the time at which they were first read."""
+    """Validates bronze lines again. They keep the time at which they were first read."""
     return Derivation(
         tables=(requests.TABLE, rejected.TABLE),
         source=access_log.TABLE,
@@ -229,7 +229,7 @@ def _derived(settings: Settings) -> tuple[Derivation, ...]:
 
 
 def places() -> Places:
-    """The tables in which a visitor leaves traces, for forgetting."""
+    """The tables with data of visitors, for `forget`."""
     return Places(access_log.TABLE, requests.TABLE, rejected.TABLE, sessions.TABLE, ACCOUNTS, SITES)
 
 

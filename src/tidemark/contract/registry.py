@@ -1,4 +1,4 @@
-"""The tables of this installation: one in each module of the layers' packages, and those of other packages."""
+"""The tables of this installation: one per module of the layers' packages, and those of other packages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tidemark.contract.table import Table
 from tidemark.errors import TableError
 
 LAYERS = ("bronze", "silver", "gold")
-# A package declares a table of its own as an entry point of this group, `NAME = "module:TABLE"`.
+# A package declares its table as an entry point of this group, `NAME = "module:TABLE"`.
 GROUP = "tidemark.tables"
 
 
 def tables() -> tuple[Table, ...]:
-    """Every table, layer by layer in order of their names, then those of other packages.
+    """Every table, layer by layer in order of names, then those of other packages.
 
-    Raises TableError for an entry point that cannot be loaded, a table that the pipeline cannot make, or a name that
-    is taken.
+    Raises TableError for an entry point that cannot be loaded, a table that the pipeline cannot make, or a duplicate
+    name.
     """
     own = {table.name: table for table in _own()}
     others: dict[str, Table] = {}
@@ -41,7 +41,7 @@ def _own() -> Iterator[Table]:
 def _loaded(point: EntryPoint, known: dict[str, Table]) -> Table:
     try:
         table = point.load()
-    except Exception as error:  # whatever the package does on being imported
+    except Exception as error:  # the import of a package may raise anything
         raise _unusable(point, f"it cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(table, Table):
         raise _unusable(point, f"it is a {type(table).__name__}, not a tidemark.contract.table.Table")

@@ -19,16 +19,16 @@ from tidemark.contract.table import Change, Table
 
 Operator = Literal["=", "<", "<=", ">", ">=", "in"]
 Condition = tuple[str, Operator, Any]
-# Any of several groups of conditions, all of which hold: the disjunctive form that pyarrow uses too.
+# Groups of conditions: all conditions of at least one group must hold (disjunctive normal form, as in pyarrow).
 Where = Sequence[Sequence[Condition]]
 
 
 @dataclass(frozen=True)
 class Commit:
-    """What makes a table commit idempotent: a writer's id and its own growing number.
+    """The identity of a commit, which makes it idempotent: a writer's id and its increasing number.
 
     Stored in the Delta log as an application transaction. `writer` names the flow and its checkpoint,
-    because a new checkpoint counts from 0 again.
+    because a new checkpoint starts at 0 again.
     """
 
     writer: str
@@ -37,8 +37,8 @@ class Commit:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file that is in a table's directory and not in the table yet: its name there, its size in bytes, its
-    number of rows, and its statistics as in the Delta protocol."""
+    """A Parquet file in a table's directory that is not committed yet: its relative path, size in bytes,
+    number of rows, and statistics as in the Delta protocol."""
 
     path: str
     bytes: int
@@ -48,19 +48,19 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Directory:
-    """A table's directory, for whoever writes files for the table: executors, too."""
+    """A table's directory, for writers of its files, including executors."""
 
     system: fs.FileSystem
     path: str
 
     def writer(self, name: str, schema: pa.Schema) -> pq.ParquetWriter:
-        """Writes a new file of the directory."""
+        """A writer of a new file in the directory."""
         return pq.ParquetWriter(
             f"{self.path}/{name}", schema, filesystem=self.system, compression="zstd", compression_level=1
         )
 
     def size(self, name: str) -> int:
-        """Bytes of a file that has been written."""
+        """Size of a written file in bytes."""
         return int(self.system.get_file_info(f"{self.path}/{name}").size)
 
 
@@ -137,16 +137,16 @@ class Capabilities:
 
 
 class Store(Protocol):
-    """Reads and commits tables. A commit that the table already has does nothing."""
+    """Reads and commits tables. A commit that the table already has is skipped."""
 
     @property
     def can(self) -> Capabilities:
         """What else can be done with the tables."""
 
     def ensure(self, table: Table) -> None:
-        """Creates the table if it is missing and adds columns that it lacks.
+        """Creates a missing table and adds missing columns.
 
-        Raises TableError where the table that is there does not fit.
+        Raises TableError if the existing table is incompatible.
         """
 
     def describe(self, table: Table, properties: Mapping[str, str]) -> None:
@@ -168,19 +168,19 @@ class Store(Protocol):
         """Rows that commits from `version` on added; None where it cannot be told. May be some seconds old."""
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows that fulfil `where`; callers keep it bounded."""
+        """The rows that fulfil `where`; callers bound the result."""
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         """Adds rows of the table's columns; for a store without `directory`."""
 
     def directory(self, table: Table) -> Directory | None:
-        """Where executors may write files for `append_files`; None if the store cannot take those."""
+        """The directory in which executors write files for `append_files`; None if the store cannot take them."""
 
     def append_files(self, table: Table, files: Sequence[DataFile], commit: Commit) -> None:
-        """Adds files that are in the table's directory."""
+        """Adds files of the table's directory."""
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
-        """Adds a few rows that are already here; without `commit` not idempotent."""
+        """Adds rows from the driver; not idempotent without `commit`."""
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
         """Writes rows by key and deletes keys, in one commit."""

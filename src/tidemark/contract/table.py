@@ -1,4 +1,4 @@
-"""The contract of a table: what one row is, its key, its columns, where they come from, what must hold."""
+"""The contract of a table: its rows, key, columns, source and rules."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _TYPES: dict[str, tuple[DataType, pa.DataType]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, one of the types above, what it means, and its name in the rows that the table is
-    made of, where that is another."""
+    """One column: its name, one of the types above, its meaning, and its name in the source's rows if that
+    differs."""
 
     name: str
     type: str
@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Change:
-    """What an upsert does to a table: whole rows to write by key, and keys to delete."""
+    """The change of an upsert: complete rows to write by key, and keys to delete."""
 
     rows: pa.Table
     deleted: pa.Table | None = None
@@ -131,12 +131,12 @@ class Table:
 
     @property
     def accounted(self) -> str:
-        """The sum over quality.accounts that the number of rows equals; empty if there is none."""
+        """The sum over quality.accounts that equals the number of rows; empty if there is none."""
         return "accepted + rejected" if self.lines == "all" else self.lines
 
     @property
     def timed(self) -> list[str]:
-        """The columns that are times."""
+        """The timestamp columns."""
         return [c.name for c in self.columns if c.type == "timestamp"]
 
     @property
@@ -171,7 +171,7 @@ class Table:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Delta table properties. Files are skipped by time only, so only times need statistics."""
+        """Delta table properties. Files are skipped by time only, so only timestamps need statistics."""
         return {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(self.timed)}
 
     @property

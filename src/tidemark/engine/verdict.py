@@ -1,4 +1,4 @@
-"""Evaluates the rejecting rules over Arrow arrays: which lines are accepted, and why the others are not."""
+"""Evaluates the rejecting rules over Arrow arrays: accepted lines, and reasons for the others."""
 
 from __future__ import annotations
 

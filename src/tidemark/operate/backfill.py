@@ -27,7 +27,7 @@ log = logging.getLogger("tidemark.operate.backfill")
 _RETRY_SECONDS = 30.0
 _FILE = "history.json"
 
-# A rebuild that tells its progress.
+# A rebuild that reports its progress.
 Rebuilding = Callable[[Say], Rebuild]
 
 
@@ -57,13 +57,13 @@ def fill_beside(
     """A function that does so beside the flows. A failure is logged and tried again; it never stops them."""
 
     def run(stopping: threading.Event) -> None:
-        # A pool of its own shares the processors evenly with the batches.
+        # A separate pool shares the CPU evenly with the batches.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", "history")
         while not stopping.is_set():
             try:
                 fill(settings, house, store, rebuilding)
                 return
-            except Exception as error:  # history must not stop the pipeline, whatever happens to it
+            except Exception as error:  # a failed backfill must not stop the pipeline
                 if not stopping.wait(_RETRY_SECONDS):
                     said = error if isinstance(error, TidemarkError) else f"{type(error).__name__}: {error}"
                     log.error("history is not filled yet, it is tried again: %s", said)

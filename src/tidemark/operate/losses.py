@@ -1,8 +1,8 @@
-"""Whether the tables hold all that their flows have committed, looked at before anything is made of them.
+"""Checks that the tables have everything that their flows have committed, before they are used.
 
-A machine that loses power can lose the newest entry of a table's log, or leave it or a data file empty, while
-the checkpoint and the other tables have the batch. Delta then reads the version before, and nothing but the
-numbers of the batches tells: each table's own, the checkpoints', and the counts of quality.accounts.
+A power cut can remove the newest entry of a table's log, or leave it or a data file empty, while
+the checkpoint and the other tables have the batch. Delta then reads the previous version. Only batch numbers show the
+loss: those of each table, of the checkpoints, and of quality.accounts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Loss:
 
 
 def mark(settings: Settings) -> Path:
-    """A file of the home that is there while its tables are being repaired."""
+    """A file of the home that exists while its tables are being repaired."""
     return settings.home / _REPAIRING
 
 
@@ -57,7 +57,7 @@ def require_repaired(settings: Settings) -> None:
 
 
 def require_whole(settings: Settings, house: Lakehouse, chain: Chain, known: Collection[str]) -> None:
-    """Raises TableError, which names the tables and the remedy, unless they hold every batch that was committed.
+    """Raises TableError with the tables and the remedy, unless they have every committed batch.
 
     `known` are the upsert tables that an earlier start has noted (`fit.known`): others are new. Looks at nothing
     where a commit outlives a power cut.
@@ -84,9 +84,9 @@ def require_whole(settings: Settings, house: Lakehouse, chain: Chain, known: Col
 
 
 def losses(house: Lakehouse, chain: Chain, known: Collection[str]) -> list[Loss]:
-    """The tables that lack their newest batches. Upsert tables that are new here begin with the batch that is
-    the last now. Raises TableError for a table or a checkpoint that cannot be read."""
-    # What was committed is read before the tables, since a pipeline may be running.
+    """The tables that lack their newest batches. New upsert tables begin with the current last
+    batch. Raises TableError for a table or a checkpoint that cannot be read."""
+    # The committed numbers are read before the tables, because a pipeline may be running.
     first, done = _progress("requests", chain.first)
     second, derived = _progress("activity", chain.second)
     store = DeltaRsStore(house)
@@ -115,7 +115,7 @@ def losses(house: Lakehouse, chain: Chain, known: Collection[str]) -> list[Loss]
 
 
 def lost_swap(house: Lakehouse, table: Table) -> bool:
-    """Whether the table is as it was before the last rebuild or forget that changed it."""
+    """Whether the table lacks the last rebuild or forget that changed it."""
     noted = schema_check.last_swap(house, table)
     return noted > 0 and not (
         _exists(house, table) and DeltaRsStore(house).committed(table, swap.WRITER) >= noted
@@ -123,7 +123,7 @@ def lost_swap(house: Lakehouse, table: Table) -> bool:
 
 
 def skips_rows(house: Lakehouse, chain: Chain) -> bool:
-    """Whether the second flow stands behind the newest version of the table that it reads, which has lost some."""
+    """Whether the second flow's position is after the newest version of its source, which has lost some."""
     if not _exists(house, chain.between):
         return False
     try:
@@ -137,7 +137,7 @@ def skips_rows(house: Lakehouse, chain: Chain) -> bool:
 
 
 def missing_files(house: Lakehouse, table: Table) -> list[str]:
-    """Data files of the newest version that are not there, or not of the size that the log says."""
+    """Data files of the newest version that are missing, or differ in size from the log."""
     if not _exists(house, table):
         return []
     try:
@@ -149,7 +149,7 @@ def missing_files(house: Lakehouse, table: Table) -> list[str]:
 
 
 def _progress(flow: str, checkpoint: Path) -> tuple[str, int]:
-    """Under which name the flow commits (empty before its first run), and the last batch that is done."""
+    """The flow's writer name (empty before its first run), and the last batch that is done."""
     try:
         return deltalog.writer(flow, checkpoint), deltalog.last_batch(checkpoint)
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -164,7 +164,7 @@ def _unreadable(flow: str, checkpoint: Path) -> TableError:
 
 
 def _accounted(house: Lakehouse, chain: Chain) -> dict[str, int]:
-    """By append table, the last batch of the first flow that had rows for it, as the accounts say."""
+    """By append table, the last batch of the first flow that had rows for it, according to quality.accounts."""
     names = {table.name: f"b{n}" for n, table in enumerate(chain.appends)}
     sums = ", ".join(
         f"max(CASE WHEN {table.accounted} > 0 THEN batch_id END) AS {names[table.name]}"

@@ -1,4 +1,4 @@
-"""Ranges of time: small enough to be worked on one after the other, or cut to whole windows."""
+"""Time ranges for work in parts, and rounding to windows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MINUTE = 60
 
 
 def pieces(source: DataFrame, time: str, rows_wanted: int) -> list[Column]:
-    """Ranges of the column `time` that hold about `rows_wanted` rows each, or one minute."""
+    """Ranges of the column `time` with about `rows_wanted` rows each, at least one minute."""
     minute = F.floor(F.unix_seconds(F.col(time)) / _MINUTE)
     counts: list[dict[str, Any]] = (
         source.groupBy(minute.alias("minute")).agg(F.count("*").alias("rows")).toArrow().to_pylist()
@@ -23,7 +23,7 @@ def pieces(source: DataFrame, time: str, rows_wanted: int) -> list[Column]:
         first = entry["minute"] if first is None else first
         rows += entry["rows"]
         if rows >= rows_wanted or left == 0:
-            # As a range of the column itself, so that whole files are skipped.
+            # A range of the column itself, so that whole files are skipped.
             start, end = _moment(first), _moment(entry["minute"] + 1)
             found.append((F.col(time) >= F.lit(start)) & (F.col(time) < F.lit(end)))
             first, rows = None, 0
@@ -35,7 +35,7 @@ def _moment(minute: int) -> datetime:
 
 
 def floor(since: datetime | None, window_seconds: int) -> datetime | None:
-    """The start of the window that a moment lies in."""
+    """The start of the window that contains a moment."""
     if since is None:
         return None
     seconds = int(since.timestamp()) // window_seconds * window_seconds
@@ -52,5 +52,5 @@ def iso(moment: datetime) -> str:
 
 
 def utc(moment: datetime | None) -> datetime | None:
-    """A moment that Spark gave without its zone."""
+    """Adds the zone UTC to a moment from Spark."""
     return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,9 +1,9 @@
-"""Recomputes tables from the lines they were made of, with today's rules, while the stream goes on.
+"""Recomputes tables from their source with the current rules, beside the running flows.
 
-History is put through the flows' own sinks, piece by piece, into a lakehouse of its own beside the home's.
-Then, between two batches, the lines that arrived meanwhile are added, and the staged tables take the
-place of the live ones in one swap (`tidemark.stream.swap`). Lines that arrived after the beginning keep the
-judgement that the running pipeline gave them.
+The flows' own code processes the history in time ranges, into a separate lakehouse beside the home's.
+Then, between two batches, the lines that arrived meanwhile are added, and the staged tables replace
+the live ones in one swap (`tidemark.stream.swap`). Lines that arrived after the beginning keep the
+result of the running pipeline.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tidemark.stream import lock, schema_check, swap
 from tidemark.stream.crash import crash_point
 from tidemark.stream.deliveries import KEY
 
-# Rows that are put through the sinks at a time, as far as one minute does not hold more.
+# Rows that are processed at a time, unless one minute has more.
 CHUNK_ROWS = 500_000
 _WRITER = "rebuild"
 
@@ -45,7 +45,7 @@ Say = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Rebuild:
-    """What a rebuild needs to know, besides what to rebuild: see `run`."""
+    """The environment of a rebuild; `run` takes the tables."""
 
     spark: SparkSession
     settings: Settings
@@ -62,7 +62,7 @@ class Rebuild:
         self, names: Sequence[str], since: datetime | None = None,
         *, dry_run: bool = False, resumable: bool = False,
     ) -> list[Difference]:  # fmt: skip
-        """Rebuilds the named tables, and all that is made from them, from `since` on (default: all).
+        """Rebuilds the named tables, and all tables made from them, from `since` on (default: all).
 
         A `resumable` rebuild goes on where one of the same tables was killed. Returns what changed, by table and day.
         Raises HomeBusyError if another rebuild is running, TableError where the tables are not at a cut.
@@ -111,7 +111,7 @@ class Rebuild:
 
 
 class _Work:
-    """One rebuild: staged base, caught up with what arrived meanwhile."""
+    """One rebuild: the staged tables, then the lines that arrived meanwhile."""
 
     def __init__(
         self, job: Rebuild, store: Store, staged: DeltaRsStore, cut: Cut, since: datetime | None
@@ -122,14 +122,14 @@ class _Work:
         self._cut = cut
         self._since = since
         self._number = 0
-        # Derivation, and from when on its source counts (None: from the beginning).
+        # Derivation, and the start of its source's range (None: from the beginning).
         self._made: list[tuple[Derivation, datetime | None]] = []
         self._books: Books | None = None
-        # Keys of lines that are accepted already under another delivery; None where no line has an id.
+        # Keys of lines of which another delivery is accepted; None if no line has an id.
         self._surplus: pa.Table | None = None
 
     def stage(self, names: Sequence[str]) -> None:
-        """Makes the staged tables from the lines before the cut."""
+        """Makes the staged tables from the lines before the snapshot."""
         since = self._since
         judging = self._job.judging
         if any(table.name in names for table in judging.tables):
@@ -140,7 +140,7 @@ class _Work:
             names = [table.name for derivation in self._job.derived for table in derivation.tables]
             if since is not None:
                 since = self._first_touched()
-                if since is None:  # no line there before and none now
+                if since is None:  # no line before and none now
                     names = []
         for derivation in self._job.derived:
             if any(table.name in names for table in derivation.tables):
@@ -152,7 +152,7 @@ class _Work:
                 )
 
     def catch_up(self, now: Cut) -> None:
-        """Adds the lines that arrived after the cut, as far as the live tables have them `now`."""
+        """Adds the lines that arrived after the snapshot and are in the live tables `now`."""
         if self._surplus is not None:
             self._require_no_redelivery(now)
         if self._books:
@@ -180,7 +180,7 @@ class _Work:
 
     @property
     def whole(self) -> list[Table]:
-        """The tables that are made anew of all that there is."""
+        """The tables that are recomputed from their whole source."""
         return [table for derivation, since in self._made if since is None for table in derivation.tables]
 
     def steps(self) -> list[swap.Step]:
@@ -199,7 +199,7 @@ class _Work:
         return found
 
     def compare(self, before: Cut, after: Mapping[str, int] | None) -> Iterator[Difference]:
-        """The rebuilt tables at `before` against the versions `after`, or against what is staged."""
+        """Compares the rebuilt tables at `before` with the versions `after`, or with the staged tables."""
         pairs = []
         for derivation, since in self._made:
             for table in derivation.tables:
@@ -270,7 +270,7 @@ class _Work:
         return self._live(table, self._cut.versions[table.name]).where(~self._cut.later())
 
     def _judged_after(self) -> DataFrame:
-        """The accepted lines before the cut as they will be."""
+        """The accepted lines before the snapshot, after the rebuild."""
         table = self._job.chain.between
         staged = self._read_staged(table)
         if self._since is None:
@@ -278,7 +278,7 @@ class _Work:
         return staged.unionByName(self._judged_before().where(F.col(table.clock) < F.lit(self._since)))
 
     def _require_no_redelivery(self, now: Cut) -> None:
-        """The running pipeline knows nothing of what is accepted here for the first time."""
+        """Raises TableError if the running pipeline accepted another delivery of a newly accepted line meanwhile."""
         judging, between = self._job.judging, self._job.chain.between
         lines = self._live(judging.source, now.versions[judging.source.name])
         accepted = self._live(between, now.versions[between.name]).select(*KEY)
@@ -290,7 +290,7 @@ class _Work:
             )
 
     def _first_touched(self) -> datetime | None:
-        """The earliest event time of the lines that were judged anew, by the old judgement or the new."""
+        """The earliest event time of the revalidated lines, in the old or the new result."""
         table = self._job.chain.between
         lines = since_then(self._judged_before(), table.clock, self._since).select(table.time)
         first = lines.unionByName(self._read_staged(table).select(table.time)).agg(F.min(table.time))

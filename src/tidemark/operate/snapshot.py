@@ -1,4 +1,4 @@
-"""A cut through all tables between two batches: which versions belong together, and which lines are in them."""
+"""A snapshot of all tables between two batches: consistent versions, and their lines."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Chain:
 class Cut:
     """Versions of all tables between two batches.
 
-    `passed` is the version of the table between that the second flow has read up to. `offsets` tells by
-    topic and partition which lines these are: those below the offset, and no others of the topic.
+    `passed` is the version of the table between that the second flow has read. `offsets` has the end offset of these
+    lines by topic and partition.
     """
 
     versions: Mapping[str, int]
@@ -59,7 +59,7 @@ class Cut:
     offsets: Mapping[str, Mapping[str, int]]
 
     def later(self) -> Column:
-        """Whether a line, by `topic`, `partition` and `offset`, came after what the second flow has read."""
+        """Whether a line, by `topic`, `partition` and `offset`, is after the lines that the second flow has read."""
         later = F.lit(False)
         for topic, ends in self.offsets.items():
             end = F.lit(0)
@@ -119,7 +119,7 @@ def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain)
 
 
 def _first_waiting(log: deltalog.Log, passed: int, writer: str) -> str | None:
-    """Number of the first flow's batch that the second has yet to read, None if there is none."""
+    """Number of the first flow's first batch that the second has not read, None if there is none."""
     found = None
     for _, commit in deltalog.commits(log, passed + 1):
         if any(action.get("remove", {}).get("dataChange") for action in commit):

@@ -1,4 +1,4 @@
-"""What `tidemark status` says: the parts that run, and how each flow is doing."""
+"""The output of `tidemark status`: running parts and the state of each flow."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def describe(settings: Settings) -> dict[str, Any]:
 
 
 def lines(state: dict[str, Any]) -> list[str]:
-    """The same for people."""
+    """The state as text."""
     shown = [
         f"home       {state['home']}",
         f"kafka      {state['bootstrap_servers'] or 'not started yet'}, topic {state['topic']}",
@@ -63,7 +63,7 @@ def lines(state: dict[str, Any]) -> list[str]:
 def _history(settings: Settings) -> dict[str, Any]:
     try:
         return backfill.progress(settings, lakehouse.of(settings))
-    except TidemarkError:  # a home that cannot be used; whoever uses it is told why
+    except TidemarkError:  # the home cannot be used; other commands explain why
         return {}
 
 
@@ -74,7 +74,7 @@ def _part(record: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _broker(settings: Settings) -> dict[str, Any]:
-    """A broker process may live without answering, while it starts and when it hangs."""
+    """State of the broker: its process may live without answering, while it starts or when it hangs."""
     there = broker.status(settings)
     if there is None:
         return _part(None)

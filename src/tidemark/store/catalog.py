@@ -24,20 +24,19 @@ from tidemark.store.lakehouse import Lakehouse
 
 _DELETE = "_delete"
 _ATTEMPTS = 5
-# A writer's last commit is looked for among this many of a table's newest ones.
+# Number of newest commits of a table that are searched for a writer's last commit.
 _HISTORY = 1000
-# For this long a look at a table's history also tells who has not committed to it.
+# For this long a read of a table's history also shows which writers have not committed to it.
 _FRESH_SECONDS = 10.0
-# How many rows wait in a table is told from this many.
+# Number of newest commits from which waiting rows are counted.
 _RECENT = 100
 
 
 class SparkStore:
     """The tables of a lakehouse on any file system that Spark reaches, or of a catalog schema.
 
-    Delta skips a commit whose application transaction it already has, but no interface that works
-    everywhere tells that number. So each commit also says it in its user metadata, which the table's
-    history shows.
+    Delta skips a commit whose application transaction it already has, but no portable interface returns
+    that number. So each commit also has it in its user metadata, which the table's history shows.
     """
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse) -> None:
@@ -45,9 +44,9 @@ class SparkStore:
         self._lakehouse = lakehouse
         self._sessions: dict[str, SparkSession] = {}
         self._numbers: dict[tuple[str, str], int] = {}
-        # When the table's history was last looked at, which tells of all writers.
+        # When the table's history, with all writers, was last read.
         self._looked: dict[str, float] = {}
-        # By table, when the rows that wait in it were last counted, and how many there were.
+        # By table, the time and result of the last count of waiting rows.
         self._waiting: dict[str, tuple[float, int | None]] = {}
 
     @property
@@ -128,7 +127,7 @@ class SparkStore:
         return self._numbers.setdefault(key, -1)
 
     def has_batches_of(self, table: Table, flow: str) -> bool:
-        self.committed(table, "")  # looks at the history
+        self.committed(table, "")  # reads the history
         return any(name == table.name and writer.startswith(f"{flow}/") for name, writer in self._numbers)
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
@@ -171,10 +170,10 @@ class SparkStore:
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
         spark = self._session_of(table)
         source = _source(spark, table, change)
-        if source is None:  # nothing to change, but the number must advance with the batch
+        if source is None:  # nothing to change, but the batch number must be committed
             self.append_arrow(table, table.arrow_schema.empty_table(), commit)
             return
-        # Bounds as literals let whole files be skipped without being read.
+        # With bounds as literals, whole files are skipped without reading them.
         same_key = reduce(Column.__and__, [F.col(f"t.{n}") == F.col(f"s.{n}") for n in table.key])
         values: dict[str, str | Column] = {name: f"s.{name}" for name in table.column_names}
         # MERGE takes its application transaction and its metadata from the session only.
@@ -208,7 +207,7 @@ class SparkStore:
         return DeltaTable.isDeltaTable(self._spark, self._lakehouse.path(table))
 
     def _save(self, table: Table, writer: DataFrameWriter) -> None:
-        # Without a look, an append to a table that is missing would make a new one.
+        # Without this check, an append to a missing table would create one.
         name = self._lakehouse.sql_name(table)
         with _explained(name):
             if not self.exists(table):
@@ -221,7 +220,7 @@ class SparkStore:
                 self._retry(table, lambda: writer.save(self._lakehouse.path(table)))
 
     def _retry(self, table: Table, act: Callable[[], None]) -> None:
-        """Upkeep elsewhere may commit in between; then the newest version is tried again."""
+        """Retries on the newest version after a conflict, for example with upkeep elsewhere."""
         name = self._lakehouse.sql_name(table)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -241,7 +240,7 @@ class SparkStore:
         )
 
     def _session_of(self, table: Table) -> SparkSession:
-        """A session of the table's own: tables are merged side by side, and settings are per session."""
+        """A separate session per table, because tables are merged in parallel, and settings are per session."""
         if table.name not in self._sessions:
             self._sessions[table.name] = self._spark.newSession()
         return self._sessions[table.name]
@@ -253,7 +252,7 @@ class SparkStore:
 
 
 def _source(spark: SparkSession, table: Table, change: Change) -> DataFrame | None:
-    """Rows to write and keys to delete as one frame, told apart by a flag column; None for neither."""
+    """Rows to write and keys to delete as one frame with a flag column; None if there are neither."""
     frames = []
     if change.rows.num_rows:
         rows = spark.createDataFrame(change.rows.select(table.column_names), table.schema)
@@ -270,7 +269,7 @@ def _source(spark: SparkSession, table: Table, change: Change) -> DataFrame | No
 
 
 def _bounds(table: Table, change: Change) -> Column:
-    """The range of time to merge in: as literals, it lets whole files be skipped without being read."""
+    """The time range of a merge as literals, by which whole files are skipped without reading them."""
     parts = [change.rows] if change.deleted is None else [change.rows, change.deleted]
     times = [t for part in parts if table.time for t in part[table.time].to_pylist()]
     return F.col(f"t.{table.time}").between(F.lit(min(times)), F.lit(max(times))) if times else F.lit(True)
@@ -302,13 +301,13 @@ def _saying(commit: Commit) -> str:
 def _commit_said(metadata: str | None) -> Commit | None:
     try:
         return Commit(**json.loads(metadata or ""))
-    except (ValueError, TypeError):  # another program's commit
+    except (ValueError, TypeError):  # a commit of another program
         return None
 
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Turns what Spark says of a table that is missing, damaged or refused into a TableError."""
+    """Converts Spark's errors about a missing, damaged or refused table to a TableError."""
     try:
         yield
     except DeltaConcurrentModificationException:

@@ -1,4 +1,4 @@
-"""Runs the suites over new rows, beside the flows or on demand, and keeps the results."""
+"""Runs the suites over new rows, beside the flows or on demand, and stores the results."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tidemark.operate.quality")
 
-# Beyond this many new rows a run beside the flows leaves the key to the row counts and to `tidemark quality`:
-# finding doubles takes a shuffle.
+# With more new rows than this, a run beside the flows skips the key, which row counts and `tidemark quality` check:
+# finding duplicates takes a shuffle.
 MOST_KEYS = 1_000_000
-# A row may have been under way when the last run of an earlier process looked.
+# A row may have been uncommitted at the last run of an earlier process.
 _OVERLAP = timedelta(minutes=5)
 _REMEMBERED = timedelta(days=7)
 
@@ -42,7 +42,7 @@ Result = dict[str, Any]
 
 
 class Runner:
-    """Runs suites again and again; remembers up to where each table's rows have been seen."""
+    """Runs suites repeatedly; remembers which rows of each table were checked."""
 
     def __init__(
         self, spark: SparkSession, settings: Settings, house: Lakehouse, store: Store,
@@ -73,17 +73,17 @@ class Runner:
         before, self._last_run = self._last_run, time.monotonic()
         since = {table: self._seen.get(table.name) for table in self._tables}
         if before is not None:
-            # Rows written after the clock was set back are older than those seen before.
+            # Rows written after the clock was set back are older than rows checked before.
             then = datetime.now(UTC) - timedelta(seconds=self._last_run - before)
             since = {table: min(seen, then) if seen else None for table, seen in since.items()}
         return self._run(since, MOST_KEYS, only_if_new=only_if_new)
 
     def run_all(self, since: datetime | None = None) -> list[Result]:
-        """Checks all rows, or those written after `since`; writes and returns as `run_new`."""
+        """Checks all rows, or those written after `since`; writes and returns like `run_new`."""
         return self._run(dict.fromkeys(self._tables, since), None)
 
     def write_docs(self) -> Path:
-        """Writes the site of all suites and of this runner's results (`for_docs`); its first page."""
+        """Writes the Data Docs of all suites and of this runner's results (`for_docs`). Returns the first page."""
         return self._validated().write_docs(self._settings.home / "quality" / "docs")
 
     def _run(
@@ -119,7 +119,7 @@ class Runner:
             self._newest |= {name: found.newest for name, found in facts.new_rows(at, unknown).items()}
 
     def _balance(self, at: facts.Cut) -> tuple[dict[str, int], dict[str, int]]:
-        """Rows of the tables that quality.accounts counts, and what it says."""
+        """Row counts of tables, and their sums in quality.accounts."""
         tables = [table for table in self._tables if table.accounted]
         if not tables:
             return {}, {}
@@ -152,7 +152,7 @@ class Runner:
 
 
 def _accountable(table: Table, passing: frozenset[str]) -> Table:
-    """The table without a sum of quality.accounts to compare with where rows of either are not kept for ever."""
+    """The table without its sum in quality.accounts, if rows of either expire."""
     return replace(table, lines="") if passing & {table.name, ACCOUNTS.name} else table
 
 
@@ -177,7 +177,7 @@ def watch(
         if not interval:
             return
         if settings.is_local:
-            # In a pool of their own these jobs get a fair share rather than a place before the flows'.
+            # A separate pool gives these jobs a fair share, not precedence over the flows.
             spark.sparkContext.setLocalProperty("spark.scheduler.pool", "quality")
         runner = Runner(spark, settings, house, store, tables)
         while not stopping.wait(interval):
@@ -189,11 +189,11 @@ def watch(
 def check_new(
     runner: Runner, *, only_if_new: bool = False, ended: Callable[[str], None] = lambda trouble: None
 ) -> list[Result]:
-    """Runs over new rows and logs what is wrong, a failure to run included, which `ended` is told, too."""
+    """Checks new rows and logs failures, including a failed run, which is also passed to `ended`."""
     started = time.monotonic()
     try:
         results = runner.run_new(only_if_new=only_if_new)
-    except Exception as error:  # quality must not stop the pipeline, whatever happens to it
+    except Exception as error:  # a failed quality run must not stop the pipeline
         log.error("quality run failed, the next one tries again: %s", first_line(error))
         ended(first_line(error))
         return []
@@ -212,13 +212,13 @@ def said(result: Result) -> str:
 
 
 def _last_runs(store: Store) -> dict[str, datetime | None]:
-    """From when on each table's rows have not been looked at, as quality.results has it."""
+    """The time from which each table's rows are unchecked, from quality.results."""
     now = datetime.now(UTC)
     since = now - _REMEMBERED
     last: dict[str, datetime | None] = {}
     with suppress(KeyError):
         for row in store.read(RESULTS, [[("run_time", ">=", since)]], ["table", "run_time"]).to_pylist():
-            # A run later than now was before the clock was set back.
+            # A run in the future was before the clock was set back.
             run_time = min(row["run_time"], now)
             last[row["table"]] = max(run_time - _OVERLAP, last.get(row["table"]) or since)
     return last

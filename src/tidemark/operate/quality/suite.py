@@ -22,7 +22,7 @@ from tidemark.operate.quality.expectations import ExpectNoneUnexpected
 from tidemark.settings import Settings
 
 KEY_RULE = "key_unique"
-# This hour's volume, as a share of the usual, outside of which something has changed.
+# Normal range of the last hour's volume, as a share of the usual.
 USUAL_VOLUME = (0.25, 4.0)
 
 
@@ -47,7 +47,7 @@ def row_expectation(declared: Expectation) -> ExpectNoneUnexpected:
 
 
 def key_expectation(table: Table) -> ExpectNoneUnexpected:
-    """Counts rows beyond the first of their key, and rows that lack a part of it."""
+    """Counts rows beyond the first of their key, and rows with a NULL in the key."""
     columns = ", ".join(f"`{name}`" for name in table.key)
     about = f"One row per {', '.join(table.key)}, none of them NULL."
     return ExpectNoneUnexpected(
@@ -57,7 +57,7 @@ def key_expectation(table: Table) -> ExpectNoneUnexpected:
 
 
 def table_suites(table: Table, settings: Settings) -> list[gx.ExpectationSuite]:
-    """What must hold for `table` as a whole: a suite for each expectation, on one row of facts:
+    """Expectations for `table` as a whole: one suite each, on one row of facts:
     `age_seconds` of its newest row, its `rows` and those `accounted` for, `of_usual` (a share)."""
     found: list[Any] = []
     if settings.freshness_limit_seconds and not table.quiet:

@@ -1,4 +1,4 @@
-"""Great Expectations at work: one ephemeral context, suites built once, results as rows of quality.results.
+"""Runs Great Expectations: one ephemeral context, suites built once, results as rows of quality.results.
 
 Imports Great Expectations, which takes seconds: import this module only where a suite is about to run.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Read by Great Expectations when it is imported: it must not call home.
+# Great Expectations reads this on import. It disables its analytics.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
@@ -28,7 +28,7 @@ from tidemark.operate.quality.data_docs import make_offline
 from tidemark.operate.quality.suite import row_suite, table_suites
 from tidemark.settings import Settings
 
-# Counts only: values of offending rows may be personal data, and would be collected.
+# Counts only: values of failing rows may be personal data, and would be collected.
 _FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 0}
 
 
@@ -41,7 +41,7 @@ class Validation:
     def __init__(self, tables: Sequence[Table], settings: Settings, *, for_docs: bool = False) -> None:
         self._context = gx.get_context(
             mode="ephemeral",
-            # The default config makes a temporary directory that nobody removes.
+            # The default configuration creates a temporary directory and never removes it.
             project_config=DataContextConfig(store_backend_defaults=InMemoryStoreBackendDefaults()),
         )
         self._context.enable_analytics(False)
@@ -65,7 +65,7 @@ class Validation:
         return [_row(table, result, f"{_unexpected(result):,} of {count:,} rows") for result in found]
 
     def whole(self, table: Table, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Results for facts about the table; an expectation that lacks its facts is left out."""
+        """Results for facts about the table; expectations without facts are skipped."""
         results = []
         for suite in self._whole[table.name]:
             needed = {name: facts[name] for name in (suite.expectations[0].meta or {})["facts"]}
@@ -75,7 +75,7 @@ class Validation:
         return results
 
     def write_docs(self, directory: Path) -> Path:
-        """Writes Great Expectations' Data Docs of all suites and results; the path of the first page."""
+        """Writes Great Expectations' Data Docs of all suites and results. Returns the path of the first page."""
         shutil.rmtree(directory, ignore_errors=True)
         self._context.add_data_docs_site(
             "tidemark",
@@ -129,7 +129,7 @@ def _unexpected(result: Any) -> int:
 
 
 def _error(result: Any) -> str:
-    """Why an expectation could not be evaluated, empty if it could. GX nests it by metric, or not."""
+    """The error of an expectation that could not be evaluated, else empty. GX may nest it by metric."""
     info = result.exception_info or {}
     nested = [info, *(value for value in info.values() if isinstance(value, dict))]
     for part in nested:
