@@ -58,14 +58,14 @@ def _rows(_reader: Reader, label: str, key: str, _query: Query, version: Version
     return frame(_reader.arrow(_query))
 
 
-# The pipeline changes properties only when it starts, so they are not asked for at every new version.
+# The pipeline changes properties only when it starts, so they are not read for every new version.
 @st.cache_data(max_entries=64, ttl=timedelta(minutes=1), show_spinner=False)
 def _contract(_reader: Reader, label: str, table: str) -> Contract:
     return _reader.contract(table)
 
 
 def contract(reader: Reader, table: str) -> Contract:
-    """What the table says of itself, remembered for a minute; empty where it does not exist yet."""
+    """The table's contract, cached for a minute; empty if it does not exist yet."""
     try:
         return _contract(reader, reader.label, table)
     except MissingTableError:
@@ -73,7 +73,7 @@ def contract(reader: Reader, table: str) -> Contract:
 
 
 def backfills(reader: Reader) -> dict[str, str]:
-    """By table that lacks rows of its history, such as `gold/pages`, how much of it is filled, in words."""
+    """Progress of backfills as text, by table, such as `gold/pages`."""
     where = [Where("complete", "=", False)]
     found = rows_if_any(reader, INVENTORY, ["table", "done", "total"], where, order_by=["table"])
     return {

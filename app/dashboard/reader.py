@@ -1,4 +1,4 @@
-"""What the pages know of storage: a reader of tables with a local and a warehouse backend."""
+"""Access of the pages to storage: a reader of tables with a local and a warehouse backend."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Contract:
-    """What the pipeline says of a table: `properties` by name, without their prefix, and the columns' descriptions."""
+    """A table's contract: the pipeline's `properties` by name, without their prefix, and the columns' descriptions."""
 
     properties: Mapping[str, str]
     columns: Mapping[str, str]
@@ -36,7 +36,7 @@ class Contract:
         return [part for part in self.properties.get(name, "").split(",") if part]
 
     def number(self, name: str) -> float | None:
-        """A property that is a number; None where the table was made by a version without it."""
+        """A numeric property; None if the table was made by a version without it."""
         try:
             return float(self.properties[name])
         except (KeyError, ValueError):
@@ -67,7 +67,7 @@ class Reader(Protocol):
         ...
 
     def contract(self, table: str) -> Contract:
-        """What the table says of itself. Raises MissingTableError or ReadError."""
+        """The table's contract. Raises MissingTableError or ReadError."""
         ...
 
     def arrow(self, q: Query) -> pa.Table:

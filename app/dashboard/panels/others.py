@@ -1,4 +1,4 @@
-"""Tables of other packages. What the page knows of them they say themselves: their properties and columns."""
+"""Tables of other packages. The page uses only their properties and columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def page(reader: Reader, filters: Filters) -> None:
 
 
 def _dimensions(contract: Contract) -> list[str]:
-    """The key columns that say what a row is about: neither its site nor its time."""
+    """The key columns other than site and time."""
     return [name for name in contract.names("key") if name not in ("site", contract.properties["time"])]
 
 
@@ -100,7 +100,7 @@ def _top_panel(
 
 def _newest_panel(table: str, contract: Contract) -> Callable[[Reader, Filters], None]:
     time = contract.properties.get("time") or contract.properties.get("clock", "")
-    # Sketches and other bytes mean nothing to people.
+    # Sketches and other bytes are not shown.
     columns = [name for name in contract.columns if not name.endswith("_sketch")]
 
     def newest_rows(look: Look) -> None:

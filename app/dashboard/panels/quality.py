@@ -1,4 +1,4 @@
-"""Quality: what the expectations found, what was rejected and why, and whether the books balance."""
+"""Quality: results of expectations, rejected lines with reasons, and accounting."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 Literal = bool | int | float | str | datetime | timedelta
 
-# How tightly SQL's operators bind, the tightest first.
+# Precedence of SQL's operators, the highest first.
 _ATOM, _TIMES, _PLUS, _COMPARISON, _NOT, _AND, _OR = range(7)
 
 
@@ -82,32 +82,32 @@ class Expression:
         )
 
     def between(self, least: Literal, most: Literal) -> Expression:
-        """Whether this is neither less than `least` nor more than `most`."""
+        """Whether the value is at least `least` and at most `most`."""
         sql = f"{self._within(_PLUS)} BETWEEN {_expression(least).sql} AND {_expression(most).sql}"
         return Expression(sql, ((self >= least) & (self <= most)).arrow, self.columns, _COMPARISON)
 
     def isin(self, values: Sequence[Literal]) -> Expression:
         listed = ", ".join(_expression(value).sql for value in values)
-        # Arrow says of NULL that it is not among them.
+        # Arrow returns false for NULL.
         found = pc.if_else(self.arrow.is_valid(), self.arrow.isin(list(values)), pa.scalar(None, pa.bool_()))
         return Expression(f"{self._within(_PLUS)} IN ({listed})", found, self.columns, _COMPARISON)
 
     def matches(self, pattern: str) -> Expression:
-        """Whether the whole text matches a regular expression, one that RE2 and Java read alike."""
+        """Whether the whole text matches a regular expression with the same meaning in RE2 and Java."""
         whole = rf"\A(?:{pattern})\z"
         sql = f"{self._within(_PLUS)} RLIKE r'{whole}'"
         return Expression(sql, pc.match_substring_regex(self.arrow, whole), self.columns, _COMPARISON)
 
     def micros(self) -> Expression:
-        """Of a timestamp, the microseconds since the epoch."""
+        """Microseconds of a timestamp since the epoch."""
         return Expression(f"unix_micros({self.sql})", self.arrow.cast(pa.int64()), self.columns)
 
     def length(self) -> Expression:
-        """Of text or bytes, the number of bytes."""
+        """Number of bytes of text or bytes."""
         return Expression(f"octet_length({self.sql})", pc.binary_length(self.arrow), self.columns)
 
     def size(self) -> Expression:
-        """Of an array, the number of elements."""
+        """Number of elements of an array."""
         return Expression(f"array_size({self.sql})", pc.list_value_length(self.arrow), self.columns)
 
     def _compared(self, operator: str, other: Expression | Literal, compare: Any) -> Expression:

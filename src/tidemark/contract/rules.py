@@ -1,7 +1,7 @@
-"""The rule catalogue: conditions on rows, declared as data, each written once (`tidemark.contract.expression`).
+"""The rule catalogue: conditions on rows as data, each written once (`tidemark.contract.expression`).
 
-A rejecting rule is evaluated inside the stream, on parsed lines; a line that breaks one goes to quarantine. An
-expectation is about a table's own rows; Great Expectations checks it beside the stream.
+A rejecting rule is evaluated inside the stream, on parsed lines; a line that breaks one is rejected. An
+expectation concerns a table's own rows; Great Expectations checks it beside the stream.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Severity = Literal["critical", "warning", "info"]
 
 @dataclass(frozen=True)
 class Expectation:
-    """A condition `holds` on every row of a table; a row for which it is not true breaks it. `on` names the column
-    that it is about."""
+    """A condition `holds` on every row of a table; a row for which it is not true breaks it. `on` names its
+    column."""
 
     name: str
     holds: Expression = field(compare=False)
@@ -28,8 +28,8 @@ class Expectation:
 
 @dataclass(frozen=True)
 class RejectingRule:
-    """A condition `holds` on every parsed line; a line for which it is not true is rejected, `unless` this is true:
-    then another rule rejects it, or there is nothing to check. `on` names the column that it is about."""
+    """A condition `holds` on every parsed line. A line for which it is not true is rejected, unless `unless` is true:
+    then another rule rejects it, or there is nothing to check. `on` names its column."""
 
     name: str
     holds: Expression = field(compare=False)
@@ -39,7 +39,7 @@ class RejectingRule:
 
     @property
     def accepts(self) -> Expression:
-        """The whole condition under which a line is not rejected."""
+        """The complete condition under which a line is not rejected."""
         return self.holds if self.unless is None else self.holds | self.unless
 
     @property

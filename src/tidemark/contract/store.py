@@ -1,4 +1,4 @@
-"""The small interface through which every table is read and committed, and what a store may be able to do besides.
+"""The interface through which every table is read and committed, and the capabilities of stores.
 
 All implementations pass the same tests (tests/store): `DeltaRsStore` for tables in directories and on object storage,
 where a small commit takes tens to hundreds of milliseconds, and `SparkStore` for Unity Catalog.
@@ -73,20 +73,20 @@ class Files(Protocol):
 
     @property
     def base(self) -> str:
-        """The directory that has the directories of the layers."""
+        """The directory of the layers' directories."""
 
     @property
     def options(self) -> dict[str, str] | None:
         """Storage options with which delta-rs reaches the tables."""
 
     def located(self, uri: str) -> str:
-        """The path of a file that Spark names so."""
+        """The path of a file in Spark's notation."""
 
     def read(self, path: str) -> bytes:
         """A file's content. Raises FileNotFoundError."""
 
     def list(self, directory: str) -> Sequence[fs.FileInfo]:
-        """The files of a directory, by name; none where there is no such directory."""
+        """The files of a directory, by name; empty if there is no such directory."""
 
     def sizes(self, directory: str) -> Mapping[str, int]:
         """Bytes of all files below a directory, by their paths relative to it."""
@@ -98,36 +98,36 @@ class Files(Protocol):
         """Deletes a file, if there is one."""
 
     def clear(self, directory: str) -> None:
-        """Deletes a directory with all that is in it, if there is one."""
+        """Deletes a directory with its content, if it exists."""
 
     def take(self, source: Files, origin: str, path: str, *, renew: bool = False) -> None:
-        """Makes `path` a second file of the content of `origin` in `source`, as cheaply as the storage can; a file
-        that is there stays. With `renew` the file counts as made now."""
+        """Links or copies `origin` in `source` to `path`, as cheaply as the storage allows; an existing file
+        stays. With `renew` the file's age starts now."""
 
 
 class Register(Protocol):
-    """A note of who writes, which every process that reaches the tables sees."""
+    """The writer's note, which every process with access to the tables sees."""
 
     def read(self) -> Mapping[str, str] | None:
-        """What it says, None if nothing. Two notes of the same holder differ, too."""
+        """The current note, None if there is none. Two notes of the same holder differ, too."""
 
     def write(self, note: Mapping[str, str]) -> bool:
-        """Writes a note; false, and nothing is written, where another process wrote since the last `read` or `write`
-        and the storage can tell. Raises PlatformError if it cannot be written."""
+        """Writes a note. Returns false without writing if another process wrote since the last `read` or `write`
+        and the storage detects it. Raises PlatformError if it cannot be written."""
 
     def clear(self) -> None:
-        """Takes the note away."""
+        """Deletes the note."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What can be done with tables, by where they are.
+    """Capabilities of the tables' storage.
 
-    `files`: the tables' files; None where this process cannot reach them, so that rebuilds beside the stream,
-    savepoints, deletion of a visitor and upkeep within the pipeline are not available. `durable`: a commit outlives a
-    power cut, so that nothing is to be looked for or repaired. `keeps_home`: the home stays for the next run, with the
-    visitor key that was made in it. `register`: where writers in other homes are seen; None where the lock of the home
-    suffices.
+    `files`: the tables' files; None if this process cannot reach them, so that rebuilds beside the stream,
+    savepoints, deletion of a visitor and upkeep within the pipeline are not available. `durable`: a commit survives a
+    power cut, so no check and no repair is necessary. `keeps_home`: the home is permanent, with the
+    visitor key created in it. `register`: the note by which writers in other homes are detected; None if the home's
+    lock suffices.
     """
 
     files: Files | None
@@ -141,7 +141,7 @@ class Store(Protocol):
 
     @property
     def can(self) -> Capabilities:
-        """What else can be done with the tables."""
+        """The capabilities of the tables' storage."""
 
     def ensure(self, table: Table) -> None:
         """Creates a missing table and adds missing columns.
@@ -150,22 +150,22 @@ class Store(Protocol):
         """
 
     def describe(self, table: Table, properties: Mapping[str, str]) -> None:
-        """Gives the table these properties, where it has others."""
+        """Sets the table's properties, if they differ."""
 
     def version(self, table: Table) -> int:
         """Version of the table's newest commit. Raises TableError if it cannot be read."""
 
     def exists(self, table: Table) -> bool:
-        """Whether there is a Delta table, of whatever columns."""
+        """Whether there is a Delta table with any columns."""
 
     def committed(self, table: Table, writer: str) -> int:
         """Number of the last commit of `writer` in the table, -1 if none."""
 
     def has_batches_of(self, table: Table, flow: str) -> bool:
-        """Whether the flow has committed to the table, under whatever checkpoint, as far as the store can tell."""
+        """Whether the flow has committed to the table, with any checkpoint, as far as the store knows."""
 
     def rows_since(self, table: Table, version: int) -> int | None:
-        """Rows that commits from `version` on added; None where it cannot be told. May be some seconds old."""
+        """Rows added by commits from `version` on; None if unknown. May be some seconds old."""
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that fulfil `where`; callers bound the result."""

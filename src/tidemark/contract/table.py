@@ -65,25 +65,24 @@ PROPERTY_PREFIX = "tidemark."
 
 @dataclass(frozen=True)
 class Table:
-    """A Delta table that Tidemark keeps.
+    """A Delta table of Tidemark.
 
-    `name` is `<layer>.<table>`. `kind` says how it grows: `append` tables only gain rows, `upsert`
-    tables have one row per `key` that later lines may revise. `time` is the column by which files
-    are skipped when a range is read or merged: in an upsert table it never changes for a key; empty
-    where there is no such column. `clock` is the column that says when Tidemark wrote the row. `reads` names the
-    table's source, `package` the one that declares the table, where that is another than ours.
+    `name` is `<layer>.<table>`. `kind`: `append` tables only gain rows; `upsert` tables have one row per `key`, which
+    later lines may revise. `time` is the column by which files are skipped when a range is read or merged. In an upsert
+    table it never changes for a key. It is empty if there is no such column. `clock` is the column with the time at
+    which Tidemark wrote the row. `reads` names the table's source, `package` the declaring package if it is another.
 
-    `lines` says which lines of the topic an append table has a row of. `made` says how the rows of an upsert table are
-    made of those of `reads`, under which settings; a table that is for `now` is committed with the lines themselves,
-    and begun before any other table of their batch; others may wait some seconds. The rows of a `keyed` table have
-    visitor ids that are made with the home's key.
+    `lines`: the lines of the topic of which an append table has a row. `made` gives, for settings, how the rows of an
+    upsert table are made of those of `reads`. A table with `now` is committed together with the lines, and started
+    before any other table of the batch; others may follow some seconds later. The rows of a `keyed` table have visitor
+    ids, which depend on the home's key.
 
-    `rejecting` are the rules that keep lines out of the table, `expects` what must hold for its rows.
+    `rejecting` are the rules that reject lines, `expects` the expectations for the table's rows.
 
-    `tells` gives the settings that readers of the table need, by name; they are table properties.
+    `tells` returns the settings that readers of the table need, by name; they are table properties.
 
-    What data quality knows beyond those: `volume` is the column whose sum over an hour is compared with the days
-    before, and a `quiet` table may well get no new rows for long.
+    For data quality: `volume` is the column whose sum over an hour is compared with previous days. A `quiet` table
+    may get no new rows for a long time.
     """
 
     name: str
@@ -120,7 +119,7 @@ class Table:
 
     @property
     def expectations(self) -> tuple[Expectation, ...]:
-        """What must hold for the table's rows: its rejecting rules, as far as it keeps their columns, and `expects`."""
+        """Expectations for the table's rows: its rejecting rules whose columns it has, and `expects`."""
         kept = [rule.expectation for rule in self.rejecting if rule.holds.columns <= set(self.column_names)]
         return (*kept, *self.expects)
 
@@ -145,7 +144,7 @@ class Table:
 
     @property
     def counts(self) -> list[str]:
-        """The columns that add up over rows: whole numbers outside the key that are no counts of distinct things."""
+        """The columns that can be summed over rows: integers outside the key, except counts of distinct values."""
         return [
             c.name
             for c in self.columns
@@ -153,7 +152,7 @@ class Table:
         ]
 
     def told(self, settings: Settings) -> dict[str, str]:
-        """What readers of the table, such as the dashboard, must know of its contract: table properties."""
+        """The part of the contract for readers of the table, such as the dashboard, as table properties."""
         found: dict[str, object] = {
             "about": self.about,
             "key": ",".join(self.key),
@@ -182,7 +181,7 @@ class Table:
 
     @property
     def documented_schema(self) -> pa.Schema:
-        """The Arrow schema with the columns' descriptions, as a new Delta table takes it."""
+        """The Arrow schema with the columns' descriptions, for a new Delta table."""
         fields = zip(self.arrow_schema, self.columns, strict=True)
         return pa.schema([field.with_metadata({"comment": c.meaning}) for field, c in fields])
 

@@ -15,7 +15,7 @@ from tidemark.engine.arrays import Arrays
 
 
 def verdict(conditions: Mapping[str, pc.Expression], lines: Arrays) -> dict[str, pa.Array]:
-    """`accepted`, whether all conditions hold for each line, and `reasons`, the names of those that do not, in their
+    """`accepted`: whether all conditions hold for a line. `reasons`: the names of those that do not, in their
     order. A condition that is NULL does not hold."""
     project = acero.ProjectNodeOptions(list(conditions.values()), list(conditions))
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.table(dict(lines))))

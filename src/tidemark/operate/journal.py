@@ -1,7 +1,8 @@
-"""How far a rebuild has come, kept in the home so that one that was killed goes on where it was.
+"""Progress of a rebuild, kept in the home so that a killed rebuild continues where it stopped.
 
-The staged tables' own logs say which parts of the source are in them: each part is one numbered commit. The journal
-holds what gives the numbers the same meaning after a restart: the snapshots of the source that the parts are cut from.
+The staged tables' own logs show which parts of the source they contain: each part is one numbered commit. The journal
+has the snapshots of the source from which the parts are made, so that the numbers have the same meaning after a
+restart.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ log = logging.getLogger("tidemark.operate.rebuild")
 
 @dataclass
 class Journal:
-    """The snapshots of a rebuild: the first holds the history, each later one what arrived since the one before.
+    """The snapshots of a rebuild: the first has the history, each later one the rows since the previous one.
 
-    `made` is what the rows are made with: a journal of another `made` counts as none. `kept` says whether the journal
-    is in the home, `resumed` whether this one was found there, so that part of the work may be staged.
+    `made` is how the rows are made: a journal with another `made` is ignored. `kept`: the journal
+    is in the home. `resumed`: this one was found there, so part of the work may be staged.
     """
 
     path: Path
@@ -41,9 +42,9 @@ class Journal:
     def of(
         cls, settings: Settings, tables: Sequence[Table], names: Sequence[str], rows: int, *, kept: bool
     ) -> Journal:
-        """The journal of a rebuild of the named tables in parts of `rows`: the one in the home, where it fits."""
+        """The journal of a rebuild of the named tables in parts of `rows`: the home's if it matches, else a new one."""
         path = settings.home / "swap" / "rebuild.json"
-        # After a power cut the staged files may lack what was written last.
+        # After a power cut the staged files may lack the last writes.
         states = schema_check.states(settings, tables)
         made = {"tables": {name: dict(states.get(name, {})) for name in names}, "rows": rows, "boot": _boot()}
         record = read_record(path) if kept else {}
@@ -52,7 +53,7 @@ class Journal:
         return cls(path, made, kept, [Cut(**cut) for cut in record["cuts"]], resumed=True)
 
     def add(self, cut: Cut) -> None:
-        """Records a snapshot, before anything of it is staged."""
+        """Records a snapshot, before any part of it is staged."""
         self.cuts.append(cut)
         if self.kept:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,12 +62,12 @@ class Journal:
 
     @property
     def outlives_failure(self) -> bool:
-        """Whether what is staged is kept when the rebuild fails. Where a resumed one fails, the next begins anew."""
+        """Whether the staged tables are kept when the rebuild fails. If a resumed one fails, the next starts again."""
         return self.kept and not self.resumed
 
 
 def staged_parts(store: Store, tables: Sequence[Table], before: Commit, parts: int) -> int:
-    """How many of the `parts` commits that follow `before` are in all of the staged tables."""
+    """Number of the `parts` commits after `before` that all staged tables have."""
     done = min(store.committed(table, before.writer) for table in tables) - before.number
     found = min(max(done, 0), parts)
     if found:

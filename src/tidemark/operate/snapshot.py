@@ -26,9 +26,9 @@ _UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
 
 @dataclass(frozen=True)
 class Chain:
-    """How the two flows hang together: `first` reads Kafka and appends to `between`, which `second` reads
-    as a stream. `first_tables` and `second_tables` are what they commit in every batch, in any order; after all of
-    its other tables, `first` commits `last`. `appends` are tables that `first` commits only where it has rows;
+    """The connection of the two flows: `first` reads Kafka and appends to `between`, which `second` streams.
+    `first_tables` and `second_tables` are committed in every batch, in any order; `first` commits `last` after all of
+    its other tables. `appends` are tables that `first` commits only if it has rows for them;
     `accounts` counts its batches.
     """
 

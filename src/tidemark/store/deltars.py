@@ -20,10 +20,10 @@ from tidemark.errors import PlatformError, TableError, TidemarkError
 from tidemark.store import deltalog
 from tidemark.store.lakehouse import Lakehouse, require_files
 
-# A revised row costs the rewriting of its file: small files keep a live upsert at tens of milliseconds.
+# An upsert rewrites the files of revised rows. With small files it takes tens of milliseconds.
 UPSERT_FILE_BYTES = 1 << 20
-# Old versions go after half an hour unless the settings say otherwise. Logs are shortened by
-# `tidemark.operate.upkeep` alone, which knows how far the streams have read.
+# By default old versions are deleted after half an hour. Only
+# `tidemark.operate.upkeep` shortens logs, because it knows the positions of the streams.
 UPKEEP_PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1800 seconds",
     "delta.enableExpiredLogCleanup": "false",
@@ -99,14 +99,14 @@ class DeltaRsStore:
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         target = self._table(table)
         wanted = list(columns or table.column_names)
-        # Nothing is in an empty list, which pyarrow cannot compare with.
+        # No value is in an empty list, which pyarrow cannot compare with.
         possible = [group for group in where if not any(op == "in" and not value for _, op, value in group)]
         if len(possible) < len(where) and not possible:
             return table.arrow_schema.empty_table().select(wanted)
         where = possible
         needed = dict.fromkeys([*wanted, *(name for group in where for name, _, _ in group)])
-        # Files are pruned by what is known of them, their times. Conditions on text have to wait: pyarrow
-        # cannot evaluate those on files of delta-rs, which declare it as string_view.
+        # Files are pruned by their statistics, which are times. Conditions on text are applied later: pyarrow
+        # cannot evaluate them on files of delta-rs, which declare text as string_view.
         text = {field.name for field in table.arrow_schema if pa.types.is_string(field.type)}
         early = [[c for c in group if c[0] not in text] for group in where]
         try:
@@ -139,7 +139,7 @@ class DeltaRsStore:
             if commit is None or self._is_new(target, commit):
                 write_deltalake(
                     target, rows.select(table.column_names).cast(table.arrow_schema), mode="append",
-                    schema_mode="merge",  # a table of an earlier version may have columns that are gone
+                    schema_mode="merge",  # a table of an earlier version may have columns that no longer exist
                     writer_properties=_WRITER, commit_properties=_properties(commit),
                 )  # fmt: skip
 
@@ -151,7 +151,7 @@ class DeltaRsStore:
         def merge(target: DeltaTable) -> None:
             if not self._is_new(target, commit):
                 return
-            if source.num_rows == 0:  # nothing to change, but the number must advance with the batch
+            if source.num_rows == 0:  # nothing to change, but the batch number must be committed
                 write_deltalake(
                     target, table.arrow_schema.empty_table(), mode="append",
                     commit_properties=_properties(commit),
@@ -191,7 +191,7 @@ class DeltaRsStore:
         return done is None or done < commit.number
 
     def _retry(self, table: Table, act: Callable[[DeltaTable], None]) -> None:
-        """Upkeep in another process may commit in between; then the newest version is tried again."""
+        """Retries on the newest version after a conflict, for example with upkeep in another process."""
         for attempt in range(_ATTEMPTS):
             try:
                 act(self._table(table))
@@ -235,7 +235,7 @@ class DeltaRsStore:
 
 
 def _expression(where: Where) -> pc.Expression | None:
-    """None where any of the groups lets every row pass."""
+    """The conditions as a pyarrow expression; None if a group has no condition."""
     if not where or not all(where):
         return None
     return pq.filters_to_expression([list(group) for group in where])
@@ -253,7 +253,7 @@ def _properties(commit: Commit | None) -> CommitProperties:
 
 
 def _source(table: Table, change: Change) -> pa.Table:
-    """Rows to write and keys to delete as one frame, told apart by a flag column."""
+    """Rows to write and keys to delete as one frame with a flag column."""
     rows = change.rows.select(table.column_names).cast(table.arrow_schema)
     rows = rows.append_column(_DELETE, pa.array([False] * rows.num_rows, pa.bool_()))
     if change.deleted is None or change.deleted.num_rows == 0:
@@ -264,7 +264,7 @@ def _source(table: Table, change: Change) -> pa.Table:
 
 
 def _bounds(table: Table, source: pa.Table) -> str:
-    """The range of time to merge in: as literals, it lets whole files be skipped without being read."""
+    """The time range of a merge as literals, by which whole files are skipped without reading them."""
     if not table.time:
         return ""
     low, high = pc.min_max(source[table.time]).values()

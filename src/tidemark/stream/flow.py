@@ -37,7 +37,7 @@ from tidemark.stream.progress import account_facts
 from tidemark.stream.query import Facts, Query
 from tidemark.stream.reread import refused
 
-# A batch of more rows is worth a job of Spark's.
+# A batch with more rows runs in executors.
 LOCAL_ROWS = 50_000
 _IDS = "delivery ids"
 log = logging.getLogger("tidemark.stream")
@@ -45,16 +45,16 @@ log = logging.getLogger("tidemark.stream")
 
 @dataclass(frozen=True)
 class Flow:
-    """What a flow reads, makes of it and writes.
+    """A flow: its source, work and tables.
 
     `version` changes when a checkpoint of the old query no longer fits. `prepare` is part of the streaming query, so
     Spark analyses it once, not once per batch. `work` says what is made of a batch, and `upserts` are the tables that
     its aggregations of the same names are merged into: those for `now` are begun before any other. `clocks`
-    names the aggregation that has the newest event time of each site; `known` gives those of earlier batches for the
-    sites of a batch, where a table wants them.
+    names the aggregation with the newest event time of each site; `known` returns those of earlier batches for the
+    sites of a batch, if a table needs them.
 
-    `lag` tells, from the checkpoint, how many rows wait; `rows` how many the batch of a number has at most, None
-    where that cannot be told. `files`: the batches are whole files of a table, as far as its columns of these names.
+    `lag` returns, from the checkpoint, the number of waiting rows; `rows` the maximum rows of a batch number, None
+    if unknown. `files`: the batches are whole files of a table, as far as its columns of these names.
     `accounted`: the batches are lines, which are accounted for; `lines_and_rejected` are the tables that tell which
     delivery ids were accepted before. `size` bounds the batches of a source that asks it. `reread`: another way to the
     source's rows of the batch of a number, for one that Spark's source refuses.
@@ -78,7 +78,7 @@ class Flow:
     reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
 
     def checkpoint(self, lakehouse: Lakehouse) -> str:
-        """Where its query keeps its checkpoint."""
+        """The path of the query's checkpoint."""
         return lakehouse.checkpoint(self.name, self.version)
 
     def query(self, spark: SparkSession, settings: Settings, lakehouse: Lakehouse, store: Store) -> Query:
@@ -154,7 +154,7 @@ class BatchWriter:
         try:
             fetched = self.flow.files.fetch(prepared) if self.flow.files else prepared.toArrow()
         except (Py4JJavaError, PySparkException) as error:
-            # How long its rows are only shows now. The limit is there for that.
+            # The size of the rows is known only now. The limit exists for this case.
             if "spark.driver.maxResultSize" not in str(error):
                 raise
             fetched = None
@@ -200,7 +200,7 @@ class BatchWriter:
         try:
             yield
         finally:
-            # Whatever fails: the gate must not be let go of while others still commit.
+            # After a failure, too: the lock must not be released while others still commit.
             wait(futures)
         for future in futures:
             future.result()
@@ -211,7 +211,7 @@ class BatchWriter:
 
 
 def _newest(known: Newest, clocks: pa.Table) -> Newest:
-    """The newest event time of each site of a batch, by earlier batches and this one."""
+    """The newest event time of each site of a batch, from earlier batches and this one."""
     found = dict(known)
     for row in clocks.select(["site", "newest_event_time"]).to_pylist():
         if row["newest_event_time"]:

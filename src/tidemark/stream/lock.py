@@ -1,9 +1,9 @@
-"""The batch gate: upkeep, savepoints and rebuilds happen between batches, never within one.
+"""The batch lock: upkeep, savepoints and rebuilds run between batches, never within one.
 
-Advisory file locks of the home (released by the kernel when a process dies, however it dies):
-every batch holds the gate shared; whoever needs the tables at rest holds it alone. A turnstile in front keeps
-a stream of batches from starving the latter. Nobody gets through the gate while a change of several
-tables is half done: who comes first finishes it.
+Advisory file locks of the home, which the kernel releases when a process dies for any reason:
+every batch holds the lock `gate` shared; operations that need unchanged tables hold it exclusively. A second lock,
+`turnstile`, is taken first and prevents starvation of the latter. If a change of several
+tables was interrupted, the next process that gets the lock finishes it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tidemark.local.process import appending, locked, prepare_home
 from tidemark.settings import Settings
 from tidemark.stream import swap
 
-# A file of the home that is there while a savepoint is being restored.
+# A file of the home that exists while a savepoint is being restored.
 RESTORING = "restoring"
 
 
 @contextmanager
 def batch(settings: Settings) -> Iterator[None]:
-    """Held by a flow while it commits one micro-batch."""
+    """Held by a query while it commits one micro-batch."""
     gate = _shared(settings)
     while swap.interrupted(settings):
         gate.close()
@@ -38,7 +38,7 @@ def batch(settings: Settings) -> Iterator[None]:
 
 @contextmanager
 def at_rest(settings: Settings) -> Iterator[None]:
-    """Held while the tables must not change: waits for running batches, keeps new ones out."""
+    """Held while the tables must not change: waits for running batches, blocks new ones."""
     with _locked(settings, "turnstile", fcntl.LOCK_EX), _locked(settings, "gate", fcntl.LOCK_EX):
         _require_whole(settings)
         swap.finish(settings)
@@ -81,7 +81,7 @@ def only_one(settings: Settings, name: str = "pipeline", *, settled: bool = True
 
 @contextmanager
 def no_pipeline(settings: Settings) -> Iterator[bool]:
-    """Whether no pipeline runs on the home; if so, none can start meanwhile."""
+    """Whether no pipeline runs on the home. If true, none can start meanwhile."""
     with _open(settings, "pipeline") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The runtime: checks queries before they start, runs them on a home, watches them, and ends them between batches."""
+"""The runtime: checks queries before they start, runs and monitors them on a home, and stops them between batches."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ class Runtime:
         ]
 
     def run_once(self, stopping: threading.Event) -> None:
-        """Runs the queries one after the other, because each reads what the one before wrote, until they have caught
-        up or `stopping` is set."""
+        """Runs the queries one after the other, because each reads the results of the previous one, until they have
+        caught up or `stopping` is set."""
         self._progress.start()
         try:
             for runner in self._runners:
@@ -142,7 +142,7 @@ class Runtime:
 
     @contextmanager
     def started(self) -> Iterator[None]:
-        """Every query runs, at least until the block ends."""
+        """Runs every query at least until the block ends."""
         self._progress.start()
         try:
             for runner in self._runners:
@@ -153,7 +153,7 @@ class Runtime:
             self._progress.stop()
 
     def catch_up(self) -> None:
-        """Returns when everything that is in the sources now is done. A query may read tables of those before it."""
+        """Returns when the current input of the sources is processed. A query may read tables of earlier ones."""
         for runner in self._runners:
             try:
                 runner.catch_up()
@@ -164,7 +164,7 @@ class Runtime:
     def _watch(
         self, runners: Sequence[Runner], stopping: threading.Event, finish: Callable[[], bool] = lambda: False
     ) -> None:
-        """Waits for the end of the queries, or for the signal to end them between two batches."""
+        """Waits for the end of the queries, or for the signal to stop them between two batches."""
         while not stopping.wait(_POLL_SECONDS) and any(runner.query.isActive for runner in runners):
             self._raise_failure(runners)
             for runner in runners:
@@ -178,7 +178,7 @@ class Runtime:
             self._raise_failure(runners)
 
     def _stop_between_batches(self) -> None:
-        """Waits for the batches under way; one that takes too long is interrupted, and runs again next time."""
+        """Waits for the current batches; one that takes too long is interrupted, and runs again next time."""
         running = [runner for runner in self._runners if runner.active]
         if not running:
             return
@@ -186,7 +186,7 @@ class Runtime:
         def stop() -> None:
             for runner in running:
                 runner.end()
-            # Released before the queries are stopped: Spark waits for a batch that has come to the lock meanwhile.
+            # Released before the queries are stopped, because Spark waits for a batch that waits for the lock.
             with lock.at_rest(self._settings):
                 pass
             _stop(running)
@@ -215,7 +215,7 @@ def _announce(
 
 
 def _stop(runners: Sequence[Runner]) -> None:
-    # A signal to the whole process group ends the JVM before us: then there is nothing left to stop.
+    # A signal to the whole process group ends the JVM first. Then nothing is left to stop.
     with contextlib.suppress(Py4JError, ConnectionError):
         for runner in runners:
             if runner.query.isActive:
@@ -224,13 +224,13 @@ def _stop(runners: Sequence[Runner]) -> None:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set while the block runs, and that its end sets."""
+    """An event that SIGINT and SIGTERM, and the end of the block, set."""
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
 
-    # A runtime may call us in a thread of its own, where signals cannot be caught.
+    # A runtime may call this in a separate thread, where signals cannot be caught.
     caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
     before = {number: signal.signal(number, stop) for number in caught}
     try:

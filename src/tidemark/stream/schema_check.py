@@ -1,8 +1,8 @@
-"""Whether the rows that are in the tables and those that this version makes can still be combined.
+"""Checks that existing rows of the tables can be combined with the rows that this version makes.
 
-The tables are the state: what a row stands for (`Aggregation.identity`, its key, the version of each flow's query) is
-noted beside the checkpoints, where savepoints take it along. Another window, key or aggregate is one
-error before the start, never rows of two kinds in one table. New columns and tables fit.
+The tables are the state. How rows are made (`Aggregation.identity`, the key, the version of each flow's query) is
+recorded beside the checkpoints, and in savepoints. Another window, key or aggregate is one
+error before the start, so a table never has rows of two kinds. New columns and tables are compatible.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
 
 _FILE = "states.json"
-# Under this name the number of the last swap (`tidemark.stream.swap`) that changed the table is noted with its state.
+# The entry of a table's state with the number of the last swap (`tidemark.stream.swap`) that changed it.
 SWAP = "swap"
 _KEY = "visitor key"
-# Whether a table has rows of what came before it, or one of its columns, was new to the home.
+# Whether a table has the history from before it, or one of its columns, was added to the home.
 _HISTORY, _MISSING, _WHOLE = "history", "missing", "whole"
 _KEY_REMEDY = (
     "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
@@ -35,8 +35,8 @@ State = Mapping[str, str]
 def require_fitting(
     settings: Settings, house: Lakehouse, tables: Sequence[Table], flows: Mapping[str, int]
 ) -> None:
-    """Raises TableError if a table's state or a flow's checkpoint is not what this version makes; `flows` are
-    the versions of the flows' queries. Notes what is new."""
+    """Raises TableError if a table's state or a flow's checkpoint differs from this version's; `flows` are
+    the versions of the flows' queries. Records new tables."""
     for flow, version in flows.items():
         there = sorted(
             path
@@ -65,7 +65,7 @@ def require_fitting(
 
 
 def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> dict[str, list[str]]:
-    """By table, what its rows were made with and what differs now; tables that fit are left out."""
+    """By table, how its rows were made and what differs now; without compatible tables."""
     known = _known(house)
     found = {}
     for table in tables:
@@ -73,7 +73,7 @@ def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> di
         differs = [
             f"{name} was {was[name]}, now {now[name]}"
             for name in was
-            # The first releases noted of a sum only that it is one.
+            # The first releases recorded only that a column is a sum.
             if now.get(name, was[name]) != was[name] and was[name] != "sum"
         ]
         if differs:
@@ -82,30 +82,30 @@ def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> di
 
 
 def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
-    """Notes that the rows of these tables are of the state that this version and these settings make."""
+    """Records that the rows of these tables were made by this version with these settings."""
     write(house, {**states(settings, tables), **_without_history(settings, house, tables)})
 
 
 def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
-    """By table, what this version and these settings make its rows with, where that matters."""
+    """By table, how this version makes its rows with these settings."""
     return {table.name: _state(settings, table) for table in tables if _has_state(table)}
 
 
 def rebuilt(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
-    """The states of tables that have just been made anew of all that there is."""
+    """The states of tables that were just recomputed completely."""
     whole = {table.name: {_HISTORY: _WHOLE} for table in tables if table.made}
     return {name: {**state, **whole.get(name, {})} for name, state in states(settings, tables).items()}
 
 
 def incomplete(house: Lakehouse) -> list[str]:
-    """Names of the tables that lack rows, or values of a column, of what came before."""
+    """Names of the tables that lack their history, or that of a column."""
     return [name for name, state in _known(house).items() if state.get(_HISTORY) == _MISSING]
 
 
 def _without_history(
     settings: Settings, house: Lakehouse, tables: Sequence[Table]
 ) -> dict[str, dict[str, str]]:
-    """The states of tables that are new to a home that has others, or have a new column."""
+    """The states of tables that are new to a home with others, or have a new column."""
     known = _known(house)
     if not known:
         return {}
@@ -118,7 +118,7 @@ def _without_history(
 
 
 def write(house: Lakehouse, made: Mapping[str, State]) -> None:
-    """Notes the state that the rows of these tables are of."""
+    """Records the states of these tables."""
     known = _known(house)
     wanted = known | {name: {**known.get(name, {}), **state} for name, state in made.items()}
     if wanted != known:
@@ -128,10 +128,10 @@ def write(house: Lakehouse, made: Mapping[str, State]) -> None:
 def require_visitor_key(
     settings: Settings, house: Lakehouse, tables: Sequence[Table], *, renew: bool = False
 ) -> bytes:
-    """The visitor key, made if neither it nor the tables are there yet. With `renew` the tables are rebuilt
-    right afterwards: the key may be another one, and is made if it is missing.
+    """The visitor key, created if neither it nor the tables exist yet. With `renew` the tables are rebuilt
+    right afterwards: the key may have changed, and is created if it is missing.
 
-    Raises TableError if the key that the tables were made with is missing, or the home's key is another one.
+    Raises TableError if the key of the tables is missing, or the home's key is another one.
     """
     keyed = [table for table in tables if table.keyed]
     known = _known(house)
@@ -142,7 +142,7 @@ def require_visitor_key(
             raise TableError(f"the visitor key of the tables in {house.name} is missing", _KEY_REMEDY)
         if (
             there and not noted
-        ):  # killed before the rebuild ends, the tables must not take the new key for theirs
+        ):  # after a kill before the end of the rebuild, the tables must not accept the new key
             lost = {table.name: {_KEY: "lost"} for table in keyed}
             _write(house, {**known, **lost})
         make_visitor_key(settings)
@@ -159,12 +159,12 @@ def _has_state(table: Table) -> bool:
 
 
 def last_swap(house: Lakehouse, table: Table) -> int:
-    """Number of the last swap that changed the table, as it was noted when the swap was done; 0 if none."""
+    """Recorded number of the last swap that changed the table; 0 if none."""
     return int(_known(house).get(table.name, {}).get(SWAP, 0))
 
 
 def known(house: Lakehouse) -> frozenset[str]:
-    """Names of the tables whose state has been noted."""
+    """Names of the tables whose state is recorded."""
     return frozenset(_known(house))
 
 
