@@ -13,7 +13,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ads, alerts, cluster, costs, drain, freshness, growth, overload, stages, start
+from benchmarks import (
+    ads,
+    alerts,
+    cluster,
+    costs,
+    drain,
+    freshness,
+    growth,
+    large_batch,
+    overload,
+    stages,
+    start,
+)
 from benchmarks.figures import Figure
 
 RESULTS = Path(__file__).parent / "results"
@@ -61,6 +73,9 @@ BENCHMARKS = {
     "overload": Benchmark(
         overload.measure, {"rate": 300_000, "seconds": 30}, quick={"rate": 100_000, "seconds": 5}
     ),
+    "large_batch": Benchmark(
+        large_batch.measure, {"lines": 5_000_000, "heap": "1g"}, quick={"lines": 100_000}
+    ),
     "ads": Benchmark(ads.measure, {"number": 2_000_000, "runs": 3}, quick={"number": 50_000, "runs": 1}),
     "cluster": Benchmark(
         cluster.measure, {"lines": 1_000_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}
@@ -70,8 +85,8 @@ BENCHMARKS = {
     ),
 }
 
-# Not about the pipeline on one machine, but about a cluster and an example.
-ONLY_WHEN_NAMED = ("cluster", "alerts")
+# About a cluster, an example, and a limit of memory: not about the speed of the pipeline on one machine.
+ONLY_WHEN_NAMED = ("cluster", "alerts", "large_batch")
 
 
 def main() -> None:
