@@ -5,11 +5,13 @@ BIN := .venv/bin
 PACKAGES := src bronze silver gold
 # Otherwise each of many processes compiles all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
+# Tests whose subject is a process, a broker, a browser or a wheel: `make check` leaves them out.
+PROCESSES := app/test_browser.py app/test_reader.py bundle cli importing kafka local test_read_only.py
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test cluster soak lint format bench examples audit docs lock clean
+.PHONY: help setup hooks demo check test cluster soak lint format bench examples audit docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /:/' | while IFS=: read -r target text; do \
@@ -18,11 +20,15 @@ help: ## Show this list
 setup: ## Make .venv from the lock files; quick when there is nothing to do
 	@./scripts/setup.sh
 
-hooks: setup ## Let git run the linters before each commit
+hooks: setup ## Let git run the linters before each commit, and `make check` before each push
 	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
 demo: setup ## Broker, pipeline, sample traffic and dashboard, until Ctrl-C (ARGS="--seconds 60")
 	@$(BIN)/tidemark demo $(ARGS)
+
+check: lint ## Lint, the quick tests and one exact run of the pipeline: three minutes, for daily work
+	$(BIN)/pytest -n 2 --dist worksteal -m "check or not (soak or cluster or slow or browser or jvm)" \
+		$(foreach place,$(PROCESSES),--ignore=tests/$(place)) $(ARGS)
 
 test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not soak and not cluster" $(ARGS)

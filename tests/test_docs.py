@@ -228,7 +228,8 @@ def test_messages_under_troubleshooting_are_those_of_the_code() -> None:
     section = text_of(DOCS / "operations.md").partition("\n## Troubleshooting\n")[2]
     explained = re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)
     assert len(explained) > 20
-    assert [message for message in explained if message not in messages_in_the_code()] == []
+    in_the_code = messages_in_the_code()
+    assert [message for message in explained if message not in in_the_code] == []
 
 
 def test_sections_that_error_messages_point_to_exist() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, produce, rows, run_here
@@ -15,6 +16,7 @@ from tidemark.traffic.truth import Truth
 START = 1_780_000_200  # a Thursday in May 2026
 
 
+@pytest.mark.check
 def test_traffic_with_a_tenth_late_and_a_hundredth_malformed(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
