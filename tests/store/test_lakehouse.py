@@ -42,6 +42,7 @@ def test_what_a_store_cannot_do_is_a_capability(home: Settings) -> None:
     assert {kind for kind, each in can.items() if each.files} == {"directories", "S3"}
     assert {kind for kind, each in can.items() if not each.durable} == {"directories"}
     assert {kind for kind, each in can.items() if not each.keeps_home} == {"catalog"}
+    assert {kind for kind, each in can.items() if each.replaces} == {"catalog"}
     assert {kind for kind, each in can.items() if each.register} == {"S3", "catalog"}
 
 

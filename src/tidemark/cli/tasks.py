@@ -145,9 +145,12 @@ def rebuild_table(
         raise SettingError(
             "another visitor key needs all rows made anew", "Use `tidemark rebuild all --new-visitor-key`."
         )
+    house = lakehouse.of(settings)
+    if not house.can.replaces:
+        lakehouse.require_files(house, "`rebuild`")
     house = _house_with_tables(settings)
     names = ["silver.requests"] if name == "all" else [name]
-    if house.can.files is None:
+    if house.can.replaces:
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
         return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)

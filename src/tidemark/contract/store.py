@@ -126,13 +126,15 @@ class Capabilities:
     `files`: the tables' files; None if this process cannot reach them, so that rebuilds beside the stream,
     savepoints, deletion of a visitor and upkeep within the pipeline are not available. `durable`: a commit survives a
     power cut, so no check and no repair is necessary. `keeps_home`: the home is permanent, with the
-    visitor key created in it. `register`: the note by which writers in other homes are detected; None if the home's
+    visitor key created in it. `replaces`: Spark can replace a whole table by its name, which is how it is
+    rebuilt without `files`. `register`: the note by which writers in other homes are detected; None if the home's
     lock suffices.
     """
 
     files: Files | None
     durable: bool
     keeps_home: bool
+    replaces: bool = False
     register: Register | None = field(default=None, compare=False)
 
 

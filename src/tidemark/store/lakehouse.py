@@ -38,7 +38,7 @@ class Lakehouse:
         """The capabilities of the tables' storage."""
         if self.catalog_schema:
             register = FileRegister(Path(self.checkpoint_root) / "writer.lease")
-            return Capabilities(files=None, durable=True, keeps_home=False, register=register)
+            return Capabilities(None, durable=True, keeps_home=False, replaces=True, register=register)
         if object_storage.reaches(self.root):
             return object_storage.capabilities(self.root, self.options)
         if "://" in self.root:
