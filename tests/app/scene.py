@@ -170,3 +170,23 @@ def _quality(home: Path, now: datetime, days: float, requests: list[Request], pi
         n = row["accepted"]
         row["lateness"] = [int(n * s) for s in (0.8, 0.09, 0.05, 0.03, 0.02, 0.006, 0.003, 0.001)]
     tables.write(home, "quality/sites", sites)
+    _others(home, now, days, pick)
+
+
+def _others(home: Path, now: datetime, days: float, pick: random.Random) -> None:
+    """A table of another package, whose history is being filled."""
+    hour = tables.floor(now, 3600)
+    rows = []
+    for back in range(int(days * 24)):
+        for site in ("www.example.com", "shop.example.com"):
+            for status, share in ((200, 900), (304, 120), (404, 40), (500, 3)):
+                count = round(share * (1 + pick.random()))
+                start = hour - timedelta(hours=back)
+                rows.append({"site": site, "window_start": start, "window_end": start + timedelta(hours=1),
+                             "status": status, "requests": count, "bytes": count * 4_000, "visitors": count // 3,
+                             "updated_at": now})  # fmt: skip
+    tables.write(home, "gold/requests_by_status", rows)
+    known: list[dict[str, Any]] = [{"table": "gold.traffic", "package": "", "complete": True}]
+    known.append({"table": "gold.requests_by_status", "package": "tidemark-requests-by-status", "complete": False,
+                  "done": 3, "total": 10, "updated_at": now})  # fmt: skip
+    tables.write(home, "quality/tables", known)

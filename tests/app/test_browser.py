@@ -31,7 +31,8 @@ PAGES = {
     "sessions": "Median duration",
     "pages": "Top pages",
     "quality": "Every line accounted for",
-    "pipeline": "Rows per second",
+    "pipeline": "3 of 10 parts done",
+    "others": "Top values of status",
 }
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",

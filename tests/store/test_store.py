@@ -123,6 +123,30 @@ def test_ensure_adds_columns_that_a_newer_version_brings(store: Store, make_stor
     assert found == [{"site": "a", "visitors": None}, {"site": "b", "visitors": 7}]
 
 
+def test_a_table_that_has_a_column_more_takes_rows_without_it(store: Store, make_store: MakeStore) -> None:
+    earlier = replace(
+        WINDOWS, columns=(*WINDOWS.columns[:3], Column("gone", "long", ""), *WINDOWS.columns[3:])
+    )
+    make_store().ensure(earlier)
+    newer = make_store()
+    newer.append_arrow(WINDOWS, rows(("a", 0, 1)), Commit("flow/1", 0))
+    newer.upsert(WINDOWS, Change(rows(("b", 0, 2))), Commit("flow/1", 1))
+    assert content(newer) == [("a", 0, 1), ("b", 0, 2)]
+    assert newer.read(earlier, columns=["gone"])["gone"].to_pylist() == [None, None]
+
+
+def test_a_table_is_described_by_properties(store: Store, house: Lakehouse) -> None:
+    told = {"tidemark.key": "site,window_start", "tidemark.about": "It's described."}
+    store.describe(WINDOWS, told)
+    described = store.version(WINDOWS)
+    store.describe(WINDOWS, told)
+    assert store.version(WINDOWS) == described  # nothing new, no commit
+    store.describe(WINDOWS, {**told, "tidemark.key": "site"})
+    found = house.delta(WINDOWS.name).metadata().configuration
+    assert {name: found[name] for name in told} == {**told, "tidemark.key": "site"}
+    assert found["delta.checkpointInterval"] == "100"
+
+
 def test_ensure_refuses_a_table_whose_column_has_another_type(store: Store, make_store: MakeStore) -> None:
     columns = tuple(replace(c, type="string") if c.name == "pageviews" else c for c in WINDOWS.columns)
     with pytest.raises(TableError, match="pageviews"):
@@ -180,7 +204,8 @@ def test_an_upsert_inserts_updates_and_deletes_in_one_commit(store: Store) -> No
 
 def test_an_upsert_may_only_delete(store: Store) -> None:
     store.upsert(WINDOWS, Change(rows(("a", 0, 1), ("a", 1, 1))), Commit("flow/1", 0))
-    store.upsert(WINDOWS, Change(rows(), rows(("a", 0, 1), ("z", 0, 1))), Commit("flow/1", 1))
+    keys = rows(("a", 0, 1), ("z", 0, 1)).select(WINDOWS.key)
+    store.upsert(WINDOWS, Change(rows(), keys), Commit("flow/1", 1))
     assert content(store) == [("a", 1, 1)]
 
 

@@ -109,7 +109,7 @@ def _newest_panel(table: str, contract: Contract) -> Callable[[Reader, Filters],
         found = data.rows(look.reader, table, columns, sites, order_by=order, limit=NEWEST)
         if found.empty:
             return nothing()
-        named: dict[str, object] = {}
+        named: dict[str, object] = {name: count_column(name) for name in contract.names("counts")}
         for name in columns:
             if isinstance(found[name].dtype, pd.DatetimeTZDtype):
                 found[name] = look.wall(found[name])

@@ -79,7 +79,7 @@ def flows_panel(look: Look) -> None:
         notes = []
         if not pd.isna(row.newest_event_time):
             stamp = clock.stamp(row.newest_event_time, look.filters.zone, look.now)
-            notes.append(f"newest event {stamp} {look.filters.zone}")
+            notes.append(f"Newest event {stamp} {look.filters.zone}")
         if row.flow in sums:
             late, rejected = sums[row.flow]
             notes.append(f"{late:,} late and {rejected:,} rejected so far")
