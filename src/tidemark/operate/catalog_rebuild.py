@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.operate import redelivery
-from tidemark.operate.corrections import Books, correction
+from tidemark.operate.corrections import Corrections, correction
 from tidemark.operate.derivation import Derivation
 from tidemark.operate.difference import Difference, differences
 from tidemark.operate.ranges import pieces
@@ -33,7 +33,7 @@ _SUFFIX = "__rebuild"
 @dataclass
 class CatalogRebuild:
     """A rebuild of tables of a catalog schema. `judging` makes silver.requests and silver.rejected, `derived` the
-    rest; `accounts` and `sites` are the books."""
+    rest; `accounts` and `sites` are the accounting tables."""
 
     spark: SparkSession
     house: Lakehouse
@@ -124,7 +124,7 @@ class CatalogRebuild:
         )
 
     def _correct(self, live: SparkStore) -> None:
-        """The books by what they differ from the tables, which are rebuilt by now."""
+        """Corrects the accounting tables by their differences from the rebuilt tables."""
         accepted, rejected = (self.spark.table(self.house.sql_name(t)) for t in self.judging.tables)
         counts = {
             name: {row["site"]: row["count"] for row in rows.groupBy("site").count().collect()}
@@ -137,15 +137,15 @@ class CatalogRebuild:
             name: {r["site"]: found.get(r["site"], 0) - r[name] for r in sites.to_pylist()}
             for name, found in counts.items()
         }
-        books = Books(more["accepted"], more["rejected"], spans)
-        changed = books.sites(sites, self.sites)
+        corrections = Corrections(more["accepted"], more["rejected"], spans)
+        changed = corrections.sites(sites, self.sites)
         self._replace(self.sites, self.spark.createDataFrame(changed, self.sites.schema))
-        booked: pa.Table = live.read(self.accounts, columns=["accepted", "rejected"])
+        accounted: pa.Table = live.read(self.accounts, columns=["accepted", "rejected"])
         lacking = {
-            name: sum(found.values()) - sum(booked[name].to_pylist()) for name, found in counts.items()
+            name: sum(found.values()) - sum(accounted[name].to_pylist()) for name, found in counts.items()
         }
         if any(lacking.values()):
-            entry = Books({"": lacking["accepted"]}, {"": lacking["rejected"]}, {})
+            entry = Corrections({"": lacking["accepted"]}, {"": lacking["rejected"]}, {})
             live.append_arrow(self.accounts, correction(live, self.accounts, _WRITER, entry))
 
     def _drop(self, table: Table) -> None:

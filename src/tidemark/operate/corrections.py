@@ -18,7 +18,7 @@ Span = tuple[datetime | None, datetime | None]
 
 
 @dataclass(frozen=True)
-class Books:
+class Corrections:
     """Changes by site: the differences of accepted and rejected lines,
     and, if known, the first and the newest event time of the accepted ones."""
 
@@ -27,7 +27,7 @@ class Books:
     spans: Mapping[str, Span]
 
     @classmethod
-    def of(cls, before: DataFrame, after: DataFrame) -> Books:
+    def of(cls, before: DataFrame, after: DataFrame) -> Corrections:
         """From the accepted lines before and after a new validation (`site`, `event_time`). A line that is
         no longer accepted is rejected, and vice versa."""
         old, new = _sites(before), _sites(after)
@@ -40,7 +40,7 @@ class Books:
     def changes(self) -> bool:
         return any(self.accepted.values()) or any(self.rejected.values())
 
-    def caught_up(self, tail: DataFrame) -> Books:
+    def caught_up(self, tail: DataFrame) -> Corrections:
         """Adds the times of accepted lines that arrived later, whose numbers are already counted."""
         spans = dict(self.spans)
         for site, row in _sites(tail).items():
@@ -68,11 +68,11 @@ class Books:
         return pa.Table.from_pylist(changed, table.arrow_schema)
 
 
-def correction(store: Store, table: Table, flow: str, books: Books) -> pa.Table:
+def correction(store: Store, table: Table, flow: str, corrections: Corrections) -> pa.Table:
     """The row of quality.accounts with the changes of an operation, which is named like a flow. Operations are
     numbered in the order of their commits to the table."""
     earlier = store.read(table, [[("flow", "=", flow)]], ["batch_id"])["batch_id"]
-    accepted, rejected = sum(books.accepted.values()), sum(books.rejected.values())
+    accepted, rejected = sum(corrections.accepted.values()), sum(corrections.rejected.values())
     now = datetime.now(UTC)
     row: dict[str, Any] = {
         "flow": flow,

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from tidemark.contract.store import Condition, Where
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError, TableError
-from tidemark.operate.corrections import Books, correction
-from tidemark.operate.snapshot import Chain, Cut, at_cut
+from tidemark.operate.corrections import Corrections, correction
+from tidemark.operate.snapshot import Chain, Snapshot, at_snapshot
 from tidemark.operate.upkeep import Streams, erase_old_versions
 from tidemark.settings import Settings
 from tidemark.store import deltalog
@@ -83,9 +83,9 @@ def forget(
     store = DeltaRsStore(house)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        with at_cut(settings, house, store, tables, chain) as cut:
+        with at_snapshot(settings, house, store, tables, chain) as snapshot:
             rows = _Rows.find(store, places, visitor, who)
-            if not _unread(house, chain, cut, rows.visitors):
+            if not _unread(house, chain, snapshot, rows.visitors):
                 _delete(settings, store, places, rows)
                 break
         with lock.no_pipeline(settings) as stopped:
@@ -157,11 +157,11 @@ def _holds(line: bytes, address: Address) -> bool:
     return any(_canonical(text.decode()) == address for text in _LIKE_AN_ADDRESS.findall(line))
 
 
-def _unread(house: Lakehouse, chain: Chain, cut: Cut, visitors: Sequence[str]) -> bool:
+def _unread(house: Lakehouse, chain: Chain, snapshot: Snapshot, visitors: Sequence[str]) -> bool:
     """Whether the second flow has not yet read rows of these visitors, of which it would make sessions."""
     log, system = house.log(chain.between), house.files.system
     wanted = pa.array(visitors, pa.string())
-    for _, files in deltalog.waiting(log, cut.passed + 1):
+    for _, files in deltalog.waiting(log, snapshot.passed + 1):
         for file in files:
             path = f"{log.table}/{unquote(file)}"
             found = pq.read_table(path, columns=["visitor_id"], filesystem=system)["visitor_id"]
@@ -190,7 +190,7 @@ def _delete(settings: Settings, store: DeltaRsStore, places: Places, rows: _Rows
     if keys.num_rows:
         swap.discard(settings)
         staged = DeltaRsStore(swap.staging(settings))
-        fewer = Books(
+        fewer = Corrections(
             {site: -accepted[site] for site in accepted}, {site: -rejected[site] for site in rejected}, {}
         )
         staged.ensure(places.sites)

@@ -17,7 +17,7 @@ from typing import Any
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
 from tidemark.local.process import read_record, replace_text
-from tidemark.operate.snapshot import Cut
+from tidemark.operate.snapshot import Snapshot
 from tidemark.settings import Settings
 from tidemark.stream import schema_check
 
@@ -35,7 +35,7 @@ class Journal:
     path: Path
     made: Mapping[str, Any]
     kept: bool
-    cuts: list[Cut] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
     resumed: bool = False
 
     @classmethod
@@ -50,14 +50,14 @@ class Journal:
         record = read_record(path) if kept else {}
         if record.get("made") != made:
             return cls(path, made, kept)
-        return cls(path, made, kept, [Cut(**cut) for cut in record["cuts"]], resumed=True)
+        return cls(path, made, kept, [Snapshot(**snapshot) for snapshot in record["snapshots"]], resumed=True)
 
-    def add(self, cut: Cut) -> None:
+    def add(self, snapshot: Snapshot) -> None:
         """Records a snapshot, before any part of it is staged."""
-        self.cuts.append(cut)
+        self.snapshots.append(snapshot)
         if self.kept:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            record = {"made": self.made, "cuts": [asdict(each) for each in self.cuts]}
+            record = {"made": self.made, "snapshots": [asdict(each) for each in self.snapshots]}
             replace_text(self.path, json.dumps(record) + "\n")
 
     @property

@@ -22,12 +22,12 @@ from tidemark.engine.batches import distributed
 from tidemark.engine.work import ALL, Work
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.operate import redelivery
-from tidemark.operate.corrections import Books, correction
+from tidemark.operate.corrections import Corrections, correction
 from tidemark.operate.derivation import Derivation
 from tidemark.operate.difference import Difference, differences_of
 from tidemark.operate.journal import Journal, staged_parts
 from tidemark.operate.ranges import floor, iso, pieces, since_then, utc
-from tidemark.operate.snapshot import Chain, Cut, at_cut
+from tidemark.operate.snapshot import Chain, Snapshot, at_snapshot
 from tidemark.settings import Settings
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
@@ -64,8 +64,8 @@ class Rebuild:
     ) -> list[Difference]:  # fmt: skip
         """Rebuilds the named tables, and all tables made from them, from `since` on (default: all).
 
-        A `resumable` rebuild goes on where one of the same tables was killed. Returns what changed, by table and day.
-        Raises HomeBusyError if another rebuild is running, TableError where the tables are not at a cut.
+        A `resumable` rebuild continues a killed one of the same tables. Returns what changed, by table and day.
+        Raises HomeBusyError if another rebuild is running, TableError if no consistent snapshot is possible.
         """
         changed = schema_check.changed(self.settings, self.house, self.tables)
         if changed and since is not None:
@@ -83,19 +83,19 @@ class Rebuild:
             for table in self.tables:
                 store.ensure(table)
             journal = Journal.of(self.settings, self.tables, names, CHUNK_ROWS, kept=resumable)
-            with at_cut(self.settings, self.house, store, self.tables, self.chain) as cut:
-                if not journal.cuts:
+            with at_snapshot(self.settings, self.house, store, self.tables, self.chain) as snapshot:
+                if not journal.snapshots:
                     swap.discard(self.settings)
-                    journal.add(cut)
-            work = _Work(self, store, DeltaRsStore(swap.staging(self.settings)), journal.cuts[0], since)
+                    journal.add(snapshot)
+            work = _Work(self, store, DeltaRsStore(swap.staging(self.settings)), journal.snapshots[0], since)
             try:
                 work.stage(names)
-                for later in journal.cuts[1:]:
+                for later in journal.snapshots[1:]:
                     work.catch_up(later)
                 if dry_run:
-                    work.catch_up(cut)
-                    return list(work.compare(cut, None))
-                with at_cut(self.settings, self.house, store, self.tables, self.chain) as now:
+                    work.catch_up(snapshot)
+                    return list(work.compare(snapshot, None))
+                with at_snapshot(self.settings, self.house, store, self.tables, self.chain) as now:
                     crash_point("rebuild:before-catch-up")
                     journal.add(now)
                     work.catch_up(now)
@@ -114,17 +114,17 @@ class _Work:
     """One rebuild: the staged tables, then the lines that arrived meanwhile."""
 
     def __init__(
-        self, job: Rebuild, store: Store, staged: DeltaRsStore, cut: Cut, since: datetime | None
+        self, job: Rebuild, store: Store, staged: DeltaRsStore, snapshot: Snapshot, since: datetime | None
     ) -> None:
         self._job = job
         self._store = store
         self._staged = staged
-        self._cut = cut
+        self._snapshot = snapshot
         self._since = since
         self._number = 0
         # Derivation, and the start of its source's range (None: from the beginning).
         self._made: list[tuple[Derivation, datetime | None]] = []
-        self._books: Books | None = None
+        self._corrections: Corrections | None = None
         # Keys of lines of which another delivery is accepted; None if no line has an id.
         self._surplus: pa.Table | None = None
 
@@ -133,10 +133,10 @@ class _Work:
         since = self._since
         judging = self._job.judging
         if any(table.name in names for table in judging.tables):
-            lines, days = self._source(judging, self._cut), self._job.settings.duplicate_days
+            lines, days = self._source(judging, self._snapshot), self._job.settings.duplicate_days
             self._surplus = redelivery.surplus(lines, judging.judge, self._judged_before(), since, days)
             self._make(judging, lines, since)
-            self._books = Books.of(self._judged_before(), self._judged_after())
+            self._corrections = Corrections.of(self._judged_before(), self._judged_after())
             names = [table.name for derivation in self._job.derived for table in derivation.tables]
             if since is not None:
                 since = self._first_touched()
@@ -144,39 +144,41 @@ class _Work:
                     names = []
         for derivation in self._job.derived:
             if any(table.name in names for table in derivation.tables):
-                source = self._judged_after() if self._books else self._source(derivation, self._cut)
+                source = (
+                    self._judged_after() if self._corrections else self._source(derivation, self._snapshot)
+                )
                 self._make(
                     derivation,
                     source,
                     None if derivation.whole else floor(since, derivation.window_seconds or 1),
                 )
 
-    def catch_up(self, now: Cut) -> None:
+    def catch_up(self, now: Snapshot) -> None:
         """Adds the lines that arrived after the snapshot and are in the live tables `now`."""
         if self._surplus is not None:
             self._require_no_redelivery(now)
-        if self._books:
+        if self._corrections:
             between = self._job.chain.between
-            tail = self._live(between, now.versions[between.name]).where(self._cut.later())
-            self._books = self._books.caught_up(tail)
+            tail = self._live(between, now.versions[between.name]).where(self._snapshot.later())
+            self._corrections = self._corrections.caught_up(tail)
         for derivation, since in self._made:
             if derivation is self._job.judging:
                 for table in derivation.tables:
-                    rows = self._live(table, now.versions[table.name]).where(self._cut.later())
+                    rows = self._live(table, now.versions[table.name]).where(self._snapshot.later())
                     self._append(table, since_then(rows, table.clock, since))
             else:
                 version = now.passed if derivation.second else now.versions[derivation.source.name]
-                tail = self._live(derivation.source, version).where(self._cut.later())
+                tail = self._live(derivation.source, version).where(self._snapshot.later())
                 self._put(derivation, since_then(tail, derivation.time, since))
-        if self._books:
-            rows = self._books.sites(self._store.read(self._job.sites), self._job.sites)
+        if self._corrections:
+            rows = self._corrections.sites(self._store.read(self._job.sites), self._job.sites)
             self._staged.ensure(self._job.sites)
             self._staged.append_arrow(self._job.sites, rows)
-            if self._books.changes:
+            if self._corrections.changes:
                 self._staged.ensure(self._job.accounts)
-                entry = correction(self._store, self._job.accounts, _WRITER, self._books)
+                entry = correction(self._store, self._job.accounts, _WRITER, self._corrections)
                 self._staged.append_arrow(self._job.accounts, entry)
-        self._cut = now
+        self._snapshot = now
 
     @property
     def whole(self) -> list[Table]:
@@ -192,13 +194,13 @@ class _Work:
                 else:
                     column = table.clock if derivation is self._job.judging else table.time
                     found.append(swap.Step(table.name, "replace", f"{column} >= '{iso(since)}'"))
-        if self._books:
+        if self._corrections:
             found.append(swap.Step(self._job.sites.name, "overwrite"))
-            if self._books.changes:
+            if self._corrections.changes:
                 found.append(swap.Step(self._job.accounts.name, "append"))
         return found
 
-    def compare(self, before: Cut, after: Mapping[str, int] | None) -> Iterator[Difference]:
+    def compare(self, before: Snapshot, after: Mapping[str, int] | None) -> Iterator[Difference]:
         """Compares the rebuilt tables at `before` with the versions `after`, or with the staged tables."""
         pairs = []
         for derivation, since in self._made:
@@ -248,15 +250,17 @@ class _Work:
             batch.append(self._staged, plain, ALL, Commit(_WRITER, self._number))
 
     def _newest(self) -> dict[str, datetime]:
-        if self._books:
-            spans = {site: newest for site, (_, newest) in self._books.spans.items()}
+        if self._corrections:
+            spans = {site: newest for site, (_, newest) in self._corrections.spans.items()}
         else:
             rows = self._store.read(self._job.sites, columns=["site", "newest_event_time"]).to_pylist()
             spans = {row["site"]: row["newest_event_time"] for row in rows}
         return {site: newest for site, newest in spans.items() if newest is not None}
 
-    def _source(self, derivation: Derivation, cut: Cut) -> DataFrame:
-        return self._live(derivation.source, cut.versions[derivation.source.name]).where(~cut.later())
+    def _source(self, derivation: Derivation, snapshot: Snapshot) -> DataFrame:
+        return self._live(derivation.source, snapshot.versions[derivation.source.name]).where(
+            ~snapshot.later()
+        )
 
     def _live(self, table: Table, version: int) -> DataFrame:
         path = self._job.house.path(table)
@@ -267,7 +271,7 @@ class _Work:
 
     def _judged_before(self) -> DataFrame:
         table = self._job.chain.between
-        return self._live(table, self._cut.versions[table.name]).where(~self._cut.later())
+        return self._live(table, self._snapshot.versions[table.name]).where(~self._snapshot.later())
 
     def _judged_after(self) -> DataFrame:
         """The accepted lines before the snapshot, after the rebuild."""
@@ -277,13 +281,13 @@ class _Work:
             return staged
         return staged.unionByName(self._judged_before().where(F.col(table.clock) < F.lit(self._since)))
 
-    def _require_no_redelivery(self, now: Cut) -> None:
+    def _require_no_redelivery(self, now: Snapshot) -> None:
         """Raises TableError if the running pipeline accepted another delivery of a newly accepted line meanwhile."""
         judging, between = self._job.judging, self._job.chain.between
         lines = self._live(judging.source, now.versions[judging.source.name])
         accepted = self._live(between, now.versions[between.name]).select(*KEY)
-        tail = lines.where(self._cut.later()).join(accepted, list(KEY), "left_semi")
-        before = self._source(judging, self._cut)
+        tail = lines.where(self._snapshot.later()).join(accepted, list(KEY), "left_semi")
+        before = self._source(judging, self._snapshot)
         if redelivery.collides(tail, before, self._judged_after(), self._judged_before()):
             raise TableError(
                 "a line that the rebuild accepts was delivered again while it ran", "Start the rebuild again."

@@ -47,7 +47,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Snapshot:
     """Versions of all tables between two batches.
 
     `passed` is the version of the table between that the second flow has read. `offsets` has the end offset of these
@@ -70,29 +70,29 @@ class Cut:
 
 
 @contextmanager
-def at_cut(
+def at_snapshot(
     settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain
-) -> Iterator[Cut]:
-    """Holds the gate alone at a moment at which the second flow stands between two versions.
+) -> Iterator[Snapshot]:
+    """Holds the lock exclusively at a moment when the second flow is between two versions.
 
-    Raises TableError where that does not come: a stopped pipeline's last batch was interrupted or
-    its second flow has lines before it that a change of the table has replaced.
+    Raises TableError if there is no such moment: a stopped pipeline's last batch was interrupted, or
+    its second flow has not read lines that a change of the table has replaced.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         with lock.at_rest(settings):
-            cut = _look(house, store, tables, chain)
-            if not isinstance(cut, str):
-                yield cut
+            snapshot = _look(house, store, tables, chain)
+            if not isinstance(snapshot, str):
+                yield snapshot
                 return
         with lock.no_pipeline(settings) as stopped:
             if stopped or time.monotonic() > deadline:
-                raise TableError(cut, _UNREAD)
+                raise TableError(snapshot, _UNREAD)
         time.sleep(0.3)
 
 
-def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain) -> Cut | str:
-    """The cut, or what is in its way."""
+def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain) -> Snapshot | str:
+    """The snapshot, or the reason why there is none."""
     first, second = deltalog.writer("requests", chain.first), deltalog.writer("activity", chain.second)
     if not first or not second:
         return "a flow has not run yet"
@@ -115,7 +115,7 @@ def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain)
         offsets = deltalog.stream_offset(chain.first, batch)
     except FileNotFoundError:
         return "a flow is too far behind"
-    return Cut({table.name: store.version(table) for table in tables}, passed, offsets)
+    return Snapshot({table.name: store.version(table) for table in tables}, passed, offsets)
 
 
 def _first_waiting(log: deltalog.Log, passed: int, writer: str) -> str | None:

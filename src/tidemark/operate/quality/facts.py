@@ -25,7 +25,7 @@ _LEAST_DAYS = 3
 
 
 @dataclass(frozen=True)
-class Cut:
+class Snapshot:
     """Consistent versions of tables."""
 
     spark: SparkSession
@@ -48,15 +48,15 @@ class New:
     newest: datetime | None
 
 
-def cut(
+def snapshot(
     spark: SparkSession, settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table]
-) -> Cut:
+) -> Snapshot:
     """The tables between two micro-batches; batches wait for a few milliseconds."""
     with lock.at_rest(settings):
-        return Cut(spark, house, {table.name: store.version(table) for table in (*tables, ACCOUNTS)})
+        return Snapshot(spark, house, {table.name: store.version(table) for table in (*tables, ACCOUNTS)})
 
 
-def new_rows(at: Cut, since: Mapping[Table, datetime | None]) -> dict[str, New]:
+def new_rows(at: Snapshot, since: Mapping[Table, datetime | None]) -> dict[str, New]:
     """New rows of each table after its time in `since`, in one job."""
     parts = [
         f"SELECT '{table.name}' AS name, count(*) AS rows, max({table.clock}) AS newest"
@@ -66,20 +66,20 @@ def new_rows(at: Cut, since: Mapping[Table, datetime | None]) -> dict[str, New]:
     return {row["name"]: New(row["rows"], row["newest"]) for row in _rows(at, parts)}
 
 
-def row_counts(at: Cut, tables: Sequence[Table]) -> dict[str, int]:
+def row_counts(at: Snapshot, tables: Sequence[Table]) -> dict[str, int]:
     """Rows of whole tables, from Delta's statistics."""
     parts = [f"SELECT '{table.name}' AS name, count(*) AS rows FROM {at.sql_name(table)}" for table in tables]
     return {row["name"]: row["rows"] for row in _rows(at, parts)}
 
 
-def booked(at: Cut, tables: Sequence[Table], since: datetime | None) -> dict[str, int]:
+def accounted_sums(at: Snapshot, tables: Sequence[Table], since: datetime | None) -> dict[str, int]:
     """Increase of each table's `accounted` sum in quality.accounts after `since`, and the number of its rows."""
     sums = ", ".join(f"coalesce(sum({t.accounted}), 0) AS `{t.name}`" for t in tables)
     counted = f"count(*) AS `{ACCOUNTS.name}`"
     return _rows(at, [f"SELECT {sums}, {counted} FROM {at.sql_name(ACCOUNTS)}{_after(ACCOUNTS, since)}"])[0]
 
 
-def share_of_usual(at: Cut, table: Table, now: datetime) -> float | None:
+def share_of_usual(at: Snapshot, table: Table, now: datetime) -> float | None:
     """The last hour's sum of `table.volume` divided by the median of the same hour on the last seven days.
 
     None with fewer than three days to compare with.
@@ -96,7 +96,7 @@ def share_of_usual(at: Cut, table: Table, now: datetime) -> float | None:
     return float(volumes.get(0, 0) / median(before)) if len(before) >= _LEAST_DAYS else None
 
 
-def _rows(at: Cut, parts: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(at: Snapshot, parts: Sequence[str]) -> list[dict[str, Any]]:
     if not parts:
         return []
     rows: list[dict[str, Any]] = at.spark.sql(" UNION ALL ".join(parts)).toArrow().to_pylist()

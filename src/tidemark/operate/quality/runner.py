@@ -58,8 +58,8 @@ class Runner:
         self._tables = [table for table in accountable if table.has_row_checks or table.accounted]
         self._seen: dict[str, datetime | None] | None = None
         self._newest: dict[str, datetime | None] = {}
-        self._booked: dict[str, int] = {}
-        self._booked_until: datetime | None = None
+        self._accounted: dict[str, int] = {}
+        self._accounted_until: datetime | None = None
         self._last_run: float | None = None
         self._validation: Validation | None = None
 
@@ -90,7 +90,7 @@ class Runner:
         self, since: dict[Table, datetime | None], most_keys: int | None, *, only_if_new: bool = False
     ) -> list[Result]:
         started = datetime.now(UTC)
-        at = facts.cut(self._spark, self._settings, self._house, self._store, self._tables)
+        at = facts.snapshot(self._spark, self._settings, self._house, self._store, self._tables)
         new = facts.new_rows(at, since)
         if only_if_new and not any(found.rows for found in new.values()):
             return []
@@ -112,28 +112,33 @@ class Runner:
             self._store.append_arrow(RESULTS, pa.Table.from_pylist(results, RESULTS.arrow_schema))
         return results
 
-    def _look_for_newest(self, at: facts.Cut, new: dict[str, facts.New]) -> None:
+    def _look_for_newest(self, at: facts.Snapshot, new: dict[str, facts.New]) -> None:
         self._newest |= {name: found.newest for name, found in new.items() if found.newest}
         unknown = {table: None for table in self._tables if table.name not in self._newest}
         if unknown:
             self._newest |= {name: found.newest for name, found in facts.new_rows(at, unknown).items()}
 
-    def _balance(self, at: facts.Cut) -> tuple[dict[str, int], dict[str, int]]:
+    def _balance(self, at: facts.Snapshot) -> tuple[dict[str, int], dict[str, int]]:
         """Row counts of tables, and their sums in quality.accounts."""
         tables = [table for table in self._tables if table.accounted]
         if not tables:
             return {}, {}
         counts = facts.row_counts(at, [*tables, ACCOUNTS])
-        more = facts.booked(at, tables, self._booked_until)
-        self._booked = {name: self._booked.get(name, 0) + added for name, added in more.items()}
-        if self._booked[ACCOUNTS.name] != counts[ACCOUNTS.name]:
-            # The clock was set back: new rows are older than those that were booked.
-            self._booked = facts.booked(at, tables, None)
-        self._booked_until = self._newest.get(ACCOUNTS.name)
-        return counts, dict(self._booked)
+        more = facts.accounted_sums(at, tables, self._accounted_until)
+        self._accounted = {name: self._accounted.get(name, 0) + added for name, added in more.items()}
+        if self._accounted[ACCOUNTS.name] != counts[ACCOUNTS.name]:
+            # The clock was set back: new rows are older than rows counted before.
+            self._accounted = facts.accounted_sums(at, tables, None)
+        self._accounted_until = self._newest.get(ACCOUNTS.name)
+        return counts, dict(self._accounted)
 
     def _facts(
-        self, at: facts.Cut, table: Table, counts: dict[str, int], accounted: dict[str, int], now: datetime
+        self,
+        at: facts.Snapshot,
+        table: Table,
+        counts: dict[str, int],
+        accounted: dict[str, int],
+        now: datetime,
     ) -> dict[str, Any]:
         newest = self._newest.get(table.name)
         return {
