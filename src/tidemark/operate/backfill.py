@@ -1,8 +1,8 @@
 """Backfills tables that are new to a home with history, or have a new column, beside the running flows.
 
-Such a table counts what arrives from its first start on. Its history is a rebuild of that table: staged in parts,
-caught up, and swapped in at once. Until then quality.tables says that the table is incomplete. A backfill that is
-interrupted goes on with the next start, after the parts that are staged (`tidemark.operate.journal`).
+Such a table counts new lines from its first start on. Its history is a rebuild of that table: staged in parts,
+caught up, and swapped in at once. Until then quality.tables marks the table as incomplete. An interrupted
+backfill continues at the next start, after the staged parts (`tidemark.operate.journal`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def fill(settings: Settings, house: Lakehouse, store: Store, rebuilding: Rebuild
 def fill_beside(
     spark: SparkSession, settings: Settings, house: Lakehouse, store: Store, rebuilding: Rebuilding
 ) -> Callable[[threading.Event], None]:
-    """A function that does so beside the flows. A failure is logged and tried again; it never stops them."""
+    """A function that does this beside the flows. A failure is logged and retried; it never stops them."""
 
     def run(stopping: threading.Event) -> None:
         # A separate pool shares the CPU evenly with the batches.
@@ -72,7 +72,7 @@ def fill_beside(
 
 
 def progress(settings: Settings, house: Lakehouse) -> dict[str, dict[str, Any]]:
-    """By table whose history is missing, how many parts of it are `done`, of how many in `total` (None: not begun)."""
+    """By table with missing history, the number of parts that are `done` and the `total` (None: not begun)."""
     record = read_record(settings.run_directory / _FILE)
     under_way = {"done": record.get("done", 0), "total": record.get("total")}
     none: dict[str, Any] = {"done": 0, "total": None}
