@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code: pages made from it, links, command lines, examples, error messages."""
+"""The documentation agrees with the code: generated pages, links, command lines, examples, error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes that run on write to standard error."""
+"""Log lines of long-running processes on standard error."""
 
 from __future__ import annotations
 

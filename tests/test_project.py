@@ -1,4 +1,4 @@
-"""Promises that the repository makes about itself: sizes, lock files, the Makefile, what the wheel holds."""
+"""Guarantees about the repository: sizes, lock files, the Makefile, the content of the wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are planted in a real run, with TLS and SASL, and looked for wherever somebody could see them."""
+"""Secrets are planted in a real run, with TLS and SASL, and searched for in every output and file."""
 
 from __future__ import annotations
 

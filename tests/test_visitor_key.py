@@ -1,4 +1,4 @@
-"""A home whose visitor key is lost, or another one, says so; it is never replaced in silence."""
+"""A lost or changed visitor key is an error; it is never replaced silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each page's figures against figures worked out from the requests themselves."""
+"""Each page's figures, compared with figures computed from the requests."""
 
 from __future__ import annotations
 

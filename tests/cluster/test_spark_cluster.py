@@ -1,4 +1,4 @@
-"""The pipeline on a real standalone cluster: equal tables, work on every worker, and deaths survived."""
+"""The pipeline on a real standalone cluster: equal tables, tasks on every worker, a killed worker, a killed driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables are found in their packages, and other packages' tables are treated like our own."""
+"""Tables are found in their packages, and other packages' tables are treated like Tidemark's."""
 
 from __future__ import annotations
 

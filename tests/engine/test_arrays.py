@@ -1,4 +1,4 @@
-"""A vectorized function gives the same columns in Spark's workers and here; strings are split as told."""
+"""A vectorized function gives the same columns in Spark's workers and in the driver; strings are split correctly."""
 
 from __future__ import annotations
 

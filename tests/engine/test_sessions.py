@@ -1,4 +1,4 @@
-"""Sessions against a plain recount, whatever the order in which the pageviews come."""
+"""Sessions compared with a plain recount, in any order of pageviews."""
 
 from __future__ import annotations
 

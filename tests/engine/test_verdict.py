@@ -1,4 +1,4 @@
-"""The verdict on lines: which rules they break, in the catalogue's order."""
+"""The rules that lines break, in the catalogue's order."""
 
 from __future__ import annotations
 

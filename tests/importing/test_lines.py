@@ -1,4 +1,4 @@
-"""Splitting bytes into lines, against bytes.split as the judge."""
+"""Splitting bytes into lines, compared with bytes.split."""
 
 from __future__ import annotations
 

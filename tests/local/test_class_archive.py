@@ -1,4 +1,4 @@
-"""The archive of classes: made by a real JVM, mapped by the next, and no trouble where it does not fit."""
+"""The class archive: written by a real JVM, mapped by the next one, and ignored if it is incompatible."""
 
 from __future__ import annotations
 

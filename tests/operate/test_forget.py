@@ -1,4 +1,4 @@
-"""One visitor's rows go from every table and from the disk; the rest and the books stay exact."""
+"""One visitor's rows are deleted from every table and from the disk; other rows and the accounts stay exact."""
 
 from __future__ import annotations
 

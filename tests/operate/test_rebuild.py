@@ -1,4 +1,4 @@
-"""Rebuilt tables equal what today's rules make of the same lines; killed half way, all or nothing changed."""
+"""Rebuilt tables equal those of the current rules over the same lines; after a kill, all or nothing has changed."""
 
 from __future__ import annotations
 

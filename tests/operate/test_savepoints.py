@@ -1,4 +1,4 @@
-"""A savepoint brings every table back, and the pipeline goes on from there, exactly."""
+"""A savepoint restores every table, and the pipeline continues exactly from there."""
 
 from __future__ import annotations
 

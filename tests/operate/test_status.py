@@ -1,4 +1,4 @@
-"""What `tidemark status` says of a home."""
+"""The output of `tidemark status`."""
 
 from __future__ import annotations
 

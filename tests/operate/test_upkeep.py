@@ -1,4 +1,4 @@
-"""Upkeep beside the flows: fewer files, less garbage, not one row changed."""
+"""Upkeep beside the flows: fewer files, fewer old versions, no changed row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log lines to rows: every format, every kind of bad input, and an independent parser to agree with."""
+"""Parsing of log lines: every format, every kind of bad input, compared with an independent parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of log lines against Python's own reading of them, and what is no time."""
+"""Times of log lines, compared with Python's parser, and invalid times."""
 
 from __future__ import annotations
 

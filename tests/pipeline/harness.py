@@ -1,4 +1,4 @@
-"""Runs the real pipeline on a topic of its own and reads its tables back with a reader outside Spark."""
+"""Runs the real pipeline on a separate topic and reads its tables without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines as nobody would write them: real-looking ones, changed where their structure is, and raw bytes."""
+"""Damaged lines: realistic ones with changes in their structure, and raw bytes."""
 
 from __future__ import annotations
 

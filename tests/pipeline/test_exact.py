@@ -1,4 +1,4 @@
-"""The tables equal an independent recomputation, however the lines arrive."""
+"""The tables equal an independent recomputation, in any order of arrival."""
 
 from __future__ import annotations
 
