@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 from delta.exceptions import DeltaConcurrentModificationException
@@ -17,12 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.contract.store import Capabilities, Commit, Condition, DataFile, Where
+from tidemark.contract.store import Capabilities, Commit, DataFile, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.spark_change import DELETE, bounds, condition, source_of
 
-_DELETE = "_delete"
 _ATTEMPTS = 5
 # Number of newest commits of a table that are searched for a writer's last commit.
 _HISTORY = 1000
@@ -136,7 +135,7 @@ class SparkStore:
         with _explained(name):
             frame = self._spark.table(name)
             if where:
-                groups = [reduce(Column.__and__, [_condition(c) for c in group]) for group in where]
+                groups = [reduce(Column.__and__, [condition(c) for c in group]) for group in where]
                 frame = frame.where(reduce(Column.__or__, groups))
             rows: pa.Table = frame.select(*wanted).toArrow()
         return rows.cast(pa.schema([table.arrow_schema.field(name) for name in wanted]))
@@ -169,7 +168,7 @@ class SparkStore:
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
         spark = self._session_of(table)
-        source = _source(spark, table, change)
+        source = source_of(spark, table, change)
         if source is None:  # nothing to change, but the batch number must be committed
             self.append_arrow(table, table.arrow_schema.empty_table(), commit)
             return
@@ -185,10 +184,10 @@ class SparkStore:
 
         def merge() -> None:
             (
-                self._delta(spark, table).alias("t").merge(source.alias("s"), same_key & _bounds(table, change))
-                .whenMatchedDelete(f"s.{_DELETE}")
+                self._delta(spark, table).alias("t").merge(source.alias("s"), same_key & bounds(table, change))
+                .whenMatchedDelete(f"s.{DELETE}")
                 .whenMatchedUpdate(set=values)
-                .whenNotMatchedInsert(f"NOT s.{_DELETE}", values)
+                .whenNotMatchedInsert(f"NOT s.{DELETE}", values)
                 .execute()
             )  # fmt: skip
 
@@ -249,45 +248,6 @@ class SparkStore:
         if self._lakehouse.catalog_schema:
             return DeltaTable.forName(spark, self._lakehouse.sql_name(table))
         return DeltaTable.forPath(spark, self._lakehouse.path(table))
-
-
-def _source(spark: SparkSession, table: Table, change: Change) -> DataFrame | None:
-    """Rows to write and keys to delete as one frame with a flag column; None if there are neither."""
-    frames = []
-    if change.rows.num_rows:
-        rows = spark.createDataFrame(change.rows.select(table.column_names), table.schema)
-        frames.append(rows.withColumn(_DELETE, F.lit(False)))
-    if change.deleted is not None and change.deleted.num_rows:
-        gone = spark.createDataFrame(change.deleted.select([*table.key]))
-        frames.append(gone.withColumn(_DELETE, F.lit(True)))
-    if len(frames) == 1 and not change.rows.num_rows:
-        empty = spark.createDataFrame([], table.schema).withColumn(_DELETE, F.lit(False))
-        frames.insert(0, empty)
-    if not frames:
-        return None
-    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-
-
-def _bounds(table: Table, change: Change) -> Column:
-    """The time range of a merge as literals, by which whole files are skipped without reading them."""
-    parts = [change.rows] if change.deleted is None else [change.rows, change.deleted]
-    times = [t for part in parts if table.time for t in part[table.time].to_pylist()]
-    return F.col(f"t.{table.time}").between(F.lit(min(times)), F.lit(max(times))) if times else F.lit(True)
-
-
-def _condition(condition: Condition) -> Column:
-    name, operator, value = condition
-    column = F.col(name)
-    comparisons: dict[str, Any] = {
-        "=": column.__eq__,
-        "<": column.__lt__,
-        "<=": column.__le__,
-        ">": column.__gt__,
-        ">=": column.__ge__,
-        "in": column.isin,
-    }
-    result: Column = comparisons[operator](value)
-    return result
 
 
 def _text(value: str) -> str:

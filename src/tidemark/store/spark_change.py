@@ -1,0 +1,54 @@
+"""Changes and conditions as frames and expressions of Spark."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.contract.store import Condition
+from tidemark.contract.table import Change, Table
+
+DELETE = "_delete"
+
+
+def source_of(spark: SparkSession, table: Table, change: Change) -> DataFrame | None:
+    """Rows to write and keys to delete as one frame with a flag column; None if there are neither."""
+    frames = []
+    if change.rows.num_rows:
+        rows = spark.createDataFrame(change.rows.select(table.column_names), table.schema)
+        frames.append(rows.withColumn(DELETE, F.lit(False)))
+    if change.deleted is not None and change.deleted.num_rows:
+        gone = spark.createDataFrame(change.deleted.select([*table.key]))
+        frames.append(gone.withColumn(DELETE, F.lit(True)))
+    if len(frames) == 1 and not change.rows.num_rows:
+        empty = spark.createDataFrame([], table.schema).withColumn(DELETE, F.lit(False))
+        frames.insert(0, empty)
+    if not frames:
+        return None
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+
+
+def bounds(table: Table, change: Change) -> Column:
+    """The time range of a merge as literals, by which whole files are skipped without reading them."""
+    parts = [change.rows] if change.deleted is None else [change.rows, change.deleted]
+    times = [t for part in parts if table.time for t in part[table.time].to_pylist()]
+    return F.col(f"t.{table.time}").between(F.lit(min(times)), F.lit(max(times))) if times else F.lit(True)
+
+
+def condition(wanted: Condition) -> Column:
+    """A condition as an expression of Spark."""
+    name, operator, value = wanted
+    column = F.col(name)
+    comparisons: dict[str, Any] = {
+        "=": column.__eq__,
+        "<": column.__lt__,
+        "<=": column.__le__,
+        ">": column.__gt__,
+        ">=": column.__ge__,
+        "in": column.isin,
+    }
+    result: Column = comparisons[operator](value)
+    return result
