@@ -64,8 +64,8 @@ def tidemark(
 _IN_SMALL_PARTS = """
 from tidemark.operate import rebuild
 rebuild.CHUNK_ROWS = 200
-from tidemark.cli import tidemark
-tidemark()
+from tidemark.cli import main
+main()
 """
 
 
