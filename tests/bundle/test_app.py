@@ -59,7 +59,7 @@ def test_every_package_that_the_app_imports_is_required() -> None:
     [
         ({"TIDEMARK_HOME": "nothing-here"}, "SHOWN []"),
         # Without a warehouse to go to, or the package that goes there: one line a panel.
-        ({"TIDEMARK_CATALOG": "main"}, "gold/traffic cannot be read"),
+        ({"TIDEMARK_CATALOG": "main"}, "quality/sites cannot be read"),
     ],
     ids=["directories", "warehouse"],
 )

@@ -81,8 +81,9 @@ def test_stopped_by_a_signal_it_says_how_far_it_got_and_goes_on_from_there(
 ) -> None:
     content = numbered(600_000)
     path = write(tmp_path / "access.log", content)
+    admin = kafka.admin_client(settings)
     process = tidemark(path)
-    while not any(kafka.end_offsets(settings, settings.topic).values()):
+    while not any(kafka.end_offsets(settings, settings.topic, admin=admin).values()):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     process.send_signal(number)

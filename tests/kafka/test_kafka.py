@@ -40,6 +40,20 @@ def test_a_topic_keeps_its_records_for_ever_by_default(broker: Settings, topic: 
     assert len(kafka.end_offsets(broker, topic)) == broker.topic_partitions
 
 
+def test_end_offsets_ask_with_the_client_given(
+    broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.ensure_topic(broker, topic, partitions=1)
+    admin = kafka.admin_client(broker)
+    made: list[Settings] = []
+    monkeypatch.setattr(kafka, "admin_client", lambda settings: made.append(settings) or admin)
+
+    assert kafka.end_offsets(broker, topic, admin=admin) == {0: 0}
+    assert made == []
+    assert kafka.end_offsets(broker, topic) == {0: 0}
+    assert len(made) == 1
+
+
 def test_end_offsets_stop_at_an_open_transaction(broker: Settings, topic: str) -> None:
     kafka.ensure_topic(broker, topic, partitions=1)
     producer = Producer({**kafka.client_config(broker), "transactional.id": topic})

@@ -252,7 +252,8 @@ def _offsets(
     committed: bool = True,
     admin: AdminClient | None = None,
 ) -> dict[int, int]:
-    admin = admin or admin_client(settings)
+    # Not `or`: a client without messages to send has the length 0 and counts as false.
+    admin = admin_client(settings) if admin is None else admin
     wanted = {TopicPartition(topic, p): spec for p in _partitions(settings, topic, admin)}
     if not wanted:
         return {}
@@ -279,7 +280,7 @@ def _answer(settings: Settings, ask: Callable[[AdminClient], T], admin: AdminCli
     for tries_left in reversed(range(_SILENT_TRIES)):
         started = time.monotonic()
         try:
-            return ask(admin or admin_client(settings))
+            return ask(admin_client(settings) if admin is None else admin)
         except KafkaException as error:
             refused = tries_left <= _SILENT_TRIES - _REFUSED_TRIES and not takes_connections(settings)
             if error.args[0].code() not in _NO_ANSWER or not tries_left or refused:

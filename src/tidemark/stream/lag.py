@@ -30,7 +30,8 @@ class TopicLag:
     def __call__(self, checkpoint: Path) -> int | None:
         topic = self._settings.topic
         try:
-            self._admin = self._admin or kafka.admin_client(self._settings)
+            if self._admin is None:
+                self._admin = kafka.admin_client(self._settings)
             ends = kafka.end_offsets(self._settings, topic, admin=self._admin)
             done: dict[str, int] = _committed_offset(checkpoint).get(topic, {})
             return sum(max(end - done.get(str(partition), 0), 0) for partition, end in ends.items())

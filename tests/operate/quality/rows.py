@@ -56,6 +56,7 @@ _GOOD: dict[str, Any] = {
         "flow": "requests", "batch_id": n, "received": 3, "accepted": 2, "rejected": 1, "duplicate": 0,
         "late": 0, "started_at": datetime.now(UTC), "committed_at": datetime.now(UTC),
     },
+    "quality.tables": lambda n: {"table": f"gold.table{n}", "package": "", "complete": True},
 }  # fmt: skip
 
 BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
@@ -92,4 +93,5 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("quality.sites", "key_unique"): [{"site": "shop0"}],
     ("quality.accounts", "balanced"): [{"received": 4}, {"duplicate": 1}],
     ("quality.accounts", "key_unique"): [{"batch_id": 0}],
+    ("quality.tables", "key_unique"): [{"table": "gold.table0"}],
 }  # fmt: skip
