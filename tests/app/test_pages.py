@@ -217,10 +217,10 @@ def test_quality(tmp_path: Path) -> None:
     assert len(table(page, "rejected_at", "line")) == 3
 
 
-def test_books_that_do_not_balance_are_an_error(tmp_path: Path) -> None:
+def test_accounts_that_do_not_balance_are_an_error(tmp_path: Path) -> None:
     tables.write(tmp_path, "quality/accounts", [tables.account(0, now(), 90) | {"received": 95}])
 
-    assert "do not balance by 5" in show("quality", tmp_path).error[0].value
+    assert "do not balance, the difference is 5" in show("quality", tmp_path).error[0].value
 
 
 def test_rejected_lines_can_be_searched(tmp_path: Path) -> None:

@@ -60,7 +60,9 @@ def balance_panel(look: Look) -> None:
     if counted == sums["received"]:
         st.success(plain(identity), icon=":material/check_circle:")
     else:
-        difference = f"The books do not balance by {sums['received'] - counted:,}: {identity}"
+        difference = (
+            f"The accounts do not balance, the difference is {sums['received'] - counted:,}: {identity}"
+        )
         st.error(plain(difference), icon=":material/error:")
 
 

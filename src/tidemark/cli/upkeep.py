@@ -67,22 +67,22 @@ def rebuild_command(
     from tidemark.operate.difference import lines
 
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
-    with _Pieces() as pieces:
+    with _Parts() as parts:
         found = rebuild_table(
-            settings_of(ctx, **options), table, since, dry_run=dry_run, say=pieces.say, renew_key=renew_key
+            settings_of(ctx, **options), table, since, dry_run=dry_run, say=parts.say, renew_key=renew_key
         )
     click.echo("\n".join(lines(found)))
     if dry_run:
         click.echo("dry run: nothing was changed", err=True)
 
 
-class _Pieces:
+class _Parts:
     """Progress of work on ranges, on stderr: a bar on a terminal, otherwise one line per table."""
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
 
-    def __enter__(self) -> _Pieces:
+    def __enter__(self) -> _Parts:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -96,7 +96,7 @@ class _Pieces:
             return
         if done == 0:
             self.__exit__()
-            self._bar = tqdm(desc=what, total=total, unit=" pieces")
+            self._bar = tqdm(desc=what, total=total, unit=" parts")
         elif self._bar is not None:
             self._bar.update(done - self._bar.n)
 

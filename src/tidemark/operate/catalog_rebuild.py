@@ -21,7 +21,7 @@ from tidemark.operate import redelivery
 from tidemark.operate.corrections import Corrections, correction
 from tidemark.operate.derivation import Derivation
 from tidemark.operate.difference import Difference, differences
-from tidemark.operate.ranges import pieces
+from tidemark.operate.ranges import time_ranges
 from tidemark.operate.rebuild import CHUNK_ROWS, Say
 from tidemark.store.catalog import SparkStore
 from tidemark.store.lakehouse import Lakehouse
@@ -101,7 +101,7 @@ class CatalogRebuild:
             before = self.spark.table(self.house.sql_name(derivation.tables[0]))
             surplus = redelivery.surplus(source, derivation.judge, before, None, self.duplicate_days)
         chosen = derivation.without_repeated(surplus)
-        parts = pieces(source, derivation.time, CHUNK_ROWS)
+        parts = time_ranges(source, derivation.time, CHUNK_ROWS)
         names = ", ".join(table.name for table in derivation.tables)
         self.say(names, 0, len(parts))
         for done, part in enumerate(parts, start=1):

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 _MINUTE = 60
 
 
-def pieces(source: DataFrame, time: str, rows_wanted: int) -> list[Column]:
+def time_ranges(source: DataFrame, time: str, rows_wanted: int) -> list[Column]:
     """Ranges of the column `time` with about `rows_wanted` rows each, at least one minute."""
     minute = F.floor(F.unix_seconds(F.col(time)) / _MINUTE)
     counts: list[dict[str, Any]] = (

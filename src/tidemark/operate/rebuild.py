@@ -26,7 +26,7 @@ from tidemark.operate.corrections import Corrections, correction
 from tidemark.operate.derivation import Derivation
 from tidemark.operate.difference import Difference, differences_of
 from tidemark.operate.journal import Journal, staged_parts
-from tidemark.operate.ranges import floor, iso, pieces, since_then, utc
+from tidemark.operate.ranges import floor, iso, since_then, time_ranges, utc
 from tidemark.operate.snapshot import Chain, Snapshot, at_snapshot
 from tidemark.settings import Settings
 from tidemark.store.deltars import DeltaRsStore
@@ -147,11 +147,8 @@ class _Work:
                 source = (
                     self._judged_after() if self._corrections else self._source(derivation, self._snapshot)
                 )
-                self._make(
-                    derivation,
-                    source,
-                    None if derivation.whole else floor(since, derivation.window_seconds or 1),
-                )
+                start = None if derivation.whole else floor(since, derivation.window_seconds or 1)
+                self._make(derivation, source, start)
 
     def catch_up(self, now: Snapshot) -> None:
         """Adds the lines that arrived after the snapshot and are in the live tables `now`."""
@@ -222,11 +219,11 @@ class _Work:
         self._made.append((derivation, since))
         source = since_then(source, derivation.time, since)
         names = ", ".join(table.name for table in derivation.tables)
-        parts = pieces(source, derivation.time, CHUNK_ROWS)
+        parts = time_ranges(source, derivation.time, CHUNK_ROWS)
         before = staged_parts(self._staged, derivation.tables, Commit(_WRITER, self._number), len(parts))
         self._job.say(names, before, len(parts))
-        for done, piece in enumerate(parts, start=1):
-            if self._put(derivation, source.where(piece)):
+        for done, part in enumerate(parts, start=1):
+            if self._put(derivation, source.where(part)):
                 crash_point("rebuild:staging")
                 self._job.say(names, done, len(parts))
 

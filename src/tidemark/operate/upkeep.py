@@ -140,13 +140,7 @@ class _Upkeep:
     """The upkeep of one table."""
 
     def __init__(
-        self,
-        settings: Settings,
-        house: Lakehouse,
-        table: Table,
-        checkpoints: Sequence[Path],
-        *,
-        in_use: bool,
+        self, settings: Settings, house: Lakehouse, table: Table, checkpoints: Sequence[Path], *, in_use: bool
     ) -> None:
         self._settings = settings
         self._house = house

@@ -84,13 +84,13 @@ def _rows_of(
 
 
 def _read(files: ds.Dataset) -> pa.Table | None:
-    pieces, size = [], 0
-    for piece in files.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1):
-        pieces.append(piece)
-        size += piece.nbytes
+    batches, size = [], 0
+    for batch in files.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1):
+        batches.append(batch)
+        size += batch.nbytes
         if size > MOST_BYTES:
             return None
-    return pa.Table.from_batches(pieces, files.schema)
+    return pa.Table.from_batches(batches, files.schema)
 
 
 def scanned(batch: DataFrame) -> list[str]:

@@ -1,4 +1,4 @@
-"""Quality runs over real Delta tables: new rows, the books, freshness, volume, the watch, the command."""
+"""Quality runs over real Delta tables: new rows, accounts, freshness, volume, the watch, the command."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_new_process_goes_on_where_the_last_run_stopped(scene: Scene) -> None:
     assert checked["observed_value"] == "0 of 2 rows"  # those of the last minutes, not January's
 
 
-def test_books_that_do_not_balance_are_critical(scene: Scene) -> None:
+def test_accounts_that_do_not_balance_are_critical(scene: Scene) -> None:
     scene.add("quality.accounts", good(TABLE["quality.accounts"], 1, received=4, accepted=0, rejected=3))
 
     results = scene.runner().run_new()
