@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze import access_log
-from silver import rejected, requests, sessions
+from silver import rejected, requests
 from tidemark.contract.aggregation import Aggregation, Mergeable, Newest
 from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.quality_tables import TABLES as QUALITY_TABLES
@@ -230,7 +230,7 @@ def _derived(settings: Settings) -> tuple[Derivation, ...]:
 
 def places() -> Places:
     """The tables with data of visitors, for `forget`."""
-    return Places(access_log.TABLE, requests.TABLE, rejected.TABLE, sessions.TABLE, ACCOUNTS, SITES)
+    return Places.of(LAYER_TABLES, ACCOUNTS, SITES)
 
 
 def rebuildable() -> list[str]:

@@ -259,3 +259,24 @@ def test_a_lease_that_is_renewed_is_respected(tmp_path: Path, monkeypatch: pytes
         only_writer(house, "a rebuild", patience=2),
     ):
         pass
+
+
+def test_a_holder_whose_lease_was_taken_stops_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.05)
+    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    stopping = threading.Event()
+
+    def hold() -> None:
+        with only_writer(house, "a pipeline") as lost:
+            watch = threading.Thread(target=lease.stopping_when(lost), args=(stopping,))
+            watch.start()
+            (tmp_path / "writer.lease").write_text('{"id": "x", "what": "a pipeline", "host": "other"}')
+            assert stopping.wait(10)
+            watch.join()
+
+    with pytest.raises(HomeBusyError, match=r"has taken over the tables of `a`\.`b`"):
+        hold()
+    # It is the other's.
+    assert '"other"' in (tmp_path / "writer.lease").read_text()

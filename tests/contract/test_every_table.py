@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import SparkSession
 
+from silver import sessions
 from tests.pipeline.harness import RECOUNTED, fresh, produce, run_here
 from tidemark import pipeline
 from tidemark.cli.docs import tables_page
+from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.table import Table
 from tidemark.operate import savepoints
+from tidemark.operate.forget import Places
 from tidemark.operate.quality.runner import Runner
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
@@ -63,11 +68,14 @@ def test_a_rebuild_makes_every_table(used: Settings, spark: SparkSession) -> Non
 
 
 def test_every_table_that_identifies_visitors_is_forgotten() -> None:
-    places = pipeline.places()
-    forgets = {table.name for table in (places.lines, places.accepted, places.rejected, places.sessions)}
+    one_more = replace(sessions.TABLE, name="gold.of_a_package")
+    tables = (*pipeline.TABLES, one_more)
+    places = Places.of(tables, ACCOUNTS, SITES)
+    forgets = {t.name for t in (places.lines, places.accepted, places.rejected, *places.visited)}
     personal = {"visitor_id", "client_ip", "value", "user_agent"}
-    identifying = {table.name for table in pipeline.TABLES if personal & set(table.column_names)}
+    identifying = {table.name for table in tables if personal & set(table.column_names)}
     assert identifying == forgets
+    assert pipeline.places() == Places.of(pipeline.TABLES, ACCOUNTS, SITES)
 
 
 @pytest.mark.parametrize("table", pipeline.TABLES, ids=lambda table: table.name)

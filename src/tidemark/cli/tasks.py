@@ -42,10 +42,10 @@ from tidemark.store import deltalog, lakehouse
 from tidemark.store.choose import exists, open_store
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.lease import only_writer
+from tidemark.store.lease import only_writer, stopping_when
 from tidemark.stream import inventory, lock, schema_check
 from tidemark.stream.metrics import Metrics
-from tidemark.stream.run import run
+from tidemark.stream.run import Side, run
 from tidemark.stream.topic_identity import has_read, require_same_topic
 
 
@@ -55,8 +55,8 @@ def run_pipeline(settings: Settings, *, once: bool) -> None:
     Raises TidemarkError: an unreachable Kafka, a busy home, an incompatible table or checkpoint.
     """
     house = lakehouse.of(settings)
-    with lock.only_one(settings), _only_writer(settings, house, "a pipeline"):
-        _run(settings, house, once=once)
+    with lock.only_one(settings), _only_writer(settings, house, "a pipeline") as lost:
+        _run(settings, house, once=once, beside=[stopping_when(lost)])
 
 
 def _run(
@@ -64,6 +64,7 @@ def _run(
     house: Lakehouse,
     *,
     once: bool,
+    beside: Sequence[Side] = (),
     remade: Sequence[Table] = (),
     renew_key: bool = False,
 ) -> None:
@@ -81,7 +82,8 @@ def _run(
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
     anew = partial(rebuilding, spark, settings, house)
-    beside = [watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))]
+    checks = watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))
+    beside = [*beside, checks]
     if house.can.files:  # otherwise upkeep is a separate job
         beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
         beside.append(backfill.fill_beside(spark, settings, house, store, anew))
@@ -101,7 +103,7 @@ def _warm_up(settings: Settings) -> None:
         warm_up(settings)
 
 
-def _only_writer(settings: Settings, house: Lakehouse, what: str) -> AbstractContextManager[None]:
+def _only_writer(settings: Settings, house: Lakehouse, what: str) -> AbstractContextManager[threading.Event]:
     return only_writer(house, what, home=settings.home if house.can.keeps_home else None)
 
 

@@ -1,7 +1,7 @@
 """Deletes one visitor's data: by visitor id, or by address for all its visitors.
 
-Rows are deleted from bronze.access_log, silver.requests, silver.rejected and silver.sessions in one swap between two
-batches, then the files that held them. Gold does not change: it has counts, and hashes in sketches.
+Rows are deleted in one swap between two batches, then the files that held them: from the tables with a row per line,
+and from every table with a column `visitor_id`. Other tables do not change: they have counts, and hashes in sketches.
 """
 
 from __future__ import annotations
@@ -40,14 +40,24 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True)
 class Places:
-    """The tables with data of visitors, and the tables that count them."""
+    """The tables with data of visitors, and the tables that count lines.
+
+    `lines`, `accepted` and `rejected` have a row per line of the topic, each of `visited` has rows of a `visitor_id`.
+    """
 
     lines: Table
     accepted: Table
     rejected: Table
-    sessions: Table
+    visited: tuple[Table, ...]
     accounts: Table
     sites: Table
+
+    @classmethod
+    def of(cls, tables: Sequence[Table], accounts: Table, sites: Table) -> Places:
+        """Finds them among all tables by what these declare."""
+        by_lines = {table.lines: table for table in tables if table.lines}
+        visited = tuple(t for t in tables if not t.lines and "visitor_id" in t.column_names)
+        return cls(by_lines["all"], by_lines["accepted"], by_lines["rejected"], visited, accounts, sites)
 
 
 @dataclass(frozen=True)
@@ -95,17 +105,18 @@ def forget(
                     "Start the pipeline once, `tidemark run --once`, then try again.",
                 )
         time.sleep(0.3)
-    touched = [places.lines, places.accepted, places.rejected, places.sessions]
+    touched = [places.lines, places.accepted, places.rejected, *places.visited]
     return Forgotten(rows.counts, erase_old_versions(settings, house, touched, streams))
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Data of the visitor: keys of accepted and of rejected lines, their sites, the visitor ids."""
+    """Data of the visitor: keys of accepted and of rejected lines, their sites, the visitor ids,
+    and the number of rows in the other tables."""
 
     accepted: pa.Table
     rejected: pa.Table
-    sessions: int
+    visited: dict[str, int]
     visitors: list[str]
     places: Places
 
@@ -123,8 +134,11 @@ class _Rows:
             held = [_holds(value or b"", address) for value in lines["value"].to_pylist()]
             rejected = lines.filter(pa.array(held, pa.bool_()))
         theirs: Where = [[("visitor_id", "in", visitors)]]
-        sessions = store.read(places.sessions, theirs, ["session_id"]).num_rows if visitors else 0
-        return cls(accepted, rejected, sessions, visitors, places)
+        visited = {
+            table.name: store.read(table, theirs, ["visitor_id"]).num_rows if visitors else 0
+            for table in places.visited
+        }
+        return cls(accepted, rejected, visited, visitors, places)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -133,7 +147,7 @@ class _Rows:
             self.places.lines.name: lines,
             self.places.accepted.name: self.accepted.num_rows,
             self.places.rejected.name: self.rejected.num_rows,
-            self.places.sessions.name: self.sessions,
+            **self.visited,
         }
 
 
@@ -174,19 +188,14 @@ def _delete(settings: Settings, store: DeltaRsStore, places: Places, rows: _Rows
     accepted = Counter(rows.accepted["site"].to_pylist())
     rejected = Counter(rows.rejected["site"].to_pylist())
     keys = pa.concat_tables([rows.accepted.select(_KEY), rows.rejected.select(_KEY)])
-    steps = [
-        swap.Step(table.name, "delete", predicate)
-        for table, predicate in (
-            (places.lines, _these(keys)),
-            (places.accepted, _these(rows.accepted)),
-            (places.rejected, _these(rows.rejected)),
-            (
-                places.sessions,
-                f"visitor_id IN ({', '.join(map(_text, rows.visitors))})" if rows.sessions else "",
-            ),
-        )
-        if predicate
-    ]
+    theirs = f"visitor_id IN ({', '.join(map(_text, rows.visitors))})"
+    predicates = {
+        places.lines.name: _these(keys),
+        places.accepted.name: _these(rows.accepted),
+        places.rejected.name: _these(rows.rejected),
+        **{name: theirs for name, count in rows.visited.items() if count},
+    }
+    steps = [swap.Step(name, "delete", predicate) for name, predicate in predicates.items() if predicate]
     if keys.num_rows:
         swap.discard(settings)
         staged = DeltaRsStore(swap.staging(settings))
