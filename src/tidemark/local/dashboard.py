@@ -35,11 +35,11 @@ def run_in_foreground(settings: Settings) -> None:
         "browser.gatherUsageStats": "false",
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]
-    os.environ["TIDEMARK_HOME"] = str(settings.home)
-    os.environ["TIDEMARK_TABLES_LOCATION"] = settings.tables_location
+    tables = {"TIDEMARK_HOME": str(settings.home), "TIDEMARK_TABLES_LOCATION": settings.tables_location}
     # Streamlit looks for .streamlit/config.toml in the working directory.
     os.chdir(entry.parent)
-    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(entry), *arguments])
+    command = [sys.executable, "-m", "streamlit", "run", str(entry), *arguments]
+    os.execve(sys.executable, command, {**os.environ, **tables})
 
 
 def entry_file() -> Path:

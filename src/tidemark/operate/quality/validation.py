@@ -5,14 +5,10 @@ Imports Great Expectations, which takes seconds: import this module only where a
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-# Great Expectations reads this on import. It disables its analytics.
-os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
 import pandas as pd
@@ -42,9 +38,10 @@ class Validation:
         self._context = gx.get_context(
             mode="ephemeral",
             # The default configuration creates a temporary directory and never removes it.
-            project_config=DataContextConfig(store_backend_defaults=InMemoryStoreBackendDefaults()),
+            project_config=DataContextConfig(
+                store_backend_defaults=InMemoryStoreBackendDefaults(), analytics_enabled=False
+            ),
         )
-        self._context.enable_analytics(False)
         self._context.variables.progress_bars = ProgressBarsConfig(globally=False)
         self._for_docs = for_docs
         self._checks: dict[str, gx.ValidationDefinition] = {}
