@@ -13,28 +13,31 @@ from examples.ad_campaigns.sinks import COUNTS, PARTIAL, WINDOW_SECONDS, Sink, t
 from examples.kit.events import Events
 from examples.kit.fetched import fetch, judge
 from examples.kit.job import Job, Sources
+from tidemark.contract.expression import column
+from tidemark.contract.rules import RejectingRule
 from tidemark.contract.store import Commit
 from tidemark.stream.query import Query
 
 FIELDS = ("user_id", "page_id", "ad_id", "ad_type", "event_type", "event_time", "ip_address")
 TYPES = ("view", "click", "purchase")
-MILLIS = "^[0-9]{1,15}$"
-_type, _time = pc.field("event_type"), pc.field("event_time")
 EVENTS = Events(
     "ad-events",
     # All fields are text, as in the benchmark; the time is in epoch milliseconds.
     ", ".join(f"{name} string" for name in FIELDS),
     # The only reason for a missing field is that it is missing.
-    rules={
-        "event_type": f"event_type IS NULL OR event_type IN {TYPES}",
-        "event_time": f"event_time IS NULL OR event_time RLIKE '{MILLIS}'",
-    },
-    vectorized={
-        "event_type": _type.is_null() | _type.isin(TYPES),
-        "event_time": _time.is_null() | pc.match_substring_regex(_time, MILLIS),
-    },
+    rules=(
+        RejectingRule(
+            "event_type", column("event_type").isin(TYPES), "event_type", "The type is a known one.",
+            unless=column("event_type").is_null(),
+        ),
+        RejectingRule(
+            "event_time", column("event_time").matches("[0-9]{1,15}"), "event_time", "The time is in milliseconds.",
+            unless=column("event_time").is_null(),
+        ),
+    ),
+    collected=True,
     batch_records=400_000,
-)
+)  # fmt: skip
 
 
 def viewed(events: pa.Table) -> pa.Table:

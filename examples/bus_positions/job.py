@@ -12,15 +12,24 @@ from examples.bus_positions.routes import ROUTES
 from examples.bus_positions.tracker import SNAPSHOT, Tracker
 from examples.kit.events import Events
 from examples.kit.job import Job, Sources
+from tidemark.contract.expression import column
+from tidemark.contract.rules import RejectingRule
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Column, Table
 from tidemark.stream.query import Query
 
-_KNOWN = ", ".join(f"'{name}'" for name in ROUTES)
 POSITIONS = Events(
     "positions",
     "bus string, route string, event_time timestamp, x double, y double",
-    rules={"unknown_route": f"route IS NULL OR route IN ({_KNOWN})"},
+    rules=(
+        RejectingRule(
+            "unknown_route",
+            column("route").isin(list(ROUTES)),
+            "route",
+            "The town has the route.",
+            unless=column("route").is_null(),
+        ),
+    ),
 )
 
 _COLUMNS = (

@@ -4,64 +4,66 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import MOST, RATES
 from examples.kit.events import Events
-
-# What is missing is told as missing, not as wrong, too.
-_ON_EARTH = "coalesce(latitude, 0) BETWEEN -90 AND 90 AND coalesce(longitude, 0) BETWEEN -180 AND 180"
-# A time ahead of Kafka's clock would move the watermark past honest events.
-_NOT_AHEAD = f"time IS NULL OR time <= record.timestamp + INTERVAL {LIMITS.lateness_ms} MILLISECONDS"
+from tidemark.contract.expression import Expression, column
+from tidemark.contract.rules import RejectingRule
 
 
-def _within(name: str, limit: float) -> pc.Expression:
-    return pc.field(name).is_null() | ((pc.field(name) >= -limit) & (pc.field(name) <= limit))
+def _within(name: str, limit: float) -> Expression:
+    return column(name).is_null() | column(name).between(-limit, limit)
 
 
-_ahead = pa.scalar(timedelta(milliseconds=LIMITS.lateness_ms), pa.duration("us"))
-_PLACE_AND_TIME = {
-    "place_not_on_earth": _within("latitude", 90.0) & _within("longitude", 180.0),
-    "time_ahead": pc.field("time").is_null()
-    | (pc.field("time") <= pc.add(pc.field("record_timestamp"), _ahead)),
-}
+# A missing field is reported as missing, not as wrong, too.
+_PLACE_AND_TIME = (
+    RejectingRule(
+        "place_not_on_earth", _within("latitude", 90.0) & _within("longitude", 180.0), "latitude",
+        "The coordinates are those of a place.",
+    ),
+    # A time ahead of Kafka's clock would move the watermark past honest events.
+    RejectingRule(
+        "time_ahead", column("time") <= column("record_timestamp") + timedelta(milliseconds=LIMITS.lateness_ms),
+        "time", "The time is not ahead of Kafka's clock.", unless=column("time").is_null(),
+    ),
+)  # fmt: skip
 
 # Keyed by customer: the order in a customer's partition is the order of that customer's payments.
 TRANSACTIONS = Events(
     topic="transactions",
     schema="id string, customer string, amount long, currency string, merchant string, country string,"
     " latitude double, longitude double, time timestamp",
-    rules={
-        "amount_not_positive": "amount IS NULL OR amount > 0",
-        # In any currency within what a long can hold while it is converted.
-        "amount_too_large": f"amount IS NULL OR amount <= {MOST}",
-        "unknown_currency": f"currency IS NULL OR currency IN {tuple(RATES)}",
-        "place_not_on_earth": _ON_EARTH,
-        "time_ahead": _NOT_AHEAD,
-    },
-    vectorized={
-        "amount_not_positive": pc.field("amount").is_null() | (pc.field("amount") > 0),
-        "amount_too_large": pc.field("amount").is_null() | (pc.field("amount") <= MOST),
-        "unknown_currency": pc.field("currency").is_null() | pc.field("currency").isin(list(RATES)),
-        **_PLACE_AND_TIME,
-    },
-)
+    rules=(
+        RejectingRule(
+            "amount_not_positive", column("amount") > 0, "amount", "The amount is positive.",
+            unless=column("amount").is_null(),
+        ),
+        RejectingRule(
+            "amount_too_large", column("amount") <= MOST, "amount", "The amount in any currency fits a long.",
+            unless=column("amount").is_null(),
+        ),
+        RejectingRule(
+            "unknown_currency", column("currency").isin(list(RATES)), "currency", "The currency has a rate.",
+            unless=column("currency").is_null(),
+        ),
+        *_PLACE_AND_TIME,
+    ),
+    collected=True,
+)  # fmt: skip
 
 # Keyed by customer, too.
 DEVICES = Events(
     topic="devices",
     schema="customer string, latitude double, longitude double, time timestamp",
-    rules={"place_not_on_earth": _ON_EARTH, "time_ahead": _NOT_AHEAD},
-    vectorized=_PLACE_AND_TIME,
+    rules=_PLACE_AND_TIME,
+    collected=True,
 )
 
 # Alerts, keyed by transaction: JSON objects with transaction, customer, rule, status, reason, decided_at, …
 ALERTS = "alerts"
 # What is read of them: the provisional ones are claims, to be confirmed or withdrawn.
 CLAIMS = Events(
-    ALERTS, "transaction string, customer string, rule string, status string, time long", vectorized={}
+    ALERTS, "transaction string, customer string, rule string, status string, time long", collected=True
 )
 # Each payment once when the watermark has passed it, in order of time, with its amount in euro cents. One partition, to
 # keep that order.

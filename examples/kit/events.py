@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tidemark.contract.rules import RejectingRule
 from tidemark.engine.verdict import names_of
 
 NOT_JSON = "not_json"
@@ -27,25 +27,22 @@ class Events:
     """A topic whose records are JSON objects.
 
     `schema` is Spark DDL (`"lift string, event_time timestamp"`; times are ISO 8601). Every field is required
-    and not null unless `optional` names it. `rules` are further SQL conditions over the fields; the name of a
-    rule is the reason if its condition is not true. `partitions` is the topic's number of partitions on creation.
+    and not null unless `optional` names it. `rules` are further conditions over the fields and `record_timestamp`, the
+    record's time in Kafka. `partitions` is the topic's number of partitions on creation.
     `batch_records` is the maximum per micro-batch, for queries that collect records to the driver.
     For a topic that is not JSON, `judge` replaces `judged`, and the schema is empty.
-    `vectorized` has the same rules as Arrow expressions over the fields and `record_timestamp`. Then the job's
-    own query collects the records, validates them with `examples.kit.fetched` and sends the dead letters.
+    If `collected`, the job's own query collects the records, validates them with `examples.kit.fetched` and sends the
+    dead letters.
     """
 
     topic: str
     schema: str
     optional: Sequence[str] = ()
-    rules: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[RejectingRule, ...] = ()
     partitions: int = 2
     judge: Callable[[DataFrame], DataFrame] | None = None
     batch_records: int = BATCH_RECORDS
-    vectorized: Mapping[str, pc.Expression] | None = field(default=None, compare=False)
-
-    def __post_init__(self) -> None:
-        assert self.vectorized is None or list(self.vectorized) == list(self.rules)
+    collected: bool = False
 
     @property
     def dead_letters(self) -> str:
@@ -70,12 +67,12 @@ def judged(records: DataFrame, events: Events) -> DataFrame:
         _is_object(text).alias("_object"),
         # With a plain column the optimizer would copy the parsing into every condition, once per field.
         F.explode(F.array(event)).alias("_event"),
-    ).select("record", "_object", "_event.*")
+    ).select("record", F.col("record.timestamp").alias("record_timestamp"), "_object", "_event.*")
     schema = StructType.fromDDL(events.schema)
     assert isinstance(schema, StructType)
     names = schema.names
     broken = {MISSING + name: F.col(name).isNull() for name in names if name not in events.optional}
-    broken |= {rule: ~F.coalesce(F.expr(holds), F.lit(False)) for rule, holds in events.rules.items()}
+    broken |= {r.name: ~F.coalesce(F.expr(r.accepts.sql), F.lit(False)) for r in events.rules}
     whole = F.col("_object") & F.col(_CORRUPT).isNull()
     reasons = (
         F.when(~F.col("_object"), F.array(F.lit(NOT_JSON)))

@@ -96,7 +96,7 @@ def letters(bad: pa.Table, events: Events) -> list[Record]:
 
 
 def judge(records: pa.Table, events: Events, spark: SparkSession) -> Judged:
-    """Validates records (columns RECORD) of one topic, like `judged`. `events` must have `vectorized`."""
+    """Validates records (columns RECORD) of one topic, like `judged`."""
     schema = _schema(events)
     records = records.combine_chunks()
     values = _binary(records["value"])
@@ -186,9 +186,8 @@ def _exact(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _by_rules(records: pa.Table, fields: Mapping[str, pa.ChunkedArray], events: Events) -> Judged:
     there = {MISSING + name: pc.field(name).is_valid() for name in fields if name not in events.optional}
-    found = verdict(
-        {**there, **(events.vectorized or {})}, dict(fields) | {"record_timestamp": records["timestamp"]}
-    )
+    rules = {rule.name: rule.accepts.arrow for rule in events.rules}
+    found = verdict({**there, **rules}, dict(fields) | {"record_timestamp": records["timestamp"]})
     kept = {name: records[name] for name in RECORD}
     reasons = pa.chunked_array([found["reasons"]])
     accepted = found["accepted"]

@@ -92,7 +92,7 @@ class Job:
     def all_queries(self, sources: Sources) -> list[Query]:
         """The job's queries, and the query that writes the remaining dead letters, with separate names."""
         found = list(self.queries(sources))
-        apart = [events for events in self.inputs if events.vectorized is None]
+        apart = [events for events in self.inputs if not events.collected]
         bad = [dead_letters(judged(sources.records(e.topic, most=None), e), e) for e in apart]
         if bad:
             rows = reduce(DataFrame.unionByName, bad)

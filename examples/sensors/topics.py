@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from examples.kit.events import Events
+from tidemark.contract.expression import column
+from tidemark.contract.rules import RejectingRule
 
 READINGS = Events(
     "readings",
     "sensor string, value double, event_time timestamp",
-    rules={"plausible_value": "value BETWEEN -60 AND 120"},
+    rules=(
+        RejectingRule(
+            "plausible_value",
+            column("value").between(-60, 120),
+            "value",
+            "The value is one of the air outside.",
+        ),
+    ),
 )

@@ -9,12 +9,19 @@ from pyspark.sql import SparkSession
 
 from examples.kit.events import Events, dead_letters, good, judged
 from tests.examples.kit.records import records
+from tidemark.contract.expression import column
+from tidemark.contract.rules import RejectingRule
 
 ORDERS = Events(
     "orders",
     "id string, amount double, event_time timestamp, note string",
     optional=("note",),
-    rules={"positive_amount": "amount > 0", "recent": "event_time >= TIMESTAMP '2020-01-01 00:00:00'"},
+    rules=(
+        RejectingRule("positive_amount", column("amount") > 0, "amount", "An amount."),
+        RejectingRule(
+            "recent", column("event_time") >= datetime(2020, 1, 1, tzinfo=UTC), "event_time", "A time."
+        ),
+    ),
 )
 GOOD = b'{"id":"a","amount":1.5,"event_time":"2026-05-17T08:30:00.250Z"}'
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -21,16 +20,20 @@ from examples.kit.events import Events, dead_letters, judged
 from examples.kit.fetched import RECORD, fetch, judge, letters
 from examples.kit.load import Event, Load, as_json
 from tests.examples.kit.records import fetched, records
+from tidemark.contract.expression import column
+from tidemark.contract.rules import RejectingRule
 
 ORDERS = Events(
     "orders",
     "id string, amount double, pieces long, event_time timestamp, note string",
     optional=("note",),
-    rules={"positive_amount": "amount > 0", "not_ahead": "event_time <= record.timestamp"},
-    vectorized={
-        "positive_amount": pc.field("amount") > 0,
-        "not_ahead": pc.field("event_time") <= pc.field("record_timestamp"),
-    },
+    rules=(
+        RejectingRule("positive_amount", column("amount") > 0, "amount", "An amount."),
+        RejectingRule(
+            "not_ahead", column("event_time") <= column("record_timestamp"), "event_time", "A time."
+        ),
+    ),
+    collected=True,
 )
 GOOD = {"id": "a", "amount": 1.5, "pieces": 3, "event_time": "2026-05-17T08:30:00.250Z", "note": 'ü "x" \\'}
 ODD_VALUES = (

@@ -21,6 +21,8 @@ from examples.kit.load import Event, as_json, send
 from examples.kit.mergeable import mergeable
 from examples.kit.results import Results, once
 from examples.kit.sinks import Upsert
+from tidemark.contract.expression import column
+from tidemark.contract.rules import RejectingRule
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Column, Table
 from tidemark.errors import TableError
@@ -36,9 +38,12 @@ COUNTS = Table(
 )  # fmt: skip
 
 
+ONE_LETTER = RejectingRule("one_letter", column("letter").length() == 1, "letter", "One letter.")
+
+
 def counting_job(name: str, fail_on: str = "") -> Job:
     """Counts letters into a table, and writes them in upper case to a topic."""
-    letters = Events(f"{name}-letters", "letter string", rules={"one_letter": "length(letter) = 1"})
+    letters = Events(f"{name}-letters", "letter string", rules=(ONE_LETTER,))
     output = f"{name}-upper"
 
     def queries(sources: Sources) -> Sequence[Query]:
