@@ -16,7 +16,9 @@ from examples.kit.job import Job, Sources
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.contract.store import Commit
-from tidemark.stream.query import Query
+from tidemark.stream.accounting import Account
+from tidemark.stream.progress import account_facts
+from tidemark.stream.query import Facts, Query
 
 FIELDS = ("user_id", "page_id", "ad_id", "ad_type", "event_type", "event_time", "ip_address")
 TYPES = ("view", "click", "purchase")
@@ -66,18 +68,21 @@ def job(sink: Sink = to_delta) -> Job:
     """The job that writes its counts to `sink` every second."""
 
     def queries(sources: Sources) -> Sequence[Query]:
-        def write(batch: DataFrame, commit: Commit) -> None:
-            views = []
+        def write(batch: DataFrame, commit: Commit) -> Facts:
+            views, counts = [], []
             for records in fetch(batch):
-                good, bad = judge(records, EVENTS, sources.spark)
-                sources.send_letters(bad, EVENTS)
-                views.append(viewed(good))
+                found = judge(records, EVENTS, sources.spark)
+                sources.send_letters(found.bad, EVENTS)
+                views.append(viewed(found.good))
+                counts.append(found.counts)
             sink(sources.store, counted(pa.concat_tables(views)), commit)
+            return account_facts(Account(counts))
 
         def rows() -> DataFrame:
             return sources.raw(EVENTS.topic, most=EVENTS.batch_records)
 
-        return [Query("counts", rows, write, trigger={"processingTime": "1 second"}, commits=tables)]
+        trigger = {"processingTime": "1 second"}
+        return [Query("counts", rows, write, trigger=trigger, commits=tables)]
 
     tables = (COUNTS,) if sink is to_delta else ()
     return Job("ad_campaigns", 1, (EVENTS,), queries, tables)

@@ -113,13 +113,7 @@ def windows(judged: DataFrame) -> DataFrame:
 
 def write(store: Store, batch: DataFrame, commit: Commit) -> None:
     """Commits a batch of `judgements` to both tables."""
-    batch.persist()
-    try:
-        Upsert(WINDOWS, windows, _combine, same_windows).write(store, batch, commit)
-        alerts = (
-            batch.where(F.col("transaction").isNotNull()).select(*CONFIRMED_ALERTS.column_names).toArrow()
-        )
-        if alerts.num_rows:
-            store.append_arrow(CONFIRMED_ALERTS, alerts, commit)
-    finally:
-        batch.unpersist()
+    Upsert(WINDOWS, windows, _combine, same_windows).write(store, batch, commit)
+    alerts = batch.where(F.col("transaction").isNotNull()).select(*CONFIRMED_ALERTS.column_names).toArrow()
+    if alerts.num_rows:
+        store.append_arrow(CONFIRMED_ALERTS, alerts, commit)

@@ -24,6 +24,9 @@ from examples.kit.positions import Positions
 from examples.kit.transactions import Record, Transactions
 from tidemark.contract.store import Commit
 from tidemark.kafka import client as kafka
+from tidemark.stream.accounting import Account
+from tidemark.stream.progress import account_facts
+from tidemark.stream.query import Facts
 
 
 def inputs(sources: Sources) -> DataFrame:
@@ -42,12 +45,12 @@ class Confirmation:
         self._transactions: Transactions | None = None
         self._provisional = provisional
 
-    def write(self, batch: DataFrame, commit: Commit) -> None:
+    def write(self, batch: DataFrame, commit: Commit) -> Facts:
         """Judges and commits what of a batch was not committed before a crash."""
         transactions = self._transactions or self._open()
         records = self._positions.unseen(pa.concat_tables(fetch(batch)))
         if not records.num_rows:
-            return
+            return None
         payments, places, claims = (self._judged(records, e) for e in (TRANSACTIONS, DEVICES, CLAIMS))
         if commit.number:
             self._positions.require_all(records, TRANSACTIONS.topic, self._begin)
@@ -70,6 +73,7 @@ class Confirmation:
         if payments.good.num_rows and self._provisional:
             behind = time.time() - pc.max(payments.good["timestamp"]).as_py().timestamp()
             self._provisional.refresh(self._judge.customers, self._positions.of(TRANSACTIONS.topic), behind)
+        return account_facts(Account([judged.counts for judged in (payments, places, claims)]))
 
     def _judged(self, records: pa.Table, events: Events) -> Judged:
         return judge(of(records, events), events, self._sources.spark)

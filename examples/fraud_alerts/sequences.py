@@ -46,7 +46,6 @@ class SequenceAlerts:
         self._transactions: Transactions | None = None
 
     def write(self, batch: DataFrame, commit: Commit) -> None:
-        # The whole batch even if it was committed before: Spark's state advances as it is read.
         found = batch.toArrow().to_pylist()
         self._transactions = self._transactions or Transactions(self._sources.settings, SEQUENCE_STATES)
         if found and not self._transactions.done(commit):

@@ -135,7 +135,7 @@ class Conductor:
                 )
         store = DeltaRsStore(of(self._settings))
         for job in self._jobs.values():
-            for table in job.tables:
+            for table in job.all_tables:
                 store.ensure(table)
 
     def _broker_answers(self) -> bool:

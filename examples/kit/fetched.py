@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +59,13 @@ class Judged(NamedTuple):
 
     good: pa.Table
     bad: pa.Table
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """The counts of an `Account`."""
+        newest = [pc.max(rows["timestamp"]).as_py() for rows in self if rows.num_rows]
+        counts = {"accepted": self.good.num_rows, "rejected": self.bad.num_rows, "late": 0}
+        return {**counts, "newest_kafka_timestamp": max(newest, default=None), "newest_event_time": None}
 
 
 def fetch(records: DataFrame) -> Iterator[pa.Table]:

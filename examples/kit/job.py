@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from examples.kit.accounts import TABLES, accounted, observed
 from examples.kit.events import BATCH_RECORDS, Events, dead_letters, good, judged
 from examples.kit.fetched import RECORD
 from tidemark.contract.store import Store
@@ -30,6 +31,9 @@ class Sources:
     def records(self, topic: str, most: int | None = BATCH_RECORDS) -> DataFrame:
         """The topic's records from the beginning, as a stream: key, value, headers, topic, partition,
         offset, timestamp. A micro-batch has at most `most` of them (default: all)."""
+        return observed(self._records(topic, most), topic, F.lit(True), F.col("timestamp"))
+
+    def _records(self, topic: str, most: int | None) -> DataFrame:
         records = (
             self.spark.readStream.format("kafka")
             .options(**kafka.spark_options(self.settings))
@@ -65,7 +69,12 @@ class Sources:
 
     def events(self, events: Events) -> DataFrame:
         """The topic's valid events as a stream: their fields and `record`, see `examples.kit.events`."""
-        return good(judged(self.records(events.topic, events.batch_records), events))
+        found = judged(self._records(events.topic, events.batch_records), events)
+        return good(observed(found, events.topic, F.col("accepted"), F.col("record.timestamp")))
+
+    def dead_letters(self, events: Events) -> DataFrame:
+        """The topic's invalid events as a stream of records."""
+        return dead_letters(judged(self._records(events.topic, None), events), events)
 
 
 @dataclass(frozen=True)
@@ -89,15 +98,20 @@ class Job:
     slots: int = 0
     followers: tuple[Job, ...] = ()
 
+    @property
+    def all_tables(self) -> tuple[Table, ...]:
+        """Its tables, and those of its accounting."""
+        return (*self.tables, *TABLES)
+
     def all_queries(self, sources: Sources) -> list[Query]:
         """The job's queries, and the query that writes the remaining dead letters, with separate names."""
         found = list(self.queries(sources))
         apart = [events for events in self.inputs if not events.collected]
-        bad = [dead_letters(judged(sources.records(e.topic, most=None), e), e) for e in apart]
+        bad = [sources.dead_letters(events) for events in apart]
         if bad:
             rows = reduce(DataFrame.unionByName, bad)
             found.append(Query("dead-letters", lambda: rows, trigger={"processingTime": "5 seconds"}))
-        return [
+        named = [
             replace(
                 query,
                 name=f"{self.name}.{query.name}",
@@ -106,6 +120,8 @@ class Job:
             )
             for query in found
         ]
+        collected = len(apart) < len(self.inputs)
+        return [accounted(query, sources.spark, sources.store, collected=collected) for query in named]
 
     def topics(self) -> dict[str, int]:
         """Every required topic, with its number of partitions on creation."""

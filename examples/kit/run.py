@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from examples.kit.job import Job, Sources
+from tidemark.contract.quality_tables import ACCOUNTS
+from tidemark.contract.store import Store
+from tidemark.errors import TableError
 from tidemark.kafka import client as kafka
+from tidemark.operate.losses import Loss, missing_files
 from tidemark.operate.upkeep import keep
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
-from tidemark.store import lakehouse
+from tidemark.store import deltalog, lakehouse
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import lock
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import lock, schema_check
 from tidemark.stream.query import Query
 from tidemark.stream.run import Runtime, stop_signals
 
@@ -35,22 +41,19 @@ def run_job(job: Job, settings: Settings) -> None:
             settings = dataclasses.replace(settings, master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
         house = lakehouse.of(settings)
         spark = spark_session(settings, job.name)
-        queries = _queries(job, spark, settings)
+        runtime, queries = _runtime(job, spark, settings, house)
         readers: dict[str, list[Path]] = {}
         for query in queries:
             for table in query.reads:
                 readers.setdefault(table.name, []).append(query.checkpoint(house))
-        runtime = Runtime(spark, settings, house, DeltaRsStore(house), job.tables, queries, record=job.name)
-        upkeep = keep(settings, house, job.tables, readers)
+        upkeep = keep(_limits(settings, job), house, job.all_tables, readers)
         runtime.run(stopping, beside=[upkeep], finish=finish_file(job, settings).exists)
 
 
 @contextmanager
 def running(job: Job, spark: SparkSession, settings: Settings) -> Iterator[Runtime]:
     """Runs the job's queries at least until the block ends; `catch_up` awaits their results."""
-    house = lakehouse.of(settings)
-    queries = _queries(job, spark, settings)
-    runtime = Runtime(spark, settings, house, DeltaRsStore(house), job.tables, queries, record=job.name)
+    runtime, _ = _runtime(job, spark, settings, lakehouse.of(settings))
     with runtime.started():
         yield runtime
 
@@ -81,11 +84,51 @@ def all_committed(job: Job, settings: Settings) -> bool:
     return bool(begun) and all((query / "commits" / "0").exists() for query in begun)
 
 
-def _queries(job: Job, spark: SparkSession, settings: Settings) -> list[Query]:
-    """Creates the job's topics and tables, and returns its queries."""
-    store = DeltaRsStore(lakehouse.of(settings))
+def _runtime(
+    job: Job, spark: SparkSession, settings: Settings, house: Lakehouse
+) -> tuple[Runtime, list[Query]]:
+    """Creates the job's topics and tables. Returns its runtime, and its queries."""
+    store, known = DeltaRsStore(house), schema_check.known(house)
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(settings, topic, partitions=partitions)
-    for table in job.tables:
+    for table in job.all_tables:
         store.ensure(table)
-    return job.all_queries(Sources(spark, settings, store))
+    queries = job.all_queries(Sources(spark, settings, store))
+    whole = partial(_require_whole, house, store, job, queries, known)
+    runtime = Runtime(
+        spark, settings, house, store, job.all_tables, queries, record=job.name, require_whole=whole
+    )  # fmt: skip
+    return runtime, queries
+
+
+def _require_whole(
+    house: Lakehouse, store: Store, job: Job, queries: Sequence[Query], known: Collection[str]
+) -> None:
+    """Raises TableError unless the tables have every batch that was accounted for, and all of their files. `known` are
+    the upsert tables of earlier starts: others are new."""
+    if house.can.durable:
+        return
+    lost = []
+    for query in queries:
+        writer = deltalog.writer(query.name, query.checkpoint(house))
+        accounted = store.committed(ACCOUNTS, writer) if writer else -1
+        holds = {table: store.committed(table, writer) for table in query.commits if table.name in known}
+        lost += [str(Loss(t, query.name, n, accounted)) for t, n in holds.items() if n < accounted]
+    for table in job.all_tables:
+        missing = missing_files(house, table)
+        if missing:
+            lost.append(
+                f"{len(missing)} files of {table.name} are missing or cut short, such as {missing[0]}"
+            )
+    if lost:
+        raise TableError(
+            f"tables have lost what was committed: {'; '.join(lost)}",
+            "Restore a savepoint of the home, or begin a new home.",
+        )
+
+
+def _limits(settings: Settings, job: Job) -> Settings:
+    """The settings without the retention of the home's other tables."""
+    names = {table.name for table in job.all_tables}
+    limits = [part for part in settings.retention_days.split(",") if part.partition("=")[0].strip() in names]
+    return dataclasses.replace(settings, retention_days=",".join(limits))

@@ -47,12 +47,8 @@ def together(sales: DataFrame, catalogue: DataFrame) -> DataFrame:
 def write(store: Store, batch: DataFrame, commit: Commit) -> None:
     """Commits the batch's changes, table by table. Each table is computed from the current previous ones,
     so a batch that runs again after a crash gives the same result."""
-    batch.persist()
-    try:
-        sold = units(batch.where(F.col("record.topic") == SALES.topic)).toArrow()
-        changed = entries(batch.where(F.col("record.topic") == CATALOGUE.topic)).toArrow()
-    finally:
-        batch.unpersist()
+    sold = units(batch.where(F.col("record.topic") == SALES.topic)).toArrow()
+    changed = entries(batch.where(F.col("record.topic") == CATALOGUE.topic)).toArrow()
     Upsert(UNITS, lambda rows: rows, mergeable(UNITS.key, ["units"], {}), same_windows).commit(
         store, sold, commit
     )

@@ -27,7 +27,7 @@ from tests.pipeline.recount import recount
 from tests.recovery.killing import await_running, traffic
 from tidemark import pipeline
 from tidemark.cli import tasks
-from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS
+from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
 from tidemark.local.process import appending
@@ -42,7 +42,8 @@ from tidemark.stream.run import run
 
 def maintained(settings: Settings, **changes: object) -> dict[str, Done]:
     """Maintains with everything that may go gone at once; what was done by table."""
-    DeltaRsStore(lakehouse.of(settings)).ensure(ACCOUNTS)  # what has none is no home with tables
+    for table in (ACCOUNTS, SITES):  # what has none is no home with tables
+        DeltaRsStore(lakehouse.of(settings)).ensure(table)
     changes = {"version_retention_seconds": 1, **changes}
     done = tasks.maintain_tables(dataclasses.replace(settings, **changes))
     return {entry.table: entry for entry in done}

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tidemark.contract.quality_tables import ACCOUNTS
+from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import HomeBusyError, SettingError, TableError, TidemarkError
 from tidemark.kafka import client as kafka
@@ -252,14 +252,15 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
 
 def _house_with_tables(settings: Settings, *, whole: bool = True) -> Lakehouse:
     """The settings' lakehouse. Raises TableError if its pipeline has not run yet or, unless `whole` is false, if
-    its table quality.accounts is lost."""
+    its table quality.accounts or quality.sites is lost."""
     house = lakehouse.of(settings)
-    there = exists(house, ACCOUNTS, partial(spark_session, settings))
-    if not there and not house.can.durable and deltalog.last_batch(chain(house).first) >= 0:
+    # A job's home has accounts, too.
+    missing = [t for t in (ACCOUNTS, SITES) if not exists(house, t, partial(spark_session, settings))]
+    if missing and not house.can.durable and deltalog.last_batch(chain(house).first) >= 0:
         if whole:
-            raise TableError(f"table {ACCOUNTS.name} at {house.path(ACCOUNTS)} is lost", losses.REPAIR)
+            raise TableError(f"table {missing[0].name} at {house.path(missing[0])} is lost", losses.REPAIR)
         return house
-    if not there:
+    if missing:
         raise TableError(f"no tables yet in {house.name}", "Run `tidemark run` or `tidemark demo` first.")
     return house
 

@@ -125,6 +125,22 @@ class Account:
         return max((site[name] for site in self.sites if site[name] is not None), default=None)
 
 
+def commit_account(store: Store, flow: str, account: Account, started_at: datetime, commit: Commit) -> None:
+    """Adds a batch's row to quality.accounts, unless the table has it."""
+    if store.committed(ACCOUNTS, commit.writer) >= commit.number:
+        return
+    row = {
+        "flow": flow,
+        "batch_id": commit.number,
+        "received": account.received,
+        **{name: account.total(name) for name in _COUNTS},
+        "duplicate": account.duplicate,
+        "started_at": started_at,
+        "committed_at": datetime.now(UTC),
+    }
+    store.append_arrow(ACCOUNTS, pa.Table.from_pylist([row], ACCOUNTS.arrow_schema), commit)
+
+
 class Ledger:
     """Updates quality.accounts and quality.sites for one flow.
 
@@ -156,17 +172,7 @@ class Ledger:
     def commit(self, account: Account, started_at: datetime, commit: Commit) -> None:
         """Writes the batch's row, then the sites' rows. `quality.accounts` is first, because a batch whose row
         exists must not be counted again for sites that already include it."""
-        if self._store.committed(ACCOUNTS, commit.writer) < commit.number:
-            row = {
-                "flow": self._flow,
-                "batch_id": commit.number,
-                "received": account.received,
-                **{name: account.total(name) for name in _COUNTS},
-                "duplicate": account.duplicate,
-                "started_at": started_at,
-                "committed_at": datetime.now(UTC),
-            }
-            self._store.append_arrow(ACCOUNTS, pa.Table.from_pylist([row], ACCOUNTS.arrow_schema), commit)
+        commit_account(self._store, self._flow, account, started_at, commit)
         crash_point("ledger:between-tables")
         if self._store.committed(SITES, commit.writer) < commit.number:
             # A name without accepted lines would stay in the table forever.

@@ -63,7 +63,8 @@ def require_sound(
         if table in commits and 0 <= number < done:
             raise TableError(
                 f"table {table.name} ends with batch {number} of flow {flow}, whose checkpoint has {done} done",
-                "Run `tidemark repair`; or see docs/operations.md, 'A damaged checkpoint'.",
+                "Run `tidemark repair`, or restore a savepoint of a job's home; or see docs/operations.md,"
+                " 'A damaged checkpoint'.",
             )
 
 
