@@ -82,7 +82,8 @@ def job(sink: Sink = to_delta) -> Job:
             return sources.raw(EVENTS.topic, most=EVENTS.batch_records)
 
         trigger = {"processingTime": "1 second"}
-        return [Query("counts", rows, write, trigger=trigger, commits=tables)]
+        elsewhere = "" if sink is to_delta else "Redis"
+        return [Query("counts", rows, write, trigger=trigger, commits=tables, elsewhere=elsewhere)]
 
     tables = (COUNTS,) if sink is to_delta else ()
     return Job("ad_campaigns", 1, (EVENTS,), queries, tables)

@@ -8,7 +8,14 @@ from functools import partial
 
 from examples.fraud_alerts import charts, confirm, sequences
 from examples.fraud_alerts.provisional import Provisional
-from examples.fraud_alerts.topics import ALERTS, DEVICES, JUDGED, TRANSACTIONS
+from examples.fraud_alerts.topics import (
+    ALERTS,
+    DEVICES,
+    JUDGED,
+    SEQUENCE_STATES,
+    STATES,
+    TRANSACTIONS,
+)
 from examples.kit.job import Job, Sources
 from examples.kit.positions import BESIDE
 from tidemark.stream.query import Query
@@ -29,6 +36,7 @@ def exact_queries(sources: Sources, provisional: Provisional | None = None) -> S
             exact.write,
             trigger={"processingTime": "0 seconds"},
             options=BESIDE,
+            elsewhere=f"topic {STATES}",
             own_positions=True,
         )
     ]
@@ -42,6 +50,7 @@ def analytics(sources: Sources) -> Sequence[Query]:
             partial(sequences.matches, sources),
             sequences.SequenceAlerts(sources).write,
             trigger={"processingTime": "10 seconds"},
+            elsewhere=f"topic {SEQUENCE_STATES}",
             state_partitions=1,  # each takes a Python worker of its own, and few payments fit a step
         ),
         Query(

@@ -51,8 +51,7 @@ def test_quality_checks_every_table(used: Settings, spark: SparkSession) -> None
 
 def test_a_savepoint_holds_every_table(used: Settings) -> None:
     house = lakehouse.of(used)
-    streams, chain = pipeline.streams(house), pipeline.chain(house)
-    made = savepoints.create(used, house, "all", pipeline.TABLES, streams, chain.first)
+    made = savepoints.create(used, house, "all")
     assert set(made.versions) == {table.name for table in pipeline.TABLES}
 
 

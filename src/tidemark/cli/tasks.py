@@ -225,7 +225,7 @@ def make_savepoint(settings: Settings, name: str) -> Savepoint:
     house = lakehouse.of(settings)
     lakehouse.require_files(house, "`savepoint`")
     losses.require_whole(settings, house, chain(house), schema_check.known(house))
-    return create(settings, house, name, TABLES, streams(house), chain(house).first)
+    return create(settings, house, name)
 
 
 def restore_savepoint(

@@ -23,17 +23,15 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from tidemark import __version__
-from tidemark.contract.table import Table
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.local.broker import bootstrap_servers
 from tidemark.local.process import locked, prepare_home, replace_text
-from tidemark.operate.upkeep import Streams
 from tidemark.settings import Settings
 from tidemark.store import deltalog, lakehouse
 from tidemark.store.copies import take_all
 from tidemark.store.lakehouse import Lakehouse, require_files
 from tidemark.store.lease import only_writer
-from tidemark.stream import lock, swap
+from tidemark.stream import lock, schema_check, swap
 from tidemark.stream.crash import crash_point
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -42,7 +40,8 @@ _RECORD = "savepoint.json"
 
 @dataclass(frozen=True)
 class Savepoint:
-    """Metadata of a savepoint. `offsets`: topic -> partition -> first offset that it does not contain."""
+    """Metadata of a savepoint. `offsets`: topic -> partition -> first offset that it does not contain, of several
+    queries the lowest."""
 
     name: str
     created_at: str
@@ -53,46 +52,44 @@ class Savepoint:
     bytes: int
 
 
-def create(
-    settings: Settings,
-    house: Lakehouse,
-    name: str,
-    tables: Sequence[Table],
-    streams: Streams,
-    reads_kafka: Path,
-) -> Savepoint:
-    """Creates a savepoint of the home, with its pipeline running or not.
+def create(settings: Settings, house: Lakehouse, name: str) -> Savepoint:
+    """Creates a savepoint of the home, with its pipeline and jobs running or not: of every table that is there, and of
+    every checkpoint.
 
-    `reads_kafka` is the checkpoint of the flow that reads the topic. Batches wait only while the
-    checkpoints are copied. Raises SettingError for an unusable name, TableError for one that is taken
-    or a home without tables.
+    Batches wait only while the checkpoints are copied. Raises SettingError for an unusable name, TableError for one
+    that is taken, a home without tables, or a query that keeps its results elsewhere.
     """
     place, saved = _place(settings, name), _tables(settings, name)
     if (place / _RECORD).exists():
         raise TableError(f"there is a savepoint {name} already", "Choose another name, or delete that one.")
-    present = [table for table in tables if house.exists(table)]
-    if not present:
+    if not _present(house):
         raise TableError(f"no tables yet in {house.name}", "Run `tidemark run` or `tidemark demo` first.")
+    elsewhere = [f"{query} in {where}" for query, where in schema_check.elsewhere(house).items()]
+    if elsewhere:
+        raise TableError(
+            f"a savepoint has tables and checkpoints, but not the results of {', '.join(elsewhere)}",
+            "Run that job on a home of its own. It needs no savepoint to continue where it was.",
+        )
     with _alone(settings):
         _clear_unfinished(settings)
         place.mkdir(parents=True)
         checkpoints = Path(saved.checkpoint_root)
         with lock.at_rest(settings):
             _copy_checkpoints(settings.checkpoints, checkpoints)
-            versions = {table.name: house.delta(table).version() for table in present}
+            versions = {table: house.delta(table).version() for table in _present(house)}
         crash_point("savepoint:create")
+        positions = [
+            offset for path in deltalog.checkpoints(checkpoints) for offset in deltalog.offsets(path)
+        ]
         files = size = 0
-        for table in present:
-            first_unread = _first_unread(checkpoints, streams.get(table.name, ()))
+        for table, version in versions.items():
             source, target = house.directory(table), saved.directory(table)
-            names = list(_files(house, table, versions[table.name], first_unread))
+            names = list(_files(house, table, version, positions))
             files += len(names)
             pairs = ((f"{source}/{file}", f"{target}/{file}") for file in names)
             size += take_all(saved.files, house.files, pairs)
-        offsets = deltalog.stream_offset(checkpoints / reads_kafka.name)
-        made = Savepoint(
-            name, datetime.now(UTC).isoformat(timespec="seconds"), __version__, versions, offsets, files, size
-        )
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        made = Savepoint(name, now, __version__, versions, _in_kafka(positions), files, size)
         crash_point("savepoint:before-done")
         replace_text(place / _RECORD, json.dumps(asdict(made), indent=2) + "\n")
     return made
@@ -110,8 +107,8 @@ def restore(
     """Replaces the home's tables and checkpoints by a savepoint's, or forks it `into` a new home.
 
     `partitions`: number of shuffle partitions of the restored pipeline, written as
-    `shuffle_partitions` into its tidemark.toml. The pipeline must not run. Repeat a killed restore;
-    until then the home refuses to run. Raises HomeBusyError beside a running pipeline, TableError for an
+    `shuffle_partitions` into its tidemark.toml. Neither pipeline nor job may run. Repeat a killed restore;
+    until then the home refuses to run. Raises HomeBusyError beside a running one, TableError for an
     unknown savepoint or a new home that has tables of its own.
     """
     target = into or settings
@@ -123,10 +120,10 @@ def restore(
         raise TableError(
             f"{house.name} has tables already", "Give a new directory with --home, and tables of its own."
         )
-    with lock.no_pipeline(target) as stopped:
+    with lock.no_pipeline(target, nor_job=True) as stopped:
         if not stopped:
             raise HomeBusyError(
-                f"a pipeline is running on {target.home}", "Stop it before restoring a savepoint."
+                f"a pipeline or a job is running on {target.home}", "Stop it before restoring a savepoint."
             )
         with _alone(target), only_writer(house, "a restoring savepoint", home=target.home):
             crash_point("restore:prepared")
@@ -194,14 +191,37 @@ def _alone(settings: Settings) -> Iterator[None]:
             yield
 
 
-def _files(house: Lakehouse, table: Table, version: int, first_unread: int | None) -> Iterator[str]:
-    """Relative names of the files of one version of a table: data, and the log up to that version."""
-    log = house.log(table)
-    needed = {Path(unquote(uri)).name for uri in house.delta(table, version).file_uris()}
-    if first_unread is not None:
-        for found, files in deltalog.waiting(log, first_unread):
-            if found <= version:
-                needed |= {Path(unquote(file)).name for file in files}
+def _present(house: Lakehouse) -> list[str]:
+    """The names of the tables that are there."""
+    inside = [fs.FileSelector(layer, allow_not_found=True) for layer in _layers(house)]
+    found = [info.path for each in inside for info in house.files.system.get_file_info(each)]
+    names = sorted(".".join(path.rsplit("/", 2)[1:]) for path in found)
+    return [name for name in names if house.exists(name)]
+
+
+def _in_kafka(positions: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """The lowest position by topic and partition."""
+    found: dict[str, dict[str, int]] = {}
+    for position in positions:
+        if "reservoirId" in position:
+            continue
+        for topic, ends in position.items():
+            known = found.setdefault(topic, dict(ends))
+            known.update({partition: min(end, known.get(partition, end)) for partition, end in ends.items()})
+    return found
+
+
+def _files(house: Lakehouse, table: str, version: int, positions: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Relative names of the files of one version of a table: data, what streams at these positions have yet to read,
+    and the log up to that version."""
+    log, saved = house.log(table), house.delta(table, version)
+    needed = {Path(unquote(uri)).name for uri in saved.file_uris()}
+    id = saved.metadata().id
+    for position in positions:
+        if position.get("reservoirId") == id:
+            for found, files in deltalog.waiting(log, int(position["reservoirVersion"])):
+                if found <= version:
+                    needed |= {unquote(file) for file in files}
     yield from sorted(needed)
     for info in log.entries():
         entry = deltalog.version_of(info.base_name)
@@ -209,19 +229,22 @@ def _files(house: Lakehouse, table: Table, version: int, first_unread: int | Non
             yield f"_delta_log/{info.base_name}"
 
 
-def _first_unread(checkpoints: Path, readers: Sequence[Path]) -> int | None:
-    offsets = [deltalog.stream_offset(checkpoints / reader.name) for reader in readers]
-    return min((int(offset["reservoirVersion"]) for offset in offsets if offset), default=None)
-
-
 def _copy_checkpoints(source: Path, target: Path) -> None:
-    """Copies checkpoints, because Spark changes them. Files that Spark deletes or has not finished are left out."""
-    for path in _walk(source):
-        if path.name.endswith((".tmp", ".tmp.crc")):
-            continue
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            shutil.copy2(source / path, target / path)
+    """Copies checkpoints, because Spark changes them. Files that Spark deletes or has not finished are left out.
+
+    Offsets come first, and only commits whose offsets are copied: a query that writes to Kafka goes on meanwhile, and
+    others may finish a batch and plan the next one. Then the copy is that of a moment between two batches.
+    """
+    for first in (True, False):
+        for path in _walk(source):
+            kind = path.parent.name
+            if (kind == "offsets") is not first or path.name.endswith((".tmp", ".tmp.crc")):
+                continue
+            if kind == "commits" and not (target / path.parent.parent / "offsets" / path.name).exists():
+                continue
+            (target / path).parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):
+                shutil.copy2(source / path, target / path)
 
 
 def _walk(top: Path) -> Iterator[Path]:

@@ -213,11 +213,14 @@ class _Upkeep:
             return None
         return self._target(passed)
 
+    def _position(self, checkpoint: Path) -> dict[str, Any]:
+        return deltalog.stream_offset(checkpoint, table=str(self._target().metadata().id))
+
     def _passed(self) -> int | None:
         """The newest version that all streams have passed, -1 if unknown; None without streams."""
         versions = []
         for checkpoint in self._checkpoints:
-            passed = deltalog.passed_version(self._log, deltalog.stream_offset(checkpoint))
+            passed = deltalog.passed_version(self._log, self._position(checkpoint))
             versions.append(-1 if passed is None else passed)
         return min(versions, default=None)
 
@@ -261,7 +264,7 @@ class _Upkeep:
     def _streams_need_old_files(self) -> bool:
         """Whether a stream has not yet read a file that the newest version no longer has."""
         for checkpoint in self._checkpoints:
-            offset = deltalog.stream_offset(checkpoint)
+            offset = self._position(checkpoint)
             if not offset:
                 continue
             first = int(offset["reservoirVersion"])
@@ -274,7 +277,7 @@ class _Upkeep:
 
     def _oldest_needed(self) -> int | None:
         """The first version of the log that a stream needs; None without streams."""
-        offsets = [deltalog.stream_offset(checkpoint) for checkpoint in self._checkpoints]
+        offsets = [self._position(checkpoint) for checkpoint in self._checkpoints]
         return min((int(offset.get("reservoirVersion", 0)) - 1 for offset in offsets), default=None)
 
     def _retry(self, act: Callable[[DeltaTable], Any], done: str) -> Any:

@@ -14,6 +14,8 @@ from pyarrow import fs
 from tidemark.contract.store import Files
 
 _DIGITS = 20
+# Spark's sign for a source without a position.
+_NO_OFFSET = "-"
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,11 @@ def versions(log: Log) -> list[int]:
 
 
 def added(commit: list[dict[str, Any]]) -> list[str]:
-    """Files whose rows a stream gets from a commit: none if it rewrites rows (`skipChangeCommits`)."""
+    """Files whose rows a stream gets from a commit: those of its changes, where the table keeps them (Delta's change
+    data feed); otherwise none if it rewrites rows (`skipChangeCommits`)."""
+    changes = [action["cdc"]["path"] for action in commit if action.get("cdc")]
+    if changes:
+        return changes
     if any(action.get("remove", {}).get("dataChange") for action in commit):
         return []
     return [action["add"]["path"] for action in commit if action.get("add", {}).get("dataChange")]
@@ -74,18 +80,29 @@ def waiting(log: Log, first: int) -> Iterator[tuple[int, list[str]]]:
     return ((version, added(commit)) for version, commit in commits(log, first))
 
 
-def stream_offset(checkpoint: Path, batch: int | None = None) -> dict[str, Any]:
-    """The position of a stream after a batch (default: the last committed one); {} before the first.
+def checkpoints(root: Path) -> list[Path]:
+    """The checkpoints of all queries below a directory, those of jobs included."""
+    return [path.parent for depth in ("*", "*/*") for path in sorted(root.glob(f"{depth}/offsets"))]
+
+
+def offsets(checkpoint: Path, batch: int | None = None) -> list[dict[str, Any]]:
+    """The positions of a query in its sources after a batch (default: the last committed one); [] before the first.
 
     Raises FileNotFoundError for a batch that the checkpoint no longer has.
     """
     if batch is None:
         batch = last_batch(checkpoint)
     if batch < 0:
-        return {}
+        return []
     lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-    offset: dict[str, Any] = json.loads(lines[2])
-    return offset
+    return [json.loads(line) for line in lines[2:] if line != _NO_OFFSET]
+
+
+def stream_offset(checkpoint: Path, batch: int | None = None, table: str | None = None) -> dict[str, Any]:
+    """The same for a query with one source, or for its source that is the Delta table with the id `table`; {} before
+    the first batch."""
+    found = offsets(checkpoint, batch)
+    return next((each for each in found if table is None or each.get("reservoirId") == table), {})
 
 
 def last_batch(checkpoint: Path) -> int:

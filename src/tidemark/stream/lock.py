@@ -20,6 +20,8 @@ from tidemark.stream import swap
 
 # A file of the home that exists while a savepoint is being restored.
 RESTORING = "restoring"
+# The lock that the pipeline and jobs of any name share.
+_ANY = "running"
 
 
 @contextmanager
@@ -65,9 +67,10 @@ def only_one(settings: Settings, name: str = "pipeline", *, settled: bool = True
     interrupted change of several tables is finished first. Raises HomeBusyError if another one of that name runs on
     the home, TableError if the home is only half restored."""
     prepare_home(settings)
-    with _open(settings, name) as file:
+    with _open(settings, name) as file, _open(settings, _ANY) as any_name:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(any_name, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             raise HomeBusyError(
                 f"another {name} is running on {settings.home}",
@@ -80,9 +83,9 @@ def only_one(settings: Settings, name: str = "pipeline", *, settled: bool = True
 
 
 @contextmanager
-def no_pipeline(settings: Settings) -> Iterator[bool]:
-    """Whether no pipeline runs on the home. If true, none can start meanwhile."""
-    with _open(settings, "pipeline") as file:
+def no_pipeline(settings: Settings, *, nor_job: bool = False) -> Iterator[bool]:
+    """Whether no pipeline, and with `nor_job` no job, runs on the home. If true, none can start meanwhile."""
+    with _open(settings, _ANY if nor_job else "pipeline") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -51,8 +51,8 @@ class Query:
     a shuffle. A query with timers of processing time says in `timer_seconds` how long after the last input its last
     timer is due. `size` bounds the batches of a source that asks it; `lag` tells from the checkpoint how many rows
     wait. `commits` are the upsert tables that every batch commits, `reads` the tables that it streams.
-    `own_positions`: the query keeps its offsets itself, in one transaction with its results, and the checkpoint only
-    follows.
+    `elsewhere` names the system, such as a topic, that has the query's results together with its batch number, if
+    these are not tables. With `own_positions` it has the query's offsets, too, and the checkpoint only follows.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Query:
     lag: Callable[[Path], int | None] = lambda checkpoint: None
     commits: tuple[Table, ...] = ()
     reads: tuple[Table, ...] = ()
+    elsewhere: str = ""
     own_positions: bool = False
 
     @property

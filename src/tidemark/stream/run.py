@@ -28,7 +28,7 @@ from tidemark.stream.flow import Flow
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.progress import Progress
 from tidemark.stream.query import Query, Runner
-from tidemark.stream.schema_check import incomplete, require_fitting
+from tidemark.stream.schema_check import ELSEWHERE, incomplete, require_fitting, write
 
 _POLL_SECONDS = 0.2
 _PATIENCE_SECONDS = 3.0
@@ -95,6 +95,7 @@ class Runtime:
             store.describe(table, table.told(settings))
         fitting = [table for table in tables if table not in remade]
         require_fitting(settings, lakehouse, fitting, {query.place: query.version for query in queries})
+        write(lakehouse, {query.name: {ELSEWHERE: query.elsewhere} for query in queries if query.elsewhere})
         for query in queries:
             checkpoint = query.checkpoint(lakehouse)
             clear_unfinished(checkpoint)

@@ -21,6 +21,8 @@ from tidemark.store.lakehouse import Lakehouse
 _FILE = "states.json"
 # The entry of a table's state with the number of the last swap (`tidemark.stream.swap`) that changed it.
 SWAP = "swap"
+# The entry of a query that keeps its results in another system.
+ELSEWHERE = "elsewhere"
 _KEY = "visitor key"
 # Whether a table has the history from before it, or one of its columns, was added to the home.
 _HISTORY, _MISSING, _WHOLE = "history", "missing", "whole"
@@ -138,7 +140,7 @@ def require_visitor_key(
     noted = {known.get(table.name, {}).get(_KEY) for table in keyed} - {None}
     if not has_visitor_key(settings):
         there = bool(house.can.files) and any(house.exists(table) for table in keyed)
-        if (there or known) and not renew:
+        if (there or any(table.name in known for table in keyed)) and not renew:
             raise TableError(f"the visitor key of the tables in {house.name} is missing", _KEY_REMEDY)
         if (
             there and not noted
@@ -166,6 +168,11 @@ def last_swap(house: Lakehouse, table: Table) -> int:
 def known(house: Lakehouse) -> frozenset[str]:
     """Names of the tables whose state is recorded."""
     return frozenset(_known(house))
+
+
+def elsewhere(house: Lakehouse) -> dict[str, str]:
+    """By query, where it keeps results and position besides its tables and checkpoint."""
+    return {name: state[ELSEWHERE] for name, state in _known(house).items() if ELSEWHERE in state}
 
 
 def _state(settings: Settings, table: Table) -> State:

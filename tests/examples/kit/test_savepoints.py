@@ -1,0 +1,143 @@
+"""Savepoints of a home with a job: taken while it runs, restored elsewhere, continued, recounted."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import DataFrame, SparkSession
+
+from examples.kit import run
+from examples.kit.example import Example, recount
+from examples.kit.job import Job, Sources
+from examples.kit.load import Load, send
+from examples.kit.results import Results
+from tests.examples.kit.test_accounts import sums
+from tests.examples.kit.test_run import COUNTS, counting_job, counts, done, produce
+from tidemark.cli import tasks, tidemark
+from tidemark.contract.table import Table
+from tidemark.errors import HomeBusyError, TableError
+from tidemark.local.process import prepare_home
+from tidemark.operate.savepoints import savepoints
+from tidemark.operate.upkeep import maintain
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream import lock
+from tidemark.stream.query import Query
+
+
+@pytest.fixture
+def home(broker: Settings, tmp_path: Path) -> Settings:
+    settings = replace(broker, home=tmp_path / "home")
+    prepare_home(settings)
+    return settings
+
+
+# The one has state of Spark's, the other a query that follows the changes of a table.
+@pytest.mark.parametrize("name, flow", [("sensors", "sequences"), ("recommendations", "sessions")])
+def test_a_restored_home_goes_on_exactly(
+    spark: SparkSession, home: Settings, tmp_path: Path, name: str, flow: str
+) -> None:
+    example: Example = importlib.import_module(f"examples.{name}.example").EXAMPLE
+    load = Load(seed=7, rate=100, seconds=12, late=0.2)
+    events = [event._replace(at=0) for event in example.events(load)]
+    third = len(events) // 3
+    with run.running(example.job, spark, home) as runtime:
+        send(events[:third], home, threading.Event())
+        runtime.catch_up()
+        send(events[third : 2 * third], home, threading.Event())
+        tasks.make_savepoint(home, "middle")  # in the middle of whatever it does
+        runtime.catch_up()
+    fork = replace(home, home=tmp_path / "fork")
+    tasks.restore_savepoint(home, "middle", fork, None, other_key=False)
+    accounted = sums(fork, f"{example.job.name}.{flow}")[0]
+    assert third <= accounted <= 2 * third
+
+    with run.running(example.job, spark, fork) as runtime:
+        send(events[2 * third :], home, threading.Event())
+        runtime.catch_up()
+    assert recount(example, load, Results(fork)) == []
+    bad = sum(bool(event.reason) for event in events)
+    assert sums(fork, f"{example.job.name}.{flow}") == (len(events), len(events) - bad, bad)
+
+
+def test_the_command_and_what_it_covers(spark: SparkSession, home: Settings) -> None:
+    job = counting_job(f"job-{uuid4()}")
+    with run.running(job, spark, home) as runtime:
+        produce(job, home, "abba")
+        runtime.catch_up()
+
+    def tidemark_savepoint(*arguments: str) -> None:
+        result = CliRunner().invoke(tidemark, ["savepoint", *arguments, "--home", str(home.home)])
+        assert result.exit_code == 0, result.output
+
+    tidemark_savepoint("create", "four")
+    (made,) = savepoints(home)
+    assert set(made.versions) == {COUNTS.name, "quality.accounts", "quality.progress"}
+    topic = job.inputs[0].topic
+    assert {topic: sum(made.offsets[topic].values())} == {topic: 4} and set(made.offsets) == {topic}
+
+    produce(job, home, "cc")
+    done(job, spark, home)
+    assert counts(home) == {"a": 2, "b": 2, "c": 2}
+    with lock.only_one(home, job.name), pytest.raises(HomeBusyError, match="a job is running"):
+        tasks.restore_savepoint(home, "four", None, None, other_key=False)
+    tidemark_savepoint("restore", "four")
+    assert counts(home) == {"a": 2, "b": 2}
+    done(job, spark, home)
+    assert counts(home) == {"a": 2, "b": 2, "c": 2}
+
+
+def test_results_in_another_system_are_not_covered(spark: SparkSession, home: Settings) -> None:
+    job = counting_job(f"job-{uuid4()}")
+
+    def queries(sources: Sources) -> Sequence[Query]:
+        return [replace(query, elsewhere="Redis") for query in job.queries(sources) if query.write]
+
+    with run.running(replace(job, queries=queries), spark, home) as runtime:
+        produce(job, home, "a")
+        runtime.catch_up()
+    with pytest.raises(TableError, match=f"not the results of {job.name}.counts in Redis"):
+        tasks.make_savepoint(home, "no")
+    assert savepoints(home) == []
+
+
+def letters_table(name: str) -> Table:
+    columns = tuple(column for column in COUNTS.columns if column.name != "count")
+    return replace(COUNTS, name=f"letters.{name}", kind="append", columns=columns)
+
+
+def test_upkeep_knows_how_far_each_of_two_tables_was_read(spark: SparkSession, home: Settings) -> None:
+    many, few = letters_table("many"), letters_table("few")
+    house = lakehouse.of(home)
+    store = DeltaRsStore(house)
+
+    def rows() -> DataFrame:
+        read = [spark.readStream.format("delta").load(house.path(table)) for table in (many, few)]
+        return read[0].unionByName(read[1])
+
+    both = Query("both", rows, lambda batch, commit: None, reads=(many, few))
+    job = Job(f"job-{uuid4()}", 1, (), lambda sources: [both], (many, few))
+    row = pa.table({"letter": ["a"], "updated_at": [datetime.now(UTC)]})
+    for table, commits in ((many, 20), (few, 10)):
+        store.ensure(table)
+        for _ in range(commits):
+            store.append_arrow(table, row)
+    done(job, spark, home)
+    for table in (many, few):
+        store.append_arrow(table, row)
+    done(job, spark, home)
+    readers = list(run.checkpoints(job, home).iterdir())
+    upkept = maintain(
+        replace(home, retention_days=""), house, (many, few), {many.name: readers, few.name: readers}
+    )
+    assert [(entry.files_before, entry.files_after) for entry in upkept] == [(21, 1), (11, 1)]
