@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from pyarrow import fs
-
 from tidemark import __version__
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.local.broker import bootstrap_servers
@@ -62,7 +60,7 @@ def create(settings: Settings, house: Lakehouse, name: str) -> Savepoint:
     place, saved = _place(settings, name), _tables(settings, name)
     if (place / _RECORD).exists():
         raise TableError(f"there is a savepoint {name} already", "Choose another name, or delete that one.")
-    if not _present(house):
+    if not house.present():
         raise TableError(f"no tables yet in {house.name}", "Run `tidemark run` or `tidemark demo` first.")
     elsewhere = [f"{query} in {where}" for query, where in schema_check.elsewhere(house).items()]
     if elsewhere:
@@ -76,7 +74,7 @@ def create(settings: Settings, house: Lakehouse, name: str) -> Savepoint:
         checkpoints = Path(saved.checkpoint_root)
         with lock.at_rest(settings):
             _copy_checkpoints(settings.checkpoints, checkpoints)
-            versions = {table: house.delta(table).version() for table in _present(house)}
+            versions = {table: house.delta(table).version() for table in house.present()}
         crash_point("savepoint:create")
         positions = [
             offset for path in deltalog.checkpoints(checkpoints) for offset in deltalog.offsets(path)
@@ -116,7 +114,7 @@ def restore(
     files = require_files(house, "`savepoint`")
     made = _read(_place(settings, name) / _RECORD)
     mark = target.home / lock.RESTORING
-    if into is not None and not mark.exists() and (_layers(house) or target.checkpoints.exists()):
+    if into is not None and not mark.exists() and (house.layers() or target.checkpoints.exists()):
         raise TableError(
             f"{house.name} has tables already", "Give a new directory with --home, and tables of its own."
         )
@@ -128,7 +126,7 @@ def restore(
         with _alone(target), only_writer(house, "a restoring savepoint", home=target.home):
             crash_point("restore:prepared")
             mark.write_text(f"{name}\n", encoding="utf-8")
-            for layer in _layers(house):
+            for layer in house.layers():
                 files.clear(layer)
             crash_point("restore:between")
             origin = saved.files.base
@@ -171,13 +169,6 @@ def _clear_unfinished(settings: Settings) -> None:
             _remove(place)
 
 
-def _layers(house: Lakehouse) -> list[str]:
-    """The directories of the tables' layers, without other directories, which begin with an underscore."""
-    selector = fs.FileSelector(house.files.base, allow_not_found=True)
-    found = house.files.system.get_file_info(selector)
-    return [info.path for info in found if not info.base_name.startswith("_")]
-
-
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
     """Excludes upkeep, so that no file is deleted meanwhile, and other savepoints and rebuilds."""
@@ -189,14 +180,6 @@ def _alone(settings: Settings) -> Iterator[None]:
             )
         with locked(settings.run_directory / "upkeep.lock"):
             yield
-
-
-def _present(house: Lakehouse) -> list[str]:
-    """The names of the tables that are there."""
-    inside = [fs.FileSelector(layer, allow_not_found=True) for layer in _layers(house)]
-    found = [info.path for each in inside for info in house.files.system.get_file_info(each)]
-    names = sorted(".".join(path.rsplit("/", 2)[1:]) for path in found)
-    return [name for name in names if house.exists(name)]
 
 
 def _in_kafka(positions: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:

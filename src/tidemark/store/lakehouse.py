@@ -85,6 +85,20 @@ class Lakehouse:
         found = self.files.system.get_file_info(self.log(table).directory)
         return bool(found.type == fs.FileType.Directory)
 
+    def layers(self) -> list[str]:
+        """The directories of the tables' layers; others begin with an underscore. Raises as `files`."""
+        return [path for path in self._inside(self.files.base) if not path.rsplit("/", 1)[1].startswith("_")]
+
+    def present(self) -> list[str]:
+        """The names of the tables that are there. Raises as `files`."""
+        paths = [path for layer in self.layers() for path in self._inside(layer)]
+        names = sorted(".".join(path.rsplit("/", 2)[1:]) for path in paths)
+        return [name for name in names if self.exists(name)]
+
+    def _inside(self, directory: str) -> list[str]:
+        found = self.files.system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+        return [info.path for info in found]
+
     def load(self, reader: Any, table: Table) -> Any:
         """The table as a frame of a Spark reader, batch or stream."""
         return reader.table(self.sql_name(table)) if self.catalog_schema else reader.load(self.path(table))
