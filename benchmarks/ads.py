@@ -7,7 +7,6 @@ its queries to their last commit.
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import tempfile
 import threading
@@ -44,14 +43,14 @@ def measure(*, number: int, runs: int) -> list[Figure]:
     rates, raw = [], []
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory, redis() as address:
         root = Path(directory)
-        settings = Settings(home=root / "broker", broker_port=0)
+        settings = Settings.of(home=root / "broker", broker_port=0)
         with broker.running(settings) as settings:
             kafka.ensure_topic(settings, EVENTS.topic, partitions=EVENTS.partitions)
             send((event._replace(at=0.0) for event in events(load)), settings, threading.Event())
             spark = spark_session(settings)
             for turn in range(runs + 1):  # the first one warms up
                 raw.append(number / _raw(spark, settings))
-                home = dataclasses.replace(settings, home=root / f"home-{turn}")
+                home = settings.changed(home=root / f"home-{turn}")
                 sink = ToRedis(f"{address[:-1]}{turn}") if address else None
                 rates.append(number / _drained(spark, home, sink or to_delta))
                 campaigns = {campaign for campaign, _ in expected}

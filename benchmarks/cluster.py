@@ -6,7 +6,6 @@ threads. On one machine this measures the cost of distribution, not its gain.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import subprocess
@@ -50,18 +49,17 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
             write(log, lines)
             with (
                 standalone(directory / "cluster", WORKERS) as cluster,
-                broker.running(Settings(home=directory / "kafka", broker_port=0)) as kafka_home,
+                broker.running(Settings.of(home=directory / "kafka", broker_port=0)) as kafka_home,
             ):
-                base = Settings(
-                    home=directory / "local", bootstrap_servers=kafka_home.bootstrap_servers,
+                base = Settings.of(
+                    home=directory / "local", bootstrap_servers=kafka_home.kafka.bootstrap_servers,
                     visitor_key="the same for both", topic_partitions=4,
                 )  # fmt: skip
                 import_files([str(log)], Options(base, say=lambda text: None))
-                on_cluster = dataclasses.replace(
-                    base, home=directory / "spread", master=cluster.master,
+                on_cluster = base.changed(home=directory / "spread", master=cluster.master,
                     spark_options=cluster.spark_options(), executor_python=str(cluster.executor_python()),
                 )  # fmt: skip
-                alone.append(drained(dataclasses.replace(base, master="local[2]"), lines))
+                alone.append(drained(base.changed(master="local[2]"), lines))
                 spread.append(drained(on_cluster, lines))
                 assert counted(base) == counted(on_cluster), "the tables differ"
                 tasks: Counter[str] = cluster.tasks()
@@ -116,7 +114,7 @@ def until_commit(settings: Settings, since: datetime) -> float:
 
     def committed() -> bool:
         for line in next(made).lines:
-            producer.produce(settings.topic, line)
+            producer.produce(settings.kafka.topic, line)
         producer.flush(10)
         rows = DeltaTable(str(settings.tables / "quality/accounts")).to_pyarrow_table(
             columns=["started_at", "committed_at"], filters=[("started_at", ">", since)]

@@ -41,7 +41,7 @@ def measure(*, rate: int, seconds: int, runs: int) -> list[Figure]:
     `seconds` of event time."""
     lines = _lines(rate, seconds)
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
-        return _Costs(Settings(home=Path(directory)), lines, runs).figures()
+        return _Costs(Settings.of(home=Path(directory)), lines, runs).figures()
 
 
 class _Costs:

@@ -57,7 +57,7 @@ class Load:
             due = int((time.time() - self.begun) * self.rate)
             for _ in range(due - self.sent):
                 # One partition keeps the order, so that a count identifies a line.
-                producer.produce(self.settings.topic, next(lines), partition=0)
+                producer.produce(self.settings.kafka.topic, next(lines), partition=0)
             self.sent = max(due, self.sent)
             producer.poll(0)
             self.late = max(self.late, time.time() - self.begun - self.sent / self.rate)
@@ -76,7 +76,7 @@ def at_rates(*, rates: Sequence[int], seconds: int, warm_up: int) -> list[Figure
 def measure(*, rate: int, seconds: int, warm_up: int, dashboard: bool = False) -> list[Figure]:
     """Ages in seconds after the warm-up, in total and per minute, which shows whether they grow."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
-        settings = Settings(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
+        settings = Settings.of(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
         with broker.running(settings) as there, running_pipeline(there), _viewer(there, dashboard):
             return _watched(there, rate, seconds, warm_up)
 

@@ -38,7 +38,7 @@ def measure(*, lines: int) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         log = Path(directory) / "access.log"
         write(log, lines, seconds=DAYS * 86_400, visitors=1_000_000)
-        home = Settings(home=Path(directory) / "home", broker_port=0, batch_lines=BATCH_LINES)
+        home = Settings.of(home=Path(directory) / "home", broker_port=0, batch_lines=BATCH_LINES)
         with broker.running(home) as settings:
             import_files([str(log)], Options(settings, say=lambda text: None))
             log.unlink()

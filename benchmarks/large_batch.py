@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -27,11 +26,11 @@ def measure(*, lines: int, heap: str) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         log, home = Path(directory) / "access.log", Path(directory) / "home"
         write(log, lines)
-        with broker.running(Settings(home=home, broker_port=0)) as settings:
+        with broker.running(Settings.of(home=home, broker_port=0)) as settings:
             import_files([str(log)], Options(settings, say=lambda text: None))
             log.unlink()
             # A batch is bounded in offsets, of which the marks of transactions take some.
-            settings = replace(settings, driver_memory=heap, batch_lines=2 * lines)
+            settings = settings.changed(driver_memory=heap, batch_lines=2 * lines)
             process = subprocess.Popen(
                 [sys.executable, "-m", "tidemark", "run", "--once"],
                 env={**os.environ, **settings.environment()},

@@ -49,7 +49,7 @@ class Flood:
             due = int((time.time() - begun) * self.rate) - self.sent
             for line in islice(lines, min(due, 10_000)):
                 try:
-                    producer.produce(self.settings.topic, line)
+                    producer.produce(self.settings.kafka.topic, line)
                 except BufferError:  # the broker accepts no more: this is the maximum rate
                     producer.poll(0.05)
                     break
@@ -64,7 +64,7 @@ class Flood:
 def measure(*, rate: int, seconds: int) -> list[Figure]:
     """Lines per second sent and processed, largest backlog, seconds to catch up, and memory in MiB."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
-        settings = Settings(home=Path(directory) / "home", broker_port=0)
+        settings = Settings.of(home=Path(directory) / "home", broker_port=0)
         with (
             broker.running(settings) as there,
             running_pipeline(there) as process,

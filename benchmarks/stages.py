@@ -48,11 +48,11 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         log = Path(directory) / "access.log"
         write(log, lines)
-        with broker.running(Settings(home=Path(directory) / "home", broker_port=0)) as settings:
+        with broker.running(Settings.of(home=Path(directory) / "home", broker_port=0)) as settings:
             import_files([str(log)], Options(settings, say=lambda text: None))
             spark = spark_session(settings)
             reader = spark.read.format("kafka").options(**kafka.spark_options(settings))
-            records = reader.option("subscribe", settings.topic).option("includeHeaders", "true").load()
+            records = reader.option("subscribe", settings.kafka.topic).option("includeHeaders", "true").load()
             figures, used = [], Used()
             for name, act in _stages(settings, records).items():
                 rates, costs = [], []

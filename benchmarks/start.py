@@ -29,13 +29,13 @@ def measure(*, runs: int) -> list[Figure]:
     """Seconds from the start of the process to the first commit, alternating with and without the archive."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         root = Path(directory)
-        with broker.running(Settings(home=root / "broker", broker_port=0)) as at:
+        with broker.running(Settings.of(home=root / "broker", broker_port=0)) as at:
             write(root / "access.log", LINES)
             import_files([str(root / "access.log")], Options(at, say=lambda text: None))
             prepared, plain = [], []
             for number in range(runs):
-                prepared.append(_started(root / f"prepared-{number}", at.bootstrap_servers, ""))
-                plain.append(_started(root / f"plain-{number}", at.bootstrap_servers, _NO_ARCHIVE))
+                prepared.append(_started(root / f"prepared-{number}", at.kafka.bootstrap_servers, ""))
+                plain.append(_started(root / f"plain-{number}", at.kafka.bootstrap_servers, _NO_ARCHIVE))
     return [
         Figure("start to first commit, s", prepared),
         Figure("reference: without the archive of classes, s", plain),

@@ -42,13 +42,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> Settings:
     """Settings of a fresh home whose ports are any free ones."""
-    return Settings(home=tmp_path / "home", broker_port=0, broker_java_options=QUICK_JVM, dashboard_port=0)
+    return Settings.of(home=tmp_path / "home", broker_port=0, broker_java_options=QUICK_JVM, dashboard_port=0)
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that the pipeline itself would use, shared by all tests of one process."""
-    settings = Settings(
+    settings = Settings.of(
         home=tmp_path_factory.mktemp("spark"), driver_memory="1g", driver_java_options=QUICK_JVM
     )
     session = spark_session(settings)
@@ -59,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings with the address of an embedded broker that all tests share: give topics names of your own."""
-    settings = Settings(
+    settings = Settings.of(
         home=tmp_path_factory.mktemp("broker"), broker_port=0, broker_java_options=QUICK_JVM, dashboard_port=0
     )
     with embedded.running(settings) as there:
@@ -70,5 +70,5 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 def s3_server_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server that all tests share: give paths of your own."""
     directory = tmp_path_factory.mktemp("s3")
-    with s3_server(Settings(home=directory / "home"), directory) as server:
+    with s3_server(Settings.of(home=directory / "home"), directory) as server:
         yield server

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 import shlex
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from tidemark.cli.docs import anchor, commands, pages
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.pipeline import TABLES
-from tidemark.settings import Settings
+from tidemark.settings import DECLARED, Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
@@ -87,7 +86,7 @@ def test_every_command_is_explained_beyond_its_help(path: str) -> None:
     assert any(path in text_of(page) for page in WRITTEN)
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Settings)])
+@pytest.mark.parametrize("name", DECLARED)
 def test_every_setting_is_mentioned_where_it_matters(name: str) -> None:
     words = re.compile(rf"\b({name}|TIDEMARK_{name.upper()})\b")
     assert any(words.search(text_of(page)) for page in WRITTEN)
@@ -145,7 +144,7 @@ def no_command_does_anything(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def small_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory whose ./.tidemark has the tables, each with two windows of two visitors, one in common."""
-    store = DeltaRsStore(lakehouse.of(Settings(home=tmp_path / ".tidemark")))
+    store = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path / ".tidemark")))
     for table in TABLES:
         store.ensure(table)
         if table.layer in ("silver", "gold"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import subprocess
 import sys
@@ -32,8 +31,7 @@ LINES = 300
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[Settings]:
     with secured_broker(tmp_path) as secured:
-        yield dataclasses.replace(
-            secured,
+        yield secured.changed(
             visitor_key="5ecre7-visitor-key-of-32-letters",
             kafka_client_options="sasl.oauthbearer.extensions=word=5ecre7",
             kafka_spark_options="ssl.key.password=5ecre7",
@@ -108,7 +106,7 @@ def await_lines(settings: Settings, process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.slow
 def test_secrets_show_nowhere_and_only_loopback_listens(settings: Settings) -> None:
-    kafka.ensure_topic(settings, settings.topic)
+    kafka.ensure_topic(settings, settings.kafka.topic)
     produce(settings, traffic(seed=1, lines=2 * LINES)[:LINES])
     process = run_process(settings, once=False)
     seen: dict[str, str] = {}

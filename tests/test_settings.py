@@ -18,21 +18,21 @@ def test_the_command_line_goes_before_the_environment_before_the_file(tmp_path: 
     home = write(tmp_path, 'topic = "file"\nbroker_port = 1\nlate_seconds = 7')
     environment = {"TIDEMARK_HOME": str(home), "TIDEMARK_TOPIC": "env", "TIDEMARK_BROKER_PORT": "2"}
     found = load({"topic": "line", "master": None}, environment)
-    assert found == Settings(home=home, topic="line", broker_port=2, late_seconds=7)
+    assert found == Settings.of(home=home, topic="line", broker_port=2, late_seconds=7)
 
 
 def test_defaults(tmp_path: Path) -> None:
-    assert load({"home": tmp_path}, {}) == Settings(home=tmp_path)
+    assert load({"home": tmp_path}, {}) == Settings.of(home=tmp_path)
     assert load({}, {}).home == Path(".tidemark").absolute()
 
 
 def test_an_empty_variable_is_one_that_is_not_set(tmp_path: Path) -> None:
-    assert load({"home": tmp_path}, {"TIDEMARK_BROKER_PORT": ""}).broker_port == 19092
+    assert load({"home": tmp_path}, {"TIDEMARK_BROKER_PORT": ""}).broker.port == 19092
 
 
 @pytest.mark.parametrize("text, value", [("1", True), ("Yes", True), ("false", False), (" 0 ", False)])
 def test_truth(text: str, value: bool, tmp_path: Path) -> None:
-    assert load({"home": tmp_path}, {"TIDEMARK_ALLOW_DATA_LOSS": text}).allow_data_loss is value
+    assert load({"home": tmp_path}, {"TIDEMARK_ALLOW_DATA_LOSS": text}).kafka.allow_data_loss is value
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
 
 def test_secrets_show_nowhere(tmp_path: Path) -> None:
     found = load({"home": tmp_path}, {"TIDEMARK_KAFKA_PASSWORD": "hush", "TIDEMARK_VISITOR_KEY": "hush"})
-    assert (found.kafka_password, found.visitor_key) == ("hush", "hush")
+    assert (found.kafka.password, found.meaning.visitor_key) == ("hush", "hush")
     assert "hush" not in repr(found) + str(found.public())
     assert (found.public()["kafka_password"], Settings().public()["kafka_password"]) == ("***", "")
 

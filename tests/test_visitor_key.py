@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,7 +50,7 @@ def original(
 def settings(original: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     shutil.copytree(original.home, tmp_path / "home")
     monkeypatch.chdir(tmp_path)
-    return replace(original, home=tmp_path / "home")
+    return original.changed(home=tmp_path / "home")
 
 
 def key_file(settings: Settings) -> Path:
@@ -80,7 +79,7 @@ def test_no_command_goes_on_without_the_key(settings: Settings, what: str) -> No
     elif what == "another":
         key_file(settings).write_bytes(b"k" * 32)
     else:
-        found = replace(settings, visitor_key="another")
+        found = settings.changed(visitor_key="another")
     said = "is missing" if what == "missing" else "is not the one that the tables in .* were made with"
     for once in (True, False):
         process = run_process(found, once=once)
@@ -138,7 +137,7 @@ def test_a_home_of_before_adopts_its_key_and_misses_a_lost_one(
     with pytest.raises(TableError, match="is not the one"):
         run_here(spark, settings)
     shutil.rmtree(settings.home)
-    settings = replace(settings, home=tmp_path / "again")
+    settings = settings.changed(home=tmp_path / "again")
     with_key, _ = unpack(KEPT[-1], broker, settings.home)
     run_here(spark, with_key)
     noted = json.loads((with_key.checkpoints / "states.json").read_text())["silver.requests"]

@@ -117,7 +117,7 @@ class Conductor:
         require_java()
         prepare_home(self._settings)
         spark_jars(self._settings)
-        if self._settings.uses_embedded_broker and broker.status(self._settings) is None:
+        if self._settings.kafka.uses_embedded_broker and broker.status(self._settings) is None:
             broker.check_port(self._settings)
             broker_jars(self._settings)
             home = ["--home", str(self._settings.home)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,10 +34,10 @@ def run_job(job: Job, settings: Settings) -> None:
     Raises TidemarkError as soon as a query fails, HomeBusyError if the job runs on the home already.
     """
     # The metrics port of a home belongs to its pipeline.
-    settings = dataclasses.replace(settings, metrics_port=-1)
+    settings = settings.changed(metrics_port=-1)
     with stop_signals() as stopping, lock.only_one(settings, job.name):
-        if job.slots and not settings.master:
-            settings = dataclasses.replace(settings, master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
+        if job.slots and not settings.spark.master:
+            settings = settings.changed(master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
         house = lakehouse.of(settings)
         spark = spark_session(settings, job.name)
         runtime, queries = _runtime(job, spark, settings, house)

@@ -20,9 +20,9 @@ def configure(settings: Settings) -> None:
     for handler in list(root.handlers):
         root.removeHandler(handler)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if settings.log_format == "json" else _Text())
+    handler.setFormatter(JsonLines() if settings.watching.log_format == "json" else _Text())
     root.addHandler(handler)
-    root.setLevel(settings.log_level.upper())
+    root.setLevel(settings.watching.log_level.upper())
     root.propagate = False
 
 

@@ -78,14 +78,14 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
         size=size,
         prepare=access_log.access_log,
         work=Work(
-            judge=requests.judging(Knowledge(key, settings.geo_database)),
+            judge=requests.judging(Knowledge(key, settings.meaning.geo_database)),
             appends=[(table, _LINES[table.lines]) for table in LAYER_TABLES if table.lines],
             aggregations={table.name: (each, _LINES["accepted"]) for table, each in made},
         ),
         upserts=made,
         clocks=SITES.name,
         lag=TopicLag(settings),
-        rows=partial(topic_rows, settings.topic),
+        rows=partial(topic_rows, settings.kafka.topic),
         accounted=True,
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
         reread=partial(reread, settings),
@@ -109,12 +109,12 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         known=partial(_known_newest, store),
         rows=partial(table_rows, house, requests.TABLE),
         files=TableFiles(requests.TABLE, columns, house.can.files) if house.can.files else None,
-        interval_seconds=settings.derive_interval_seconds,
+        interval_seconds=settings.batches.derive_interval_seconds,
     )
 
 
 def _knowledge(settings: Settings) -> Knowledge:
-    return Knowledge(visitor_key(settings), settings.geo_database)
+    return Knowledge(visitor_key(settings), settings.meaning.geo_database)
 
 
 def _aggregations(settings: Settings, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
@@ -137,10 +137,10 @@ def _kafka_source(settings: Settings, size: BatchSize, spark: SparkSession) -> D
     return (
         spark.readStream.format("kafka")
         .options(**kafka.spark_options(settings))
-        .option("subscribe", settings.topic)
+        .option("subscribe", settings.kafka.topic)
         .option("startingOffsets", "earliest")
         .option("includeHeaders", "true")
-        .option("failOnDataLoss", str(not settings.allow_data_loss).lower())
+        .option("failOnDataLoss", str(not settings.kafka.allow_data_loss).lower())
         .option("maxOffsetsPerTrigger", size.lines)
         .load()
     )
@@ -173,7 +173,7 @@ def rebuilding_catalog(spark: SparkSession, settings: Settings, house: Lakehouse
     """The same for the tables of a catalog."""
     judging, derived = _judging(settings), _derived(settings)
     return CatalogRebuild(
-        spark, house, judging, derived, ACCOUNTS, SITES, settings.duplicate_days, say,
+        spark, house, judging, derived, ACCOUNTS, SITES, settings.meaning.duplicate_days, say,
     )  # fmt: skip
 
 

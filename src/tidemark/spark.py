@@ -111,16 +111,16 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         return session
     prepare_home(settings)
     os.environ["JAVA_HOME"] = str(require_java().parent.parent)
-    if settings.executor_python:
-        os.environ["PYSPARK_PYTHON"] = settings.executor_python
+    if settings.spark.executor_python:
+        os.environ["PYSPARK_PYTHON"] = settings.spark.executor_python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    on_s3 = object_storage.reaches(settings.tables_location)
+    on_s3 = object_storage.reaches(settings.lakehouse.tables_location)
     jars = [*spark_jars(settings), *(s3_jars(settings) if on_s3 else ())]
-    builder = SparkSession.builder.appName(name).master(settings.master or "local[*]")
+    builder = SparkSession.builder.appName(name).master(settings.spark.master or "local[*]")
     options = {
         **_STREAMING,
         **_ANYWHERE,
-        **(_LOCAL if settings.is_local else {}),
+        **(_LOCAL if settings.spark.is_local else {}),
         **(_S3 if on_s3 else {}),
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
         "spark.jars": ",".join(map(str, jars)),
@@ -131,15 +131,15 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
         f" -Dlog4j.configurationFile={_log4j(settings)}"
         f' "-Djava.io.tmpdir={temporary_directory(settings)}"'
-        f" {class_archive.use(settings)} {settings.driver_java_options}",
+        f" {class_archive.use(settings)} {settings.spark.driver_java_options}",
     }
-    own = options_of("spark_options", settings.spark_options)
+    own = options_of("spark_options", settings.spark.options)
     for key, value in options.items():
         if key not in own:
             builder = builder.config(key, value)
     with _out_of_sight(settings, own):
         session = builder.getOrCreate()
-    if not settings.is_local:
+    if not settings.spark.is_local:
         session.sparkContext.addPyFile(str(code_archive(settings)))
     return session
 
@@ -167,10 +167,10 @@ def _out_of_sight(settings: Settings, options: dict[str, str]) -> Iterator[None]
 def _jvm(settings: Settings) -> str:
     # In a small heap on few cores, full pauses cost less than concurrent collector threads, which the large arrays of
     # batches would trigger.
-    collector = "-XX:+UseParallelGC" if settings.is_local else "-XX:+UseG1GC"
+    collector = "-XX:+UseParallelGC" if settings.spark.is_local else "-XX:+UseG1GC"
     options = f"{collector} {_JVM}"
     # Kafka's Java client fetches tokens only from allowed URLs.
-    url = settings.kafka_oauth_token_url
+    url = settings.kafka.oauth_token_url
     return f"{options} -Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}" if url else options
 
 
@@ -189,7 +189,7 @@ def _log4j(settings: Settings) -> str:
         "appender.file.name = file\n"
         f"appender.file.fileName = {settings.logs / 'spark.log'}\n"
         f"appender.file.filePattern = {settings.logs / 'spark.%i.log'}\n"
-        f"{layout[settings.log_format]}"
+        f"{layout[settings.watching.log_format]}"
         "appender.file.policies.type = Policies\n"
         "appender.file.policies.size.type = SizeBasedTriggeringPolicy\n"
         "appender.file.policies.size.size = 10MB\n"

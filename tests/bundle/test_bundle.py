@@ -201,13 +201,13 @@ def test_the_environment_of_every_cluster_is_settings_that_exist(bundle: Bundle,
     environment = clusters[0]["spark_env_vars"]
     settings = load_settings({"home": tmp_path}, environment)
     named = {name.removeprefix("TIDEMARK_").lower() for name in environment}
-    assert named <= {*vars(settings)}
+    assert named <= {*settings.public()}
     schema = bundle.resources("schemas")["tables"]
-    assert (settings.catalog, settings.schema) == (schema["catalog_name"], schema["name"])
+    assert (settings.lakehouse.catalog, settings.lakehouse.schema) == (schema["catalog_name"], schema["name"])
     volume = bundle.resources("volumes")["state"]
     root = f"/Volumes/{volume['catalog_name']}/{volume['schema_name']}/{volume['name']}/"
-    assert settings.checkpoint_location.startswith(root)
-    assert not settings.uses_embedded_broker and settings.log_format == "json"
+    assert settings.lakehouse.checkpoint_location.startswith(root)
+    assert not settings.kafka.uses_embedded_broker and settings.watching.log_format == "json"
 
 
 def test_secrets_come_from_the_scope_by_keys_that_the_page_names(bundle: Bundle) -> None:

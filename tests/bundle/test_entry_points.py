@@ -107,8 +107,8 @@ def variables(settings: Settings) -> dict[str, str]:
     """The bundle's variables for the Kafka and the catalog of this machine."""
     return {
         "catalog": "spark_catalog",
-        "bootstrap_servers": settings.bootstrap_servers,
-        "topic": settings.topic,
+        "bootstrap_servers": settings.kafka.bootstrap_servers,
+        "topic": settings.kafka.topic,
         "kafka_security_protocol": "PLAINTEXT",
         "kafka_sasl_mechanism": "",
     }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -43,23 +42,22 @@ def catalog(
 ) -> Iterator[Settings]:
     """Settings of tables in a schema of their own, whose files are in `tmp_path / "lake"`."""
     settings = fresh(broker, tmp_path)
-    settings = replace(
-        settings,
+    settings = settings.changed(
         catalog="spark_catalog",
-        schema=settings.topic.replace("-", "_"),
+        schema=settings.kafka.topic.replace("-", "_"),
         checkpoint_location=str(tmp_path / "volume" / "checkpoints"),
         visitor_key="kept in a secret",
     )
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "19.x")
-    spark.sql(f"CREATE SCHEMA {settings.schema} LOCATION '{tmp_path / 'lake'}'")
+    spark.sql(f"CREATE SCHEMA {settings.lakehouse.schema} LOCATION '{tmp_path / 'lake'}'")
     yield settings
-    spark.sql(f"DROP SCHEMA {settings.schema} CASCADE")
+    spark.sql(f"DROP SCHEMA {settings.lakehouse.schema} CASCADE")
 
 
 def on_another_cluster(settings: Settings) -> Settings:
     """The same tables, for a process on a disk without anything."""
     home = settings.home.with_name(f"{settings.home.name}-next")
-    return replace(settings, home=home)
+    return settings.changed(home=home)
 
 
 def as_directories(settings: Settings, directory: Path) -> Settings:
@@ -68,7 +66,7 @@ def as_directories(settings: Settings, directory: Path) -> Settings:
         link = directory / "tables" / table.layer / table.short_name
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(directory.parent / "lake" / table.name.replace(".", "_"), target_is_directory=True)
-    return replace(settings, home=directory)
+    return settings.changed(home=directory)
 
 
 def quiet(what: str, done: int, total: int) -> None:
@@ -101,7 +99,7 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
     found = tasks.rebuild_table(cluster, "all", None, dry_run=False, say=quiet)
     assert {d.table for d in found} >= {"silver.requests", "silver.rejected", "gold.visitors_by_country"}
     assert_equal(files, recount(pairs))
-    tables = spark.catalog.listTables(f"spark_catalog.{catalog.schema}")
+    tables = spark.catalog.listTables(f"spark_catalog.{catalog.lakehouse.schema}")
     assert sorted(t.name for t in tables if not t.isTemporary) == sorted(
         t.name.replace(".", "_") for t in TABLES
     )
@@ -146,7 +144,7 @@ def test_rebuilds_foretell_repeat_and_take_up_a_changed_state(catalog: Settings,
     assert_equal(files, recount([*pairs, *more]))
 
     # Sessions of another gap cannot be added to those that are there, but made anew.
-    shorter = replace(on_another_cluster(catalog), session_gap_seconds=10)
+    shorter = on_another_cluster(catalog).changed(session_gap_seconds=10)
     with pytest.raises(TableError, match=r"silver\.sessions no longer fits"):
         tasks.run_pipeline(shorter, once=True)
     tasks.rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=quiet)
@@ -163,7 +161,7 @@ def test_another_visitor_key_is_refused_until_all_is_rebuilt(catalog: Settings, 
     tasks.run_pipeline(catalog, once=True)
     files = as_directories(catalog, tmp_path / "view")
     before = set(rows(files, "silver.requests", ["visitor_id"]))
-    other = replace(on_another_cluster(catalog), visitor_key="another secret")
+    other = on_another_cluster(catalog).changed(visitor_key="another secret")
     with pytest.raises(TableError, match="is not the one that the tables in `spark_catalog`"):
         tasks.run_pipeline(other, once=True)
     with pytest.raises(TableError, match="is not the one"):
@@ -181,15 +179,17 @@ def test_another_visitor_key_is_refused_until_all_is_rebuilt(catalog: Settings, 
     ],
 )
 def test_what_must_outlive_a_cluster_is_asked_for(lacking: dict[str, str], told: str, tmp_path: Path) -> None:
-    settings = Settings(
+    settings = Settings.of(
         home=tmp_path / "home", catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="k"
     )
     with pytest.raises(SettingError, match=told):
-        tasks.run_pipeline(replace(settings, **lacking), once=True)  # type: ignore[arg-type]
+        tasks.run_pipeline(settings.changed(**lacking), once=True)
 
 
 def test_names_in_a_catalog_are_quoted(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, catalog="my-cat", schema="tide", checkpoint_location="/Volumes/a/b/c/")
+    settings = Settings.of(
+        home=tmp_path, catalog="my-cat", schema="tide", checkpoint_location="/Volumes/a/b/c/"
+    )
     house = lakehouse.of(settings)
     assert house.sql_name("gold.pages") == "`my-cat`.`tide`.`gold_pages`"
     assert house.checkpoint("requests", 1) == "/Volumes/a/b/c/requests-v1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import os
 import signal
@@ -30,14 +29,14 @@ def test_a_home_in_use_is_refused(home: Settings) -> None:
 @pytest.mark.parametrize("setting", ["broker_port", "dashboard_port"])
 def test_a_taken_port_is_told_before_anything_starts(setting: str, home: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        settings = dataclasses.replace(home, **{setting: taken.getsockname()[1]})
+        settings = home.changed(**{setting: taken.getsockname()[1]})
         with pytest.raises(PlatformError, match=f"TIDEMARK_{setting.upper()}"):
             run_demo(settings, io.StringIO())
     assert not list(home.logs.iterdir())
 
 
 def test_a_kafka_that_does_not_answer_is_told_before_anything_starts(home: Settings) -> None:
-    settings = dataclasses.replace(home, bootstrap_servers=f"127.0.0.1:{free_port()}")
+    settings = home.changed(bootstrap_servers=f"127.0.0.1:{free_port()}")
     with pytest.raises(KafkaError, match="cannot be reached"):
         run_demo(settings, io.StringIO())
     assert not list(home.logs.iterdir())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import signal
@@ -103,12 +102,12 @@ def test_equal_tables_though_the_pipeline_is_killed(s3: S3Server, broker: Settin
     dashboard = open_reader(settings.environment())
     counted = dashboard.arrow(query("gold/traffic", ["requests"]))
     (accepted,) = zip(*rows(settings, "quality.accounts", ["accepted"]), strict=True)
-    assert dashboard.label == settings.tables_location
+    assert dashboard.label == settings.lakehouse.tables_location
     assert sum(counted["requests"].to_pylist()) == sum(accepted) > 0
 
     (tmp_path / "other").mkdir()
     shutil.copy(settings.home / "visitor.key", tmp_path / "other")
-    other = run_process(dataclasses.replace(settings, home=tmp_path / "other"))
+    other = run_process(settings.changed(home=tmp_path / "other"))
     refused, _ = other.communicate(timeout=300)
     assert other.returncode == 1 and "has no checkpoint" in refused and "holds its batches" in refused, (
         refused
@@ -123,7 +122,7 @@ def test_equal_tables_though_the_pipeline_is_killed(s3: S3Server, broker: Settin
 def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tmp_path: Path) -> None:
     """One home through all of them, each compared with the recomputation; the rebuild is killed in its swap."""
     pairs = traffic()
-    settings = dataclasses.replace(on_s3(s3, broker, tmp_path), batch_lines=60)
+    settings = on_s3(s3, broker, tmp_path).changed(batch_lines=60)
     house = lakehouse.of(settings)
 
     def parquet(table: str) -> set[str]:
@@ -140,12 +139,12 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
 
     assert min(len(parquet(name)) for name in ("bronze.access_log", "gold.visitors_by_country")) > 12
     for _ in range(2):  # the second deletes what the first has replaced
-        tasks.maintain_tables(dataclasses.replace(settings, version_retention_seconds=1))
+        tasks.maintain_tables(settings.changed(version_retention_seconds=1))
         time.sleep(1.1)
     assert max(len(parquet(name)) for name in ("bronze.access_log", "gold.visitors_by_country")) < 4
     assert_equal(settings, expected)
     with pytest.raises(TableError, match="checkpoints of the pipeline"):
-        tasks.maintain_tables(dataclasses.replace(settings, home=tmp_path / "other"))
+        tasks.maintain_tables(settings.changed(home=tmp_path / "other"))
 
     killed = command(settings, "rebuild", "all", crash_at="swap:between-tables@3")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -153,11 +152,11 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
     assert_equal(settings, expected)
     assert not house.files.sizes(f"{house.files.base}/_swap"), "the staged tables are to go"
 
-    fork = dataclasses.replace(settings, home=tmp_path / "fork", tables_location="")
+    fork = settings.changed(home=tmp_path / "fork", tables_location="")
     tasks.restore_savepoint(settings, "middle", fork, None, other_key=False)
     done(fork, "run", "--once")
     assert_equal(fork, expected)
-    elsewhere = dataclasses.replace(settings, home=tmp_path / "other")
+    elsewhere = settings.changed(home=tmp_path / "other")
     with pytest.raises(TableError, match="has tables already"):
         tasks.restore_savepoint(settings, "middle", elsewhere, None, other_key=False)
     tasks.restore_savepoint(settings, "middle", None, None, other_key=False)

@@ -55,7 +55,7 @@ def test_equal_tables_though_a_worker_and_then_the_driver_are_killed(
             executor_python=str(cluster.executor_python()), spark_options=cluster.spark_options(),
         )  # fmt: skip
         no_tidemark = subprocess.run(
-            [settings.executor_python, "-c", "import tidemark.settings"], capture_output=True
+            [settings.spark.executor_python, "-c", "import tidemark.settings"], capture_output=True
         )
         assert no_tidemark.returncode != 0, "the code must come from the driver"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -27,12 +26,12 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture
 def three(home: Settings) -> Iterator[Settings]:
     """Settings of a home whose broker has three nodes, with the topic on all of them."""
-    settings = dataclasses.replace(
-        home, broker_nodes=3, topic_partitions=3, quality_interval_seconds=0.0, maintain_interval_seconds=0.0
+    settings = home.changed(
+        broker_nodes=3, topic_partitions=3, quality_interval_seconds=0.0, maintain_interval_seconds=0.0
     )
     broker.start(settings)
     try:
-        kafka.ensure_topic(settings, settings.topic)
+        kafka.ensure_topic(settings, settings.kafka.topic)
         yield settings
     finally:
         broker.stop(settings)
@@ -40,7 +39,7 @@ def three(home: Settings) -> Iterator[Settings]:
 
 def described(settings: Settings) -> TopicMetadata:
     admin = AdminClient({"bootstrap.servers": kafka.servers(settings)})
-    return admin.list_topics(settings.topic, timeout=10).topics[settings.topic]
+    return admin.list_topics(settings.kafka.topic, timeout=10).topics[settings.kafka.topic]
 
 
 def send(settings: Settings, lines: Sequence[bytes], halfway: Callable[[], None]) -> None:
@@ -65,7 +64,7 @@ def send(settings: Settings, lines: Sequence[bytes], halfway: Callable[[], None]
     )
     done = False
     for number, line in enumerate(lines):
-        producer.produce(settings.topic, line, partition=(number // 100) % settings.topic_partitions)
+        producer.produce(settings.kafka.topic, line, partition=(number // 100) % settings.kafka.partitions)
         producer.poll(0)
         if not done and acknowledged > len(lines) // 2:
             done = True
@@ -80,7 +79,7 @@ def test_one_of_three_brokers_killed_under_load(three: Settings, spark: SparkSes
     lines = [line for block in blocks(made, truth=False) for line in block.lines]
     partitions = described(three).partitions
     assert all(len(partition.replicas) == len(partition.isrs) == 3 for partition in partitions.values())
-    assert kafka.topic_config(three, three.topic)["min.insync.replicas"] == "2"
+    assert kafka.topic_config(three, three.kafka.topic)["min.insync.replicas"] == "2"
     nodes = broker.status(three)
     assert nodes is not None and len(nodes.pids) == 3
     leader = partitions[0].leader
@@ -103,4 +102,4 @@ def test_one_of_three_brokers_killed_under_load(three: Settings, spark: SparkSes
 def test_a_home_keeps_its_number_of_nodes(three: Settings) -> None:
     broker.stop(three)
     with pytest.raises(PlatformError, match=r"made with 3 nodes, not 1.*TIDEMARK_BROKER_NODES=3"):
-        broker.start(dataclasses.replace(three, broker_nodes=1))
+        broker.start(three.changed(broker_nodes=1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ def test_stopped_and_started_again(
     spark: SparkSession, broker: Settings, tmp_path: Path, name: str, rate: float
 ) -> None:
     example: Example = importlib.import_module(f"examples.{name}.example").EXAMPLE
-    home = replace(broker, home=tmp_path)
+    home = broker.changed(home=tmp_path)
     prepare_home(home)
     load = Load(seed=5, rate=rate, seconds=12, late=0.2)
     events = [event._replace(at=0) for event in example.events(load)]

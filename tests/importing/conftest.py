@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -22,7 +21,7 @@ Record = tuple[bytes, dict[str, bytes]]
 
 @pytest.fixture
 def settings(broker: Settings) -> Settings:
-    return dataclasses.replace(broker, topic=f"log-{uuid.uuid4().hex[:12]}")
+    return broker.changed(topic=f"log-{uuid.uuid4().hex[:12]}")
 
 
 @pytest.fixture
@@ -35,8 +34,8 @@ def read() -> Callable[[Settings], list[Record]]:
     """All committed records of a settings' topic: value and headers."""
 
     def read_topic(settings: Settings) -> list[Record]:
-        kafka.await_committed(settings, settings.topic)
-        ends = kafka.end_offsets(settings, settings.topic)
+        kafka.await_committed(settings, settings.kafka.topic)
+        ends = kafka.end_offsets(settings, settings.kafka.topic)
         consumer = Consumer(
             {
                 **kafka.client_config(settings),
@@ -46,7 +45,7 @@ def read() -> Callable[[Settings], list[Record]]:
                 "isolation.level": "read_committed",
             }
         )
-        consumer.assign([TopicPartition(settings.topic, partition, 0) for partition in ends])
+        consumer.assign([TopicPartition(settings.kafka.topic, partition, 0) for partition in ends])
         found: list[Record] = []
         open_partitions = set(ends)
         while open_partitions:
@@ -83,8 +82,8 @@ def tidemark(settings: Settings) -> Callable[..., subprocess.Popen[bytes]]:
         command = [str(Path(sys.executable).with_name("tidemark")), "import", *map(str, arguments)]
         environment = os.environ | {
             "TIDEMARK_HOME": str(settings.home),
-            "TIDEMARK_BOOTSTRAP_SERVERS": settings.bootstrap_servers,
-            "TIDEMARK_TOPIC": settings.topic,
+            "TIDEMARK_BOOTSTRAP_SERVERS": settings.kafka.bootstrap_servers,
+            "TIDEMARK_TOPIC": settings.kafka.topic,
         }
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment, **more}
         return subprocess.Popen(command, **pipes)  # type: ignore[call-overload,no-any-return]

@@ -349,7 +349,7 @@ def test_both_partitions_are_used(
     options: Options, settings: Settings, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:
     import_files([str(write(tmp_path / "access.log", numbered(60_000)))], options)
-    ends = kafka.end_offsets(settings, settings.topic)
+    ends = kafka.end_offsets(settings, settings.kafka.topic)
     assert len(ends) == 2 and min(ends.values()) > 10_000
 
 
@@ -364,7 +364,7 @@ def test_all_inputs_are_checked_before_anything_is_sent(
     ):
         with pytest.raises(InputError, match=text):
             import_files([good, bad], options)
-    assert kafka.end_offsets(settings, settings.topic) == {}
+    assert kafka.end_offsets(settings, settings.kafka.topic) == {}
 
 
 def test_unusable_site_and_format(settings: Settings) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import signal
@@ -44,7 +43,7 @@ def test_killed_again_and_again(
     admin = kafka.admin_client(settings)
 
     def written(committed: bool) -> int:
-        ends = kafka.end_offsets(settings, settings.topic, committed=committed, admin=admin)
+        ends = kafka.end_offsets(settings, settings.kafka.topic, committed=committed, admin=admin)
         return sum(ends.values())
 
     seen = []
@@ -83,7 +82,7 @@ def test_stopped_by_a_signal_it_says_how_far_it_got_and_goes_on_from_there(
     path = write(tmp_path / "access.log", content)
     admin = kafka.admin_client(settings)
     process = tidemark(path)
-    while not any(kafka.end_offsets(settings, settings.topic, admin=admin).values()):
+    while not any(kafka.end_offsets(settings, settings.kafka.topic, admin=admin).values()):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     process.send_signal(number)
@@ -101,7 +100,7 @@ def test_broker_killed_during_an_import(
     home: Settings, read: Read, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:
     started = embedded.start(home)
-    settings = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
+    settings = home.changed(bootstrap_servers=started.bootstrap_servers)
     content = numbered(400_000)
     path = write(tmp_path / "access.log", content)
     said: list[str] = []
@@ -109,7 +108,7 @@ def test_broker_killed_during_an_import(
     revived: list[threading.Thread] = []
 
     def kill_once(_: int) -> None:
-        if not killed.is_set() and any(kafka.end_offsets(settings, settings.topic).values()):
+        if not killed.is_set() and any(kafka.end_offsets(settings, settings.kafka.topic).values()):
             killed.set()
             running = embedded.status(home)
             assert running is not None
@@ -133,13 +132,13 @@ def test_broker_that_stays_down_is_one_error_and_the_next_import_goes_on(
     home: Settings, read: Read, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:
     started = embedded.start(home)
-    settings = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
+    settings = home.changed(bootstrap_servers=started.bootstrap_servers)
     content = numbered(250_000)
     path = write(tmp_path / "access.log", content)
 
     def kill_broker(_: int) -> None:
         running = embedded.status(home)
-        if running and any(kafka.end_offsets(settings, settings.topic).values()):
+        if running and any(kafka.end_offsets(settings, settings.kafka.topic).values()):
             os.kill(running.pid, signal.SIGKILL)
             while embedded.status(home):
                 time.sleep(0.05)

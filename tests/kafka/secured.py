@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import os
 import threading
@@ -64,7 +63,7 @@ def secured_broker(directory: Path, provider: IdentityProvider | None = None) ->
         more=",OAUTHBEARER" if provider else "",
     )  # fmt: skip
     extra.write_text(text + (OAUTH.format(keys=provider.keys) if provider else ""))
-    settings = Settings(
+    settings = Settings.of(
         home=directory / "broker", broker_port=0, dashboard_port=0, broker_properties=str(extra)
     )
     if provider:  # the broker asks only where its JVM is told that it may
@@ -75,8 +74,7 @@ def secured_broker(directory: Path, provider: IdentityProvider | None = None) ->
         os.environ.pop("JAVA_TOOL_OPTIONS", None)
     try:
         add_user(started.bootstrap_servers)
-        yield dataclasses.replace(
-            settings,
+        yield settings.changed(
             home=directory / "home",
             broker_properties="",
             bootstrap_servers=f"127.0.0.1:{port}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from pathlib import Path
 
@@ -20,7 +19,7 @@ PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 def secured(tmp_path: Path) -> Settings:
     authority = tmp_path / "ca.pem"
     authority.write_text(PEM)
-    return Settings(
+    return Settings.of(
         bootstrap_servers="127.0.0.1:1",
         kafka_security_protocol="SASL_SSL",
         kafka_sasl_mechanism="SCRAM-SHA-512",
@@ -31,7 +30,7 @@ def secured(tmp_path: Path) -> Settings:
 
 
 def test_plain_settings() -> None:
-    settings = Settings(bootstrap_servers="kafka:9092")
+    settings = Settings.of(bootstrap_servers="kafka:9092")
     assert kafka.client_config(settings)["bootstrap.servers"] == "kafka:9092"
     options = kafka.spark_options(settings)
     assert options["kafka.bootstrap.servers"] == "kafka:9092"
@@ -44,7 +43,7 @@ def test_secured_settings(secured: Settings) -> None:
     assert config["security.protocol"] == "SASL_SSL"
     assert config["sasl.mechanism"] == "SCRAM-SHA-512"
     assert (config["sasl.username"], config["sasl.password"]) == ("log reader", SECRET)
-    assert config["ssl.ca.location"] == secured.kafka_ca_file
+    assert config["ssl.ca.location"] == secured.kafka.ca_file
 
     options = kafka.spark_options(secured)
     assert options["kafka.security.protocol"] == "SASL_SSL"
@@ -58,8 +57,7 @@ def test_secured_settings(secured: Settings) -> None:
 
 
 def test_oauthbearer_passes_through_to_both_clients(secured: Settings) -> None:
-    settings = dataclasses.replace(
-        secured,
+    settings = secured.changed(
         kafka_sasl_mechanism="OAUTHBEARER",
         kafka_oauth_token_url="https://login.example.com/token",
         kafka_oauth_scope="kafka",
@@ -82,8 +80,7 @@ def test_oauthbearer_passes_through_to_both_clients(secured: Settings) -> None:
 
 
 def test_more_client_settings_come_last(secured: Settings) -> None:
-    settings = dataclasses.replace(
-        secured,
+    settings = secured.changed(
         kafka_client_options="fetch.min.bytes=1024 client.id='log reader 2'",
         kafka_spark_options="fetch.min.bytes=2048",
     )
@@ -107,14 +104,14 @@ def test_more_client_settings_come_last(secured: Settings) -> None:
 )
 def test_settings_that_cannot_work(secured: Settings, change: dict[str, str], named: str) -> None:
     with pytest.raises(SettingError, match=named) as raised:
-        kafka.client_config(dataclasses.replace(secured, **change))
+        kafka.client_config(secured.changed(**change))
     assert "planted" not in str(raised.value)
 
 
 def test_the_password_shows_in_no_error_and_no_log(
     secured: Settings, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    settings = dataclasses.replace(secured, kafka_security_protocol="SASL_PLAINTEXT")
+    settings = secured.changed(kafka_security_protocol="SASL_PLAINTEXT")
     logging.getLogger("tidemark.kafka.client").setLevel(logging.DEBUG)
     logging.getLogger("tidemark.kafka.client").addHandler(caplog.handler)
     with pytest.raises(KafkaError) as raised:

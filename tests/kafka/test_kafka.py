@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import threading
@@ -37,7 +36,7 @@ def test_a_topic_is_created_once_and_then_left_as_it_is(broker: Settings, topic:
 def test_a_topic_keeps_its_records_for_ever_by_default(broker: Settings, topic: str) -> None:
     kafka.ensure_topic(broker, topic)
     assert kafka.topic_config(broker, topic)["retention.ms"] == "-1"
-    assert len(kafka.end_offsets(broker, topic)) == broker.topic_partitions
+    assert len(kafka.end_offsets(broker, topic)) == broker.kafka.partitions
 
 
 def test_end_offsets_ask_with_the_client_given(
@@ -75,7 +74,7 @@ def test_end_offsets_stop_at_an_open_transaction(broker: Settings, topic: str) -
 def test_impossible_topics(broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka, "_ELECTION_SECONDS", 0.5)
     with pytest.raises(KafkaError, match="topic_replication"):
-        kafka.ensure_topic(dataclasses.replace(broker, topic_replication=3), topic)
+        kafka.ensure_topic(broker.changed(topic_replication=3), topic)
     with pytest.raises(KafkaError, match="valid topic name"):
         kafka.ensure_topic(broker, "no/such name")
 
@@ -83,8 +82,8 @@ def test_impossible_topics(broker: Settings, topic: str, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("settings", "remedy"),
     [
-        (Settings(bootstrap_servers="127.0.0.1:1"), "--bootstrap-servers"),
-        (Settings(broker_port=1), "tidemark broker start"),
+        (Settings.of(bootstrap_servers="127.0.0.1:1"), "--bootstrap-servers"),
+        (Settings.of(broker_port=1), "tidemark broker start"),
     ],
 )
 def test_no_broker_is_one_clear_error(settings: Settings, remedy: str) -> None:
@@ -95,12 +94,11 @@ def test_no_broker_is_one_clear_error(settings: Settings, remedy: str) -> None:
 
 def test_a_protocol_that_the_broker_does_not_speak(broker: Settings) -> None:
     with pytest.raises(KafkaError, match="kafka_security_protocol"):
-        kafka.require_reachable(dataclasses.replace(broker, kafka_security_protocol="SSL"), timeout=4)
+        kafka.require_reachable(broker.changed(kafka_security_protocol="SSL"), timeout=4)
 
 
 def test_credentials_that_the_broker_does_not_take(broker: Settings) -> None:
-    settings = dataclasses.replace(
-        broker,
+    settings = broker.changed(
         kafka_security_protocol="SASL_PLAINTEXT",
         kafka_sasl_mechanism="PLAIN",
         kafka_username="someone",
@@ -114,7 +112,7 @@ def test_credentials_that_the_broker_does_not_take(broker: Settings) -> None:
 def test_a_broker_that_pauses_for_a_moment_is_asked_again(
     broker: Settings, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = embedded.status(dataclasses.replace(broker, bootstrap_servers=""))
+    running = embedded.status(broker.changed(bootstrap_servers=""))
     assert running is not None
     monkeypatch.setattr(kafka, "_TRY_SECONDS", 1.0)  # the pause is longer than a request may take
     goes_on = threading.Timer(2.5, os.kill, [running.pid, signal.SIGCONT])
@@ -132,4 +130,4 @@ def test_a_broker_that_is_gone_is_an_error_and_not_asked_for_ever(
 ) -> None:
     monkeypatch.setattr(kafka, "_TRY_SECONDS", 0.2)
     with pytest.raises(KafkaError, match=r"127\.0\.0\.1:1 cannot be reached"):
-        kafka.ensure_topic(Settings(bootstrap_servers="127.0.0.1:1"), topic)
+        kafka.ensure_topic(Settings.of(bootstrap_servers="127.0.0.1:1"), topic)

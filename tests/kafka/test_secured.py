@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections.abc import Iterator
 
@@ -49,15 +48,14 @@ def test_scram_over_tls(secured: Settings, spark: SparkSession) -> None:
 
 
 def test_plain_over_tls(secured: Settings, spark: SparkSession) -> None:
-    settings = dataclasses.replace(
-        secured, kafka_sasl_mechanism="PLAIN", kafka_username="plain", kafka_password="plain-planted"
+    settings = secured.changed(
+        kafka_sasl_mechanism="PLAIN", kafka_username="plain", kafka_password="plain-planted"
     )
     assert there_and_back(settings, spark) == [b"a line"]
 
 
 def test_oauthbearer_over_tls(secured: Settings, provider: IdentityProvider, spark: SparkSession) -> None:
-    settings = dataclasses.replace(
-        secured,
+    settings = secured.changed(
         kafka_sasl_mechanism="OAUTHBEARER",
         kafka_username="pipeline",
         kafka_password="client-planted",
@@ -70,7 +68,7 @@ def test_oauthbearer_over_tls(secured: Settings, provider: IdentityProvider, spa
     jvm.java.lang.System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", provider.tokens)
     assert there_and_back(settings, spark) == [b"a line"]
 
-    wrong = dataclasses.replace(settings, kafka_password="planted-wrong")
+    wrong = settings.changed(kafka_password="planted-wrong")
     with pytest.raises(KafkaError, match="refuses the credentials of user pipeline") as raised:
         kafka.require_reachable(wrong, timeout=8)
     assert "planted" not in str(raised.value)
@@ -88,7 +86,7 @@ def test_oauthbearer_over_tls(secured: Settings, provider: IdentityProvider, spa
 )
 def test_what_does_not_fit_is_one_clear_error(secured: Settings, change: dict[str, str], told: str) -> None:
     with pytest.raises(KafkaError, match=told) as raised:
-        kafka.require_reachable(dataclasses.replace(secured, **change), timeout=8)
+        kafka.require_reachable(secured.changed(**change), timeout=8)
     assert "\n" not in str(raised.value) and "planted" not in str(raised.value)
 
 
@@ -97,7 +95,7 @@ def test_another_authority_is_not_trusted(
 ) -> None:
     other = self_signed(tmp_path_factory.mktemp("other"), "other").authority
     with pytest.raises(KafkaError, match=r"verify failed.*kafka_ca_file") as raised:
-        kafka.require_reachable(dataclasses.replace(secured, kafka_ca_file=str(other)), timeout=8)
+        kafka.require_reachable(secured.changed(kafka_ca_file=str(other)), timeout=8)
     assert "\n" not in str(raised.value)
 
 
@@ -106,7 +104,7 @@ def test_a_password_that_stops_being_right_ends_the_flow_with_one_clear_error(
 ) -> None:
     topic = f"secured-{uuid.uuid4().hex[:8]}"
     kafka.ensure_topic(secured, topic, partitions=1)
-    wrong = dataclasses.replace(secured, kafka_password="planted-wrong")
+    wrong = secured.changed(kafka_password="planted-wrong")
     prepare_home(wrong)
     records = spark.read.format("kafka").options(**kafka.spark_options(wrong)).option("subscribe", topic)
     with pytest.raises(Exception, match=r"SaslAuthenticationException|Authentication failed") as raised:

@@ -31,7 +31,7 @@ def test_a_line_of_the_users_properties_that_sets_nothing_is_an_error(home: Sett
     own = tmp_path / "own.properties"
     own.write_text("# fewer threads\n  num.io.threads = 2\n\nnum.network.threads: 2\n")
     with pytest.raises(SettingError, match=r"line 4 of .*own\.properties sets nothing: 'num\.network"):
-        broker.start(dataclasses.replace(home, broker_properties=str(own)))
+        broker.start(home.changed(broker_properties=str(own)))
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
@@ -115,19 +115,19 @@ def test_two_homes_run_side_by_side(broker: Settings, kafka_home: Settings) -> N
     from tidemark.local import broker as embedded
 
     other = embedded.start(kafka_home).bootstrap_servers
-    assert other != broker.bootstrap_servers
-    for bootstrap in (other, broker.bootstrap_servers):
+    assert other != broker.kafka.bootstrap_servers
+    for bootstrap in (other, broker.kafka.bootstrap_servers):
         create_topic(bootstrap, "side-by-side")
         produce(bootstrap, "side-by-side", [bootstrap.encode()])
-    for bootstrap in (other, broker.bootstrap_servers):
+    for bootstrap in (other, broker.kafka.bootstrap_servers):
         assert consume(bootstrap, "side-by-side", 1) == [bootstrap.encode()]
 
 
 def test_a_message_of_16_mib_less_its_framing_passes(broker: Settings) -> None:
-    create_topic(broker.bootstrap_servers, "large")
+    create_topic(broker.kafka.bootstrap_servers, "large")
     large = os.urandom(16 * 1024 * 1024 - 1024)
-    produce(broker.bootstrap_servers, "large", [large], transaction="large")
-    assert consume(broker.bootstrap_servers, "large", 1) == [large]
+    produce(broker.kafka.bootstrap_servers, "large", [large], transaction="large")
+    assert consume(broker.kafka.bootstrap_servers, "large", 1) == [large]
 
 
 def test_a_broker_listens_on_loopback_alone(broker: Settings) -> None:
@@ -135,7 +135,7 @@ def test_a_broker_listens_on_loopback_alone(broker: Settings) -> None:
 
     from tidemark.local import broker as embedded
 
-    running = embedded.status(dataclasses.replace(broker, bootstrap_servers=""))
+    running = embedded.status(broker.changed(bootstrap_servers=""))
     assert running is not None
     listening = [c.laddr for c in Process(running.pid).net_connections() if c.status == CONN_LISTEN]
     assert len(listening) == 2
@@ -146,7 +146,7 @@ def test_a_taken_port_is_named_with_its_setting(home: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(PlatformError, match=f"port {port}.*is taken.*TIDEMARK_BROKER_PORT"):
-            broker.start(dataclasses.replace(home, broker_port=port))
+            broker.start(home.changed(broker_port=port))
     assert broker.status(home) is None
 
 
@@ -173,8 +173,8 @@ def test_a_broker_that_cannot_start_says_why_and_leaves_no_process(kafka_home: S
 
 
 def test_the_address_in_the_settings_wins(home: Settings) -> None:
-    assert broker.bootstrap_servers(dataclasses.replace(home, bootstrap_servers="k:1")) == "k:1"
-    assert broker.bootstrap_servers(dataclasses.replace(home, broker_port=7)) == "127.0.0.1:7"
+    assert broker.bootstrap_servers(home.changed(bootstrap_servers="k:1")) == "k:1"
+    assert broker.bootstrap_servers(home.changed(broker_port=7)) == "127.0.0.1:7"
     with pytest.raises(PlatformError, match="tidemark broker start"):
         broker.bootstrap_servers(home)
 

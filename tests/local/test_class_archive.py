@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from tidemark.settings import Settings
 
 @pytest.fixture
 def cached(home: Settings, tmp_path: Path) -> Settings:
-    settings = replace(home, jvm_cache=str(tmp_path / "a cache"))
+    settings = home.changed(jvm_cache=str(tmp_path / "a cache"))
     cache_directory(settings).mkdir(parents=True)
     return settings
 
@@ -57,13 +56,13 @@ def test_the_users_own_options_come_first(cached: Settings) -> None:
         class_archive.archive(cached, part).touch()
         assert "SharedArchiveFile" in class_archive.use(cached, part)
         for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa"):
-            both = replace(cached, driver_java_options=own, broker_java_options=own)
+            both = cached.changed(driver_java_options=own, broker_java_options=own)
             assert class_archive.use(both, part) == ""
 
 
 @pytest.mark.soak
 def test_the_whole_of_it(home: Settings, tmp_path: Path) -> None:
-    settings = replace(home, jvm_cache=str(tmp_path / "cache"))
+    settings = home.changed(jvm_cache=str(tmp_path / "cache"))
     said: list[str] = []
     assert prepare(settings, said.append)
     assert is_prepared(settings)

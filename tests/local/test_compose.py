@@ -121,7 +121,7 @@ def test_the_image_starts_the_command_with_settings_that_exist(tmp_path: Path) -
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
     assert entry == ["tidemark"] and "tidemark" in scripts
     ours = {name for name in image_environment() if name.startswith("TIDEMARK_")}
-    known = vars(load({"home": tmp_path}, {}))
+    known = load({"home": tmp_path}, {}).public()
     assert {name.removeprefix("TIDEMARK_").lower() for name in ours} <= known.keys()
 
 
@@ -135,7 +135,7 @@ def test_every_container_of_ours_gets_arguments_and_settings_that_it_takes(tmp_p
         assert command is not None
         command.make_context(name, words)
         settings = load({"home": tmp_path}, {key: str(value) for key, value in entry["environment"].items()})
-        known = {f"TIDEMARK_{field.upper()}" for field in vars(settings)}
+        known = {f"TIDEMARK_{field.upper()}" for field in settings.public()}
         assert entry["environment"].keys() <= known
         (volume,) = entry["volumes"]
         assert volume.split(":")[1] == image_environment()["TIDEMARK_HOME"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import socket
 import subprocess
@@ -28,7 +27,7 @@ def command(settings: Settings, port: int = 0) -> subprocess.Popen[str]:
 
 
 def test_two_homes_serve_dashboards_on_free_ports_until_stopped(home: Settings, tmp_path: Path) -> None:
-    homes = [home, dataclasses.replace(home, home=tmp_path / "other")]
+    homes = [home, home.changed(home=tmp_path / "other")]
     processes = [command(one) for one in homes]
     try:
         assert wait_until(lambda: all(dashboard.is_healthy(one) for one in homes), timeout=60, interval=0.2)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import subprocess
@@ -42,7 +41,7 @@ def offline(home: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         encoding="utf-8",
     )
     monkeypatch.setattr(jars, "IVY_FILE", ivy)
-    return dataclasses.replace(home, jvm_cache=str(tmp_path / "cache"), ivy_settings=str(ivy_settings))
+    return home.changed(jvm_cache=str(tmp_path / "cache"), ivy_settings=str(ivy_settings))
 
 
 def names(paths: list[Path]) -> list[str]:
@@ -103,7 +102,7 @@ def test_a_resolve_that_is_killed_leaves_no_half_made_cache(offline: Settings, t
         "from tidemark.local import jars\n"
         "from tidemark.settings import Settings\n"
         f"jars.IVY_FILE = Path({str(jars.IVY_FILE)!r})\n"
-        f"jars.spark_jars(Settings(jvm_cache={offline.jvm_cache!r}, ivy_settings={offline.ivy_settings!r}))\n"
+        f"jars.spark_jars(Settings.of(jvm_cache={offline.java.cache!r}, ivy_settings={offline.java.ivy_settings!r}))\n"
     )
     killed = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     cache = tmp_path / "cache"
@@ -118,6 +117,6 @@ def test_a_resolve_that_is_killed_leaves_no_half_made_cache(offline: Settings, t
 
 def test_a_cache_that_cannot_be_written(offline: Settings, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    blocked = dataclasses.replace(offline, jvm_cache=str(tmp_path / "file" / "cache"))
+    blocked = offline.changed(jvm_cache=str(tmp_path / "file" / "cache"))
     with pytest.raises(PlatformError, match="Set TIDEMARK_JVM_CACHE"):
         jars.spark_jars(blocked)

@@ -88,7 +88,7 @@ def test_terminate_kills_what_does_not_end_by_itself(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PlatformError, match=r"cannot write the home .*Name another directory with --home"):
-        process.prepare_home(Settings(home=tmp_path / "file" / "home"))
+        process.prepare_home(Settings.of(home=tmp_path / "file" / "home"))
 
 
 def test_a_lock_is_held_by_one(tmp_path: Path) -> None:

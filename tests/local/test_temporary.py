@@ -13,7 +13,7 @@ PROGRAM = """
 import sys, pathlib
 from tidemark.spark import spark_session
 from tidemark.settings import Settings
-spark = spark_session(Settings(home=pathlib.Path(sys.argv[1])))
+spark = spark_session(Settings.of(home=pathlib.Path(sys.argv[1])))
 spark.range(10).repartition(3).count()
 print("ready", flush=True)
 sys.stdin.read()
@@ -25,7 +25,7 @@ def names(directory: Path) -> list[str]:
 
 
 def test_a_killed_spark_leaves_nothing_and_a_live_one_keeps_its_files(tmp_path: Path) -> None:
-    home = Settings(home=tmp_path / "a home")
+    home = Settings.of(home=tmp_path / "a home")
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(home.home)],
         stdin=subprocess.PIPE,

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -58,7 +57,7 @@ def original(
 @pytest.fixture
 def home_with_rows(original: Settings, tmp_path: Path) -> Settings:
     shutil.copytree(original.home, tmp_path / "home")
-    return replace(original, home=tmp_path / "home")
+    return original.changed(home=tmp_path / "home")
 
 
 def keys(settings: Settings, table: str) -> set[tuple[object, ...]]:
@@ -209,7 +208,7 @@ def spelled(
 @pytest.mark.parametrize("asked", [text for texts in SPELLED.values() for text in texts])
 def test_an_address_is_the_same_however_it_is_spelled(spelled: Settings, tmp_path: Path, asked: str) -> None:
     shutil.copytree(spelled.home, tmp_path / "home")
-    settings = replace(spelled, home=tmp_path / "home")
+    settings = spelled.changed(home=tmp_path / "home")
     before = {table: len(keys(settings, table)) for table in TABLES[:3]}
     done = tasks.forget_visitor(settings, visitor="", address=asked)
     assert done.rows == {

@@ -85,7 +85,7 @@ def judged_wrong(
 def wrong(judged_wrong: Settings, tmp_path: Path) -> Settings:
     """A copy of that home."""
     shutil.copytree(judged_wrong.home, tmp_path / "home")
-    return replace(judged_wrong, home=tmp_path / "home")
+    return judged_wrong.changed(home=tmp_path / "home")
 
 
 def test_rejected_lines_move_to_silver_and_everything_follows(
@@ -119,7 +119,7 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
     try:
         await_running(settings, process)
         sender = subprocess.Popen(
-            [sys.executable, "-c", _SENDER, str(settings.topic), settings.bootstrap_servers],
+            [sys.executable, "-c", _SENDER, str(settings.kafka.topic), settings.kafka.bootstrap_servers],
             stdin=subprocess.PIPE,
         )
         assert sender.stdin is not None
@@ -245,7 +245,7 @@ def test_clear_errors(wrong: Settings, spark: SparkSession, tmp_path: Path) -> N
     with pytest.raises(TableError, match=r"bronze\.access_log cannot be rebuilt"):
         tasks.rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
     with pytest.raises(TableError, match="no tables yet"):
-        tasks.rebuild_table(replace(wrong, home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
+        tasks.rebuild_table(wrong.changed(home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
     with locked(wrong.run_directory / "one-rebuild.lock"), pytest.raises(HomeBusyError, match="rebuild"):
         rebuild(spark, wrong, "gold.traffic")
 

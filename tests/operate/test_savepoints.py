@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,7 +50,7 @@ def at_a_savepoint(
 def saved(at_a_savepoint: Settings, tmp_path: Path) -> Settings:
     """A copy of that home."""
     shutil.copytree(at_a_savepoint.home, tmp_path / "home")
-    return replace(at_a_savepoint, home=tmp_path / "home")
+    return at_a_savepoint.changed(home=tmp_path / "home")
 
 
 def test_restoring_goes_back_and_on(saved: Settings, spark: SparkSession, lines: list[Pair]) -> None:
@@ -66,12 +65,12 @@ def test_restoring_goes_back_and_on(saved: Settings, spark: SparkSession, lines:
 def test_a_fork_is_a_second_pipeline(
     saved: Settings, spark: SparkSession, lines: list[Pair], tmp_path: Path
 ) -> None:
-    fork = replace(saved, home=tmp_path / "fork")
+    fork = saved.changed(home=tmp_path / "fork")
     restore(saved, "middle", fork)
     assert_equal(fork, recount(lines[:1_000]))
     assert_equal(saved, recount(lines[:2_000]))
     assert (fork.home / "visitor.key").read_bytes() == (saved.home / "visitor.key").read_bytes()
-    assert saved.topic in (fork.home / "tidemark.toml").read_text()
+    assert saved.kafka.topic in (fork.home / "tidemark.toml").read_text()
     run_here(spark, fork)
     assert_equal(fork, recount(lines[:2_000]))
     with pytest.raises(TableError, match="has tables already"):
@@ -149,10 +148,10 @@ def test_restored_with_other_partitions(
             if number > 1:
                 tasks.make_savepoint(settings, f"before-{partitions}")
                 restore(settings, f"before-{partitions}", partitions=partitions)
-                settings = replace(
-                    settings, shuffle_partitions=load({"home": settings.home}).shuffle_partitions
+                settings = settings.changed(
+                    shuffle_partitions=load({"home": settings.home}).spark.shuffle_partitions
                 )
-                assert settings.shuffle_partitions == partitions
+                assert settings.spark.shuffle_partitions == partitions
             spark.conf.set("spark.sql.shuffle.partitions", partitions)  # as a session is made with
             produce(settings, lines[(number - 1) * 1_000 : number * 1_000])
             run_here(spark, settings)
@@ -163,7 +162,7 @@ def test_restored_with_other_partitions(
 
 def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
     (found,) = savepoints(saved)
-    assert sum(found.offsets[saved.topic].values()) == 1_000
+    assert sum(found.offsets[saved.kafka.topic].values()) == 1_000
     with pytest.raises(TableError, match="already"):
         tasks.make_savepoint(saved, "middle")
     for name in ("", "../up", ".hidden", "a/b"):
@@ -172,7 +171,7 @@ def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
     with pytest.raises(TableError, match="no savepoint other"):
         restore(saved, "other")
     with pytest.raises(TableError, match="no tables yet"):
-        tasks.make_savepoint(replace(saved, home=tmp_path / "empty"), "first")
+        tasks.make_savepoint(saved.changed(home=tmp_path / "empty"), "first")
     delete(saved, "middle")
     assert savepoints(saved) == []
     with pytest.raises(TableError, match="no savepoint middle"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 
@@ -12,7 +11,7 @@ from tidemark.settings import Settings
 
 
 def test_a_broker_that_does_not_answer_is_not_said_to_run(broker: Settings) -> None:
-    home = dataclasses.replace(broker, bootstrap_servers="")
+    home = broker.changed(bootstrap_servers="")
     running = embedded.status(home)
     assert running
     assert describe(home)["parts"]["broker"] == {"state": "running", "pid": running.pid}
@@ -29,6 +28,6 @@ def test_an_empty_home_names_no_address_that_nobody_has(home: Settings) -> None:
     state = describe(home)
     assert (state["bootstrap_servers"], state["dashboard_url"]) == (None, None)
     assert "kafka      not started yet, topic access-log" in lines(state)
-    fixed = describe(dataclasses.replace(home, broker_port=19092, dashboard_port=18501))
+    fixed = describe(home.changed(broker_port=19092, dashboard_port=18501))
     assert fixed["bootstrap_servers"] == "127.0.0.1:19092"
     assert fixed["dashboard_url"] == "http://127.0.0.1:18501"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import signal
@@ -45,7 +44,7 @@ def maintained(settings: Settings, **changes: object) -> dict[str, Done]:
     for table in (ACCOUNTS, SITES):  # what has none is no home with tables
         DeltaRsStore(lakehouse.of(settings)).ensure(table)
     changes = {"version_retention_seconds": 1, **changes}
-    done = tasks.maintain_tables(dataclasses.replace(settings, **changes))
+    done = tasks.maintain_tables(settings.changed(**changes))
     return {entry.table: entry for entry in done}
 
 
@@ -264,7 +263,7 @@ def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.L
     first = Path(house.path(PROGRESS)) / "_delta_log" / f"{0:020}.json"
     whole = first.read_text()
     first.write_text("damaged")
-    eager = dataclasses.replace(home, maintain_interval_seconds=0.05, version_retention_seconds=1)
+    eager = home.changed(maintain_interval_seconds=0.05, version_retention_seconds=1)
     stop = threading.Event()
     troubles: list[str] = []
     side = threading.Thread(target=keep(eager, house, [PROGRESS], {}, troubles.append), args=(stop,))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 import subprocess
@@ -50,19 +49,19 @@ def test_a_home_keeps_its_key_to_its_owner(home: Settings) -> None:
 
 
 def test_homes_have_different_keys_and_a_setting_goes_first(home: Settings) -> None:
-    other = dataclasses.replace(home, home=home.home / "other")
+    other = home.changed(home=home.home / "other")
     make_visitor_key(home)
     make_visitor_key(other)
     assert visitor_key(home) != visitor_key(other)
-    named = dataclasses.replace(home, visitor_key="secret")
-    assert visitor_key(named) == visitor_key(dataclasses.replace(other, visitor_key="secret"))
+    named = home.changed(visitor_key="secret")
+    assert visitor_key(named) == visitor_key(other.changed(visitor_key="secret"))
     assert visitor_key(named) != visitor_key(home)
 
 
 def test_threads_and_processes_that_start_together_agree(home: Settings) -> None:
     program = (
         "import sys, pathlib; from tidemark.settings import Settings; from tidemark.parse import visitor\n"
-        "sys.stdin.read(); home = Settings(home=pathlib.Path(sys.argv[1]))\n"
+        "sys.stdin.read(); home = Settings.of(home=pathlib.Path(sys.argv[1]))\n"
         "visitor.make_visitor_key(home); print(visitor.visitor_key(home).hex())"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -119,4 +118,4 @@ def test_the_key_shows_nowhere(spark: SparkSession, capsys: pytest.CaptureFixtur
     assert "columns(" in shown
     for form in (SECRET.decode(), SECRET.hex(), repr(list(SECRET)), "not to be seen"):
         assert form not in shown
-    assert os.fsencode(str(Settings(visitor_key=SECRET.decode()))).find(SECRET) == -1
+    assert os.fsencode(str(Settings.of(visitor_key=SECRET.decode()))).find(SECRET) == -1

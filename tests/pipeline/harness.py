@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import os
 import subprocess
@@ -33,8 +32,7 @@ SHARED_LOG = Path(__file__).resolve().parents[3] / "shared" / "data" / "apache_l
 
 def fresh(broker: Settings, directory: Path, **changes: object) -> Settings:
     """A new home with a new, empty topic on the shared broker."""
-    settings = dataclasses.replace(
-        broker,
+    settings = broker.changed(
         home=directory / "home",
         topic=f"log-{uuid.uuid4().hex[:8]}",
         driver_java_options="-XX:TieredStopAtLevel=1",
@@ -42,7 +40,7 @@ def fresh(broker: Settings, directory: Path, **changes: object) -> Settings:
         maintain_interval_seconds=0.0,
         **changes,
     )
-    kafka.ensure_topic(settings, settings.topic)
+    kafka.ensure_topic(settings, settings.kafka.topic)
     return settings
 
 
@@ -63,7 +61,7 @@ def produce(settings: Settings, lines: Iterable[tuple[str, bytes]]) -> None:
     for number, (site, line) in enumerate(lines):
         headers = [("site", site.encode())] if site != "default" else None
         producer.produce(
-            settings.topic, line, headers=headers, partition=(number // 500) % settings.topic_partitions
+            settings.kafka.topic, line, headers=headers, partition=(number // 500) % settings.kafka.partitions
         )
         producer.poll(0)
     assert producer.flush(30) == 0
@@ -77,7 +75,7 @@ def deliver(settings: Settings, deliveries: Iterable[Delivery]) -> None:
         if each.id is not None:
             headers.append(("id", each.id.encode()))
         producer.produce(
-            settings.topic,
+            settings.kafka.topic,
             each.line,
             headers=headers,
             partition=each.partition,
@@ -109,7 +107,7 @@ def run_process(settings: Settings, *, crash_at: str = "", once: bool = True) ->
 
 def rows(settings: Settings, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
     """Rows of a table as tuples, times as epoch seconds. On S3, AWS's variables say how to reach it."""
-    root = settings.tables_location.replace("s3a://", "s3://") or settings.tables
+    root = settings.lakehouse.tables_location.replace("s3a://", "s3://") or settings.tables
     data = DeltaTable(f"{root}/{table.replace('.', '/')}").to_pyarrow_table(columns=list(columns))
     plain = []
     for name in columns:

@@ -69,7 +69,7 @@ def send(settings: Settings, count: int, seed: int) -> tuple[dict[Place, bytes],
     )  # fmt: skip
     sent: dict[Place, bytes] = {}
     ids: dict[Place, bytes] = {}
-    ends = dict.fromkeys(range(settings.topic_partitions), 0)
+    ends = dict.fromkeys(range(settings.kafka.partitions), 0)
     for line in mutants(count, seed):
         partition = chance.choice(list(ends))
         place = (partition, ends[partition])
@@ -82,13 +82,13 @@ def send(settings: Settings, count: int, seed: int) -> tuple[dict[Place, bytes],
         kept = [(name, value) for name, value in headers if value is not None]
         while True:
             try:
-                producer.produce(settings.topic, line, headers=kept, partition=partition)
+                producer.produce(settings.kafka.topic, line, headers=kept, partition=partition)
                 break
             except BufferError:
                 producer.poll(0.1)
         producer.poll(0)
     assert producer.flush(60) == 0
-    assert kafka.end_offsets(settings, settings.topic) == ends
+    assert kafka.end_offsets(settings, settings.kafka.topic) == ends
     return sent, ids
 
 

@@ -88,7 +88,7 @@ def test_another_window_is_refused_until_the_table_is_rebuilt(
     broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, sent = unpack(KEPT[-1], broker, tmp_path / "home")
-    shorter = replace(settings, session_gap_seconds=120)
+    shorter = settings.changed(session_gap_seconds=120)
     found = set(rows(settings, "silver.sessions", ["session_id"]))
     with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 120 s"):
         run_here(spark, shorter)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,8 +38,8 @@ def test_they_are_accepted_or_rejected_like_any_other(
 ) -> None:
     monkeypatch.setattr(flow, "LOCAL_ROWS", small)
     settings = fresh(broker, tmp_path, topic_partitions=2)
-    settings = dataclasses.replace(settings, topic=f"{settings.topic}-of-any-time")
-    kafka.ensure_topic(settings, settings.topic, config=_ANY_TIME)
+    settings = settings.changed(topic=f"{settings.kafka.topic}-of-any-time")
+    kafka.ensure_topic(settings, settings.kafka.topic, config=_ANY_TIME)
     records = [
         *((LINE, time, "a") for time in (_NOON_MS, *_NO_TIMES)),
         (LINE, _NOON_MS, "s" * 201),
@@ -91,16 +90,20 @@ def assert_places(
 
 def send(settings: Settings, records: list[tuple[bytes, int, str]], numbers: range) -> None:
     """Each record to partition 0 or 1 in turn, in a transaction, whose marks are in the partitions, too."""
-    producer = Producer({**kafka.client_config(settings), "transactional.id": settings.topic})
+    producer = Producer({**kafka.client_config(settings), "transactional.id": settings.kafka.topic})
     producer.init_transactions(20)
     producer.begin_transaction()
     for number in numbers:
         line, time, site = records[number]
         producer.produce(
-            settings.topic, line, headers=[("site", site.encode())], timestamp=time, partition=number % 2
+            settings.kafka.topic,
+            line,
+            headers=[("site", site.encode())],
+            timestamp=time,
+            partition=number % 2,
         )
     producer.commit_transaction(20)
-    assert kafka.await_committed(settings, settings.topic)
+    assert kafka.await_committed(settings, settings.kafka.topic)
 
 
 def table(settings: Settings, name: str) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import re
@@ -129,7 +128,7 @@ def revive(home: Settings, servers: str) -> None:
     """Starts a killed broker again at its address. A client that looks for it from a port of its own choice may
     have taken that very port for a moment."""
     port = int(servers.rpartition(":")[2])
-    at_its_port = dataclasses.replace(home, bootstrap_servers="", broker_port=port)
+    at_its_port = home.changed(bootstrap_servers="", broker_port=port)
     deadline = time.monotonic() + 60
     while True:
         try:

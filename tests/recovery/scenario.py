@@ -6,7 +6,6 @@ moment. What the machine does between two moments it does not decide, so a seed 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import signal
@@ -98,9 +97,9 @@ def play(
     """Plays a plan in a new home on the embedded broker of the home `broker`, compares every table, and
     returns how many processes were killed. Raises AssertionError where anything differs."""
     settings = fresh(broker, directory, batch_lines=plan.batch_lines)
-    options = f"{settings.driver_java_options} {java_options}".strip()
-    settings = dataclasses.replace(settings, driver_java_options=options)
-    stage = _Stage(settings, dataclasses.replace(broker, bootstrap_servers=""), directory, say)
+    options = f"{settings.spark.driver_java_options} {java_options}".strip()
+    settings = settings.changed(driver_java_options=options)
+    stage = _Stage(settings, broker.changed(bootstrap_servers=""), directory, say)
     try:
         with stage.acting(stage.kill_brokers, plan.broker), stage.acting(stage.import_files, plan):
             stage.run_pipelines(plan.pipeline)
@@ -109,7 +108,7 @@ def play(
         stage.end()
     assert_equal(settings, recount(plan.pairs))
     client = AdminClient(kafka.client_config(settings))
-    for deleted in client.delete_topics([settings.topic, f"{settings.topic}-imports"]).values():
+    for deleted in client.delete_topics([settings.kafka.topic, f"{settings.kafka.topic}-imports"]).values():
         deleted.result(30)
     return stage.killed
 
@@ -172,7 +171,7 @@ class _Stage:
             self._done.wait(delay % 2)
             while embedded.status(self._broker_home):
                 time.sleep(0.02)
-            revive(self._broker_home, self._settings.bootstrap_servers)
+            revive(self._broker_home, self._settings.kafka.bootstrap_servers)
 
     def import_files(self, plan: Plan) -> None:
         """Imports file after file; the first ones are killed, and all repeated until they succeed."""
@@ -225,7 +224,9 @@ class _Stage:
     def _written(self) -> int:
         """Lines in the topic, those of open transactions included; 0 while the broker is away."""
         try:
-            return sum(kafka.end_offsets(self._settings, self._settings.topic, committed=False).values())
+            return sum(
+                kafka.end_offsets(self._settings, self._settings.kafka.topic, committed=False).values()
+            )
         except kafka.KafkaError:
             return 0
 
@@ -271,4 +272,4 @@ class _Stage:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         if embedded.status(self._broker_home) is None:
-            revive(self._broker_home, self._settings.bootstrap_servers)
+            revive(self._broker_home, self._settings.kafka.bootstrap_servers)

@@ -7,7 +7,6 @@ topic of its own; all share one broker, which is among those killed.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import shutil
 import sys
 import tempfile
@@ -26,9 +25,9 @@ def main() -> int:
     """Plays the scenarios; the exit status is the number of failed ones, at most 100."""
     options = _options()
     place = Path(tempfile.mkdtemp(prefix="tidemark-soak-", dir=options.directory))
-    home = Settings(home=place / "broker", broker_port=0, dashboard_port=0)
+    home = Settings.of(home=place / "broker", broker_port=0, dashboard_port=0)
     started = embedded.start(home)
-    broker = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
+    broker = home.changed(bootstrap_servers=started.bootstrap_servers)
     begun, killed, lines, failed = time.monotonic(), 0, 0, []
     try:
         shared = _share_classes(broker, place)
@@ -69,8 +68,8 @@ def _share_classes(broker: Settings, place: Path) -> str:
     """A JVM option that spares each start the loading of Spark's classes, a quarter of its work."""
     archive = place / "classes.jsa"
     settings = fresh(broker, place / "first")
-    options = f"{settings.driver_java_options} -XX:ArchiveClassesAtExit={archive}"
-    settings = dataclasses.replace(settings, driver_java_options=options)
+    options = f"{settings.spark.driver_java_options} -XX:ArchiveClassesAtExit={archive}"
+    settings = settings.changed(driver_java_options=options)
     produce(settings, traffic(seed=0, lines=500))
     output, _ = run_process(settings).communicate(timeout=300)
     _say("ready" if archive.exists() else f"no class archive: {output.strip()[-300:]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import random
 import signal
@@ -32,9 +31,7 @@ def test_acknowledged_lines_are_in_silver_once(
     chance = random.Random(kills)
     started = embedded.start(home)
     try:
-        settings = fresh(
-            dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers), tmp_path / "reader"
-        )
+        settings = fresh(home.changed(bootstrap_servers=started.bootstrap_servers), tmp_path / "reader")
         with Load(settings) as load:
             for _ in range(kills):
                 before = len(load.acknowledged)
@@ -89,7 +86,7 @@ class Load:
             for _ in range(_LINES_PER_SECOND // 20):
                 path = f"/{self.sent}"
                 line = f'192.0.2.7 - - [21/May/2026:10:00:00 +0000] "GET {path} HTTP/1.1" 200 512'
-                producer.produce(self._settings.topic, line.encode(), on_delivery=self._told(path))
+                producer.produce(self._settings.kafka.topic, line.encode(), on_delivery=self._told(path))
                 self.sent += 1
             producer.poll(0)
             self._stop.wait(0.05)

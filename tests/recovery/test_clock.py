@@ -11,7 +11,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
@@ -200,7 +199,7 @@ def swapped_in_the_future(
 def set_back(swapped_in_the_future: Settings, tmp_path: Path) -> Settings:
     """A copy of that home, whose clock is right again."""
     shutil.copytree(swapped_in_the_future.home, tmp_path / "home")
-    return replace(swapped_in_the_future, home=tmp_path / "home")
+    return swapped_in_the_future.changed(home=tmp_path / "home")
 
 
 def addresses(settings: Settings) -> list[object]:
@@ -229,7 +228,7 @@ def test_rebuild_puts_its_tables_in_place_after_the_clock_was_set_back(
     set_back: Settings, spark: SparkSession
 ) -> None:
     before = rows(set_back, "silver.sessions", ["session_id"])
-    short = replace(set_back, session_gap_seconds=10)
+    short = set_back.changed(session_gap_seconds=10)
     rebuilt = pipeline.rebuilding(spark, short, lakehouse.of(short)).run(["silver.sessions"])
     assert [found for found in rebuilt if found.what == "rows"]
     assert len(rows(set_back, "silver.sessions", ["session_id"])) > len(before)

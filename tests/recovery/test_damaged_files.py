@@ -10,7 +10,6 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,7 +62,7 @@ def whole(
 def settings(whole: Settings, tmp_path: Path) -> Settings:
     """A copy of that home, to be damaged."""
     shutil.copytree(whole.home, tmp_path / "home")
-    return replace(whole, home=tmp_path / "home")
+    return whole.changed(home=tmp_path / "home")
 
 
 def _checkpoint(flow: str, file: str) -> Callable[[Settings], Path]:
@@ -382,11 +381,11 @@ def test_repair_makes_silver_from_bronze_and_says_what_nobody_has(
     produce(settings, pairs[600:900])
     run_pipeline(settings, once=True)
     shutil.copytree(settings.home, tmp_path / "second")
-    second = replace(settings, home=tmp_path / "second")
+    second = settings.changed(home=tmp_path / "second")
     # Kafka keeps nothing of what was read.
     admin = kafka.admin_client(settings)
-    ends = kafka.end_offsets(settings, settings.topic)
-    gone = [TopicPartition(settings.topic, partition, end) for partition, end in ends.items()]
+    ends = kafka.end_offsets(settings, settings.kafka.topic)
+    gone = [TopicPartition(settings.kafka.topic, partition, end) for partition, end in ends.items()]
     for future in admin.delete_records(gone).values():
         future.result(30)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -61,8 +60,8 @@ def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_pat
     with small_disk(home.home / "broker", megabytes=100) as disk:
         started = embedded.start(home)
         try:
-            settings = dataclasses.replace(home, bootstrap_servers=started.bootstrap_servers)
-            kafka.ensure_topic(settings, settings.topic)
+            settings = home.changed(bootstrap_servers=started.bootstrap_servers)
+            kafka.ensure_topic(settings, settings.kafka.topic)
             fill(disk, leave=2 << 20)
             # Which call of Kafka meets the dead broker is a matter of time; a slow one is waited for.
             with pytest.raises(KafkaError, match=r"stopped answering.*same command again|cannot be reached"):
@@ -73,10 +72,10 @@ def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_pat
                 embedded.start(home)
             make_room(disk)
             again = embedded.start(home)
-            settings = dataclasses.replace(home, bootstrap_servers=again.bootstrap_servers)
+            settings = home.changed(bootstrap_servers=again.bootstrap_servers)
             import_files([str(log)], Options(settings, say=lambda text: None))
-            assert kafka.await_committed(settings, settings.topic, timeout=60)
-            run_pipeline(dataclasses.replace(settings, quality_interval_seconds=0), once=True)
+            assert kafka.await_committed(settings, settings.kafka.topic, timeout=60)
+            run_pipeline(settings.changed(quality_interval_seconds=0), once=True)
             assert_equal(settings, recount(("default", line) for _, line in pairs))
         finally:
             embedded.stop(home)

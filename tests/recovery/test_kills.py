@@ -89,7 +89,7 @@ def test_generator_and_dashboard_are_killed_beside_the_pipeline(
         return subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def sent() -> int:
-        return sum(kafka.end_offsets(settings, settings.topic).values())
+        return sum(kafka.end_offsets(settings, settings.kafka.topic).values())
 
     pipeline = run_process(settings, once=False)
     try:
@@ -111,4 +111,4 @@ def test_generator_and_dashboard_are_killed_beside_the_pipeline(
     finally:
         if pipeline.poll() is None:
             kill(pipeline)
-    finish(spark, settings, [("default", value) for value, *_ in read_all(settings, settings.topic)])
+    finish(spark, settings, [("default", value) for value, *_ in read_all(settings, settings.kafka.topic)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import time
 import uuid
@@ -48,27 +47,27 @@ def ask(settings: Settings, request: Callable[[AdminClient], dict[Any, Future[An
 
 
 def delete_topic(settings: Settings) -> None:
-    ask(settings, lambda client: client.delete_topics([settings.topic]))
-    assert wait_until(lambda: kafka.topic_id(settings, settings.topic) is None, 10)
+    ask(settings, lambda client: client.delete_topics([settings.kafka.topic]))
+    assert wait_until(lambda: kafka.topic_id(settings, settings.kafka.topic) is None, 10)
 
 
 def test_retention_that_removed_unread_lines(settings: Settings, pairs: list[Pair]) -> None:
     produce(settings, pairs[500:1_000])
-    ask(settings, lambda client: client.delete_records([TopicPartition(settings.topic, 0, 700)]))
+    ask(settings, lambda client: client.delete_records([TopicPartition(settings.kafka.topic, 0, 700)]))
     for _ in range(2):  # the second time there is a batch that was planned and never ran
         with pytest.raises(KafkaError, match="no longer has lines that were not read") as raised:
             run_pipeline(settings, once=True)
         assert "TIDEMARK_ALLOW_DATA_LOSS" in raised.value.remedy
     assert_equal(settings, recount(pairs[:500]))
     produce(settings, pairs[1_000:])
-    run_pipeline(dataclasses.replace(settings, allow_data_loss=True), once=True)
+    run_pipeline(settings.changed(allow_data_loss=True), once=True)
     assert_equal(settings, recount(pairs[:500] + pairs[700:]))
 
 
 def test_topic_grown_by_partitions(settings: Settings, pairs: list[Pair]) -> None:
-    ask(settings, lambda client: client.create_partitions([NewPartitions(settings.topic, 3)]))
-    assert wait_until(lambda: len(kafka.end_offsets(settings, settings.topic)) == 3, 10)
-    produce(dataclasses.replace(settings, topic_partitions=3), pairs[500:])
+    ask(settings, lambda client: client.create_partitions([NewPartitions(settings.kafka.topic, 3)]))
+    assert wait_until(lambda: len(kafka.end_offsets(settings, settings.kafka.topic)) == 3, 10)
+    produce(settings.changed(topic_partitions=3), pairs[500:])
     run_pipeline(settings, once=True)
     assert_equal(settings, recount(pairs))
 
@@ -78,18 +77,18 @@ def test_topic_deleted_and_what_one_can_do(settings: Settings, pairs: list[Pair]
     with pytest.raises(KafkaError, match="does not exist any more") as raised:
         run_pipeline(settings, once=True)
     assert "TIDEMARK_TOPIC" in raised.value.remedy
-    other = dataclasses.replace(settings, topic=f"log-{uuid.uuid4().hex[:8]}", allow_data_loss=True)
-    kafka.ensure_topic(other, other.topic)
+    other = settings.changed(topic=f"log-{uuid.uuid4().hex[:8]}", allow_data_loss=True)
+    kafka.ensure_topic(other, other.kafka.topic)
     produce(other, pairs[500:])
     run_pipeline(other, once=True)
-    run_pipeline(dataclasses.replace(other, allow_data_loss=False), once=True)
+    run_pipeline(other.changed(allow_data_loss=False), once=True)
     assert_equal(settings, recount(pairs))
 
 
 def test_topic_deleted_and_created_anew(settings: Settings, pairs: list[Pair]) -> None:
     """The new topic is longer than what was read of the old one: its first lines would be skipped."""
     delete_topic(settings)
-    kafka.ensure_topic(settings, settings.topic)
+    kafka.ensure_topic(settings, settings.kafka.topic)
     produce(settings, pairs[500:])
     with pytest.raises(KafkaError, match="was deleted and created anew") as raised:
         run_pipeline(settings, once=True)
@@ -106,9 +105,9 @@ def test_beside_a_running_pipeline(settings: Settings, pairs: list[Pair]) -> Non
         second = run_process(settings)
         said, _ = second.communicate(timeout=60)
         assert second.returncode == 1 and "another pipeline is running" in said and "--home" in said
-        ask(settings, lambda client: client.create_partitions([NewPartitions(settings.topic, 2)]))
-        assert wait_until(lambda: len(kafka.end_offsets(settings, settings.topic)) == 2, 10)
-        produce(dataclasses.replace(settings, topic_partitions=2), pairs[500:])
+        ask(settings, lambda client: client.create_partitions([NewPartitions(settings.kafka.topic, 2)]))
+        assert wait_until(lambda: len(kafka.end_offsets(settings, settings.kafka.topic)) == 2, 10)
+        produce(settings.changed(topic_partitions=2), pairs[500:])
         deadline = time.monotonic() + 60
         while True:
             try:

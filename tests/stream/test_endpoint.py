@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import socket
@@ -69,7 +68,7 @@ class Scene:
 
 @pytest.fixture
 def scene(home: Settings) -> Scene:
-    return Scene(dataclasses.replace(home, metrics_port=0, stale_seconds=60.0))
+    return Scene(home.changed(metrics_port=0, stale_seconds=60.0))
 
 
 def get(url: str) -> tuple[int, str]:
@@ -238,7 +237,7 @@ def test_a_taken_port_is_named_with_its_setting(scene: Scene) -> None:
     with scene.served() as address:
         port = int(address.rpartition(":")[2])
         assert address == f"http://127.0.0.1:{port}"
-        other = Scene(dataclasses.replace(scene.settings, metrics_port=port))
+        other = Scene(scene.settings.changed(metrics_port=port))
         with pytest.raises(PlatformError, match=f"port {port}.*TIDEMARK_METRICS_PORT"), other.served():
             pass
 

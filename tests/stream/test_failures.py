@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from tidemark.errors import TableError
@@ -11,7 +10,7 @@ from tidemark.stream.failures import explain
 
 
 def test_the_trace_is_kept_where_the_directory_of_the_logs_is_gone(broker: Settings, tmp_path: Path) -> None:
-    settings = dataclasses.replace(broker, home=tmp_path / "home")
+    settings = broker.changed(home=tmp_path / "home")
     error = explain("requests", ValueError("something new"), settings)
     kept = settings.logs / "requests-failure.log"
     assert isinstance(error, TableError) and f"The full trace is in {kept};" in error.remedy
@@ -19,7 +18,7 @@ def test_the_trace_is_kept_where_the_directory_of_the_logs_is_gone(broker: Setti
 
 
 def test_a_trace_that_cannot_be_kept_does_not_hide_the_failure(broker: Settings, tmp_path: Path) -> None:
-    settings = dataclasses.replace(broker, home=tmp_path / "home")
+    settings = broker.changed(home=tmp_path / "home")
     settings.home.mkdir()
     settings.logs.touch()
     error = explain("requests", ValueError("something new"), settings)

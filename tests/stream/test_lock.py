@@ -23,7 +23,7 @@ def hold(home: Settings) -> Iterator[Hold]:
     started = []
     program = (
         "import sys, pathlib; from tidemark.stream import lock; from tidemark.settings import Settings\n"
-        "with getattr(lock, sys.argv[1])(Settings(home=pathlib.Path(sys.argv[2]))):\n"
+        "with getattr(lock, sys.argv[1])(Settings.of(home=pathlib.Path(sys.argv[2]))):\n"
         "    print('held', flush=True); sys.stdin.read()"
     )
 

@@ -33,7 +33,7 @@ def start(settings: Settings, *tables: Table, flows: dict[str, int] = FLOWS) -> 
 def test_the_same_tables_and_settings_fit_again(home: Settings) -> None:
     start(home, *TABLES)
     start(home, *TABLES)
-    start(replace(home, late_seconds=5), *TABLES)
+    start(home.changed(late_seconds=5), *TABLES)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_another_window_aggregate_or_key_is_refused_with_two_ways_out(
 def test_another_session_gap_is_another_state(home: Settings) -> None:
     start(home, *TABLES)
     with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 600 s"):
-        start(replace(home, session_gap_seconds=600), *TABLES)
+        start(home.changed(session_gap_seconds=600), *TABLES)
 
 
 def test_a_new_column_and_a_new_table_fit(home: Settings) -> None:
@@ -104,19 +104,19 @@ def test_a_damaged_note_is_an_error(home: Settings) -> None:
 
 
 def test_the_key_of_catalog_tables_is_noted_beside_their_checkpoints(home: Settings, tmp_path: Path) -> None:
-    settings = replace(
-        home, catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="kept in a secret"
+    settings = home.changed(
+        catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="kept in a secret"
     )
     house = lakehouse.of(settings)
     require_visitor_key(settings, house, [requests.TABLE])
     note(settings, house, [requests.TABLE])
-    another_cluster = replace(settings, home=tmp_path / "other")
+    another_cluster = settings.changed(home=tmp_path / "other")
     assert require_visitor_key(another_cluster, house, [requests.TABLE])
-    changed_key = replace(another_cluster, visitor_key="another secret")
+    changed_key = another_cluster.changed(visitor_key="another secret")
     with pytest.raises(TableError, match=r"not the one that the tables in `main`\.`tidemark` were made with"):
         require_visitor_key(changed_key, house, [requests.TABLE])
     with pytest.raises(TableError, match=r"`main`\.`tidemark` is missing"):
-        require_visitor_key(replace(settings, visitor_key=""), house, [requests.TABLE])
+        require_visitor_key(settings.changed(visitor_key=""), house, [requests.TABLE])
     require_visitor_key(changed_key, house, [requests.TABLE], renew=True)
     note(changed_key, house, [requests.TABLE])
     assert require_visitor_key(changed_key, house, [requests.TABLE])

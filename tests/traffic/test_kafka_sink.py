@@ -23,7 +23,14 @@ START = 1_779_000_000
 
 def command(settings: Settings, topic: str, *options: str | Path) -> tuple[list[str], dict[str, str]]:
     environment = {**os.environ, "TIDEMARK_TOPIC": topic, "TIDEMARK_HOME": str(settings.home)}
-    call = [sys.executable, "-m", "tidemark", "generate", "--bootstrap-servers", settings.bootstrap_servers]
+    call = [
+        sys.executable,
+        "-m",
+        "tidemark",
+        "generate",
+        "--bootstrap-servers",
+        settings.kafka.bootstrap_servers,
+    ]
     return [*call, *map(str, options)], environment
 
 

@@ -39,10 +39,10 @@ def run_demo(
                 f"a pipeline runs already on {settings.home}",
                 "Stop it, or name another home with --home and other ports.",
             )
-        starts_broker = settings.uses_embedded_broker and broker.status(settings) is None
+        starts_broker = settings.kafka.uses_embedded_broker and broker.status(settings) is None
         if starts_broker:
             broker.check_port(settings)
-        if not settings.uses_embedded_broker:
+        if not settings.kafka.uses_embedded_broker:
             kafka.require_reachable(settings, timeout=10)
         if with_dashboard:
             dashboard.check_port(settings)
@@ -116,5 +116,7 @@ def _dashboard(settings: Settings) -> Part:
 
 
 def _tidemark(settings: Settings, *arguments: str) -> Sequence[str]:
-    servers = ["--bootstrap-servers", settings.bootstrap_servers] if settings.bootstrap_servers else []
+    servers = (
+        ["--bootstrap-servers", settings.kafka.bootstrap_servers] if settings.kafka.bootstrap_servers else []
+    )
     return [sys.executable, "-m", "tidemark", "--home", str(settings.home), *servers, *arguments]

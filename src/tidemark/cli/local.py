@@ -65,7 +65,7 @@ def broker_start(ctx: click.Context, /, foreground: bool, node: int | None, **ho
 
     settings = settings_of(ctx, **home)
     if foreground:
-        if settings.broker_nodes > 1 and node is None:
+        if settings.broker.nodes > 1 and node is None:
             from tidemark.local.nodes import run_nodes
 
             sys.exit(run_nodes(settings, sys.stdout))

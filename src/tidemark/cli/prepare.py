@@ -38,10 +38,11 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
     spark_jars(settings)
     with tempfile.TemporaryDirectory(prefix=".prepare-", dir=class_archive.archive(settings).parent) as work:
         made, log = {part: Path(work) / f"{part}.jsa" for part in _PARTS}, Path(work) / "access.log"
-        trial = Settings(
+        trial = Settings.of(
             home=Path(work) / "home", broker_port=0, quality_interval_seconds=0.0,
-            jvm_cache=settings.jvm_cache, ivy_settings=settings.ivy_settings,
-            driver_memory=settings.driver_memory, driver_java_options=class_archive.make(made[class_archive.DRIVER]),
+            jvm_cache=settings.java.cache, ivy_settings=settings.java.ivy_settings,
+            driver_memory=settings.spark.driver_memory,
+            driver_java_options=class_archive.make(made[class_archive.DRIVER]),
             broker_java_options=class_archive.make(made[class_archive.BROKER]),
         )  # fmt: skip
         say("running the pipeline once over a little traffic")

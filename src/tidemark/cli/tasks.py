@@ -74,7 +74,7 @@ def _run(
     home_key(settings, house, renew=renew_key)
     kafka.require_reachable(settings)
     if not has_read(settings, chain(house).first):
-        kafka.ensure_topic(settings, settings.topic)
+        kafka.ensure_topic(settings, settings.kafka.topic)
     require_same_topic(settings, chain(house).first)
     threading.Thread(target=_warm_up, args=(settings,), daemon=True).start()
     spark = spark_session(settings)
@@ -93,7 +93,7 @@ def _run(
     )  # fmt: skip
     if once and house.can.files:
         backfill.fill(settings, house, store, anew)
-    if once and settings.quality_interval_seconds:
+    if once and settings.upkeep.quality_interval_seconds:
         check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
 
 
@@ -109,7 +109,7 @@ def _only_writer(settings: Settings, house: Lakehouse, what: str) -> AbstractCon
 
 def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
     """Requires a visitor key where the home does not stay: a key made in it would differ on the next cluster."""
-    if not house.can.keeps_home and not settings.visitor_key:
+    if not house.can.keeps_home and not settings.meaning.visitor_key:
         raise SettingError(
             f"tables in {house.name} need a visitor_key that stays",
             "Set TIDEMARK_VISITOR_KEY, from a secret.",

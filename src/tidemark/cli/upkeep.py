@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -193,9 +193,9 @@ def savepoint_restore(
 
     settings = settings_of(ctx, bootstrap_servers=bootstrap_servers)
     home = target.expanduser().absolute() if target else settings.home
-    into = replace(settings, home=home, tables_location=tables_location) if target else None
+    into = settings.changed(home=home, tables_location=tables_location) if target else None
     if into is not None and (home / "savepoints" / name).is_dir():
-        settings, into = replace(settings, home=home), None  # its own savepoint: an ordinary restore
+        settings, into = settings.changed(home=home), None  # its own savepoint: an ordinary restore
     made = restore_savepoint(settings, name, into, state_partitions, other_key=other_key)
     click.echo(f"savepoint {name} of {made.created_at} restored into {home}")
     if state_partitions is not None:
@@ -234,7 +234,7 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
     done = forget_visitor(settings, visitor=visitor, address=address)
     kept = [savepoint.name for savepoint in savepoints(settings)]
     if as_json:
-        report = {**asdict(done), "kept_in_savepoints": kept, "kept_in_topic": settings.topic}
+        report = {**asdict(done), "kept_in_savepoints": kept, "kept_in_topic": settings.kafka.topic}
         click.echo(json.dumps(report, indent=2))
         return
     if not any(done.rows.values()):
@@ -244,6 +244,6 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
     click.echo("gold.*                     counts stay as they are")
     for table in done.files_left:
         click.echo(f"{table}: keeps old files that a flow has not read yet; the next `maintain` deletes them")
-    click.echo(f"Kafka keeps its lines for the retention of topic {settings.topic}.")
+    click.echo(f"Kafka keeps its lines for the retention of topic {settings.kafka.topic}.")
     if kept:
         click.echo(f"Savepoints still hold the rows, delete them: {', '.join(kept)}")

@@ -17,7 +17,7 @@ ACCOUNTS = Table(
     time="committed_at",
     clock="committed_at",
     reads="the flow's batches",
-    tells=lambda settings: {"late_seconds": settings.late_seconds},
+    tells=lambda settings: {"late_seconds": settings.meaning.late_seconds},
     expects=(
         Expectation(
             "balanced",
@@ -70,7 +70,7 @@ PROGRESS = Table(
     time="recorded_at",
     clock="recorded_at",
     reads="the flow's batches",
-    tells=lambda settings: {"stale_seconds": settings.stale_seconds},
+    tells=lambda settings: {"stale_seconds": settings.watching.stale_seconds},
     columns=(
         Column("flow", "string", "Flow."),
         Column("batch_id", "long", "Micro-batch of the flow's checkpoint."),

@@ -101,7 +101,7 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
     finally:
         progress.close()
     # A `tidemark run --once` right after this must find every line.
-    kafka.await_committed(options.settings, options.settings.topic)
+    kafka.await_committed(options.settings, options.settings.kafka.topic)
     for earlier in errors[:-1]:
         options.say(str(earlier))
     if errors:
@@ -112,7 +112,7 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
 def open_progress(settings: Settings) -> Progress:
     """Ensures that Kafka is reachable and has both topics, then reads the progress. Raises KafkaError."""
     kafka.require_reachable(settings)
-    kafka.ensure_topic(settings, settings.topic)
+    kafka.ensure_topic(settings, settings.kafka.topic)
     return Progress(settings)
 
 
@@ -192,7 +192,7 @@ def open_sender(first_line: bytes, progress: Progress, options: Options) -> Send
     return Sender(
         options.settings,
         progress,
-        transactional_id(options.settings.topic, options.site, first_line),
+        transactional_id(options.settings.kafka.topic, options.site, first_line),
         options.headers,
         say=options.say,
         stopped=options.stopped,

@@ -78,9 +78,9 @@ class Sender:
         self._stopped = stopped
         self._patience = patience
         self._last_call = math.inf
-        self._partitions = sorted(kafka.end_offsets(settings, settings.topic))
+        self._partitions = sorted(kafka.end_offsets(settings, settings.kafka.topic))
         if not self._partitions:
-            raise KafkaError(f"topic {settings.topic!r} does not exist", "Start the import again.")
+            raise KafkaError(f"topic {settings.kafka.topic!r} does not exist", "Start the import again.")
         self._turn: Iterator[int] = count(sum(transactional_id.encode()))
         self._producer = self._connect(time.monotonic() + patience)
 
@@ -153,7 +153,7 @@ class Sender:
         return producer
 
     def _transaction(self, batch: Batch, entry: Entry, deadline: float) -> None:
-        producer, topic = self._producer, self._settings.topic
+        producer, topic = self._producer, self._settings.kafka.topic
         headers, produce = self._headers or None, producer.produce
         producer.begin_transaction()
         for block in batch.blocks:

@@ -25,7 +25,7 @@ class Progress:
     def __init__(self, settings: Settings) -> None:
         """Creates a missing progress topic and reads it. Raises KafkaError."""
         self._settings = settings
-        self.topic = progress_topic(settings.topic)
+        self.topic = progress_topic(settings.kafka.topic)
         kafka.ensure_topic(settings, self.topic, partitions=1, config={"cleanup.policy": "compact"})
         self.entries: dict[str, Entry] = {}
         self._consumer = Consumer(

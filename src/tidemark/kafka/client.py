@@ -111,7 +111,7 @@ def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
                 # For example a TLS listener that gets a plain request.
                 raise KafkaError(
                     f"Kafka at {servers(settings)} takes connections, but has no answer to"
-                    f" {settings.kafka_security_protocol}",
+                    f" {settings.kafka.security_protocol}",
                     "Check kafka_security_protocol and kafka_ca_file, and that the broker has started.",
                 )
             raise kafka_error(settings, different or faults[0])
@@ -134,8 +134,8 @@ def ensure_topic(
         return
     wanted = NewTopic(
         topic,
-        num_partitions=partitions or settings.topic_partitions,
-        replication_factor=settings.topic_replication or _CLUSTER_DEFAULT,
+        num_partitions=partitions or settings.kafka.partitions,
+        replication_factor=settings.kafka.replication or _CLUSTER_DEFAULT,
         config={**TOPIC_CONFIG, **(config or {})},
     )
 

@@ -14,8 +14,8 @@ from tidemark.settings import Settings
 
 def servers(settings: Settings) -> str:
     """Address of the Kafka in use: the one set, otherwise that of the home's embedded broker."""
-    if settings.bootstrap_servers:
-        return settings.bootstrap_servers
+    if settings.kafka.bootstrap_servers:
+        return settings.kafka.bootstrap_servers
     return bootstrap_servers(settings)
 
 
@@ -23,14 +23,14 @@ def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
     """One clear error for a fault that librdkafka reports, naming the servers and the remedy."""
     address, said = servers(settings), " ".join(fault.str().split())
     if fault.code() in (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED):
-        user = settings.kafka_username or "(none)"
+        user = settings.kafka.username or "(none)"
         return KafkaError(
             f"Kafka at {address} refuses the credentials of user {user}",
             "Check kafka_username, kafka_password and kafka_sasl_mechanism.",
         )
     if fault.code() == Fault._SSL or mismatch(fault):
         return KafkaError(
-            f"Kafka at {address} does not speak {settings.kafka_security_protocol} as we do: {said}",
+            f"Kafka at {address} does not speak {settings.kafka.security_protocol} as we do: {said}",
             "Check kafka_security_protocol and kafka_ca_file.",
         )
     if fault.code() in (
@@ -39,12 +39,12 @@ def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
         Fault.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ):
         return KafkaError(
-            f"Kafka at {address} does not allow this to user {settings.kafka_username or '(none)'}: {said}",
+            f"Kafka at {address} does not allow this to user {settings.kafka.username or '(none)'}: {said}",
             "Give that user read, write and create rights on the topic and its transactional ids.",
         )
     if fault.code() in (Fault._TRANSPORT, Fault._TIMED_OUT, Fault._ALL_BROKERS_DOWN, Fault._RESOLVE):
         remedy = "Name the right address with --bootstrap-servers."
-        if settings.uses_embedded_broker:
+        if settings.kafka.uses_embedded_broker:
             remedy = "Run `tidemark broker start`, or name another Kafka by --bootstrap-servers."
         return KafkaError(f"Kafka at {address} cannot be reached", remedy)
     return KafkaError(f"Kafka at {address} reports {fault.name()}: {said}", "Look at the broker's log.")

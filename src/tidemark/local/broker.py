@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def start(settings: Settings) -> Broker:
     prepare_home(settings)
     with locked(settings.run_directory / "broker.lock"):
         there = status(settings)
-        if there and len(there.pids) == settings.broker_nodes:
+        if there and len(there.pids) == settings.broker.nodes:
             await_ready(there, settings, lambda: all(process_mark(pid) for pid in there.pids))
             return there
         nodes, commands = _prepare(settings)
@@ -116,7 +116,7 @@ def run_in_foreground(settings: Settings, number: int = 1) -> None:
 def running(settings: Settings) -> Iterator[Settings]:
     """Runs the home's broker for the duration of the context; yields the settings with its address."""
     try:
-        yield replace(settings, bootstrap_servers=start(settings).bootstrap_servers)
+        yield settings.changed(bootstrap_servers=start(settings).bootstrap_servers)
     finally:
         stop(settings)
 
@@ -152,8 +152,8 @@ def bootstrap_servers(settings: Settings) -> str:
 
     Raises PlatformError if the embedded broker uses any free port and has never been started.
     """
-    if settings.bootstrap_servers:
-        return settings.bootstrap_servers
+    if settings.kafka.bootstrap_servers:
+        return settings.kafka.bootstrap_servers
     there = status(settings)
     if there:
         return there.bootstrap_servers
@@ -243,12 +243,12 @@ def _prepare(settings: Settings) -> tuple[Sequence[Node], list[list[str]]]:
 
 
 def _numbers(settings: Settings) -> range:
-    return range(1, settings.broker_nodes + 1)
+    return range(1, settings.broker.nodes + 1)
 
 
 def _wanted(settings: Settings, number: int) -> int:
     """A node's port by the settings: consecutive ports for the nodes. 0: any free port."""
-    return settings.broker_port + number - 1 if settings.broker_port else 0
+    return settings.broker.port + number - 1 if settings.broker.port else 0
 
 
 def _record(settings: Settings, node: Node, pid: int | None = None) -> None:

@@ -59,7 +59,7 @@ def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster
         str(java), "-Xms128m", "-Xmx512m", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError",
         f"-XX:ErrorFile={settings.logs}/{node.part()}-crash-%p.log", f"-Djava.io.tmpdir={temporary}",
         f"-Dlog4j2.configurationFile={logging}",
-        *shlex.split(f"{class_archive.use(settings, class_archive.BROKER)} {settings.broker_java_options}"),
+        *shlex.split(f"{class_archive.use(settings, class_archive.BROKER)} {settings.broker.java_options}"),
         "-cp", class_path,
     ]  # fmt: skip
     data = directory / "data"
@@ -184,10 +184,10 @@ def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, objec
 
 def _own(settings: Settings, node: Node) -> dict[str, object]:
     """The user's lines, with the node's ports in place of `{port}` and `{controller_port}`."""
-    if not settings.broker_properties:
+    if not settings.broker.properties:
         return {}
     try:
-        text = Path(settings.broker_properties).expanduser().read_text(encoding="utf-8")
+        text = Path(settings.broker.properties).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"broker_properties cannot be read: {error}", "Name a properties file.") from error
     text = text.replace("{port}", str(node.port)).replace("{controller_port}", str(node.controller_port))
@@ -198,7 +198,7 @@ def _own(settings: Settings, node: Node) -> dict[str, object]:
         name, equals, value = line.partition("=")
         if not equals:
             raise SettingError(
-                f"line {number} of {settings.broker_properties} sets nothing: {name[:40]!r}",
+                f"line {number} of {settings.broker.properties} sets nothing: {name[:40]!r}",
                 "Write each setting of broker_properties as name=value, on a line of its own.",
             )
         own[name.strip()] = value.strip()

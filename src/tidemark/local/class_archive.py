@@ -30,7 +30,7 @@ def archive(settings: Settings, part: str = DRIVER) -> Path:
 
 def use(settings: Settings, part: str = DRIVER) -> str:
     """JVM options that map the archive if it exists, unless the settings name one or let this JVM write it."""
-    own = settings.driver_java_options if part == DRIVER else settings.broker_java_options
+    own = settings.spark.driver_java_options if part == DRIVER else settings.broker.java_options
     path = archive(settings, part)
     if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own or not path.exists():
         return ""

@@ -23,8 +23,8 @@ def run_in_foreground(settings: Settings) -> None:
         raise PlatformError("Streamlit is not installed", "Install it: pip install 'tidemark[dashboard]'.")
     prepare_home(settings)
     check_port(settings)
-    address = settings.dashboard_address
-    port = settings.dashboard_port or free_port(address)
+    address = settings.dashboard.address
+    port = settings.dashboard.port or free_port(address)
     # exec keeps the pid and the start time, so the record stays valid.
     write_record(_record_file(settings), os.getpid(), url=_url(address, port))
     options = {
@@ -35,7 +35,10 @@ def run_in_foreground(settings: Settings) -> None:
         "browser.gatherUsageStats": "false",
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]
-    tables = {"TIDEMARK_HOME": str(settings.home), "TIDEMARK_TABLES_LOCATION": settings.tables_location}
+    tables = {
+        "TIDEMARK_HOME": str(settings.home),
+        "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
+    }
     # Streamlit looks for .streamlit/config.toml in the working directory.
     os.chdir(entry.parent)
     command = [sys.executable, "-m", "streamlit", "run", str(entry), *arguments]
@@ -79,9 +82,9 @@ def is_healthy(settings: Settings) -> bool:
 
 def check_port(settings: Settings) -> None:
     """Raises PlatformError if the dashboard's port is taken."""
-    if settings.dashboard_port and not frees_up(settings.dashboard_port, settings.dashboard_address):
+    if settings.dashboard.port and not frees_up(settings.dashboard.port, settings.dashboard.address):
         raise PlatformError(
-            f"port {settings.dashboard_port} of {settings.dashboard_address}, which the dashboard is to"
+            f"port {settings.dashboard.port} of {settings.dashboard.address}, which the dashboard is to"
             " listen on, is taken",
             "Set TIDEMARK_DASHBOARD_PORT (dashboard_port) to another port, or to 0 for any free one.",
         )

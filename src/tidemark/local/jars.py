@@ -44,8 +44,8 @@ def s3_jars(settings: Settings) -> list[Path]:
 
 def cache_directory(settings: Settings, ivy_file: Path | None = None) -> Path:
     """Directory of the jars of this version of an Ivy file (default ivy.xml), resolved or not."""
-    if settings.jvm_cache:
-        root = Path(settings.jvm_cache).expanduser()
+    if settings.java.cache:
+        root = Path(settings.java.cache).expanduser()
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidemark"
     return root / f"jvm-{hashlib.sha256((ivy_file or IVY_FILE).read_bytes()).hexdigest()[:16]}"
@@ -90,7 +90,7 @@ def _run_ivy(work: Path, settings: Settings, ivy_file: Path) -> None:
     total = listed.count("<dependency ")
     command = [
         str(require_java()), "-jar", str(pyspark_jar("ivy")),
-        "-settings", settings.ivy_settings or str(IVY_SETTINGS),
+        "-settings", settings.java.ivy_settings or str(IVY_SETTINGS),
         "-ivy", str(ivy_file), "-cache", str(work / "ivy"), "-confs", *re.findall(r'<conf name="(\w+)"', listed),
         "-retrieve", f"{work}/jars/[conf]/[artifact]-[revision].[ext]", "-types", "jar", "bundle",
     ]  # fmt: skip

@@ -19,7 +19,7 @@ def run_nodes(settings: Settings, out: TextIO) -> int:
     """
     prepare_home(settings)
     broker.check_port(settings)
-    return supervise([_part(settings, number) for number in range(1, settings.broker_nodes + 1)], out)
+    return supervise([_part(settings, number) for number in range(1, settings.broker.nodes + 1)], out)
 
 
 def _part(settings: Settings, number: int) -> Part:

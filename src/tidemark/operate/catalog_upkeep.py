@@ -25,7 +25,7 @@ def maintain_catalog(
     says otherwise): readers elsewhere cannot be asked. What a commit of the pipeline gets in the way of is left
     for the next time. Raises SettingError for a retention that makes no sense.
     """
-    limits = retention_days(settings.retention_days, tables)
+    limits = retention_days(settings.upkeep.retention_days, tables)
     store = SparkStore(spark, house)
     return [
         _maintain(spark, house.sql_name(table), table, limits.get(table.name, 0.0))

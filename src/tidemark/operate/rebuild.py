@@ -133,7 +133,7 @@ class _Work:
         since = self._since
         judging = self._job.judging
         if any(table.name in names for table in judging.tables):
-            lines, days = self._source(judging, self._snapshot), self._job.settings.duplicate_days
+            lines, days = self._source(judging, self._snapshot), self._job.settings.meaning.duplicate_days
             self._surplus = redelivery.surplus(lines, judging.judge, self._judged_before(), since, days)
             self._make(judging, lines, since)
             self._corrections = Corrections.of(self._judged_before(), self._judged_after())

@@ -93,7 +93,7 @@ class Repair:
             or any(loss.table == between for loss in first)
             or losses.skips_rows(self.house, self.chain)
         ):
-            if between.name in limited(self.settings.retention_days):
+            if between.name in limited(self.settings.upkeep.retention_days):
                 raise TableError(
                     f"{between.name} keeps its rows for a time only, so what was made of it cannot be made anew",
                     _RESTORE,

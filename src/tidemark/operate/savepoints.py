@@ -245,8 +245,8 @@ def _take_over(settings: Settings, into: Settings) -> None:
     values: dict[str, Any] = {}
     with suppress(FileNotFoundError):
         values = tomllib.loads((settings.home / "tidemark.toml").read_text(encoding="utf-8"))
-    values |= {"bootstrap_servers": bootstrap_servers(settings), "topic": settings.topic}
-    values["tables_location"] = into.tables_location
+    values |= {"bootstrap_servers": bootstrap_servers(settings), "topic": settings.kafka.topic}
+    values["tables_location"] = into.lakehouse.tables_location
     file.write_text(
         "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8"
     )

@@ -27,7 +27,7 @@ def describe(settings: Settings) -> dict[str, Any]:
     return {
         "home": str(settings.home),
         "bootstrap_servers": _servers(settings),
-        "topic": settings.topic,
+        "topic": settings.kafka.topic,
         "dashboard_url": dashboard.get("url") or _configured_url(settings),
         "metrics_url": (records["pipeline"] or {}).get("endpoint") or None,
         "parts": {part: _part(record) for part, record in records.items()} | {"broker": _broker(settings)},
@@ -83,8 +83,8 @@ def _broker(settings: Settings) -> dict[str, Any]:
 
 
 def _configured_url(settings: Settings) -> str | None:
-    port = settings.dashboard_port
-    return f"http://{settings.dashboard_address}:{port}" if port else None
+    port = settings.dashboard.port
+    return f"http://{settings.dashboard.address}:{port}" if port else None
 
 
 def _flows(pipeline: dict[str, Any], running: bool) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _servers(settings: Settings) -> str | None:
     try:
         return kafka.servers(settings)
     except TidemarkError:
-        return settings.bootstrap_servers or None
+        return settings.kafka.bootstrap_servers or None
 
 
 def _number(value: float | None, unit: str) -> str:

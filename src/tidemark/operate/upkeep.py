@@ -74,7 +74,7 @@ def maintain(
     With `hot_only` only vacuums and shortens logs, which is quick. Raises SettingError for a retention that
     makes no sense, TableError for a table that cannot be read.
     """
-    limits = retention_days(settings.retention_days, tables)
+    limits = retention_days(settings.upkeep.retention_days, tables)
     prepare_home(settings)
     done = []
     with (
@@ -97,13 +97,13 @@ def keep(
     A failure is logged, and the next run tries again; it never stops the flows. `ended` is called after each run with
     the error, empty for success. Raises SettingError at once for an invalid retention.
     """
-    retention_days(settings.retention_days, tables)
+    retention_days(settings.upkeep.retention_days, tables)
 
     def run(stopping: threading.Event) -> None:
-        if not settings.maintain_interval_seconds:
+        if not settings.upkeep.maintain_interval_seconds:
             return
-        whole = settings.maintain_interval_seconds
-        hot = min(settings.vacuum_interval_seconds or whole, whole)
+        whole = settings.upkeep.maintain_interval_seconds
+        hot = min(settings.upkeep.vacuum_interval_seconds or whole, whole)
         due = time.monotonic() + whole
         while not stopping.wait(hot):
             trouble = ""
@@ -166,7 +166,7 @@ class _Upkeep:
                 self._compact()
             deleted, freed = self._vacuum()
             cleaned = deltalog.clean(
-                self._log, self._oldest_needed(), self._settings.version_retention_seconds
+                self._log, self._oldest_needed(), self._settings.upkeep.version_retention_seconds
             )
             after = len(self._target().file_uris())
         except (DeltaError, OSError, ValueError) as error:
@@ -180,7 +180,7 @@ class _Upkeep:
     def _configure(self, target: DeltaTable) -> None:
         """Tells every writer how long old versions stay; logs are shortened here alone, because only
         here it is known how far the streams have read."""
-        seconds = max(1, round(self._settings.version_retention_seconds))
+        seconds = max(1, round(self._settings.upkeep.version_retention_seconds))
         wanted = UPKEEP_PROPERTIES | {"delta.deletedFileRetentionDuration": f"interval {seconds} seconds"}
         there = target.metadata().configuration
         if any(there.get(name) != value for name, value in wanted.items()):

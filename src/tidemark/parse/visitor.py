@@ -27,8 +27,8 @@ def visitor_key(settings: Settings) -> bytes:
 
     With another key the same people are new visitors, so the key belongs into the backup.
     """
-    if settings.visitor_key:
-        return blake2b(settings.visitor_key.encode(), digest_size=32).digest()
+    if settings.meaning.visitor_key:
+        return blake2b(settings.meaning.visitor_key.encode(), digest_size=32).digest()
     path = _file(settings)
     try:
         key = path.read_bytes()
@@ -47,7 +47,7 @@ def visitor_key(settings: Settings) -> bytes:
 
 def has_visitor_key(settings: Settings) -> bool:
     """Whether the settings or the home have a key."""
-    return bool(settings.visitor_key) or _file(settings).exists()
+    return bool(settings.meaning.visitor_key) or _file(settings).exists()
 
 
 def make_visitor_key(settings: Settings) -> None:

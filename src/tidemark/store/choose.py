@@ -23,11 +23,11 @@ def open_store(settings: Settings, house: Lakehouse, spark: SparkSession) -> Sto
     Raises SettingError for delta-rs if it does not reach the tables, and for Spark if commits of several
     writers would overwrite each other.
     """
-    if settings.store == "deltars" and house.can.files is None:
+    if settings.lakehouse.store == "deltars" and house.can.files is None:
         raise SettingError(f"store=deltars cannot commit to {house.name}", "Leave it at auto.")
-    if settings.store == "spark" and object_storage.reaches(house.root):
+    if settings.lakehouse.store == "spark" and object_storage.reaches(house.root):
         raise SettingError(f"store=spark cannot commit safely to {house.name}", "Leave it at auto.")
-    if house.can.files is None or settings.store == "spark":
+    if house.can.files is None or settings.lakehouse.store == "spark":
         return SparkStore(spark, house)
     return DeltaRsStore(house)
 

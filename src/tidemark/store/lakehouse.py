@@ -119,24 +119,25 @@ def of(settings: Settings) -> Lakehouse:
     Raises SettingError for a catalog without a permanent checkpoint location, and for a
     tables_location that is not a URL, or is combined with a catalog.
     """
-    location = settings.tables_location
-    if location and (settings.catalog or "://" not in location):
+    location = settings.lakehouse.tables_location
+    if location and (settings.lakehouse.catalog or "://" not in location):
         raise SettingError(
-            f"tables_location {location} is " + ("beside a catalog" if settings.catalog else "not a URL"),
+            f"tables_location {location} is "
+            + ("beside a catalog" if settings.lakehouse.catalog else "not a URL"),
             "Name a URL such as s3a://bucket/tidemark, or leave it out.",
         )
-    if not settings.catalog:
+    if not settings.lakehouse.catalog:
         root = location.rstrip("/") or str(settings.tables)
-        options = object_storage.storage_options(options_of("spark_options", settings.spark_options))
+        options = object_storage.storage_options(options_of("spark_options", settings.spark.options))
         return Lakehouse(checkpoint_root=str(settings.checkpoints), root=root, options=options)
-    if not settings.checkpoint_location:
+    if not settings.lakehouse.checkpoint_location:
         raise SettingError(
-            f"tables in the catalog {settings.catalog} need a checkpoint_location",
+            f"tables in the catalog {settings.lakehouse.catalog} need a checkpoint_location",
             "Name a directory that stays, such as one in a volume.",
         )
     return Lakehouse(
-        checkpoint_root=settings.checkpoint_location.rstrip("/"),
-        catalog_schema=f"`{settings.catalog}`.`{settings.schema}`",
+        checkpoint_root=settings.lakehouse.checkpoint_location.rstrip("/"),
+        catalog_schema=f"`{settings.lakehouse.catalog}`.`{settings.lakehouse.schema}`",
     )
 
 

@@ -17,7 +17,7 @@ _BATCHES = 3
 
 def most_lines(settings: Settings) -> int:
     """Maximum lines of a batch; on a cluster, a number per shuffle partition."""
-    return MOST_LINES if settings.is_local else shuffle_partitions(settings) * LINES_PER_PARTITION
+    return MOST_LINES if settings.spark.is_local else shuffle_partitions(settings) * LINES_PER_PARTITION
 
 
 class BatchSize:
@@ -28,9 +28,9 @@ class BatchSize:
     """
 
     def __init__(self, settings: Settings) -> None:
-        fixed = settings.batch_lines
+        fixed = settings.batches.lines
         self._bounds = (fixed, fixed) if fixed else (LEAST_LINES, most_lines(settings))
-        self._goal = settings.freshness_goal_seconds
+        self._goal = settings.batches.freshness_goal_seconds
         self._rates: deque[float] = deque(maxlen=_BATCHES)
         self.lines = self._bounds[1]
 

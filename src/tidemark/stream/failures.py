@@ -25,7 +25,7 @@ _KNOWN: tuple[tuple[str, type[TidemarkError], str, str], ...] = (
         "Restore the topic, or accept the loss with TIDEMARK_ALLOW_DATA_LOSS=true.",
     ),
     (
-        "UnknownTopicOrPartition", KafkaError, "topic {settings.topic!r} does not exist any more",
+        "UnknownTopicOrPartition", KafkaError, "topic {settings.kafka.topic!r} does not exist any more",
         "Restore it, or see docs/operations.md, 'Another topic'.",
     ),
     (

@@ -104,9 +104,9 @@ class BatchWriter:
         self.flow = flow
         self._lakehouse = lakehouse
         self._store = store
-        self._ledger = Ledger(store, flow.name, settings.late_seconds) if flow.accounted else None
+        self._ledger = Ledger(store, flow.name, settings.meaning.late_seconds) if flow.accounted else None
         self._deliveries = (
-            Deliveries(store, lakehouse, *flow.lines_and_rejected, settings.duplicate_days)
+            Deliveries(store, lakehouse, *flow.lines_and_rejected, settings.meaning.duplicate_days)
             if flow.lines_and_rejected
             else None
         )

@@ -28,7 +28,7 @@ class TopicLag:
         self._admin: AdminClient | None = None
 
     def __call__(self, checkpoint: Path) -> int | None:
-        topic = self._settings.topic
+        topic = self._settings.kafka.topic
         try:
             if self._admin is None:
                 self._admin = kafka.admin_client(self._settings)

@@ -139,7 +139,7 @@ class Progress:
         }
 
     def _complaints(self) -> list[str]:
-        return complaints(self._state, self._pulses(), self._settings.stale_seconds)
+        return complaints(self._state, self._pulses(), self._settings.watching.stale_seconds)
 
     def _pulses(self) -> dict[str, Pulse]:
         active = {name: _of_query(self._queries.get(name))[0] for name in self._flows}

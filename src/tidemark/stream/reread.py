@@ -46,7 +46,7 @@ def refused(error: Exception) -> bool:
 def reread(settings: Settings, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame:
     """The records of batch `number`, each partition read by one task; NULL for a timestamp that overflows
     microseconds. Raises OSError or ValueError if the checkpoint does not have the batch."""
-    topic = settings.topic
+    topic = settings.kafka.topic
     ends = offset_of(checkpoint, number)[topic]
     starts = offset_of(checkpoint, number - 1).get(topic, {}) if number else {}
     first = kafka.beginning_offsets(settings, topic)
@@ -64,14 +64,14 @@ def _records(settings: Settings, ranges: Iterator[pa.RecordBatch]) -> Iterator[p
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest" if settings.allow_data_loss else "error",
+            "auto.offset.reset": "earliest" if settings.kafka.allow_data_loss else "error",
             "fetch.message.max.bytes": kafka.MAX_RECORD_BYTES,
         }
     )
     try:
         for batch in ranges:
             for row in batch.to_pylist():
-                consumer.assign([TopicPartition(settings.topic, row["partition"], row["start"])])
+                consumer.assign([TopicPartition(settings.kafka.topic, row["partition"], row["start"])])
                 yield from _batches(_until(consumer, row["end"]))
     finally:
         consumer.close()

@@ -14,7 +14,7 @@ _FILE = "topics.json"
 
 def has_read(settings: Settings, checkpoint: Path) -> bool:
     """Whether lines of the topic were read already, so that it must not be created again."""
-    return settings.topic in _known(checkpoint)
+    return settings.kafka.topic in _known(checkpoint)
 
 
 def require_same_topic(settings: Settings, checkpoint: Path) -> None:
@@ -24,18 +24,18 @@ def require_same_topic(settings: Settings, checkpoint: Path) -> None:
     unread lines of the new topic.
     """
     known = _known(checkpoint)
-    then, now = known.get(settings.topic), kafka.topic_id(settings, settings.topic)
+    then, now = known.get(settings.kafka.topic), kafka.topic_id(settings, settings.kafka.topic)
     if then is not None and then != now:
         what = "does not exist any more" if now is None else "was deleted and created anew"
         raise KafkaError(
-            f"topic {settings.topic!r} {what} since its lines were read",
+            f"topic {settings.kafka.topic!r} {what} since its lines were read",
             "Restore it; or go on with a topic of another name (TIDEMARK_TOPIC), leaving out what was not read"
             " yet of this one (TIDEMARK_ALLOW_DATA_LOSS=true).",
         )
     if then is None and now is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
         unfinished = checkpoint / f".{_FILE}"
-        unfinished.write_text(json.dumps({**known, settings.topic: now}) + "\n", encoding="utf-8")
+        unfinished.write_text(json.dumps({**known, settings.kafka.topic: now}) + "\n", encoding="utf-8")
         unfinished.replace(checkpoint / _FILE)
 
 

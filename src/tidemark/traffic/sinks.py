@@ -87,7 +87,7 @@ def prepare(settings: Settings) -> None:
     from tidemark.kafka import client as kafka
 
     kafka.require_reachable(settings)
-    kafka.ensure_topic(settings, settings.topic)
+    kafka.ensure_topic(settings, settings.kafka.topic)
 
 
 def send(
@@ -121,7 +121,7 @@ def send(
     headers = [] if site == DEFAULT_SITE else [("site", site.encode())]
     sent = 0
     for block, behind in parts:
-        done = _produce(producer, settings.topic, block.lines, headers, stop)
+        done = _produce(producer, settings.kafka.topic, block.lines, headers, stop)
         sent += done
         producer.poll(0)
         taken(block if done == len(block.lines) else block.part(0, done), behind)

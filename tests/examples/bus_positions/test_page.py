@@ -18,7 +18,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def write(home: Path, *buses: dict[str, object]) -> None:
-    store = DeltaRsStore(lakehouse.of(Settings(home=home)))
+    store = DeltaRsStore(lakehouse.of(Settings.of(home=home)))
     store.ensure(LATEST)
     rows = [
         {"tick": NOON, "event_time": NOON, "x": 0.0, "y": 0.0, "along": 0.0, "heard_at": NOON, "silent": False,

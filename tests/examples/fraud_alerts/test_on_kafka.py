@@ -47,7 +47,7 @@ def claims(made: list[Event]) -> list[Event]:
 
 def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_path: Path) -> None:
     job = replace(JOB, queries=exact_queries, slots=0)
-    home = replace(broker, home=tmp_path)
+    home = broker.changed(home=tmp_path)
     prepare_home(home)
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(home, topic, partitions=partitions)

@@ -59,7 +59,7 @@ def test_a_window_counts_requests_and_different_paths_not_found(spark: SparkSess
 
 @pytest.fixture
 def store(tmp_path: Path) -> DeltaRsStore:
-    made = DeltaRsStore(lakehouse.of(Settings(home=tmp_path)))
+    made = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
     for table in (ACTIVITY, TRAFFIC_ALERTS):
         made.ensure(table)
     return made

@@ -19,7 +19,7 @@ def at(minute: int) -> datetime:
 
 
 def write(home: Path) -> None:
-    store = DeltaRsStore(lakehouse.of(Settings(home=home)))
+    store = DeltaRsStore(lakehouse.of(Settings.of(home=home)))
     traffic = [
         {"rule": "scan", "client_ip": "203.0.113.1", "started_at": at(5), "value": 1234, "usual": 0.0},
         {"rule": "surge", "client_ip": "203.0.113.1", "started_at": at(10), "value": 200, "usual": 11.6},

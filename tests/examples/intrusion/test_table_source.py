@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,7 +45,7 @@ def requests(lines: list[tuple[int, int, Logged]]) -> pa.Table:
 
 
 def test_the_table_gives_the_same_alerts(spark: SparkSession, broker: Settings, tmp_path: Path) -> None:
-    home = replace(broker, home=tmp_path)
+    home = broker.changed(home=tmp_path)
     prepare_home(home)
     made = [event for event in events(Load(seed=4, rate=150, seconds=12)) if not event.reason]
     lines = logged(made)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def rows(values: Mapping[str, int]) -> pa.Table:
 
 
 def test_rows_that_are_there_come_first_then_each_change_once(spark: SparkSession, tmp_path: Path) -> None:
-    settings = replace(Settings(), home=tmp_path)
+    settings = Settings.of(home=tmp_path)
     store = DeltaRsStore(lakehouse.of(settings))
     store.ensure(TABLE)
     followed = changes(Sources(spark, settings, store), TABLE)

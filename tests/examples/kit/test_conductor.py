@@ -22,7 +22,7 @@ from tidemark.settings import Settings
 
 @pytest.fixture
 def home(broker: Settings, tmp_path: Path) -> Settings:
-    return replace(broker, home=tmp_path)
+    return broker.changed(home=tmp_path)
 
 
 def notes(home: Settings) -> list[tuple[str, int]]:

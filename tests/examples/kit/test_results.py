@@ -35,7 +35,7 @@ def message(key: bytes, value: bytes, reason: str = "") -> Message:
 
 
 def test_only_rows_written_since_the_last_look_are_fresh(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path)
+    settings = Settings.of(home=tmp_path)
     store = DeltaRsStore(lakehouse.of(settings))
     store.ensure(TABLE)
     results = Results(settings)

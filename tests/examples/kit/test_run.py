@@ -72,7 +72,7 @@ def counting_job(name: str, fail_on: str = "") -> Job:
 
 @pytest.fixture
 def home(broker: Settings, tmp_path: Path) -> Settings:
-    settings = replace(broker, home=tmp_path / "home")
+    settings = broker.changed(home=tmp_path / "home")
     settings.logs.mkdir(parents=True)
     settings.run_directory.mkdir()
     return settings

@@ -24,7 +24,7 @@ from pathlib import Path
 from examples.kit.transactions import Record, Transactions
 from tidemark.settings import Settings
 home, servers, out, states = sys.argv[1:]
-writer = Transactions(Settings(home=Path(home), bootstrap_servers=servers), states)
+writer = Transactions(Settings.of(home=Path(home), bootstrap_servers=servers), states)
 writer._producer.begin_transaction()
 writer._produce(Record(out, b"k", b"lost"))
 writer._produce(Record(states, b"ann", b"lost"))
@@ -64,7 +64,7 @@ def test_a_killed_writer_leaves_nothing_and_holds_nobody_up(
     out, states = topics
     Transactions(broker, states).commit(Commit("q/1", 0), [Record(out, b"k", b"kept")], {b"ann": b"1"})
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(broker.home), broker.bootstrap_servers, out, states],
+        [sys.executable, "-c", KILLED, str(broker.home), broker.kafka.bootstrap_servers, out, states],
         timeout=60, check=False, env={**os.environ},
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL

@@ -36,7 +36,7 @@ def minutes(batch: DataFrame) -> dict[tuple[int, int], int | None]:
 
 
 def store_at(path: Path) -> DeltaRsStore:
-    store = DeltaRsStore(lakehouse.of(Settings(home=path)))
+    store = DeltaRsStore(lakehouse.of(Settings.of(home=path)))
     store.ensure(TABLE)
     return store
 

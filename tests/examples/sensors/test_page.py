@@ -39,7 +39,7 @@ def show(home: Path) -> AppTest:
 
 
 def test_a_sensor_can_be_chosen_and_shows_its_averages(tmp_path: Path) -> None:
-    store = DeltaRsStore(lakehouse.of(Settings(home=tmp_path)))
+    store = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
     store.ensure(AVERAGES)
     store.ensure(SEQUENCES)
     rows = [

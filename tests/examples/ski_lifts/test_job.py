@@ -86,7 +86,7 @@ def test_the_generator_makes_rides_late_for_one_window_for_all_and_for_none() ->
 
 
 def test_a_crash_between_two_commits_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    store = DeltaRsStore(lakehouse.of(Settings(home=tmp_path)))
+    store = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
     store.ensure(RIDES_PER_LIFT)
     store.ensure(WATERMARKS)
     sent: list[int] = []

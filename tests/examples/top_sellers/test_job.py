@@ -25,7 +25,7 @@ Rows = Iterable[dict[str, Any]]
 
 @pytest.fixture
 def store(tmp_path: Path) -> DeltaRsStore:
-    found = DeltaRsStore(lakehouse.of(Settings(home=tmp_path)))
+    found = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
     for table in TABLES:
         found.ensure(table)
     return found

@@ -27,7 +27,7 @@ def minute(number: int) -> datetime:
 
 @pytest.fixture
 def store(tmp_path: Path) -> DeltaRsStore:
-    made = DeltaRsStore(lakehouse.of(Settings(home=tmp_path)))
+    made = DeltaRsStore(lakehouse.of(Settings.of(home=tmp_path)))
     for table in (MINUTES, TRENDS):
         made.ensure(table)
     return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import re
@@ -53,7 +52,7 @@ class Scene:
 
     def runner(self, names: tuple[str, ...] = BOOKS, **settings: Any) -> Runner:
         tables = [TABLE[name] for name in names]
-        changed = dataclasses.replace(self.settings, **settings)
+        changed = self.settings.changed(**settings)
         return Runner(self.spark, changed, self.house, self.store, tables)
 
 
@@ -205,7 +204,7 @@ def test_too_few_days_say_nothing_about_volume(scene: Scene) -> None:
 
 
 def test_the_watch_survives_a_failing_run(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    settings = dataclasses.replace(scene.settings, quality_interval_seconds=0.2)
+    settings = scene.settings.changed(quality_interval_seconds=0.2)
     log = Path(scene.house.path(TABLE["silver.requests"])) / "_delta_log"
     hidden = log.with_name("hidden")
     log.rename(hidden)

@@ -53,7 +53,7 @@ class Runner:
         self._house = house
         self._store = store
         self._for_docs = for_docs
-        passing = limited(settings.retention_days)
+        passing = limited(settings.upkeep.retention_days)
         accountable = [_accountable(table, passing) for table in tables]
         self._tables = [table for table in accountable if table.has_row_checks or table.accounted]
         self._seen: dict[str, datetime | None] | None = None
@@ -176,12 +176,12 @@ def watch(
     A run that fails is logged and tried again after the next interval; it never stops the flows. `ended` is told
     after each run what went wrong, empty if nothing did.
     """
-    interval = settings.quality_interval_seconds
+    interval = settings.upkeep.quality_interval_seconds
 
     def run(stopping: threading.Event) -> None:
         if not interval:
             return
-        if settings.is_local:
+        if settings.spark.is_local:
             # A separate pool gives these jobs a fair share, not precedence over the flows.
             spark.sparkContext.setLocalProperty("spark.scheduler.pool", "quality")
         runner = Runner(spark, settings, house, store, tables)

@@ -60,8 +60,8 @@ def table_suites(table: Table, settings: Settings) -> list[gx.ExpectationSuite]:
     """Expectations for `table` as a whole: one suite each, on one row of facts:
     `age_seconds` of its newest row, its `rows` and those `accounted` for, `of_usual` (a share)."""
     found: list[Any] = []
-    if settings.freshness_limit_seconds and not table.quiet:
-        limit = settings.freshness_limit_seconds
+    if settings.upkeep.freshness_limit_seconds and not table.quiet:
+        limit = settings.upkeep.freshness_limit_seconds
         found.append(
             ExpectColumnMaxToBeBetween(
                 column="age_seconds", max_value=limit, severity=FailureSeverity.WARNING,

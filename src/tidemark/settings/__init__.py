@@ -1,0 +1,218 @@
+"""All settings, their sources and their flat names.
+
+The sources, in order of precedence: command line, environment (`TIDEMARK_<NAME>`), `<home>/tidemark.toml`,
+default. Users write flat names (`kafka_username`); in the code a setting is in its section
+(`settings.kafka.username`). `docs/settings.md` is generated from the declarations in `sections`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import shlex
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from tidemark.errors import SettingError
+from tidemark.settings.sections import (
+    BatchesSettings,
+    BrokerSettings,
+    DashboardSettings,
+    JavaSettings,
+    KafkaSettings,
+    LakehouseSettings,
+    MeaningSettings,
+    SparkSettings,
+    UpkeepSettings,
+    WatchingSettings,
+    setting,
+)
+
+DEFAULT_HOME = Path(".tidemark")
+ENVIRONMENT_PREFIX = "TIDEMARK_"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Resolved settings of one home. Programs create them with `load`, tests with `of`."""
+
+    home: Path = setting(DEFAULT_HOME, "Directory of all state of this installation.")
+    shared_home: bool = setting(
+        False, "Leave the home's permissions unchanged. Otherwise only its owner can enter it."
+    )
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
+    broker: BrokerSettings = field(default_factory=BrokerSettings)
+    dashboard: DashboardSettings = field(default_factory=DashboardSettings)
+    java: JavaSettings = field(default_factory=JavaSettings)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    batches: BatchesSettings = field(default_factory=BatchesSettings)
+    lakehouse: LakehouseSettings = field(default_factory=LakehouseSettings)
+    meaning: MeaningSettings = field(default_factory=MeaningSettings)
+    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    watching: WatchingSettings = field(default_factory=WatchingSettings)
+
+    @classmethod
+    def of(cls, **values: Any) -> Settings:
+        """The defaults with these values, by flat name: `Settings.of(home=directory, broker_port=0)`."""
+        return cls().changed(**values)
+
+    def changed(self, **values: Any) -> Settings:
+        """A copy with these values, by flat name. They are not validated; `load` validates."""
+        sections: dict[str, dict[str, Any]] = defaultdict(dict)
+        for name, value in values.items():
+            if name not in DECLARED:
+                raise TypeError(f"unknown setting {name!r}")
+            sections[DECLARED[name].section][DECLARED[name].attribute] = value
+        own = sections.pop("", {})
+        changed = {name: dataclasses.replace(getattr(self, name), **new) for name, new in sections.items()}
+        return dataclasses.replace(self, **own, **changed)
+
+    @property
+    def tables(self) -> Path:
+        return self.home / "tables"
+
+    @property
+    def checkpoints(self) -> Path:
+        location = self.lakehouse.checkpoint_location
+        return Path(location) if location else self.home / "checkpoints"
+
+    @property
+    def run_directory(self) -> Path:
+        """Process ids, ports in use, live progress: meaningless when all processes have stopped."""
+        return self.home / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables that give another process these settings; only those that differ from the defaults."""
+        values = {name: each.value(self) for name, each in DECLARED.items()}
+        return {
+            f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value)
+            for name, value in values.items()
+            if value != DECLARED[name].default
+        }
+
+    def public(self) -> dict[str, Any]:
+        """Every setting by flat name with secrets masked, for logs and the Pipeline page."""
+        values = {name: each.value(self) for name, each in DECLARED.items()}
+        return {name: "***" if DECLARED[name].secret and value else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One setting. `section` is "" for a field of `Settings` itself."""
+
+    section: str
+    attribute: str
+    type: type
+    default: Any
+    help: str
+    secret: bool
+    least: float | None
+    choices: tuple[str, ...]
+
+    def value(self, settings: Settings) -> Any:
+        return getattr(getattr(settings, self.section) if self.section else settings, self.attribute)
+
+
+def _declared(of: type, section: str = "") -> Iterator[tuple[str, Declared]]:
+    types = get_type_hints(of)
+    for each in dataclasses.fields(of):
+        if each.metadata:
+            about = dict(each.metadata)
+            name = about.pop("name") or each.name
+            yield name, Declared(section, each.name, types[each.name], each.default, **about)
+        else:
+            yield from _declared(types[each.name], each.name)
+
+
+DECLARED: Mapping[str, Declared] = dict(_declared(Settings))  # by flat name
+
+
+def load(
+    overrides: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+) -> Settings:
+    """Resolves the settings; `overrides` are command-line values, where `None` means not given.
+
+    Raises SettingError for an unknown name or an unusable value, and names its source.
+    """
+    environment = os.environ if environment is None else environment
+    given = {k: v for k, v in (overrides or {}).items() if v is not None}
+    home = Path(given.get("home") or environment.get("TIDEMARK_HOME") or DEFAULT_HOME)
+    home = home.expanduser().absolute()
+
+    values: dict[str, Any] = {}
+    for name, raw in _from_file(home / "tidemark.toml").items():
+        values[name] = _parse(name, raw, f"{home / 'tidemark.toml'}")
+    for name in DECLARED:
+        variable = ENVIRONMENT_PREFIX + name.upper()
+        if environment.get(variable):
+            values[name] = _parse(name, environment[variable], variable)
+    for name, raw in given.items():
+        values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
+    values["home"] = home
+    return Settings.of(**values)
+
+
+def options_of(setting: str, text: str) -> dict[str, str]:
+    """The options in a setting of several `name=value`, separated by spaces and quoted as in a shell.
+
+    Raises SettingError without the values, because there may be secrets among them.
+    """
+    try:
+        pairs = [part.partition("=") for part in shlex.split(text)]
+    except ValueError as error:
+        raise SettingError(f"{setting} cannot be read: {error}", "Close the quotes.") from error
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise SettingError(
+                f"{setting} has a part that is not name=value", "Quote values that have spaces."
+            )
+    return {name: value for name, _, value in pairs}
+
+
+_BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingError(f"cannot read {path}: {error}", "Correct or remove the file.") from error
+
+
+def _parse(name: str, raw: Any, source: str) -> Any:
+    if name not in DECLARED:
+        raise SettingError(f"unknown setting {name!r} in {source}", "docs/settings.md lists the settings.")
+    declared = DECLARED[name]
+    wanted: Any = declared.type
+    shown = "***" if declared.secret else repr(raw)
+    try:
+        if wanted is bool:
+            value: Any = raw if isinstance(raw, bool) else _BOOLEANS[str(raw).strip().lower()]
+        elif isinstance(raw, (bool, list, dict)) or (wanted is int and isinstance(raw, float)):
+            raise ValueError(raw)
+        else:
+            value = wanted(raw)
+            if wanted is float and not math.isfinite(value):
+                raise ValueError(raw)
+    except (KeyError, TypeError, ValueError) as error:
+        kind = {bool: "true or false", int: "a whole number", float: "a number"}.get(wanted, "text")
+        raise SettingError(f"{source}: {name} must be {kind}, not {shown}", "Correct it.") from error
+    if declared.choices and value not in declared.choices:
+        choices = " or ".join(declared.choices)
+        raise SettingError(f"{source}: {name} must be {choices}, not {raw!r}", "Correct it.")
+    if declared.least is not None and value < declared.least:
+        raise SettingError(
+            f"{source}: {name} must be at least {declared.least:g}, not {raw!r}", "Correct it."
+        )
+    return value
