@@ -45,8 +45,8 @@ def measure(*, number: int, runs: int) -> list[Figure]:
         root = Path(directory)
         settings = Settings.of(home=root / "broker", broker_port=0)
         with broker.running(settings) as settings:
-            kafka.ensure_topic(settings, EVENTS.topic, partitions=EVENTS.partitions)
-            send((event._replace(at=0.0) for event in events(load)), settings, threading.Event())
+            kafka.ensure_topic(settings.kafka, EVENTS.topic, partitions=EVENTS.partitions)
+            send((event._replace(at=0.0) for event in events(load)), settings.kafka, threading.Event())
             spark = spark_session(settings)
             for turn in range(runs + 1):  # the first one warms up
                 raw.append(number / _raw(spark, settings))
@@ -74,7 +74,7 @@ def _drained(spark: SparkSession, settings: Settings, sink: Sink) -> float:
 
 
 def _raw(spark: SparkSession, settings: Settings) -> float:
-    reader = spark.read.format("kafka").options(**kafka.spark_options(settings))
+    reader = spark.read.format("kafka").options(**kafka.spark_options(settings.kafka))
     begun = time.monotonic()
     records = reader.option("subscribe", EVENTS.topic).load()
     records.select("value").write.format("noop").mode("overwrite").save()

@@ -86,19 +86,20 @@ def read(
     settings: Settings, status: str, isolation: str, found: list[Arrived], stop: threading.Event
 ) -> None:
     """Collects the alerts of one status until told to stop."""
-    while broker.status(settings) is None or not kafka.end_offsets(settings, ALERTS):
+    while broker.status(settings) is None or not kafka.end_offsets(broker.located(settings).kafka, ALERTS):
         if stop.wait(0.5):
             return
+    at = broker.located(settings).kafka
     consumer = Consumer(
         {
-            **kafka.client_config(settings),
+            **kafka.client_config(at),
             "group.id": f"bench-{status}",
             "enable.auto.commit": False,
             "isolation.level": isolation,
             "fetch.wait.max.ms": 10,
         }
     )
-    consumer.assign([TopicPartition(ALERTS, place, 0) for place in kafka.end_offsets(settings, ALERTS)])
+    consumer.assign([TopicPartition(ALERTS, place, 0) for place in kafka.end_offsets(at, ALERTS)])
     try:
         while not stop.is_set():
             message = consumer.poll(0.1)

@@ -55,7 +55,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
                     home=directory / "local", bootstrap_servers=kafka_home.kafka.bootstrap_servers,
                     visitor_key="the same for both", topic_partitions=4,
                 )  # fmt: skip
-                import_files([str(log)], Options(base, say=lambda text: None))
+                import_files([str(log)], Options(base.kafka, say=lambda text: None))
                 on_cluster = base.changed(home=directory / "spread", master=cluster.master,
                     spark_options=cluster.spark_options(), executor_python=str(cluster.executor_python()),
                 )  # fmt: skip
@@ -108,7 +108,7 @@ def recovered(settings: Settings, cluster: Standalone) -> tuple[float, float]:
 
 def until_commit(settings: Settings, since: datetime) -> float:
     """Sends lines until a batch that began after `since` is committed; the seconds from then to the commit."""
-    producer = Producer(kafka.client_config(settings))
+    producer = Producer(kafka.client_config(settings.kafka))
     made = blocks(Traffic(start=int(time.time()), rate=500, seconds=300, seed=2), truth=False)
     found: list[datetime] = []
 

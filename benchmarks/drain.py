@@ -111,7 +111,7 @@ class Drained:
 def drained(home: Path, log: Path, lines: int) -> Drained:
     """Runs the pipeline over the lines of the log."""
     with broker.running(Settings.of(home=home, broker_port=0)) as settings:
-        import_files([str(log)], Options(settings, say=lambda text: None))
+        import_files([str(log)], Options(settings.kafka, say=lambda text: None))
         kafka = ["--bootstrap-servers", settings.kafka.bootstrap_servers]
         begun = time.time()
         run = [sys.executable, "-m", "tidemark", "--home", str(home), *kafka, "run", "--once"]

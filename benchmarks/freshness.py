@@ -48,7 +48,9 @@ class Load:
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        producer = Producer({**kafka.client_config(self.settings), "linger.ms": 5, "compression.type": "lz4"})
+        producer = Producer(
+            {**kafka.client_config(self.settings.kafka), "linger.ms": 5, "compression.type": "lz4"}
+        )
         traffic = Traffic(start=int(time.time()), rate=self.rate, seed=1)
         lines = (line for block in blocks(traffic, truth=False) for line in block.lines)
         next(lines)

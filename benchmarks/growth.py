@@ -40,7 +40,7 @@ def measure(*, lines: int) -> list[Figure]:
         write(log, lines, seconds=DAYS * 86_400, visitors=1_000_000)
         home = Settings.of(home=Path(directory) / "home", broker_port=0, batch_lines=BATCH_LINES)
         with broker.running(home) as settings:
-            import_files([str(log)], Options(settings, say=lambda text: None))
+            import_files([str(log)], Options(settings.kafka, say=lambda text: None))
             log.unlink()
             memory = _worked_off(settings, lines)
         accounts = _rows(settings, "quality/accounts", ["received", "started_at", "committed_at"])

@@ -27,7 +27,7 @@ def measure(*, lines: int, heap: str) -> list[Figure]:
         log, home = Path(directory) / "access.log", Path(directory) / "home"
         write(log, lines)
         with broker.running(Settings.of(home=home, broker_port=0)) as settings:
-            import_files([str(log)], Options(settings, say=lambda text: None))
+            import_files([str(log)], Options(settings.kafka, say=lambda text: None))
             log.unlink()
             # A batch is bounded in offsets, of which the marks of transactions take some.
             settings = settings.changed(driver_memory=heap, batch_lines=2 * lines)

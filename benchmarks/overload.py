@@ -41,7 +41,7 @@ class Flood:
 
     def run(self) -> None:
         config = {"linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.messages": 500_000}
-        producer = Producer({**kafka.client_config(self.settings), **config})
+        producer = Producer({**kafka.client_config(self.settings.kafka), **config})
         traffic = Traffic(start=int(time.time()) - 600, rate=_MADE / 600, seconds=700, seed=1)
         made = list(islice((line for block in blocks(traffic, truth=False) for line in block.lines), _MADE))
         lines, begun = cycle(made), time.time()

@@ -49,9 +49,9 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
         log = Path(directory) / "access.log"
         write(log, lines)
         with broker.running(Settings.of(home=Path(directory) / "home", broker_port=0)) as settings:
-            import_files([str(log)], Options(settings, say=lambda text: None))
+            import_files([str(log)], Options(settings.kafka, say=lambda text: None))
             spark = spark_session(settings)
-            reader = spark.read.format("kafka").options(**kafka.spark_options(settings))
+            reader = spark.read.format("kafka").options(**kafka.spark_options(settings.kafka))
             records = reader.option("subscribe", settings.kafka.topic).option("includeHeaders", "true").load()
             figures, used = [], Used()
             for name, act in _stages(settings, records).items():

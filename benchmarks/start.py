@@ -31,7 +31,7 @@ def measure(*, runs: int) -> list[Figure]:
         root = Path(directory)
         with broker.running(Settings.of(home=root / "broker", broker_port=0)) as at:
             write(root / "access.log", LINES)
-            import_files([str(root / "access.log")], Options(at, say=lambda text: None))
+            import_files([str(root / "access.log")], Options(at.kafka, say=lambda text: None))
             prepared, plain = [], []
             for number in range(runs):
                 prepared.append(_started(root / f"prepared-{number}", at.kafka.bootstrap_servers, ""))

@@ -25,7 +25,7 @@ TABLE = Table(
             "A page has at least one visitor, and no more visitors than pageviews.",
         ),
     ),
-    made=lambda settings: COUNTS,
+    made=lambda meaning: COUNTS,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the hour."),

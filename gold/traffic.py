@@ -50,7 +50,7 @@ TABLE = Table(
             "Every response is in at most one status class.",
         ),
     ),
-    made=lambda settings: COUNTS,
+    made=lambda meaning: COUNTS,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the minute."),

@@ -51,7 +51,7 @@ TABLE = Table(
             "An ISO 3166-1 alpha-2 code, or ZZ.",
         ),
     ),
-    made=lambda settings: COUNTS,
+    made=lambda meaning: COUNTS,
     now=True,
     columns=(
         Column("site", "string", "Site."),

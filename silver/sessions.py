@@ -27,7 +27,7 @@ TABLE = Table(
             "bounced", "A bounce is a session of one pageview.",
         ),
     ),
-    made=lambda settings: Sessions(settings.meaning.session_gap_seconds),
+    made=lambda meaning: Sessions(meaning.session_gap_seconds),
     tells=lambda settings: {"gap_seconds": settings.meaning.session_gap_seconds},
     columns=(
         Column("session_id", "string", "Hash of site, visitor and start, independent of the order of arrival."),

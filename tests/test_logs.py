@@ -21,7 +21,7 @@ def _quiet_again() -> object:
 
 
 def test_json_has_one_object_a_line_with_the_facts_of_the_event(capsys: pytest.CaptureFixture[str]) -> None:
-    logs.configure(Settings.of(log_format="json"))
+    logs.configure(Settings.of(log_format="json").watching)
     log = logging.getLogger("tidemark.stream")
     log.info('two "lines"\nof %s', "text", extra={"flow": "requests", "rows": 3})
     log.debug("not shown")
@@ -40,6 +40,6 @@ def test_json_has_one_object_a_line_with_the_facts_of_the_event(capsys: pytest.C
 
 
 def test_text_speaks_as_all_commands_do(capsys: pytest.CaptureFixture[str]) -> None:
-    logs.configure(Settings.of(log_level="debug"))
+    logs.configure(Settings.of(log_level="debug").watching)
     logging.getLogger("tidemark.stream").debug("batch done", extra={"rows": 3})
     assert capsys.readouterr().err == "tidemark: batch done (rows=3)\n"

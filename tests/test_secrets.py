@@ -106,7 +106,7 @@ def await_lines(settings: Settings, process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.slow
 def test_secrets_show_nowhere_and_only_loopback_listens(settings: Settings) -> None:
-    kafka.ensure_topic(settings, settings.kafka.topic)
+    kafka.ensure_topic(settings.kafka, settings.kafka.topic)
     produce(settings, traffic(seed=1, lines=2 * LINES)[:LINES])
     process = run_process(settings, once=False)
     seen: dict[str, str] = {}

@@ -79,17 +79,17 @@ class Confirmation:
         return judge(of(records, events), events, self._sources.spark)
 
     def _open(self) -> Transactions:
-        transactions = Transactions(self._sources.settings, STATES)
+        transactions = Transactions(self._sources.settings.kafka, STATES)
         customers = {name.decode(): decode(state) for name, state in transactions.states.items()}
         transactions.states.clear()
         newest = {
             f"{kind} {partition}": NEVER
             for kind, topic in (("payment", TRANSACTIONS.topic), ("place", DEVICES.topic))
-            for partition in kafka.end_offsets(self._sources.settings, topic)
+            for partition in kafka.end_offsets(self._sources.settings.kafka, topic)
         }
         self._judge = Judge(LIMITS, newest | dict(transactions.facts.get("newest", {})), customers)
         self._positions = Positions(transactions.facts.get("positions", {}))
-        self._begin = kafka.beginning_offsets(self._sources.settings, TRANSACTIONS.topic)
+        self._begin = kafka.beginning_offsets(self._sources.settings.kafka, TRANSACTIONS.topic)
         self._transactions = transactions
         return transactions
 

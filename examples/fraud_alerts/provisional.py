@@ -110,11 +110,11 @@ class Provisional:
         return any(stage.numActiveTasks == stage.numTasks for stage in stages if stage)
 
     def _payments(self, positions: dict[int, int]) -> DataFrame:
-        partitions = kafka.end_offsets(self._sources.settings, TRANSACTIONS.topic)
+        partitions = kafka.end_offsets(self._sources.settings.kafka, TRANSACTIONS.topic)
         starts = {str(partition): positions.get(partition, -2) for partition in partitions}
         read = (
             self._sources.spark.readStream.format("kafka")
-            .options(**kafka.spark_options(self._sources.settings))
+            .options(**kafka.spark_options(self._sources.settings.kafka))
             # It reads without end, and would ask without pause.
             .option("kafka.fetch.max.wait.ms", "100")
             .option("subscribe", TRANSACTIONS.topic)
@@ -144,7 +144,7 @@ def start(rows: DataFrame, sources: Sources, directory: Path) -> StreamingQuery:
     """Runs in real-time mode. The checkpoint is the query's own and goes with it: it has no state."""
     query: StreamingQuery = (
         rows.writeStream.format("kafka")
-        .options(**kafka.spark_options(sources.settings))
+        .options(**kafka.spark_options(sources.settings.kafka))
         .option("kafka.linger.ms", "0")
         .option("checkpointLocation", str(directory / "checkpoint"))
         .outputMode("update")

@@ -47,7 +47,7 @@ class SequenceAlerts:
 
     def write(self, batch: DataFrame, commit: Commit) -> None:
         found = batch.toArrow().to_pylist()
-        self._transactions = self._transactions or Transactions(self._sources.settings, SEQUENCE_STATES)
+        self._transactions = self._transactions or Transactions(self._sources.settings.kafka, SEQUENCE_STATES)
         if found and not self._transactions.done(commit):
             now = round(time.time() * 1000)
             self._transactions.commit(commit, [_alert(match, now) for match in found])

@@ -13,6 +13,7 @@ from examples.intrusion.requests import REQUESTS, from_table, from_topic
 from examples.kit.run import run_job
 from tidemark.errors import TableError, TidemarkError
 from tidemark.kafka import client as kafka
+from tidemark.local.broker import located
 from tidemark.settings import load
 from tidemark.store import lakehouse
 
@@ -46,7 +47,7 @@ def watch(home: Path, source: str) -> None:
             f"there is no table {REQUESTS} at {path}",
             "Start the pipeline first, with `tidemark run` or demo.",
         )
-    kafka.require_reachable(settings)
+    kafka.require_reachable(located(settings).kafka)
     click.echo(f"alerts go to the topic {ALERTS_TOPIC}; Ctrl-C ends it")
     run_job(job(SOURCES[source]), settings)
 

@@ -116,19 +116,20 @@ class Conductor:
     def _prepare(self, *, fresh: bool) -> None:
         require_java()
         prepare_home(self._settings)
-        spark_jars(self._settings)
+        spark_jars(self._settings.java)
         if self._settings.kafka.uses_embedded_broker and broker.status(self._settings) is None:
             broker.check_port(self._settings)
-            broker_jars(self._settings)
+            broker_jars(self._settings.java)
             home = ["--home", str(self._settings.home)]
             self._parts["broker"] = self._spawn(
                 "broker", ["-m", "tidemark", "broker", "start", "--foreground", *home]
             )
             self._await("broker", self._broker_answers)
+        at = broker.located(self._settings).kafka
         topics = [topic for job in self._jobs.values() for topic in job.topics().items()]
         for topic, partitions in topics:
-            kafka.ensure_topic(self._settings, topic, partitions=partitions)
-            if fresh and any(kafka.end_offsets(self._settings, topic).values()):
+            kafka.ensure_topic(at, topic, partitions=partitions)
+            if fresh and any(kafka.end_offsets(at, topic).values()):
                 raise InputError(
                     f"topic {topic!r} holds records of an earlier run, which would be counted in",
                     "Check with a home and a Kafka of their own: without --home, or with a new one.",

@@ -20,6 +20,7 @@ from examples.kit.job import Job
 from examples.kit.load import Event, Load
 from examples.kit.results import Results, differences, once
 from tidemark.errors import TidemarkError
+from tidemark.local.broker import located
 from tidemark.settings import Settings, load
 
 _SHOWN_DIFFERENCES = 20
@@ -141,7 +142,7 @@ def _run_part(example: Example, part: str, settings: Settings, wanted: Load) -> 
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    send(example.events(wanted), settings, stop)
+    send(example.events(wanted), located(settings).kafka, stop)
 
 
 def _run(example: Example, settings: Settings, wanted: Load, check: bool) -> int:

@@ -36,7 +36,7 @@ class Sources:
     def _records(self, topic: str, most: int | None) -> DataFrame:
         records = (
             self.spark.readStream.format("kafka")
-            .options(**kafka.spark_options(self.settings))
+            .options(**kafka.spark_options(self.settings.kafka))
             .option("subscribe", topic)
             .option("startingOffsets", "earliest")
             .option("includeHeaders", "true")
@@ -47,7 +47,7 @@ class Sources:
         """The topics' records as a stream, for `examples.kit.fetched`."""
         return (
             self.spark.readStream.format("kafka")
-            .options(**kafka.spark_options(self.settings))
+            .options(**kafka.spark_options(self.settings.kafka))
             .option("subscribe", ",".join(topics))
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", most)
@@ -58,7 +58,7 @@ class Sources:
     def send(self, rows: DataFrame) -> None:
         """Writes a batch of Kafka records (topic, value; key, headers), as a side output of a query's
         `write`. At least once: the same batch may be written again after a crash."""
-        rows.write.format("kafka").options(**kafka.spark_options(self.settings)).save()
+        rows.write.format("kafka").options(**kafka.spark_options(self.settings.kafka)).save()
 
     def send_letters(self, bad: pa.Table, events: Events) -> None:
         """Sends dead letters of records that were validated in the driver. At least once."""

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from examples.kit.events import MISSING, NOT_JSON, WRONG_TYPE
 from tidemark.errors import KafkaError
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 
 _FLUSH_SECONDS = 30.0
 _TICK = 0.005  # seconds; events due within one are sent together
@@ -99,7 +99,7 @@ def spoiled(fields: Mapping[str, Any], typed: str, chance: Random) -> tuple[byte
     return as_json({**fields, typed: {"no": "such"}}), WRONG_TYPE
 
 
-def send(events: Iterable[Event], settings: Settings, stop: Flag) -> int:
+def send(events: Iterable[Event], settings: KafkaSettings, stop: Flag) -> int:
     """Sends events when they are due, as an open loop: overdue events follow at once. Events of one
     partition arrive in this order, each once. Ends when `stop` is set; returns the number of sent events
     when all are acknowledged. Raises KafkaError."""

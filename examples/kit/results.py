@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tidemark.contract.table import Table
 from tidemark.errors import KafkaError
 from tidemark.kafka import client as kafka
+from tidemark.local.broker import located
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
@@ -71,14 +72,15 @@ class Results:
         return self._read(topic, self._seen.setdefault(f"offsets {topic}", {}))
 
     def _read(self, topic: str, places: dict[int, int]) -> list[Message]:
-        ends = kafka.end_offsets(self.settings, topic)
+        at = located(self.settings).kafka
+        ends = kafka.end_offsets(at, topic)
         wanted = {p: end for p, end in ends.items() if end > places.get(p, 0)}
         if not wanted:
             return []
         found: list[Message] = []
         consumer = Consumer(
             {
-                **kafka.client_config(self.settings),
+                **kafka.client_config(at),
                 "group.id": "tidemark-results",
                 "enable.auto.commit": False,
                 "enable.partition.eof": False,
@@ -92,7 +94,7 @@ class Results:
                 for record in consumer.consume(1000, 0.2):
                     fault = record.error()
                     if fault is not None:
-                        raise kafka.kafka_error(self.settings, fault)
+                        raise kafka.kafka_error(at, fault)
                     found.append(_message(record))
                 for place in consumer.position([TopicPartition(topic, p) for p in wanted]):
                     places[place.partition] = max(place.offset, places.get(place.partition, 0))

@@ -15,6 +15,7 @@ from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.store import Store
 from tidemark.errors import TableError
 from tidemark.kafka import client as kafka
+from tidemark.local.broker import located
 from tidemark.operate.losses import Loss, missing_files
 from tidemark.operate.upkeep import keep
 from tidemark.settings import Settings
@@ -34,7 +35,7 @@ def run_job(job: Job, settings: Settings) -> None:
     Raises TidemarkError as soon as a query fails, HomeBusyError if the job runs on the home already.
     """
     # The metrics port of a home belongs to its pipeline.
-    settings = settings.changed(metrics_port=-1)
+    settings = located(settings).changed(metrics_port=-1)
     with stop_signals() as stopping, lock.only_one(settings, job.name):
         if job.slots and not settings.spark.master:
             settings = settings.changed(master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
@@ -89,7 +90,7 @@ def _runtime(
     """Creates the job's topics and tables. Returns its runtime, and its queries."""
     store, known = DeltaRsStore(house), schema_check.known(house)
     for topic, partitions in job.topics().items():
-        kafka.ensure_topic(settings, topic, partitions=partitions)
+        kafka.ensure_topic(settings.kafka, topic, partitions=partitions)
     for table in job.all_tables:
         store.ensure(table)
     queries = job.all_queries(Sources(spark, settings, store))
@@ -129,5 +130,7 @@ def _require_whole(
 def _limits(settings: Settings, job: Job) -> Settings:
     """The settings without the retention of the home's other tables."""
     names = {table.name for table in job.all_tables}
-    limits = [part for part in settings.retention_days.split(",") if part.partition("=")[0].strip() in names]
-    return dataclasses.replace(settings, retention_days=",".join(limits))
+    limits = [
+        part for part in settings.upkeep.retention_days.split(",") if part.partition("=")[0].strip() in names
+    ]
+    return settings.changed(retention_days=",".join(limits))

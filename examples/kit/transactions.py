@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tidemark.contract.store import Commit
 from tidemark.errors import KafkaError, TableError
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 
 # States are kept by key: Kafka may delete older ones.
 STATES_CONFIG = {
@@ -48,7 +48,7 @@ class Transactions:
     Raises KafkaError.
     """
 
-    def __init__(self, settings: Settings, topic: str) -> None:
+    def __init__(self, settings: KafkaSettings, topic: str) -> None:
         self._settings = settings
         self._topic = topic
         kafka.ensure_topic(settings, topic, partitions=1, config=STATES_CONFIG)
@@ -120,7 +120,7 @@ class Transactions:
                 time.sleep(0.1)
 
 
-def _read(settings: Settings, topic: str) -> dict[bytes, bytes]:
+def _read(settings: KafkaSettings, topic: str) -> dict[bytes, bytes]:
     """The newest committed value of each key."""
     begin, end = kafka.beginning_offsets(settings, topic), kafka.end_offsets(settings, topic)
     found: dict[bytes, bytes] = {}

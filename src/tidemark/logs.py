@@ -8,21 +8,21 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from tidemark.settings import Settings
+from tidemark.settings.sections import WatchingSettings
 
 # Attributes of every record. All others come from `extra` and are facts of the event.
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def configure(settings: Settings) -> None:
+def configure(settings: WatchingSettings) -> None:
     """Sends the log of the package `tidemark` to standard error, by the settings `log_format` and `log_level`."""
     root = logging.getLogger("tidemark")
     for handler in list(root.handlers):
         root.removeHandler(handler)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if settings.watching.log_format == "json" else _Text())
+    handler.setFormatter(JsonLines() if settings.log_format == "json" else _Text())
     root.addHandler(handler)
-    root.setLevel(settings.watching.log_level.upper())
+    root.setLevel(settings.log_level.upper())
     root.propagate = False
 
 

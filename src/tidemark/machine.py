@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tidemark.errors import SettingError
-from tidemark.settings import Settings
+from tidemark.settings.sections import SparkSettings
 
 LEAST_HEAP_MEBIBYTES = 512
 MOST_HEAP_MEBIBYTES = 2048
@@ -16,15 +16,14 @@ MOST_HEAP_MEBIBYTES = 2048
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
-def heap_mebibytes(settings: Settings) -> int:
+def heap_mebibytes(settings: SparkSettings) -> int:
     """The driver's heap: the setting, or a third of the memory within bounds. Raises SettingError."""
-    if not settings.spark.driver_memory:
+    if not settings.driver_memory:
         return max(LEAST_HEAP_MEBIBYTES, min(MOST_HEAP_MEBIBYTES, memory_mebibytes() // 3))
-    size = re.fullmatch(r"([1-9]\d*)([mg])b?", settings.spark.driver_memory.strip().lower())
+    size = re.fullmatch(r"([1-9]\d*)([mg])b?", settings.driver_memory.strip().lower())
     if size is None:
         raise SettingError(
-            f"driver_memory must be a size such as 2g or 1500m, not {settings.spark.driver_memory!r}",
-            "Correct it.",
+            f"driver_memory must be a size such as 2g or 1500m, not {settings.driver_memory!r}", "Correct it."
         )
     return int(size[1]) << (10 if size[2] == "g" else 0)
 
@@ -40,9 +39,9 @@ def memory_mebibytes(limits: tuple[Path, ...] = _LIMITS) -> int:
     return memory >> 20
 
 
-def shuffle_partitions(settings: Settings) -> int:
+def shuffle_partitions(settings: SparkSettings) -> int:
     """The setting, or one per core within bounds; 8 on a cluster, whose cores the driver does not know."""
-    return settings.spark.shuffle_partitions or (_few() if settings.spark.is_local else 8)
+    return settings.shuffle_partitions or (_few() if settings.is_local else 8)
 
 
 def judging_threads() -> int:

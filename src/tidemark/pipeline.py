@@ -28,6 +28,7 @@ from tidemark.operate.upkeep import Streams
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.visitor import visitor_key
 from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings, MeaningSettings
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
@@ -69,12 +70,12 @@ def warm_up(settings: Settings) -> None:
 def requests_flow(settings: Settings, key: bytes) -> Flow:
     """The flow from Kafka to the tables with one row per line, and to the tables with `now` that are made of accepted
     lines. `key` is the visitor key."""
-    size = BatchSize(settings)
-    made = _aggregations(settings, _derived_tables(now=True))
+    size = BatchSize(settings.batches, settings.spark)
+    made = _aggregations(settings.meaning, _derived_tables(now=True))
     return Flow(
         name="requests",
         version=REQUESTS_VERSION,
-        source=partial(_kafka_source, settings, size),
+        source=partial(_kafka_source, settings.kafka, size),
         size=size,
         prepare=access_log.access_log,
         work=Work(
@@ -84,17 +85,17 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
         ),
         upserts=made,
         clocks=SITES.name,
-        lag=TopicLag(settings),
+        lag=TopicLag(settings.kafka),
         rows=partial(topic_rows, settings.kafka.topic),
         accounted=True,
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
-        reread=partial(reread, settings),
+        reread=partial(reread, settings.kafka),
     )
 
 
 def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
     """The flow from silver.requests to the other tables that are made of it."""
-    made = _aggregations(settings, _derived_tables(now=False))
+    made = _aggregations(settings.meaning, _derived_tables(now=False))
     work = _work_on_requests(made)
     columns = tuple(dict.fromkeys(name for each, _ in work.aggregations.values() for name in each.needs))
     return Flow(
@@ -117,8 +118,8 @@ def _knowledge(settings: Settings) -> Knowledge:
     return Knowledge(visitor_key(settings), settings.meaning.geo_database)
 
 
-def _aggregations(settings: Settings, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
-    return [(table, table.made(settings)) for table in tables if table.made]
+def _aggregations(meaning: MeaningSettings, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
+    return [(table, table.made(meaning)) for table in tables if table.made]
 
 
 def _work_on_requests(made: Sequence[tuple[Table, Aggregation]]) -> Work:
@@ -133,14 +134,14 @@ def _known_newest(store: Store, sites: Sequence[str]) -> Newest:
     return {row["site"]: row["newest_event_time"] for row in rows if row["newest_event_time"]}
 
 
-def _kafka_source(settings: Settings, size: BatchSize, spark: SparkSession) -> DataFrame:
+def _kafka_source(settings: KafkaSettings, size: BatchSize, spark: SparkSession) -> DataFrame:
     return (
         spark.readStream.format("kafka")
         .options(**kafka.spark_options(settings))
-        .option("subscribe", settings.kafka.topic)
+        .option("subscribe", settings.topic)
         .option("startingOffsets", "earliest")
         .option("includeHeaders", "true")
-        .option("failOnDataLoss", str(not settings.kafka.allow_data_loss).lower())
+        .option("failOnDataLoss", str(not settings.allow_data_loss).lower())
         .option("maxOffsetsPerTrigger", size.lines)
         .load()
     )
@@ -163,7 +164,7 @@ def rebuilding(
     spark: SparkSession, settings: Settings, house: Lakehouse, say: Say = lambda what, done, total: None
 ) -> Rebuild:
     """A rebuild, which makes every table from the previous ones."""
-    judging, derived = _judging(settings), _derived(settings)
+    judging, derived = _judging(settings), _derived(settings.meaning)
     return Rebuild(
         spark, settings, house, TABLES, chain(house), judging, derived, ACCOUNTS, SITES, say,
     )  # fmt: skip
@@ -171,7 +172,7 @@ def rebuilding(
 
 def rebuilding_catalog(spark: SparkSession, settings: Settings, house: Lakehouse, say: Say) -> CatalogRebuild:
     """The same for the tables of a catalog."""
-    judging, derived = _judging(settings), _derived(settings)
+    judging, derived = _judging(settings), _derived(settings.meaning)
     return CatalogRebuild(
         spark, house, judging, derived, ACCOUNTS, SITES, settings.meaning.duplicate_days, say,
     )  # fmt: skip
@@ -211,8 +212,8 @@ def _judging(settings: Settings) -> Derivation:
     )
 
 
-def _derived(settings: Settings) -> tuple[Derivation, ...]:
-    made = _aggregations(settings, LAYER_TABLES)
+def _derived(meaning: MeaningSettings) -> tuple[Derivation, ...]:
+    made = _aggregations(meaning, LAYER_TABLES)
     return tuple(
         Derivation(
             tables=(table,),

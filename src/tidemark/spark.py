@@ -115,23 +115,23 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         os.environ["PYSPARK_PYTHON"] = settings.spark.executor_python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     on_s3 = object_storage.reaches(settings.lakehouse.tables_location)
-    jars = [*spark_jars(settings), *(s3_jars(settings) if on_s3 else ())]
+    jars = [*spark_jars(settings.java), *(s3_jars(settings.java) if on_s3 else ())]
     builder = SparkSession.builder.appName(name).master(settings.spark.master or "local[*]")
     options = {
         **_STREAMING,
         **_ANYWHERE,
         **(_LOCAL if settings.spark.is_local else {}),
         **(_S3 if on_s3 else {}),
-        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
+        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.spark)),
         "spark.jars": ",".join(map(str, jars)),
         # The driver needs the classes before it can send the jars to executors.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
-        "spark.driver.memory": f"{heap_mebibytes(settings)}m",
+        "spark.driver.memory": f"{heap_mebibytes(settings.spark)}m",
         "spark.executor.extraJavaOptions": _jvm(settings),
         "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
         f" -Dlog4j.configurationFile={_log4j(settings)}"
         f' "-Djava.io.tmpdir={temporary_directory(settings)}"'
-        f" {class_archive.use(settings)} {settings.spark.driver_java_options}",
+        f" {class_archive.use(settings.java, settings.spark.driver_java_options)} {settings.spark.driver_java_options}",
     }
     own = options_of("spark_options", settings.spark.options)
     for key, value in options.items():

@@ -141,7 +141,7 @@ def run_every_task(
         configuration = found["spark_conf"]
     assert planned.keys() == set(ORDER)
     queries = {alert["display_name"].split()[-1]: alert["query_text"] for alert in alerts}
-    jars = [str(path) for path in spark_jars(settings)]
+    jars = [str(path) for path in spark_jars(settings.java)]
     plan = {
         "spark": {
             **{

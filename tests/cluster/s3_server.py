@@ -49,7 +49,7 @@ class S3Server:
 @contextmanager
 def s3_server(settings: Settings, directory: Path) -> Iterator[S3Server]:
     """S3Proxy over a directory. Its conditional writes make a hard link, which one of several writers gets."""
-    (jar,) = (resolved(settings, Path(__file__).with_name("s3proxy.xml")) / "server").glob("*.jar")
+    (jar,) = (resolved(settings.java, Path(__file__).with_name("s3proxy.xml")) / "server").glob("*.jar")
     server = S3Server(free_port())
     (directory / "buckets" / "lake").mkdir(parents=True)
     properties = directory / "s3proxy.properties"

@@ -30,15 +30,16 @@ def three(home: Settings) -> Iterator[Settings]:
         broker_nodes=3, topic_partitions=3, quality_interval_seconds=0.0, maintain_interval_seconds=0.0
     )
     broker.start(settings)
+    settings = broker.located(settings)
     try:
-        kafka.ensure_topic(settings, settings.kafka.topic)
+        kafka.ensure_topic(settings.kafka, settings.kafka.topic)
         yield settings
     finally:
         broker.stop(settings)
 
 
 def described(settings: Settings) -> TopicMetadata:
-    admin = AdminClient({"bootstrap.servers": kafka.servers(settings)})
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
     return admin.list_topics(settings.kafka.topic, timeout=10).topics[settings.kafka.topic]
 
 
@@ -56,7 +57,7 @@ def send(settings: Settings, lines: Sequence[bytes], halfway: Callable[[], None]
 
     producer = Producer(
         {
-            **kafka.client_config(settings),
+            **kafka.client_config(settings.kafka),
             "enable.idempotence": True,
             "linger.ms": 5,
             "on_delivery": delivered,
@@ -79,7 +80,7 @@ def test_one_of_three_brokers_killed_under_load(three: Settings, spark: SparkSes
     lines = [line for block in blocks(made, truth=False) for line in block.lines]
     partitions = described(three).partitions
     assert all(len(partition.replicas) == len(partition.isrs) == 3 for partition in partitions.values())
-    assert kafka.topic_config(three, three.kafka.topic)["min.insync.replicas"] == "2"
+    assert kafka.topic_config(three.kafka, three.kafka.topic)["min.insync.replicas"] == "2"
     nodes = broker.status(three)
     assert nodes is not None and len(nodes.pids) == 3
     leader = partitions[0].leader

@@ -19,7 +19,7 @@ from tidemark.contract.table import Change, Table
 from tidemark.engine import executors
 from tidemark.engine.work import ALL, Work
 from tidemark.parse.columns import Knowledge
-from tidemark.settings import Settings
+from tidemark.settings.sections import MeaningSettings
 
 MADE = [table for table in pipeline.TABLES if table.made]
 NEWEST = datetime(2026, 11, 22, tzinfo=UTC)
@@ -55,7 +55,7 @@ def accepted() -> pa.Table:
 def aggregation(table: Table, rows: pa.Table) -> Aggregation:
     assert table.made
     newest = dict.fromkeys(pc.unique(rows["site"]).to_pylist(), NEWEST)
-    return table.made(Settings()).at(newest)
+    return table.made(MeaningSettings()).at(newest)
 
 
 def content(table: Table, rows: pa.Table) -> list[dict[str, object]]:

@@ -41,10 +41,10 @@ def test_stopped_and_started_again(
     middle = len(events) // 2
 
     with run.running(example.job, spark, home):
-        send(events[:middle], home, threading.Event())
+        send(events[:middle], home.kafka, threading.Event())
         # It is stopped in the middle of whatever it does.
     with run.running(example.job, spark, home) as runtime:
-        send(events[middle:], home, threading.Event())
+        send(events[middle:], home.kafka, threading.Event())
         runtime.catch_up()
 
     results = Results(home)

@@ -26,7 +26,7 @@ def settings(broker: Settings) -> Settings:
 
 @pytest.fixture
 def options(settings: Settings) -> Options:
-    return Options(settings, say=lambda text: None)
+    return Options(settings.kafka, say=lambda text: None)
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def read() -> Callable[[Settings], list[Record]]:
     """All committed records of a settings' topic: value and headers."""
 
     def read_topic(settings: Settings) -> list[Record]:
-        kafka.await_committed(settings, settings.kafka.topic)
-        ends = kafka.end_offsets(settings, settings.kafka.topic)
+        kafka.await_committed(settings.kafka, settings.kafka.topic)
+        ends = kafka.end_offsets(settings.kafka, settings.kafka.topic)
         consumer = Consumer(
             {
-                **kafka.client_config(settings),
+                **kafka.client_config(settings.kafka),
                 "group.id": "test",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,

@@ -349,7 +349,7 @@ def test_both_partitions_are_used(
     options: Options, settings: Settings, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:
     import_files([str(write(tmp_path / "access.log", numbered(60_000)))], options)
-    ends = kafka.end_offsets(settings, settings.kafka.topic)
+    ends = kafka.end_offsets(settings.kafka, settings.kafka.topic)
     assert len(ends) == 2 and min(ends.values()) > 10_000
 
 
@@ -364,14 +364,14 @@ def test_all_inputs_are_checked_before_anything_is_sent(
     ):
         with pytest.raises(InputError, match=text):
             import_files([good, bad], options)
-    assert kafka.end_offsets(settings, settings.kafka.topic) == {}
+    assert kafka.end_offsets(settings.kafka, settings.kafka.topic) == {}
 
 
 def test_unusable_site_and_format(settings: Settings) -> None:
     with pytest.raises(SettingError, match="site"):
-        Options(settings, site="a\nb")
+        Options(settings.kafka, site="a\nb")
     with pytest.raises(SettingError, match="format"):
-        Options(settings, format="iis")
+        Options(settings.kafka, format="iis")
 
 
 def test_an_import_that_another_has_taken_over_stops(
@@ -385,7 +385,7 @@ def test_an_import_that_another_has_taken_over_stops(
         nonlocal taken
         if not taken:
             taken = True
-            progress = open_progress(options.settings)
+            progress = open_progress(options.kafka)
             open_sender(content[0], progress, options).close()
             progress.close()
 

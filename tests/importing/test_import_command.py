@@ -94,7 +94,7 @@ def test_an_unfinished_last_line_is_said_and_taken_with_complete(
 def until_topics(settings: Settings) -> None:
     """Wait until a started import has reached its first input."""
     deadline = time.monotonic() + 30
-    while not kafka.end_offsets(settings, f"{settings.kafka.topic}-imports"):
+    while not kafka.end_offsets(settings.kafka, f"{settings.kafka.topic}-imports"):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     time.sleep(1)

@@ -40,10 +40,10 @@ def test_killed_again_and_again(
     content = numbered(600_000)
     one = write(tmp_path / "one.log", content[:400_000])
     two = write(tmp_path / "two.log", content[400_000:])
-    admin = kafka.admin_client(settings)
+    admin = kafka.admin_client(settings.kafka)
 
     def written(committed: bool) -> int:
-        ends = kafka.end_offsets(settings, settings.kafka.topic, committed=committed, admin=admin)
+        ends = kafka.end_offsets(settings.kafka, settings.kafka.topic, committed=committed, admin=admin)
         return sum(ends.values())
 
     seen = []
@@ -80,9 +80,9 @@ def test_stopped_by_a_signal_it_says_how_far_it_got_and_goes_on_from_there(
 ) -> None:
     content = numbered(600_000)
     path = write(tmp_path / "access.log", content)
-    admin = kafka.admin_client(settings)
+    admin = kafka.admin_client(settings.kafka)
     process = tidemark(path)
-    while not any(kafka.end_offsets(settings, settings.kafka.topic, admin=admin).values()):
+    while not any(kafka.end_offsets(settings.kafka, settings.kafka.topic, admin=admin).values()):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     process.send_signal(number)
@@ -108,7 +108,7 @@ def test_broker_killed_during_an_import(
     revived: list[threading.Thread] = []
 
     def kill_once(_: int) -> None:
-        if not killed.is_set() and any(kafka.end_offsets(settings, settings.kafka.topic).values()):
+        if not killed.is_set() and any(kafka.end_offsets(settings.kafka, settings.kafka.topic).values()):
             killed.set()
             running = embedded.status(home)
             assert running is not None
@@ -117,10 +117,10 @@ def test_broker_killed_during_an_import(
             revived[0].start()
 
     try:
-        report = import_files([str(path)], Options(settings, say=said.append, advance=kill_once))
+        report = import_files([str(path)], Options(settings.kafka, say=said.append, advance=kill_once))
         assert killed.is_set() and said
         assert report.added == len(content)
-        assert import_files([str(path)], Options(settings)).added == 0
+        assert import_files([str(path)], Options(settings.kafka)).added == 0
         assert sorted(value for value, _ in read(settings)) == sorted(content)
     finally:
         for thread in revived:
@@ -138,16 +138,18 @@ def test_broker_that_stays_down_is_one_error_and_the_next_import_goes_on(
 
     def kill_broker(_: int) -> None:
         running = embedded.status(home)
-        if running and any(kafka.end_offsets(settings, settings.kafka.topic).values()):
+        if running and any(kafka.end_offsets(settings.kafka, settings.kafka.topic).values()):
             os.kill(running.pid, signal.SIGKILL)
             while embedded.status(home):
                 time.sleep(0.05)
 
     try:
         with pytest.raises(KafkaError, match="stopped answering"):
-            import_files([str(path)], Options(settings, say=lambda _: None, advance=kill_broker, patience=4))
+            import_files(
+                [str(path)], Options(settings.kafka, say=lambda _: None, advance=kill_broker, patience=4)
+            )
         embedded.start(home)
-        import_files([str(path)], Options(settings))
+        import_files([str(path)], Options(settings.kafka))
         assert sorted(value for value, _ in read(settings)) == sorted(content)
     finally:
         embedded.stop(home)

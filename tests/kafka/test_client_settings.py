@@ -31,21 +31,21 @@ def secured(tmp_path: Path) -> Settings:
 
 def test_plain_settings() -> None:
     settings = Settings.of(bootstrap_servers="kafka:9092")
-    assert kafka.client_config(settings)["bootstrap.servers"] == "kafka:9092"
-    options = kafka.spark_options(settings)
+    assert kafka.client_config(settings.kafka)["bootstrap.servers"] == "kafka:9092"
+    options = kafka.spark_options(settings.kafka)
     assert options["kafka.bootstrap.servers"] == "kafka:9092"
     assert options["kafka.isolation.level"] == "read_committed"
     assert not [name for name in options if "sasl" in name or "ssl" in name]
 
 
 def test_secured_settings(secured: Settings) -> None:
-    config = kafka.client_config(secured)
+    config = kafka.client_config(secured.kafka)
     assert config["security.protocol"] == "SASL_SSL"
     assert config["sasl.mechanism"] == "SCRAM-SHA-512"
     assert (config["sasl.username"], config["sasl.password"]) == ("log reader", SECRET)
     assert config["ssl.ca.location"] == secured.kafka.ca_file
 
-    options = kafka.spark_options(secured)
+    options = kafka.spark_options(secured.kafka)
     assert options["kafka.security.protocol"] == "SASL_SSL"
     assert options["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
     assert options["kafka.sasl.jaas.config"] == (
@@ -62,7 +62,7 @@ def test_oauthbearer_passes_through_to_both_clients(secured: Settings) -> None:
         kafka_oauth_token_url="https://login.example.com/token",
         kafka_oauth_scope="kafka",
     )
-    config = kafka.client_config(settings)
+    config = kafka.client_config(settings.kafka)
     assert config["sasl.oauthbearer.method"] == "oidc"
     assert config["sasl.oauthbearer.token.endpoint.url"] == "https://login.example.com/token"
     assert config["sasl.oauthbearer.client.id"] == "log reader"
@@ -70,7 +70,7 @@ def test_oauthbearer_passes_through_to_both_clients(secured: Settings) -> None:
     assert config["sasl.oauthbearer.scope"] == "kafka"
     assert "sasl.password" not in config
 
-    options = kafka.spark_options(settings)
+    options = kafka.spark_options(settings.kafka)
     assert options["kafka.sasl.mechanism"] == "OAUTHBEARER"
     assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://login.example.com/token"
     assert options["kafka.sasl.jaas.config"] == (
@@ -84,9 +84,9 @@ def test_more_client_settings_come_last(secured: Settings) -> None:
         kafka_client_options="fetch.min.bytes=1024 client.id='log reader 2'",
         kafka_spark_options="fetch.min.bytes=2048",
     )
-    assert kafka.client_config(settings)["fetch.min.bytes"] == "1024"
-    assert kafka.client_config(settings)["client.id"] == "log reader 2"
-    assert kafka.spark_options(settings)["kafka.fetch.min.bytes"] == "2048"
+    assert kafka.client_config(settings.kafka)["fetch.min.bytes"] == "1024"
+    assert kafka.client_config(settings.kafka)["client.id"] == "log reader 2"
+    assert kafka.spark_options(settings.kafka)["kafka.fetch.min.bytes"] == "2048"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_more_client_settings_come_last(secured: Settings) -> None:
 )
 def test_settings_that_cannot_work(secured: Settings, change: dict[str, str], named: str) -> None:
     with pytest.raises(SettingError, match=named) as raised:
-        kafka.client_config(secured.changed(**change))
+        kafka.client_config(secured.changed(**change).kafka)
     assert "planted" not in str(raised.value)
 
 
@@ -115,7 +115,7 @@ def test_the_password_shows_in_no_error_and_no_log(
     logging.getLogger("tidemark.kafka.client").setLevel(logging.DEBUG)
     logging.getLogger("tidemark.kafka.client").addHandler(caplog.handler)
     with pytest.raises(KafkaError) as raised:
-        kafka.require_reachable(settings, timeout=1)
+        kafka.require_reachable(settings.kafka, timeout=1)
     logging.getLogger("tidemark.kafka.client").removeHandler(caplog.handler)
     everything = (
         repr(settings) + str(raised.value) + repr(raised.value) + caplog.text + "".join(capfd.readouterr())

@@ -33,13 +33,15 @@ def secured(tmp_path_factory: pytest.TempPathFactory, provider: IdentityProvider
 def there_and_back(settings: Settings, spark: SparkSession) -> list[bytes]:
     """Creates a topic, writes to it with one client and reads it with the other."""
     topic = f"secured-{uuid.uuid4().hex[:8]}"
-    kafka.require_reachable(settings)
-    kafka.ensure_topic(settings, topic, partitions=1)
-    producer = Producer(kafka.client_config(settings))
+    kafka.require_reachable(settings.kafka)
+    kafka.ensure_topic(settings.kafka, topic, partitions=1)
+    producer = Producer(kafka.client_config(settings.kafka))
     producer.produce(topic, b"a line")
     assert producer.flush(20) == 0
-    assert kafka.end_offsets(settings, topic) == {0: 1}
-    records = spark.read.format("kafka").options(**kafka.spark_options(settings)).option("subscribe", topic)
+    assert kafka.end_offsets(settings.kafka, topic) == {0: 1}
+    records = (
+        spark.read.format("kafka").options(**kafka.spark_options(settings.kafka)).option("subscribe", topic)
+    )
     return [bytes(row.value) for row in records.load().select("value").collect()]
 
 
@@ -70,7 +72,7 @@ def test_oauthbearer_over_tls(secured: Settings, provider: IdentityProvider, spa
 
     wrong = settings.changed(kafka_password="planted-wrong")
     with pytest.raises(KafkaError, match="refuses the credentials of user pipeline") as raised:
-        kafka.require_reachable(wrong, timeout=8)
+        kafka.require_reachable(wrong.kafka, timeout=8)
     assert "planted" not in str(raised.value)
 
 
@@ -86,7 +88,7 @@ def test_oauthbearer_over_tls(secured: Settings, provider: IdentityProvider, spa
 )
 def test_what_does_not_fit_is_one_clear_error(secured: Settings, change: dict[str, str], told: str) -> None:
     with pytest.raises(KafkaError, match=told) as raised:
-        kafka.require_reachable(secured.changed(**change), timeout=8)
+        kafka.require_reachable(secured.changed(**change).kafka, timeout=8)
     assert "\n" not in str(raised.value) and "planted" not in str(raised.value)
 
 
@@ -95,7 +97,7 @@ def test_another_authority_is_not_trusted(
 ) -> None:
     other = self_signed(tmp_path_factory.mktemp("other"), "other").authority
     with pytest.raises(KafkaError, match=r"verify failed.*kafka_ca_file") as raised:
-        kafka.require_reachable(secured.changed(kafka_ca_file=str(other)), timeout=8)
+        kafka.require_reachable(secured.changed(kafka_ca_file=str(other)).kafka, timeout=8)
     assert "\n" not in str(raised.value)
 
 
@@ -103,10 +105,12 @@ def test_a_password_that_stops_being_right_ends_the_flow_with_one_clear_error(
     secured: Settings, spark: SparkSession
 ) -> None:
     topic = f"secured-{uuid.uuid4().hex[:8]}"
-    kafka.ensure_topic(secured, topic, partitions=1)
+    kafka.ensure_topic(secured.kafka, topic, partitions=1)
     wrong = secured.changed(kafka_password="planted-wrong")
     prepare_home(wrong)
-    records = spark.read.format("kafka").options(**kafka.spark_options(wrong)).option("subscribe", topic)
+    records = (
+        spark.read.format("kafka").options(**kafka.spark_options(wrong.kafka)).option("subscribe", topic)
+    )
     with pytest.raises(Exception, match=r"SaslAuthenticationException|Authentication failed") as raised:
         records.load().collect()
     error = explain("requests", raised.value, wrong)
@@ -117,10 +121,14 @@ def test_a_password_that_stops_being_right_ends_the_flow_with_one_clear_error(
 
 def test_spark_shows_no_secret_in_its_plans(secured: Settings, spark: SparkSession) -> None:
     topic = f"secured-{uuid.uuid4().hex[:8]}"
-    kafka.ensure_topic(secured, topic, partitions=1)
-    batch = spark.read.format("kafka").options(**kafka.spark_options(secured)).option("subscribe", topic)
+    kafka.ensure_topic(secured.kafka, topic, partitions=1)
+    batch = (
+        spark.read.format("kafka").options(**kafka.spark_options(secured.kafka)).option("subscribe", topic)
+    )
     stream = (
-        spark.readStream.format("kafka").options(**kafka.spark_options(secured)).option("subscribe", topic)
+        spark.readStream.format("kafka")
+        .options(**kafka.spark_options(secured.kafka))
+        .option("subscribe", topic)
     )
     for frame in (batch.load(), stream.load()):
         plans = frame._jdf.queryExecution()

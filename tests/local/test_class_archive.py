@@ -19,7 +19,7 @@ from tidemark.settings import Settings
 @pytest.fixture
 def cached(home: Settings, tmp_path: Path) -> Settings:
     settings = home.changed(jvm_cache=str(tmp_path / "a cache"))
-    cache_directory(settings).mkdir(parents=True)
+    cache_directory(settings.java).mkdir(parents=True)
     return settings
 
 
@@ -31,33 +31,32 @@ def java(options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_archive_is_made_kept_and_used(cached: Settings, tmp_path: Path) -> None:
-    assert class_archive.use(cached) == ""
+    assert class_archive.use(cached.java, "") == ""
     made = tmp_path / "made.jsa"
     for part in (class_archive.DRIVER, class_archive.BROKER):
-        assert not is_prepared(cached)
+        assert not is_prepared(cached.java)
         assert java(class_archive.make(made)).returncode == 0
-        assert class_archive.keep(made, cached, part)
-        done = java(class_archive.use(cached, part))
+        assert class_archive.keep(made, cached.java, part)
+        done = java(class_archive.use(cached.java, "", part))
         assert done.returncode == 0, done.stderr
         assert "shared objects file" in done.stdout
-        assert not class_archive.keep(made, cached, part), "nothing was made"
-    assert is_prepared(cached)
+        assert not class_archive.keep(made, cached.java, part), "nothing was made"
+    assert is_prepared(cached.java)
 
 
 def test_an_archive_that_does_not_fit_is_no_trouble(cached: Settings) -> None:
-    class_archive.archive(cached).write_bytes(os.urandom(10_000))
-    done = java(class_archive.use(cached))
+    class_archive.archive(cached.java).write_bytes(os.urandom(10_000))
+    done = java(class_archive.use(cached.java, ""))
     assert done.returncode == 0
     assert "warning" not in (done.stdout + done.stderr).lower()
 
 
 def test_the_users_own_options_come_first(cached: Settings) -> None:
     for part in (class_archive.DRIVER, class_archive.BROKER):
-        class_archive.archive(cached, part).touch()
-        assert "SharedArchiveFile" in class_archive.use(cached, part)
+        class_archive.archive(cached.java, part).touch()
+        assert "SharedArchiveFile" in class_archive.use(cached.java, "", part)
         for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa"):
-            both = cached.changed(driver_java_options=own, broker_java_options=own)
-            assert class_archive.use(both, part) == ""
+            assert class_archive.use(cached.java, own, part) == ""
 
 
 @pytest.mark.soak
@@ -65,6 +64,6 @@ def test_the_whole_of_it(home: Settings, tmp_path: Path) -> None:
     settings = home.changed(jvm_cache=str(tmp_path / "cache"))
     said: list[str] = []
     assert prepare(settings, said.append)
-    assert is_prepared(settings)
+    assert is_prepared(settings.java)
     assert len(said) == 2
-    assert [path for path in cache_directory(settings).iterdir() if path.name.startswith(".")] == []
+    assert [path for path in cache_directory(settings.java).iterdir() if path.name.startswith(".")] == []

@@ -49,7 +49,7 @@ def names(paths: list[Path]) -> list[str]:
 
 
 def test_the_jars_are_those_that_ivy_xml_lists(home: Settings) -> None:
-    spark, broker = names(jars.spark_jars(home)), names(jars.broker_jars(home))
+    spark, broker = names(jars.spark_jars(home.java)), names(jars.broker_jars(home.java))
     assert len(spark) + len(broker) == jars.IVY_FILE.read_text(encoding="utf-8").count("<dependency ")
     assert {"delta-spark_4.2_2.13-4.4.0.jar", "spark-sql-kafka-0-10_2.13-4.2.0.jar"} <= set(spark)
     assert "kafka_2.13-4.2.1.jar" in broker
@@ -61,16 +61,16 @@ def test_the_client_of_s3_is_of_the_release_of_hadoop_that_pyspark_has() -> None
 
 
 def test_jars_are_resolved_once_into_the_cache(offline: Settings, tmp_path: Path) -> None:
-    assert names(jars.spark_jars(offline)) == ["one-1.jar"]
-    assert names(jars.broker_jars(offline)) == ["two-2.jar"]
+    assert names(jars.spark_jars(offline.java)) == ["one-1.jar"]
+    assert names(jars.broker_jars(offline.java)) == ["two-2.jar"]
     (tmp_path / "repository").rename(tmp_path / "gone")
-    assert names(jars.spark_jars(offline)) == ["one-1.jar"]
+    assert names(jars.spark_jars(offline.java)) == ["one-1.jar"]
 
 
 def test_a_change_of_ivy_xml_is_another_cache(offline: Settings) -> None:
-    before = jars.cache_directory(offline)
+    before = jars.cache_directory(offline.java)
     jars.IVY_FILE.write_text(TINY_IVY.replace('rev="2"', 'rev="3"'), encoding="utf-8")
-    assert jars.cache_directory(offline) != before
+    assert jars.cache_directory(offline.java) != before
 
 
 def test_a_library_that_cannot_be_had_is_one_clear_error_and_leaves_nothing(
@@ -78,7 +78,7 @@ def test_a_library_that_cannot_be_had_is_one_clear_error_and_leaves_nothing(
 ) -> None:
     (tmp_path / "repository" / "two" / "two-2.jar").unlink()
     with pytest.raises(PlatformError, match=r"\(\d of 2 came\).*Check the network") as caught:
-        jars.broker_jars(offline)
+        jars.broker_jars(offline.java)
     assert "\n" not in str(caught.value)
     assert [p.suffix for p in (tmp_path / "cache").iterdir()] == [".lock"]
 
@@ -86,7 +86,7 @@ def test_a_library_that_cannot_be_had_is_one_clear_error_and_leaves_nothing(
 def test_concurrent_callers_resolve_once(offline: Settings, capfd: pytest.CaptureFixture[str]) -> None:
     found: list[list[str]] = []
     threads = [
-        threading.Thread(target=lambda: found.append(names(jars.spark_jars(offline)))) for _ in range(4)
+        threading.Thread(target=lambda: found.append(names(jars.spark_jars(offline.java)))) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -100,18 +100,18 @@ def test_a_resolve_that_is_killed_leaves_no_half_made_cache(offline: Settings, t
     code = (
         "from pathlib import Path\n"
         "from tidemark.local import jars\n"
-        "from tidemark.settings import Settings\n"
+        "from tidemark.settings.sections import JavaSettings\n"
         f"jars.IVY_FILE = Path({str(jars.IVY_FILE)!r})\n"
-        f"jars.spark_jars(Settings.of(jvm_cache={offline.java.cache!r}, ivy_settings={offline.java.ivy_settings!r}))\n"
+        f"jars.spark_jars(JavaSettings({offline.java.cache!r}, {offline.java.ivy_settings!r}))\n"
     )
     killed = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     cache = tmp_path / "cache"
     assert wait_until(lambda: any(cache.glob("*.part-*")), timeout=60, interval=0.01)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
-    assert not jars.cache_directory(offline).exists()
+    assert not jars.cache_directory(offline.java).exists()
 
-    assert names(jars.spark_jars(offline)) == ["one-1.jar"]
+    assert names(jars.spark_jars(offline.java)) == ["one-1.jar"]
     assert not list(cache.glob("*.part-*"))
 
 
@@ -119,4 +119,4 @@ def test_a_cache_that_cannot_be_written(offline: Settings, tmp_path: Path) -> No
     (tmp_path / "file").touch()
     blocked = offline.changed(jvm_cache=str(tmp_path / "file" / "cache"))
     with pytest.raises(PlatformError, match="Set TIDEMARK_JVM_CACHE"):
-        jars.spark_jars(blocked)
+        jars.spark_jars(blocked.java)

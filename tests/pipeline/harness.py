@@ -40,7 +40,7 @@ def fresh(broker: Settings, directory: Path, **changes: object) -> Settings:
         maintain_interval_seconds=0.0,
         **changes,
     )
-    kafka.ensure_topic(settings, settings.kafka.topic)
+    kafka.ensure_topic(settings.kafka, settings.kafka.topic)
     return settings
 
 
@@ -52,7 +52,7 @@ def produce(settings: Settings, lines: Iterable[tuple[str, bytes]]) -> None:
     """Sends (site, line) pairs, spread over the partitions as a sticky producer would."""
     producer = Producer(
         {
-            **kafka.client_config(settings),
+            **kafka.client_config(settings.kafka),
             "linger.ms": 5,
             "message.max.bytes": kafka.MAX_RECORD_BYTES,
             "queue.buffering.max.messages": 1_000_000,
@@ -69,7 +69,7 @@ def produce(settings: Settings, lines: Iterable[tuple[str, bytes]]) -> None:
 
 def deliver(settings: Settings, deliveries: Iterable[Delivery]) -> None:
     """Sends lines as a shipper with ids would, each to a partition of its own choice."""
-    producer = Producer({**kafka.client_config(settings), "linger.ms": 5})
+    producer = Producer({**kafka.client_config(settings.kafka), "linger.ms": 5})
     for each in deliveries:
         headers = [("site", each.site.encode())]
         if each.id is not None:

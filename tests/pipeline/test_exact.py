@@ -31,7 +31,7 @@ def test_real_log_imported_in_one_go_and_twice(broker: Settings, spark: SparkSes
     expected = recount(("default", line) for line in shared_lines())
     assert (expected.accepted, expected.rejected) == (9_999, 1)
     for added in (10_000, 0):
-        report = import_files([str(SHARED_LOG)], Options(settings))
+        report = import_files([str(SHARED_LOG)], Options(settings.kafka))
         assert report.added == added
         run_here(spark, settings)
         assert_equal(settings, expected)
@@ -46,7 +46,7 @@ def test_real_log_in_five_pieces_with_restarts_in_between(
     for start in range(0, 10_000, 2_000):
         piece = tmp_path / f"piece-{start}.log"
         piece.write_bytes(b"\n".join(lines[start : start + 2_000]) + b"\n")
-        import_files([str(piece)], Options(settings))
+        import_files([str(piece)], Options(settings.kafka))
         if start == 6_000:  # a process of its own once; new queries every time
             process = run_process(settings)
             output, _ = process.communicate(timeout=180)

@@ -64,7 +64,7 @@ def send(settings: Settings, count: int, seed: int) -> tuple[dict[Place, bytes],
     """Lines and delivery ids, by partition and offset. One line in twenty has an id, often one used before."""
     chance = random.Random(seed)
     producer = Producer(
-        {**kafka.client_config(settings), "linger.ms": 20, "message.max.bytes": kafka.MAX_RECORD_BYTES,
+        {**kafka.client_config(settings.kafka), "linger.ms": 20, "message.max.bytes": kafka.MAX_RECORD_BYTES,
          "enable.idempotence": True}
     )  # fmt: skip
     sent: dict[Place, bytes] = {}
@@ -88,7 +88,7 @@ def send(settings: Settings, count: int, seed: int) -> tuple[dict[Place, bytes],
                 producer.poll(0.1)
         producer.poll(0)
     assert producer.flush(60) == 0
-    assert kafka.end_offsets(settings, settings.kafka.topic) == ends
+    assert kafka.end_offsets(settings.kafka, settings.kafka.topic) == ends
     return sent, ids
 
 

@@ -57,7 +57,7 @@ def test_a_column_and_a_table_more_need_nothing(
     wider = replace(
         traffic.TABLE,
         columns=(*traffic.TABLE.columns, Column("errors", "long", "Responses that tell of an error.")),
-        made=lambda settings: more,
+        made=lambda meaning: more,
     )
     again = replace(traffic.TABLE, name="gold.traffic_again")
     for name in ("LAYER_TABLES", "TABLES"):

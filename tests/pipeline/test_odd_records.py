@@ -39,7 +39,7 @@ def test_they_are_accepted_or_rejected_like_any_other(
     monkeypatch.setattr(flow, "LOCAL_ROWS", small)
     settings = fresh(broker, tmp_path, topic_partitions=2)
     settings = settings.changed(topic=f"{settings.kafka.topic}-of-any-time")
-    kafka.ensure_topic(settings, settings.kafka.topic, config=_ANY_TIME)
+    kafka.ensure_topic(settings.kafka, settings.kafka.topic, config=_ANY_TIME)
     records = [
         *((LINE, time, "a") for time in (_NOON_MS, *_NO_TIMES)),
         (LINE, _NOON_MS, "s" * 201),
@@ -90,7 +90,7 @@ def assert_places(
 
 def send(settings: Settings, records: list[tuple[bytes, int, str]], numbers: range) -> None:
     """Each record to partition 0 or 1 in turn, in a transaction, whose marks are in the partitions, too."""
-    producer = Producer({**kafka.client_config(settings), "transactional.id": settings.kafka.topic})
+    producer = Producer({**kafka.client_config(settings.kafka), "transactional.id": settings.kafka.topic})
     producer.init_transactions(20)
     producer.begin_transaction()
     for number in numbers:
@@ -103,7 +103,7 @@ def send(settings: Settings, records: list[tuple[bytes, int, str]], numbers: ran
             partition=number % 2,
         )
     producer.commit_transaction(20)
-    assert kafka.await_committed(settings, settings.kafka.topic)
+    assert kafka.await_committed(settings.kafka, settings.kafka.topic)
 
 
 def table(settings: Settings, name: str) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ def play(
     finally:
         stage.end()
     assert_equal(settings, recount(plan.pairs))
-    client = AdminClient(kafka.client_config(settings))
+    client = AdminClient(kafka.client_config(settings.kafka))
     for deleted in client.delete_topics([settings.kafka.topic, f"{settings.kafka.topic}-imports"]).values():
         deleted.result(30)
     return stage.killed
@@ -126,7 +126,7 @@ class _Stage:
         # Files wait for the next start of the pipeline, so that each one has lines to be killed over.
         self._files_due = threading.Semaphore(0)
         self._process: subprocess.Popen[str] | None = None
-        self._lag = TopicLag(settings)
+        self._lag = TopicLag(settings.kafka)
         self.killed = 0
 
     @contextmanager
@@ -225,7 +225,7 @@ class _Stage:
         """Lines in the topic, those of open transactions included; 0 while the broker is away."""
         try:
             return sum(
-                kafka.end_offsets(self._settings, self._settings.kafka.topic, committed=False).values()
+                kafka.end_offsets(self._settings.kafka, self._settings.kafka.topic, committed=False).values()
             )
         except kafka.KafkaError:
             return 0

@@ -79,7 +79,7 @@ class Load:
 
     def _send(self) -> None:
         producer = Producer(
-            {**kafka.client_config(self._settings), "enable.idempotence": True, "linger.ms": 5,
+            {**kafka.client_config(self._settings.kafka), "enable.idempotence": True, "linger.ms": 5,
              "message.timeout.ms": 120_000}
         )  # fmt: skip
         while not self._stop.is_set():

@@ -383,8 +383,8 @@ def test_repair_makes_silver_from_bronze_and_says_what_nobody_has(
     shutil.copytree(settings.home, tmp_path / "second")
     second = settings.changed(home=tmp_path / "second")
     # Kafka keeps nothing of what was read.
-    admin = kafka.admin_client(settings)
-    ends = kafka.end_offsets(settings, settings.kafka.topic)
+    admin = kafka.admin_client(settings.kafka)
+    ends = kafka.end_offsets(settings.kafka, settings.kafka.topic)
     gone = [TopicPartition(settings.kafka.topic, partition, end) for partition, end in ends.items()]
     for future in admin.delete_records(gone).values():
         future.result(30)

@@ -61,11 +61,11 @@ def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_pat
         started = embedded.start(home)
         try:
             settings = home.changed(bootstrap_servers=started.bootstrap_servers)
-            kafka.ensure_topic(settings, settings.kafka.topic)
+            kafka.ensure_topic(settings.kafka, settings.kafka.topic)
             fill(disk, leave=2 << 20)
             # Which call of Kafka meets the dead broker is a matter of time; a slow one is waited for.
             with pytest.raises(KafkaError, match=r"stopped answering.*same command again|cannot be reached"):
-                import_files([str(log)], Options(settings, say=lambda text: None, patience=20))
+                import_files([str(log)], Options(settings.kafka, say=lambda text: None, patience=20))
             ended = wait_until(lambda: embedded.status(home) is None, 60)
             assert ended, "a broker without a disk must end, not go on"
             with pytest.raises(PlatformError, match=r"No space left on device|broker\.log"):
@@ -73,8 +73,8 @@ def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_pat
             make_room(disk)
             again = embedded.start(home)
             settings = home.changed(bootstrap_servers=again.bootstrap_servers)
-            import_files([str(log)], Options(settings, say=lambda text: None))
-            assert kafka.await_committed(settings, settings.kafka.topic, timeout=60)
+            import_files([str(log)], Options(settings.kafka, say=lambda text: None))
+            assert kafka.await_committed(settings.kafka, settings.kafka.topic, timeout=60)
             run_pipeline(settings.changed(quality_interval_seconds=0), once=True)
             assert_equal(settings, recount(("default", line) for _, line in pairs))
         finally:

@@ -89,7 +89,7 @@ def test_generator_and_dashboard_are_killed_beside_the_pipeline(
         return subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
 
     def sent() -> int:
-        return sum(kafka.end_offsets(settings, settings.kafka.topic).values())
+        return sum(kafka.end_offsets(settings.kafka, settings.kafka.topic).values())
 
     pipeline = run_process(settings, once=False)
     try:

@@ -41,14 +41,14 @@ def settings(broker: Settings, spark: SparkSession, tmp_path: Path, pairs: list[
 
 def ask(settings: Settings, request: Callable[[AdminClient], dict[Any, Future[Any]]]) -> None:
     """Sends a request to the cluster and waits for it."""
-    client = AdminClient(kafka.client_config(settings))
+    client = AdminClient(kafka.client_config(settings.kafka))
     for answer in request(client).values():
         answer.result(20)
 
 
 def delete_topic(settings: Settings) -> None:
     ask(settings, lambda client: client.delete_topics([settings.kafka.topic]))
-    assert wait_until(lambda: kafka.topic_id(settings, settings.kafka.topic) is None, 10)
+    assert wait_until(lambda: kafka.topic_id(settings.kafka, settings.kafka.topic) is None, 10)
 
 
 def test_retention_that_removed_unread_lines(settings: Settings, pairs: list[Pair]) -> None:
@@ -66,7 +66,7 @@ def test_retention_that_removed_unread_lines(settings: Settings, pairs: list[Pai
 
 def test_topic_grown_by_partitions(settings: Settings, pairs: list[Pair]) -> None:
     ask(settings, lambda client: client.create_partitions([NewPartitions(settings.kafka.topic, 3)]))
-    assert wait_until(lambda: len(kafka.end_offsets(settings, settings.kafka.topic)) == 3, 10)
+    assert wait_until(lambda: len(kafka.end_offsets(settings.kafka, settings.kafka.topic)) == 3, 10)
     produce(settings.changed(topic_partitions=3), pairs[500:])
     run_pipeline(settings, once=True)
     assert_equal(settings, recount(pairs))
@@ -78,7 +78,7 @@ def test_topic_deleted_and_what_one_can_do(settings: Settings, pairs: list[Pair]
         run_pipeline(settings, once=True)
     assert "TIDEMARK_TOPIC" in raised.value.remedy
     other = settings.changed(topic=f"log-{uuid.uuid4().hex[:8]}", allow_data_loss=True)
-    kafka.ensure_topic(other, other.kafka.topic)
+    kafka.ensure_topic(other.kafka, other.kafka.topic)
     produce(other, pairs[500:])
     run_pipeline(other, once=True)
     run_pipeline(other.changed(allow_data_loss=False), once=True)
@@ -88,7 +88,7 @@ def test_topic_deleted_and_what_one_can_do(settings: Settings, pairs: list[Pair]
 def test_topic_deleted_and_created_anew(settings: Settings, pairs: list[Pair]) -> None:
     """The new topic is longer than what was read of the old one: its first lines would be skipped."""
     delete_topic(settings)
-    kafka.ensure_topic(settings, settings.kafka.topic)
+    kafka.ensure_topic(settings.kafka, settings.kafka.topic)
     produce(settings, pairs[500:])
     with pytest.raises(KafkaError, match="was deleted and created anew") as raised:
         run_pipeline(settings, once=True)
@@ -106,7 +106,7 @@ def test_beside_a_running_pipeline(settings: Settings, pairs: list[Pair]) -> Non
         said, _ = second.communicate(timeout=60)
         assert second.returncode == 1 and "another pipeline is running" in said and "--home" in said
         ask(settings, lambda client: client.create_partitions([NewPartitions(settings.kafka.topic, 2)]))
-        assert wait_until(lambda: len(kafka.end_offsets(settings, settings.kafka.topic)) == 2, 10)
+        assert wait_until(lambda: len(kafka.end_offsets(settings.kafka, settings.kafka.topic)) == 2, 10)
         produce(settings.changed(topic_partitions=2), pairs[500:])
         deadline = time.monotonic() + 60
         while True:

@@ -23,12 +23,13 @@ from tidemark.stream.batch_size import LEAST_LINES, MOST_LINES, BatchSize
 
 
 def size(home: Settings, **changes: object) -> BatchSize:
-    return BatchSize(home.changed(driver_memory="1g", **changes))
+    settings = home.changed(**{"driver_memory": "1g", **changes})
+    return BatchSize(settings.batches, settings.spark)
 
 
 def test_at_first_it_is_the_most_whatever_the_heap(home: Settings) -> None:
     assert size(home).lines == MOST_LINES
-    assert BatchSize(home.changed(driver_memory="2g")).lines == MOST_LINES
+    assert size(home, driver_memory="2g").lines == MOST_LINES
     assert size(home, master="spark://a:7077", shuffle_partitions=20).lines == 1_000_000
 
 
@@ -78,12 +79,12 @@ def test_it_never_gets_too_small_to_be_worth_a_batch(home: Settings) -> None:
 @pytest.mark.parametrize("memory", ["2", "two", "2t", "0g", "-1g", "1.5g"])
 def test_a_heap_that_is_no_size_is_refused(home: Settings, memory: str) -> None:
     with pytest.raises(SettingError, match="driver_memory"):
-        heap_mebibytes(home.changed(driver_memory=memory))
+        heap_mebibytes(home.changed(driver_memory=memory).spark)
 
 
 def test_the_heap_fits_the_machine(home: Settings) -> None:
-    assert 512 <= heap_mebibytes(home) <= 2048
-    assert heap_mebibytes(home.changed(driver_memory="1500m")) == 1500
+    assert 512 <= heap_mebibytes(home.spark) <= 2048
+    assert heap_mebibytes(home.changed(driver_memory="1500m").spark) == 1500
 
 
 @pytest.mark.timeout(180)

@@ -57,7 +57,7 @@ class Scene:
 
     @contextmanager
     def served(self) -> Iterator[str]:
-        with serving(self.settings, self.progress.metrics.registry, self.progress.health) as address:
+        with serving(self.settings.watching, self.progress.metrics.registry, self.progress.health) as address:
             self.progress.running(address)
             yield address
 
@@ -220,7 +220,7 @@ def test_a_client_that_hangs_up_leaves_no_trace_in_the_output(
         assert gone.wait(10)
         return scene.progress.health()
 
-    with serving(scene.settings, scene.progress.metrics.registry, health) as address:
+    with serving(scene.settings.watching, scene.progress.metrics.registry, health) as address:
         host, _, port = address.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port))) as client:
             client.sendall(b"GET /health HTTP/1.0\r\n\r\n")

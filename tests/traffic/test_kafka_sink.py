@@ -36,10 +36,10 @@ def command(settings: Settings, topic: str, *options: str | Path) -> tuple[list[
 
 def read_all(settings: Settings, topic: str) -> list[tuple[bytes, bytes | None, float]]:
     """(value, header `site`, epoch second of sending) of all records of a topic."""
-    ends = kafka.end_offsets(settings, topic)
+    ends = kafka.end_offsets(settings.kafka, topic)
     consumer = Consumer(
         {
-            **kafka.client_config(settings),
+            **kafka.client_config(settings.kafka),
             "group.id": "test",
             "fetch.message.max.bytes": kafka.MAX_RECORD_BYTES,
         }
@@ -95,7 +95,10 @@ def test_live_traffic_keeps_its_rate_and_its_truth_until_stopped(broker: Setting
     call, environment = command(broker, "generated-live", "--rate", "200", "--truth", truth)
     with subprocess.Popen(call, env=environment, stderr=subprocess.PIPE) as running:
         deadline = time.monotonic() + 60
-        while sum(kafka.end_offsets(broker, "generated-live").values()) < 600 and time.monotonic() < deadline:
+        while (
+            sum(kafka.end_offsets(broker.kafka, "generated-live").values()) < 600
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.1)
         os.kill(running.pid, signal.SIGTERM)
         _, said = running.communicate(timeout=20)

@@ -43,13 +43,13 @@ def run_demo(
         if starts_broker:
             broker.check_port(settings)
         if not settings.kafka.uses_embedded_broker:
-            kafka.require_reachable(settings, timeout=10)
+            kafka.require_reachable(settings.kafka, timeout=10)
         if with_dashboard:
-            dashboard.check_port(settings)
+            dashboard.check_port(settings.dashboard)
         # Done here, where progress can be shown, not in the parts.
-        spark_jars(settings)
+        spark_jars(settings.java)
         if starts_broker:
-            broker_jars(settings)
+            broker_jars(settings.java)
         parts = [_pipeline(settings), _traffic(settings, rate)]
         if starts_broker:
             parts.insert(0, _broker(settings))

@@ -78,6 +78,7 @@ def generate_command(
     Lines go to Kafka when they are due, or with --output to a file at full speed.
     The same seed generates the same people again, at the new times.
     """
+    from tidemark.local.broker import located
     from tidemark.local.process import write_record
     from tidemark.traffic.schedule import paced
     from tidemark.traffic.sinks import prepare, send, write_file
@@ -95,7 +96,8 @@ def generate_command(
     )
     delay = 0.0
     if output is None:
-        prepare(settings)
+        settings = located(settings)
+        prepare(settings.kafka)
         if start_time is None:
             # The next second, so that lines have the time at which they are sent.
             traffic = replace(traffic, start=int(time.time()) + 1)
@@ -115,7 +117,7 @@ def generate_command(
             if settings.home.is_dir():  # for `tidemark status`
                 settings.run_directory.mkdir(exist_ok=True)
                 write_record(settings.run_directory / "traffic.json", os.getpid())
-            send(paced(made, traffic.start, speed, stop, delay), settings, traffic.site, stop, taken)
+            send(paced(made, traffic.start, speed, stop, delay), settings.kafka, traffic.site, stop, taken)
     if truth is not None:
         expected.write(truth)
 

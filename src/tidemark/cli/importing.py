@@ -16,6 +16,7 @@ from tidemark.cli import home_options, settings_of
 from tidemark.importing.follow import follow_files
 from tidemark.importing.importer import DEFAULT_SITE, FORMATS, Options, Report, import_files
 from tidemark.importing.sources import STDIN, expand
+from tidemark.local.broker import located
 
 _PLAIN_EVERY_SECONDS = 10.0
 
@@ -57,7 +58,7 @@ def import_command(
     settings = settings_of(ctx, **overrides)
     bar = _Bar(0 if follow else _total(files))
     options = Options(
-        settings,
+        located(settings).kafka,
         site=site,
         format=log_format or "",
         again=again,

@@ -39,7 +39,7 @@ def prepare_command(ctx: click.Context, /, again: bool) -> None:
     from tidemark.cli.prepare import is_prepared, prepare
 
     settings = settings_of(ctx)
-    if is_prepared(settings) and not again:
+    if is_prepared(settings.java) and not again:
         click.echo("prepared already")
     elif prepare(settings, lambda what: click.echo(f"{what} ...", err=True)):
         click.echo("prepared: later starts are faster")
@@ -116,6 +116,6 @@ def dashboard_command(ctx: click.Context, /, **home: Any) -> None:
     from tidemark.local import dashboard
 
     settings = settings_of(ctx, **home)
-    dashboard.check_port(settings)
+    dashboard.check_port(settings.dashboard)
     click.echo(f"dashboard of {settings.home}", err=True)
     dashboard.run_in_foreground(settings)

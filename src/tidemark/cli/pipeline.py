@@ -24,7 +24,7 @@ def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
     from tidemark.cli.tasks import run_pipeline
 
     settings = settings_of(ctx, **options)
-    logs.configure(settings)
+    logs.configure(settings.watching)
     log.info("pipeline on %s", settings.home)
     run_pipeline(settings, once=once)
     log.info("all caught up" if once else "stopped")

@@ -17,6 +17,7 @@ from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker, class_archive
 from tidemark.local.jars import spark_jars
 from tidemark.settings import Settings
+from tidemark.settings.sections import JavaSettings
 from tidemark.spark import spark_session
 from tidemark.traffic.sinks import write_file
 from tidemark.traffic.stream import Traffic, blocks
@@ -24,7 +25,7 @@ from tidemark.traffic.stream import Traffic, blocks
 _PARTS = (class_archive.DRIVER, class_archive.BROKER)
 
 
-def is_prepared(settings: Settings) -> bool:
+def is_prepared(settings: JavaSettings) -> bool:
     """Whether the class archives exist for this Java and these libraries."""
     return all(class_archive.archive(settings, part).exists() for part in _PARTS)
 
@@ -35,8 +36,10 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
 
     Raises PlatformError if the JVM libraries cannot be fetched, or the JVM does not end.
     """
-    spark_jars(settings)
-    with tempfile.TemporaryDirectory(prefix=".prepare-", dir=class_archive.archive(settings).parent) as work:
+    spark_jars(settings.java)
+    with tempfile.TemporaryDirectory(
+        prefix=".prepare-", dir=class_archive.archive(settings.java).parent
+    ) as work:
         made, log = {part: Path(work) / f"{part}.jsa" for part in _PARTS}, Path(work) / "access.log"
         trial = Settings.of(
             home=Path(work) / "home", broker_port=0, quality_interval_seconds=0.0,
@@ -48,14 +51,14 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
         say("running the pipeline once over a little traffic")
         write_file(blocks(Traffic(start=1_780_000_000, seconds=10), truth=False), log, Event())
         with broker.running(trial) as there:
-            import_files([str(log)], Options(there, say=lambda text: None))
+            import_files([str(log)], Options(there.kafka, say=lambda text: None))
             run_pipeline(there, once=True)
         say("writing the class archive")
         try:
             _end(spark_session(trial))
         except subprocess.TimeoutExpired as error:
             raise PlatformError("the JVM did not end", "Try again.") from error
-        kept = [class_archive.keep(made[part], settings, part) for part in _PARTS]
+        kept = [class_archive.keep(made[part], settings.java, part) for part in _PARTS]
         return all(kept)
 
 

@@ -14,6 +14,7 @@ from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import HomeBusyError, SettingError, TableError, TidemarkError
 from tidemark.kafka import client as kafka
+from tidemark.local.broker import located
 from tidemark.operate import backfill, losses
 from tidemark.operate.catalog_upkeep import maintain_catalog
 from tidemark.operate.difference import Difference
@@ -72,13 +73,14 @@ def _run(
     losses.require_repaired(settings)
     known = schema_check.known(house)
     home_key(settings, house, renew=renew_key)
-    kafka.require_reachable(settings)
-    if not has_read(settings, chain(house).first):
-        kafka.ensure_topic(settings, settings.kafka.topic)
-    require_same_topic(settings, chain(house).first)
+    settings = located(settings)
+    kafka.require_reachable(settings.kafka)
+    if not has_read(settings.kafka, chain(house).first):
+        kafka.ensure_topic(settings.kafka, settings.kafka.topic)
+    require_same_topic(settings.kafka, chain(house).first)
     threading.Thread(target=_warm_up, args=(settings,), daemon=True).start()
     spark = spark_session(settings)
-    store = open_store(settings, house, spark)
+    store = open_store(settings.lakehouse, house, spark)
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
     anew = partial(rebuilding, spark, settings, house)
@@ -121,7 +123,7 @@ def maintain_tables(settings: Settings) -> list[Done]:
     without tables."""
     house = lakehouse.of(settings)
     if house.can.files is None:
-        return maintain_catalog(spark_session(settings), settings, house, TABLES)
+        return maintain_catalog(spark_session(settings), settings.upkeep, house, TABLES)
     if house.can.register and not chain(house).first.exists():
         raise TableError(
             f"the checkpoints of the pipeline that writes to {house.name} are not in {settings.home}",
@@ -193,7 +195,7 @@ def _rebuild_catalog(
         found = job.run(names, dry_run=dry_run)
         if not dry_run:
             schema_check.write(house, schema_check.rebuilt(settings, remade))
-            store = open_store(settings, house, spark_session(settings))
+            store = open_store(settings.lakehouse, house, spark_session(settings))
             inventory.announce(settings, store, TABLES, schema_check.incomplete(house))
         return found
 
@@ -206,13 +208,14 @@ def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
     house = _house_with_tables(settings, whole=False)
     lakehouse.require_repairable(house)
     with lock.only_one(settings, settled=False):
-        kafka.require_reachable(settings)
-        require_same_topic(settings, chain(house).first)
+        settings = located(settings)
+        kafka.require_reachable(settings.kafka)
+        require_same_topic(settings.kafka, chain(house).first)
         first, lines = flows(settings, house, DeltaRsStore(house))[0], places().lines
         job = Repair(settings, house, chain(house), first, lines, say)
         lost = job.prepare(schema_check.known(house))
         spark = spark_session(settings)
-        store = open_store(settings, house, spark)
+        store = open_store(settings.lakehouse, house, spark)
         for table in TABLES:
             store.ensure(table)
         job.run(spark, store, lost)
@@ -279,7 +282,7 @@ def check_quality(
         raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
     house = _house_with_tables(settings)
     spark = spark_session(settings)
-    store = open_store(settings, house, spark)
+    store = open_store(settings.lakehouse, house, spark)
     chosen = [table for table in TABLES if not names or table.name in names]
     runner = Runner(spark, settings, house, store, chosen, for_docs=True)
     return runner.run_all(since), runner.write_docs()

@@ -117,7 +117,7 @@ def repair_command(ctx: click.Context, /, **home: Any) -> None:
     from tidemark.cli.tasks import repair_tables
 
     settings = settings_of(ctx, **home)
-    logs.configure(settings)
+    logs.configure(settings.watching)
     repair_tables(settings, say=click.echo)
     click.echo("the tables are whole")
 

@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.errors import TableError
 from tidemark.settings import Settings
+from tidemark.settings.sections import MeaningSettings
 
 if TYPE_CHECKING:
     from tidemark.contract.aggregation import Aggregation
@@ -72,8 +73,8 @@ class Table:
     table it never changes for a key. It is empty if there is no such column. `clock` is the column with the time at
     which Tidemark wrote the row. `reads` names the table's source, `package` the declaring package if it is another.
 
-    `lines`: the lines of the topic of which an append table has a row. `made` gives, for settings, how the rows of an
-    upsert table are made of those of `reads`. A table with `now` is committed together with the lines, and started
+    `lines`: the lines of the topic of which an append table has a row. `made` returns how the rows of an upsert
+    table are made of those of `reads`. A table with `now` is committed together with the lines, and started
     before any other table of the batch; others may follow some seconds later. The rows of a `keyed` table have visitor
     ids, which depend on the home's key.
 
@@ -97,7 +98,7 @@ class Table:
     lines: Literal["", "all", "accepted", "rejected"] = ""
     volume: str = ""
     quiet: bool = False
-    made: Callable[[Settings], Aggregation] | None = field(default=None, compare=False)
+    made: Callable[[MeaningSettings], Aggregation] | None = field(default=None, compare=False)
     now: bool = False
     keyed: bool = False
     clock: str = "updated_at"
@@ -161,7 +162,7 @@ class Table:
             "clock": self.clock,
             "counts": ",".join(self.counts),
         }
-        window = self.made(settings).window_seconds if self.made else None
+        window = self.made(settings.meaning).window_seconds if self.made else None
         if window:
             found["window_seconds"] = window
         if self.tells:

@@ -51,7 +51,7 @@ def follow_files(patterns: Sequence[str], options: Options, report: Report) -> N
         if followable(pattern):
             continue
         options.say(f"{pattern}: no such file yet, waiting for it")
-    progress = open_progress(options.settings)
+    progress = open_progress(options.kafka)
     follower = _Follower(patterns, progress, options, report)
     try:
         follower.run()

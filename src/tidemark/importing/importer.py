@@ -18,7 +18,7 @@ from tidemark.importing.progress import Progress
 from tidemark.importing.reader import READ_BYTES, Reader
 from tidemark.importing.sources import STDIN, expand, open_reader
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 
 FORMATS = ("common", "combined", "vhost_combined")
 DEFAULT_SITE = "default"
@@ -49,7 +49,7 @@ class Options:
     `say` gets notices; `stopped` is called between blocks.
     """
 
-    settings: Settings
+    kafka: KafkaSettings
     site: str = DEFAULT_SITE
     format: str = ""
     again: bool = False
@@ -85,7 +85,7 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
     its end does not stop the others.
     """
     paths = expand(patterns)
-    progress = open_progress(options.settings)
+    progress = open_progress(options.kafka)
     report = Report() if report is None else report
     errors: list[InputError] = []
     try:
@@ -101,7 +101,7 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
     finally:
         progress.close()
     # A `tidemark run --once` right after this must find every line.
-    kafka.await_committed(options.settings, options.settings.kafka.topic)
+    kafka.await_committed(options.kafka, options.kafka.topic)
     for earlier in errors[:-1]:
         options.say(str(earlier))
     if errors:
@@ -109,10 +109,10 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
     return report
 
 
-def open_progress(settings: Settings) -> Progress:
+def open_progress(settings: KafkaSettings) -> Progress:
     """Ensures that Kafka is reachable and has both topics, then reads the progress. Raises KafkaError."""
     kafka.require_reachable(settings)
-    kafka.ensure_topic(settings, settings.kafka.topic)
+    kafka.ensure_topic(settings, settings.topic)
     return Progress(settings)
 
 
@@ -190,9 +190,9 @@ class FileImport:
 def open_sender(first_line: bytes, progress: Progress, options: Options) -> Sender:
     """A sender for the file that starts with `first_line`: each import of it has the same id."""
     return Sender(
-        options.settings,
+        options.kafka,
         progress,
-        transactional_id(options.settings.kafka.topic, options.site, first_line),
+        transactional_id(options.kafka.topic, options.site, first_line),
         options.headers,
         say=options.say,
         stopped=options.stopped,

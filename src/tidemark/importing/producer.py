@@ -17,7 +17,7 @@ from tidemark.importing.identity import Entry
 from tidemark.importing.lines import Block
 from tidemark.importing.progress import Progress
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 
 PATIENCE_SECONDS = 60.0
 _TRANSACTION_SECONDS = 30.0
@@ -56,7 +56,7 @@ class Sender:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: KafkaSettings,
         progress: Progress,
         transactional_id: str,
         headers: Headers,
@@ -78,9 +78,9 @@ class Sender:
         self._stopped = stopped
         self._patience = patience
         self._last_call = math.inf
-        self._partitions = sorted(kafka.end_offsets(settings, settings.kafka.topic))
+        self._partitions = sorted(kafka.end_offsets(settings, settings.topic))
         if not self._partitions:
-            raise KafkaError(f"topic {settings.kafka.topic!r} does not exist", "Start the import again.")
+            raise KafkaError(f"topic {settings.topic!r} does not exist", "Start the import again.")
         self._turn: Iterator[int] = count(sum(transactional_id.encode()))
         self._producer = self._connect(time.monotonic() + patience)
 
@@ -153,7 +153,7 @@ class Sender:
         return producer
 
     def _transaction(self, batch: Batch, entry: Entry, deadline: float) -> None:
-        producer, topic = self._producer, self._settings.kafka.topic
+        producer, topic = self._producer, self._settings.topic
         headers, produce = self._headers or None, producer.produce
         producer.begin_transaction()
         for block in batch.blocks:
@@ -210,7 +210,7 @@ class Sender:
                 if self._over(deadline):
                     raise self._gave_up() from error
                 if attempt == 2:
-                    self._say(f"waiting for Kafka at {kafka.servers(self._settings)}")
+                    self._say(f"waiting for Kafka at {self._settings.bootstrap_servers}")
 
     def _over(self, deadline: float) -> bool:
         """Whether the deadline has passed; it is short once the user wants to stop."""
@@ -220,7 +220,7 @@ class Sender:
 
     def _gave_up(self) -> KafkaError:
         return KafkaError(
-            f"Kafka at {kafka.servers(self._settings)} stopped answering during the import",
+            f"Kafka at {self._settings.bootstrap_servers} stopped answering during the import",
             "Start it and run the same command again: the import continues exactly where it stopped.",
         )
 

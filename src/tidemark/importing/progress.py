@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError as Fault
 from tidemark.errors import KafkaError
 from tidemark.importing.identity import Entry
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 
 _PATIENCE_SECONDS = 60.0
 
@@ -22,10 +22,10 @@ def progress_topic(topic: str) -> str:
 class Progress:
     """The committed entries of one topic's imports, by entry id."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: KafkaSettings) -> None:
         """Creates a missing progress topic and reads it. Raises KafkaError."""
         self._settings = settings
-        self.topic = progress_topic(settings.kafka.topic)
+        self.topic = progress_topic(settings.topic)
         kafka.ensure_topic(settings, self.topic, partitions=1, config={"cleanup.policy": "compact"})
         self.entries: dict[str, Entry] = {}
         self._consumer = Consumer(

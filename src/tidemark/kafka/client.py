@@ -26,9 +26,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from tidemark.errors import KafkaError
 from tidemark.kafka.faults import kafka_error as kafka_error
 from tidemark.kafka.faults import mismatch, takes_connections, topic_error
-from tidemark.kafka.faults import servers as servers
 from tidemark.kafka.security import client_security, spark_security
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 
 T = TypeVar("T")
 
@@ -52,14 +51,15 @@ _log.addHandler(logging.NullHandler())
 _log.propagate = False
 
 
-def client_config(settings: Settings) -> dict[str, Any]:
+def client_config(settings: KafkaSettings) -> dict[str, Any]:
     """Settings common to every confluent-kafka client: address, security, log.
 
     The result holds the password and must not be logged. Raises SettingError for an invalid security
     setting.
     """
+    assert settings.bootstrap_servers, "use settings of tidemark.local.broker.located"
     return {
-        "bootstrap.servers": servers(settings),
+        "bootstrap.servers": settings.bootstrap_servers,
         "client.id": "tidemark",
         "logger": _log,
         "reconnect.backoff.max.ms": 1000,
@@ -67,14 +67,15 @@ def client_config(settings: Settings) -> dict[str, Any]:
     }
 
 
-def spark_options(settings: Settings) -> dict[str, str]:
+def spark_options(settings: KafkaSettings) -> dict[str, str]:
     """The same for Spark's `kafka` source and sink: options whose names start with `kafka.`.
 
     Reads see committed records only. The result holds the password: do not log it. Raises SettingError
     like `client_config`.
     """
+    assert settings.bootstrap_servers, "use settings of tidemark.local.broker.located"
     return {
-        "kafka.bootstrap.servers": servers(settings),
+        "kafka.bootstrap.servers": settings.bootstrap_servers,
         "kafka.isolation.level": "read_committed",
         # At the end of a batch Spark waits for the offset of a transaction's end mark: by default 500 ms.
         "kafka.fetch.max.wait.ms": "1",
@@ -86,7 +87,7 @@ def spark_options(settings: Settings) -> dict[str, str]:
     }
 
 
-def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
+def require_reachable(settings: KafkaSettings, timeout: float = 5.0) -> None:
     """Returns when the cluster answers; otherwise raises KafkaError after at most about `timeout` s.
 
     Wrong credentials and wrong or untrusted TLS settings are separate errors, raised at once.
@@ -110,15 +111,15 @@ def require_reachable(settings: Settings, timeout: float = 5.0) -> None:
             if different is None and takes_connections(settings):
                 # For example a TLS listener that gets a plain request.
                 raise KafkaError(
-                    f"Kafka at {servers(settings)} takes connections, but has no answer to"
-                    f" {settings.kafka.security_protocol}",
+                    f"Kafka at {settings.bootstrap_servers} takes connections, but has no answer to"
+                    f" {settings.security_protocol}",
                     "Check kafka_security_protocol and kafka_ca_file, and that the broker has started.",
                 )
             raise kafka_error(settings, different or faults[0])
 
 
 def ensure_topic(
-    settings: Settings,
+    settings: KafkaSettings,
     topic: str,
     *,
     partitions: int | None = None,
@@ -134,8 +135,8 @@ def ensure_topic(
         return
     wanted = NewTopic(
         topic,
-        num_partitions=partitions or settings.kafka.partitions,
-        replication_factor=settings.kafka.replication or _CLUSTER_DEFAULT,
+        num_partitions=partitions or settings.partitions,
+        replication_factor=settings.replication or _CLUSTER_DEFAULT,
         config={**TOPIC_CONFIG, **(config or {})},
     )
 
@@ -165,24 +166,24 @@ def ensure_topic(
         time.sleep(0.05)
 
 
-def admin_client(settings: Settings) -> AdminClient:
+def admin_client(settings: KafkaSettings) -> AdminClient:
     """A client that creates and describes topics; it connects on first use."""
     return AdminClient(client_config(settings))
 
 
-def topic_id(settings: Settings, topic: str) -> str | None:
+def topic_id(settings: KafkaSettings, topic: str) -> str | None:
     """The topic's id, assigned by the cluster at its creation; None if there is no such topic."""
     described = _described(settings, topic)
     return str(described.topic_id) if described else None
 
 
-def beginning_offsets(settings: Settings, topic: str) -> dict[int, int]:
+def beginning_offsets(settings: KafkaSettings, topic: str) -> dict[int, int]:
     """First available offset per partition; empty if there is no such topic."""
     return _offsets(settings, topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
 
 def end_offsets(
-    settings: Settings, topic: str, *, committed: bool = True, admin: AdminClient | None = None
+    settings: KafkaSettings, topic: str, *, committed: bool = True, admin: AdminClient | None = None
 ) -> dict[int, int]:
     """Offset after the last one that a read-committed reader may see now (the last stable offset),
     or with `committed=False` after the last one written; empty if there is no such topic.
@@ -192,7 +193,7 @@ def end_offsets(
     return _offsets(settings, topic, OffsetSpec.latest(), committed=committed, admin=admin)  # type: ignore[no-untyped-call]
 
 
-def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> bool:
+def await_committed(settings: KafkaSettings, topic: str, timeout: float = 5.0) -> bool:
     """Waits until read-committed readers may see all current records of the topic; False after `timeout` s.
 
     A commit returns before its markers are in the partitions, so readers see the last lines a moment later.
@@ -209,7 +210,7 @@ def await_committed(settings: Settings, topic: str, timeout: float = 5.0) -> boo
         time.sleep(0.05)
 
 
-def topic_config(settings: Settings, topic: str) -> dict[str, str]:
+def topic_config(settings: KafkaSettings, topic: str) -> dict[str, str]:
     """The topic's configuration in the broker."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
 
@@ -223,12 +224,14 @@ def topic_config(settings: Settings, topic: str) -> dict[str, str]:
     return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
 
-def _partitions(settings: Settings, topic: str, admin: AdminClient | None = None) -> list[int]:
+def _partitions(settings: KafkaSettings, topic: str, admin: AdminClient | None = None) -> list[int]:
     described = _described(settings, topic, admin)
     return [partition.id for partition in described.partitions] if described else []
 
 
-def _described(settings: Settings, topic: str, admin: AdminClient | None = None) -> TopicDescription | None:
+def _described(
+    settings: KafkaSettings, topic: str, admin: AdminClient | None = None
+) -> TopicDescription | None:
     """The topic's description; None if it is missing. Never creates it, unlike a metadata request."""
 
     def describe(client: AdminClient) -> TopicDescription:
@@ -245,7 +248,7 @@ def _described(settings: Settings, topic: str, admin: AdminClient | None = None)
 
 
 def _offsets(
-    settings: Settings,
+    settings: KafkaSettings,
     topic: str,
     spec: OffsetSpec,
     *,
@@ -273,7 +276,7 @@ def _offsets(
             time.sleep(0.1)
 
 
-def _answer(settings: Settings, ask: Callable[[AdminClient], T], admin: AdminClient | None = None) -> T:
+def _answer(settings: KafkaSettings, ask: Callable[[AdminClient], T], admin: AdminClient | None = None) -> T:
     """What `ask` returns. It is called again, with a new client, while the cluster does not answer: a broker
     that is starved of CPU or restarts answers a moment later. Raises the last KafkaException.
     """

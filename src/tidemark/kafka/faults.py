@@ -8,29 +8,21 @@ from contextlib import suppress
 from confluent_kafka import KafkaError as Fault
 
 from tidemark.errors import KafkaError
-from tidemark.local.broker import bootstrap_servers
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 
 
-def servers(settings: Settings) -> str:
-    """Address of the Kafka in use: the one set, otherwise that of the home's embedded broker."""
-    if settings.kafka.bootstrap_servers:
-        return settings.kafka.bootstrap_servers
-    return bootstrap_servers(settings)
-
-
-def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
+def kafka_error(settings: KafkaSettings, fault: Fault) -> KafkaError:
     """One clear error for a fault that librdkafka reports, naming the servers and the remedy."""
-    address, said = servers(settings), " ".join(fault.str().split())
+    address, said = settings.bootstrap_servers, " ".join(fault.str().split())
     if fault.code() in (Fault._AUTHENTICATION, Fault.SASL_AUTHENTICATION_FAILED):
-        user = settings.kafka.username or "(none)"
+        user = settings.username or "(none)"
         return KafkaError(
             f"Kafka at {address} refuses the credentials of user {user}",
             "Check kafka_username, kafka_password and kafka_sasl_mechanism.",
         )
     if fault.code() == Fault._SSL or mismatch(fault):
         return KafkaError(
-            f"Kafka at {address} does not speak {settings.kafka.security_protocol} as we do: {said}",
+            f"Kafka at {address} does not speak {settings.security_protocol} as we do: {said}",
             "Check kafka_security_protocol and kafka_ca_file.",
         )
     if fault.code() in (
@@ -39,18 +31,18 @@ def kafka_error(settings: Settings, fault: Fault) -> KafkaError:
         Fault.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ):
         return KafkaError(
-            f"Kafka at {address} does not allow this to user {settings.kafka.username or '(none)'}: {said}",
+            f"Kafka at {address} does not allow this to user {settings.username or '(none)'}: {said}",
             "Give that user read, write and create rights on the topic and its transactional ids.",
         )
     if fault.code() in (Fault._TRANSPORT, Fault._TIMED_OUT, Fault._ALL_BROKERS_DOWN, Fault._RESOLVE):
         remedy = "Name the right address with --bootstrap-servers."
-        if settings.kafka.uses_embedded_broker:
+        if settings.uses_embedded_broker:
             remedy = "Run `tidemark broker start`, or name another Kafka by --bootstrap-servers."
         return KafkaError(f"Kafka at {address} cannot be reached", remedy)
     return KafkaError(f"Kafka at {address} reports {fault.name()}: {said}", "Look at the broker's log.")
 
 
-def topic_error(settings: Settings, topic: str, fault: Fault) -> KafkaError:
+def topic_error(settings: KafkaSettings, topic: str, fault: Fault) -> KafkaError:
     """The same for a fault of a request about `topic`."""
     if fault.code() in (Fault.INVALID_REPLICATION_FACTOR, Fault.INVALID_PARTITIONS, Fault.INVALID_CONFIG):
         return KafkaError(
@@ -62,9 +54,9 @@ def topic_error(settings: Settings, topic: str, fault: Fault) -> KafkaError:
     return kafka_error(settings, fault)
 
 
-def takes_connections(settings: Settings) -> bool:
+def takes_connections(settings: KafkaSettings) -> bool:
     """Whether a server of the cluster accepts connections, whatever it answers."""
-    for server in servers(settings).split(","):
+    for server in settings.bootstrap_servers.split(","):
         host, _, port = server.strip().rpartition(":")
         with (
             suppress(OSError, ValueError),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidemark.errors import SettingError
-from tidemark.settings import Settings, options_of
+from tidemark.settings import options_of
+from tidemark.settings.sections import KafkaSettings
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PACKAGE = "org.apache.kafka.common.security"
@@ -17,7 +18,7 @@ _LOGIN_MODULES = {
 }
 
 
-def client_security(settings: Settings) -> dict[str, str]:
+def client_security(settings: KafkaSettings) -> dict[str, str]:
     """librdkafka's settings, the user's own `kafka_client_options` last.
 
     The result holds secrets and must not be logged. Raises SettingError for invalid settings.
@@ -28,24 +29,24 @@ def client_security(settings: Settings) -> dict[str, str]:
         config |= {
             "sasl.mechanism": mechanism,
             "sasl.oauthbearer.method": "oidc",
-            "sasl.oauthbearer.client.id": settings.kafka.username,
-            "sasl.oauthbearer.client.secret": settings.kafka.password,
-            "sasl.oauthbearer.token.endpoint.url": settings.kafka.oauth_token_url,
+            "sasl.oauthbearer.client.id": settings.username,
+            "sasl.oauthbearer.client.secret": settings.password,
+            "sasl.oauthbearer.token.endpoint.url": settings.oauth_token_url,
         }
-        if settings.kafka.oauth_scope:
-            config["sasl.oauthbearer.scope"] = settings.kafka.oauth_scope
+        if settings.oauth_scope:
+            config["sasl.oauthbearer.scope"] = settings.oauth_scope
     elif mechanism:
         config |= {
             "sasl.mechanism": mechanism,
-            "sasl.username": settings.kafka.username,
-            "sasl.password": settings.kafka.password,
+            "sasl.username": settings.username,
+            "sasl.password": settings.password,
         }
-    if settings.kafka.ca_file and protocol.endswith("SSL"):
+    if settings.ca_file and protocol.endswith("SSL"):
         config["ssl.ca.location"] = _ca_file(settings)
-    return config | options_of("kafka_client_options", settings.kafka.client_options)
+    return config | options_of("kafka_client_options", settings.client_options)
 
 
-def spark_security(settings: Settings) -> dict[str, str]:
+def spark_security(settings: KafkaSettings) -> dict[str, str]:
     """The Java client's settings for Spark's `kafka` source, the user's own `kafka_spark_options` last.
 
     Names start with `kafka.`. The result holds secrets: the redaction in `tidemark.spark` keeps them out of Spark's
@@ -57,49 +58,49 @@ def spark_security(settings: Settings) -> dict[str, str]:
         options["sasl.mechanism"] = mechanism
         options["sasl.jaas.config"] = _login(settings, mechanism)
     if mechanism == "OAUTHBEARER":
-        options["sasl.oauthbearer.token.endpoint.url"] = settings.kafka.oauth_token_url
+        options["sasl.oauthbearer.token.endpoint.url"] = settings.oauth_token_url
         options["sasl.login.callback.handler.class"] = (
             f"{_PACKAGE}.oauthbearer.OAuthBearerLoginCallbackHandler"
         )
-    if settings.kafka.ca_file and protocol.endswith("SSL"):
+    if settings.ca_file and protocol.endswith("SSL"):
         options["ssl.truststore.type"] = "PEM"
         # The certificates, not the path, because executors on other machines do not have the file.
         options["ssl.truststore.certificates"] = Path(_ca_file(settings)).read_text("ascii")
-    options |= options_of("kafka_spark_options", settings.kafka.spark_options)
+    options |= options_of("kafka_spark_options", settings.spark_options)
     return {f"kafka.{name}": value for name, value in options.items()}
 
 
-def _checked(settings: Settings) -> tuple[str, str]:
+def _checked(settings: KafkaSettings) -> tuple[str, str]:
     """Protocol and SASL mechanism, the latter "" without SASL."""
-    protocol = settings.kafka.security_protocol.strip().upper()
-    mechanism = settings.kafka.sasl_mechanism.strip().upper()
+    protocol = settings.security_protocol.strip().upper()
+    mechanism = settings.sasl_mechanism.strip().upper()
     if protocol not in _PROTOCOLS:
         raise SettingError(
-            f"kafka_security_protocol is {settings.kafka.security_protocol!r}",
+            f"kafka_security_protocol is {settings.security_protocol!r}",
             f"Use one of {', '.join(_PROTOCOLS)}.",
         )
     if not protocol.startswith("SASL"):
         return protocol, ""
     if mechanism not in _LOGIN_MODULES:
         raise SettingError(
-            f"kafka_sasl_mechanism is {settings.kafka.sasl_mechanism!r} with {protocol}",
+            f"kafka_sasl_mechanism is {settings.sasl_mechanism!r} with {protocol}",
             f"Use one of {', '.join(_LOGIN_MODULES)}.",
         )
-    if not settings.kafka.username or not settings.kafka.password:
+    if not settings.username or not settings.password:
         raise SettingError(f"{protocol} needs a user and password", "Set kafka_username and kafka_password.")
-    if mechanism == "OAUTHBEARER" and not settings.kafka.oauth_token_url:
+    if mechanism == "OAUTHBEARER" and not settings.oauth_token_url:
         raise SettingError(
             "OAUTHBEARER needs the address of the identity provider", "Set kafka_oauth_token_url."
         )
     return protocol, mechanism
 
 
-def _login(settings: Settings, mechanism: str) -> str:
+def _login(settings: KafkaSettings, mechanism: str) -> str:
     """The login module and its options in JAAS syntax."""
     names = ("clientId", "clientSecret") if mechanism == "OAUTHBEARER" else ("username", "password")
-    said = dict(zip(names, (settings.kafka.username, settings.kafka.password), strict=True))
-    if mechanism == "OAUTHBEARER" and settings.kafka.oauth_scope:
-        said["scope"] = settings.kafka.oauth_scope
+    said = dict(zip(names, (settings.username, settings.password), strict=True))
+    if mechanism == "OAUTHBEARER" and settings.oauth_scope:
+        said["scope"] = settings.oauth_scope
     return f"{_LOGIN_MODULES[mechanism]} required {' '.join(f'{k}={_quoted(v)}' for k, v in said.items())};"
 
 
@@ -108,11 +109,11 @@ def _quoted(value: str) -> str:
     return f'"{escaped}"'
 
 
-def _ca_file(settings: Settings) -> str:
+def _ca_file(settings: KafkaSettings) -> str:
     try:
-        text = Path(settings.kafka.ca_file).read_text("ascii")
+        text = Path(settings.ca_file).read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"kafka_ca_file cannot be read: {error}", "Name a PEM file.") from error
     if "-----BEGIN CERTIFICATE-----" not in text:
-        raise SettingError(f"kafka_ca_file {settings.kafka.ca_file} holds no certificate", "Name a PEM file.")
-    return settings.kafka.ca_file
+        raise SettingError(f"kafka_ca_file {settings.ca_file} holds no certificate", "Name a PEM file.")
+    return settings.ca_file

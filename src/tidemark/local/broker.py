@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,14 @@ def bootstrap_servers(settings: Settings) -> str:
     if not all(ports):
         raise PlatformError("the broker has not been started yet", "Start it: tidemark broker start.")
     return ",".join(f"127.0.0.1:{port}" for port in ports)
+
+
+def located(settings: Settings) -> Settings:
+    """The settings with an address of Kafka: the embedded broker's if they have none. Raises as `bootstrap_servers`."""
+    if settings.kafka.bootstrap_servers:
+        return settings
+    found = replace(settings.kafka, bootstrap_servers=bootstrap_servers(settings), located=True)
+    return replace(settings, kafka=found)
 
 
 def answers(bootstrap: str, timeout: float = 1.0) -> bool:

@@ -18,6 +18,7 @@ from tidemark.local import class_archive
 from tidemark.local.jars import broker_jars
 from tidemark.local.java import require_java
 from tidemark.settings import Settings
+from tidemark.settings.sections import BrokerSettings
 
 MESSAGE_BYTES = 16 * 1024 * 1024
 
@@ -52,14 +53,15 @@ def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster
     directory.mkdir(exist_ok=True)
     temporary = settings.home / "tmp" / node.part()
     temporary.mkdir(parents=True, exist_ok=True)
-    java, class_path = require_java(), os.pathsep.join(str(jar) for jar in broker_jars(settings))
+    java, class_path = require_java(), os.pathsep.join(str(jar) for jar in broker_jars(settings.java))
     logging = directory / "log4j2.properties"
     logging.write_text(_logging(settings, node), encoding="utf-8")
+    own = settings.broker.java_options
     launch = [
         str(java), "-Xms128m", "-Xmx512m", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError",
         f"-XX:ErrorFile={settings.logs}/{node.part()}-crash-%p.log", f"-Djava.io.tmpdir={temporary}",
         f"-Dlog4j2.configurationFile={logging}",
-        *shlex.split(f"{class_archive.use(settings, class_archive.BROKER)} {settings.broker.java_options}"),
+        *shlex.split(f"{class_archive.use(settings.java, own, class_archive.BROKER)} {own}"),
         "-cp", class_path,
     ]  # fmt: skip
     data = directory / "data"
@@ -68,7 +70,9 @@ def _prepare_node(settings: Settings, node: Node, nodes: Sequence[Node], cluster
     configuration = directory / "server.properties"
     configuration.touch(mode=0o600)
     configuration.chmod(0o600)  # `broker_properties` may contain secrets
-    configuration.write_text(_lines(properties(data, node, nodes) | _own(settings, node)), encoding="utf-8")
+    configuration.write_text(
+        _lines(properties(data, node, nodes) | _own(settings.broker, node)), encoding="utf-8"
+    )
     return [*launch, "kafka.Kafka", str(configuration)]
 
 
@@ -182,12 +186,12 @@ def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, objec
     }
 
 
-def _own(settings: Settings, node: Node) -> dict[str, object]:
+def _own(settings: BrokerSettings, node: Node) -> dict[str, object]:
     """The user's lines, with the node's ports in place of `{port}` and `{controller_port}`."""
-    if not settings.broker.properties:
+    if not settings.properties:
         return {}
     try:
-        text = Path(settings.broker.properties).expanduser().read_text(encoding="utf-8")
+        text = Path(settings.properties).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"broker_properties cannot be read: {error}", "Name a properties file.") from error
     text = text.replace("{port}", str(node.port)).replace("{controller_port}", str(node.controller_port))
@@ -198,7 +202,7 @@ def _own(settings: Settings, node: Node) -> dict[str, object]:
         name, equals, value = line.partition("=")
         if not equals:
             raise SettingError(
-                f"line {number} of {settings.broker.properties} sets nothing: {name[:40]!r}",
+                f"line {number} of {settings.properties} sets nothing: {name[:40]!r}",
                 "Write each setting of broker_properties as name=value, on a line of its own.",
             )
         own[name.strip()] = value.strip()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tidemark.local.jars import cache_directory
 from tidemark.local.java import require_java
-from tidemark.settings import Settings
+from tidemark.settings.sections import JavaSettings
 
 DRIVER, BROKER = "classes", "broker-classes"
 
@@ -19,7 +19,7 @@ DRIVER, BROKER = "classes", "broker-classes"
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
-def archive(settings: Settings, part: str = DRIVER) -> Path:
+def archive(settings: JavaSettings, part: str = DRIVER) -> Path:
     """Path of the driver's or the broker's archive for this Java and these libraries, existing or not."""
     java = require_java().resolve()
     modules = java.parent.parent / "lib" / "modules"
@@ -28,9 +28,8 @@ def archive(settings: Settings, part: str = DRIVER) -> Path:
     return cache_directory(settings) / f"{part}-{hashlib.sha256(made_for.encode()).hexdigest()[:16]}.jsa"
 
 
-def use(settings: Settings, part: str = DRIVER) -> str:
-    """JVM options that map the archive if it exists, unless the settings name one or let this JVM write it."""
-    own = settings.spark.driver_java_options if part == DRIVER else settings.broker.java_options
+def use(settings: JavaSettings, own: str, part: str = DRIVER) -> str:
+    """JVM options that map the archive if it exists, unless the JVM's own options name one or let it write one."""
     path = archive(settings, part)
     if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own or not path.exists():
         return ""
@@ -42,7 +41,7 @@ def make(path: Path) -> str:
     return f'-XX:ArchiveClassesAtExit="{path}" {QUIET}'
 
 
-def keep(made: Path, settings: Settings, part: str = DRIVER) -> bool:
+def keep(made: Path, settings: JavaSettings, part: str = DRIVER) -> bool:
     """Moves a JVM's new archive to its path; false if there is none."""
     if not made.exists() or made.stat().st_size == 0:
         return False

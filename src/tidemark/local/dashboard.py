@@ -11,6 +11,7 @@ from pathlib import Path
 from tidemark.errors import PlatformError
 from tidemark.local.process import free_port, frees_up, live_record, prepare_home, write_record
 from tidemark.settings import Settings
+from tidemark.settings.sections import DashboardSettings
 
 
 def run_in_foreground(settings: Settings) -> None:
@@ -22,7 +23,7 @@ def run_in_foreground(settings: Settings) -> None:
     if find_spec("streamlit") is None:
         raise PlatformError("Streamlit is not installed", "Install it: pip install 'tidemark[dashboard]'.")
     prepare_home(settings)
-    check_port(settings)
+    check_port(settings.dashboard)
     address = settings.dashboard.address
     port = settings.dashboard.port or free_port(address)
     # exec keeps the pid and the start time, so the record stays valid.
@@ -80,12 +81,11 @@ def is_healthy(settings: Settings) -> bool:
         return False
 
 
-def check_port(settings: Settings) -> None:
+def check_port(settings: DashboardSettings) -> None:
     """Raises PlatformError if the dashboard's port is taken."""
-    if settings.dashboard.port and not frees_up(settings.dashboard.port, settings.dashboard.address):
+    if settings.port and not frees_up(settings.port, settings.address):
         raise PlatformError(
-            f"port {settings.dashboard.port} of {settings.dashboard.address}, which the dashboard is to"
-            " listen on, is taken",
+            f"port {settings.port} of {settings.address}, which the dashboard is to listen on, is taken",
             "Set TIDEMARK_DASHBOARD_PORT (dashboard_port) to another port, or to 0 for any free one.",
         )
 

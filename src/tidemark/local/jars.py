@@ -17,14 +17,14 @@ from tqdm import tqdm
 from tidemark.errors import PlatformError
 from tidemark.local.java import require_java
 from tidemark.local.process import locked
-from tidemark.settings import Settings
+from tidemark.settings.sections import JavaSettings
 
 IVY_FILE = Path(__file__).with_name("ivy.xml")
 S3_IVY_FILE = Path(__file__).with_name("s3.xml")
 IVY_SETTINGS = Path(__file__).with_name("ivysettings.xml")
 
 
-def spark_jars(settings: Settings) -> list[Path]:
+def spark_jars(settings: JavaSettings) -> list[Path]:
     """The jars that PySpark lacks for Delta tables and Kafka; resolves them on first use.
 
     Raises PlatformError if they cannot be fetched, or the cache cannot be written.
@@ -32,26 +32,26 @@ def spark_jars(settings: Settings) -> list[Path]:
     return sorted((resolved(settings, IVY_FILE) / "spark").glob("*.jar"))
 
 
-def broker_jars(settings: Settings) -> list[Path]:
+def broker_jars(settings: JavaSettings) -> list[Path]:
     """The class path of the embedded Kafka broker; resolves it on first use. Raises as `spark_jars`."""
     return sorted((resolved(settings, IVY_FILE) / "broker").glob("*.jar"))
 
 
-def s3_jars(settings: Settings) -> list[Path]:
+def s3_jars(settings: JavaSettings) -> list[Path]:
     """The jars with which Spark reads tables on S3; resolves them on first use. Raises as `spark_jars`."""
     return sorted((resolved(settings, S3_IVY_FILE) / "s3").glob("*.jar"))
 
 
-def cache_directory(settings: Settings, ivy_file: Path | None = None) -> Path:
+def cache_directory(settings: JavaSettings, ivy_file: Path | None = None) -> Path:
     """Directory of the jars of this version of an Ivy file (default ivy.xml), resolved or not."""
-    if settings.java.cache:
-        root = Path(settings.java.cache).expanduser()
+    if settings.cache:
+        root = Path(settings.cache).expanduser()
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidemark"
     return root / f"jvm-{hashlib.sha256((ivy_file or IVY_FILE).read_bytes()).hexdigest()[:16]}"
 
 
-def resolved(settings: Settings, ivy_file: Path) -> Path:
+def resolved(settings: JavaSettings, ivy_file: Path) -> Path:
     """The directory with the jars of an Ivy file, by configuration; resolves them on first use. Raises as
     `spark_jars`."""
     ready = cache_directory(settings, ivy_file)
@@ -71,7 +71,7 @@ def resolved(settings: Settings, ivy_file: Path) -> Path:
     return ready
 
 
-def _build(ready: Path, settings: Settings, ivy_file: Path) -> None:
+def _build(ready: Path, settings: JavaSettings, ivy_file: Path) -> None:
     """Resolves into a temporary directory and renames it, so that a cache is either complete or absent."""
     unfinished = f"{ready.name}.part-"
     # Under the lock, leftovers of an interrupted resolve belong to no process.
@@ -85,12 +85,12 @@ def _build(ready: Path, settings: Settings, ivy_file: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _run_ivy(work: Path, settings: Settings, ivy_file: Path) -> None:
+def _run_ivy(work: Path, settings: JavaSettings, ivy_file: Path) -> None:
     listed = ivy_file.read_text(encoding="utf-8")
     total = listed.count("<dependency ")
     command = [
         str(require_java()), "-jar", str(pyspark_jar("ivy")),
-        "-settings", settings.java.ivy_settings or str(IVY_SETTINGS),
+        "-settings", settings.ivy_settings or str(IVY_SETTINGS),
         "-ivy", str(ivy_file), "-cache", str(work / "ivy"), "-confs", *re.findall(r'<conf name="(\w+)"', listed),
         "-retrieve", f"{work}/jars/[conf]/[artifact]-[revision].[ext]", "-types", "jar", "bundle",
     ]  # fmt: skip

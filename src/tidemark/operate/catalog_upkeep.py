@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemark.contract.table import Table
 from tidemark.operate.retention import older, retention_days
 from tidemark.operate.upkeep import Done
-from tidemark.settings import Settings
+from tidemark.settings.sections import UpkeepSettings
 from tidemark.store.catalog import SparkStore
 from tidemark.store.lakehouse import Lakehouse
 
 
 def maintain_catalog(
-    spark: SparkSession, settings: Settings, house: Lakehouse, tables: Sequence[Table]
+    spark: SparkSession, upkeep: UpkeepSettings, house: Lakehouse, tables: Sequence[Table]
 ) -> list[Done]:
     """Deletes expired rows, compacts, and vacuums every table that exists; also beside a running pipeline.
 
@@ -25,7 +25,7 @@ def maintain_catalog(
     says otherwise): readers elsewhere cannot be asked. What a commit of the pipeline gets in the way of is left
     for the next time. Raises SettingError for a retention that makes no sense.
     """
-    limits = retention_days(settings.upkeep.retention_days, tables)
+    limits = retention_days(upkeep.retention_days, tables)
     store = SparkStore(spark, house)
     return [
         _maintain(spark, house.sql_name(table), table, limits.get(table.name, 0.0))

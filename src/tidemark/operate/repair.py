@@ -109,7 +109,7 @@ class Repair:
         done = deltalog.last_batch(self.chain.first)
         holds = {loss.table: loss.holds for loss in lost}
         from_kafka = min((holds[t] for t in (self.lines, self.chain.accounts) if t in holds), default=done)
-        batches = BatchWriter(self.flow, self.settings, self.house, store)
+        batches = BatchWriter(self.flow, self.settings.meaning, self.house, store)
         for number in range(min(holds.values()) + 1, done + 1):
             start, end = self._offsets(number - 1), self._offsets(number)
             gone = list(self._gone(start, end)) if number > from_kafka else []
@@ -167,14 +167,14 @@ class Repair:
 
     def _gone(self, start: Ends, end: Ends) -> Iterator[tuple[str, int, int, int]]:
         """The offsets that Kafka no longer has."""
-        kept = {topic: kafka.beginning_offsets(self.settings, topic) for topic in end}
+        kept = {topic: kafka.beginning_offsets(self.settings.kafka, topic) for topic in end}
         for topic, partition, low, high in self._ranges(start, end):
             first = kept[topic].get(partition, high)
             if first > low:
                 yield topic, partition, low, min(first, high)
 
     def _kafka_lines(self, spark: SparkSession, start: Ends, end: Ends) -> DataFrame:
-        kept = {topic: kafka.beginning_offsets(self.settings, topic) for topic in end}
+        kept = {topic: kafka.beginning_offsets(self.settings.kafka, topic) for topic in end}
         ranges = [
             (topic, partition, min(max(low, kept[topic].get(partition, high)), high), high)
             for topic, partition, low, high in self._ranges(start, end)
@@ -191,7 +191,7 @@ class Repair:
             partitions.setdefault(topic, []).append(partition)
         records = (
             spark.read.format("kafka")
-            .options(**kafka.spark_options(self.settings))
+            .options(**kafka.spark_options(self.settings.kafka))
             .option("assign", json.dumps(partitions))
             .option("startingOffsets", by_topic(lambda low, high: low))
             .option("endingOffsets", by_topic(lambda low, high: high))

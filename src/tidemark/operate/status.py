@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tidemark.errors import TidemarkError
-from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.local.process import live_record, read_record
 from tidemark.operate import backfill
 from tidemark.settings import Settings
+from tidemark.settings.sections import DashboardSettings
 from tidemark.store import lakehouse
 
 PARTS = ("broker", "pipeline", "traffic", "dashboard")
@@ -28,7 +28,7 @@ def describe(settings: Settings) -> dict[str, Any]:
         "home": str(settings.home),
         "bootstrap_servers": _servers(settings),
         "topic": settings.kafka.topic,
-        "dashboard_url": dashboard.get("url") or _configured_url(settings),
+        "dashboard_url": dashboard.get("url") or _configured_url(settings.dashboard),
         "metrics_url": (records["pipeline"] or {}).get("endpoint") or None,
         "parts": {part: _part(record) for part, record in records.items()} | {"broker": _broker(settings)},
         "troubles": (records["pipeline"] or {}).get("troubles", {}),
@@ -82,9 +82,8 @@ def _broker(settings: Settings) -> dict[str, Any]:
     return {"state": "running" if answers else "not answering", "pid": there.pid}
 
 
-def _configured_url(settings: Settings) -> str | None:
-    port = settings.dashboard.port
-    return f"http://{settings.dashboard.address}:{port}" if port else None
+def _configured_url(dashboard: DashboardSettings) -> str | None:
+    return f"http://{dashboard.address}:{dashboard.port}" if dashboard.port else None
 
 
 def _flows(pipeline: dict[str, Any], running: bool) -> dict[str, Any]:
@@ -100,7 +99,7 @@ def _flows(pipeline: dict[str, Any], running: bool) -> dict[str, Any]:
 
 def _servers(settings: Settings) -> str | None:
     try:
-        return kafka.servers(settings)
+        return broker.bootstrap_servers(settings)
     except TidemarkError:
         return settings.kafka.bootstrap_servers or None
 

@@ -39,7 +39,7 @@ ENVIRONMENT_PREFIX = "TIDEMARK_"
 
 @dataclass(frozen=True)
 class Settings:
-    """Resolved settings of one home. Programs create them with `load`, tests with `of`."""
+    """Resolved settings of one home. `load` reads them from their sources."""
 
     home: Path = setting(DEFAULT_HOME, "Directory of all state of this installation.")
     shared_home: bool = setting(
@@ -129,7 +129,7 @@ def _declared(of: type, section: str = "") -> Iterator[tuple[str, Declared]]:
             about = dict(each.metadata)
             name = about.pop("name") or each.name
             yield name, Declared(section, each.name, types[each.name], each.default, **about)
-        else:
+        elif dataclasses.is_dataclass(types[each.name]):
             yield from _declared(types[each.name], each.name)
 
 

@@ -67,10 +67,12 @@ class KafkaSettings:
         secret=True,
     )
     allow_data_loss: bool = setting(False, "Continue if Kafka has already deleted unread lines.")
+    # No setting: `tidemark.local.broker.located` has replaced an empty address by the embedded broker's.
+    located: bool = False
 
     @property
     def uses_embedded_broker(self) -> bool:
-        return not self.bootstrap_servers
+        return self.located or not self.bootstrap_servers
 
 
 @dataclass(frozen=True)

@@ -9,25 +9,25 @@ from pyspark.sql import SparkSession
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
-from tidemark.settings import Settings
+from tidemark.settings.sections import LakehouseSettings
 from tidemark.store import object_storage
 from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 
 
-def open_store(settings: Settings, house: Lakehouse, spark: SparkSession) -> Store:
+def open_store(settings: LakehouseSettings, house: Lakehouse, spark: SparkSession) -> Store:
     """The store of the setting `store`; `auto` takes delta-rs if it reaches the tables, because it commits
     a few rows ten times as fast, otherwise Spark.
 
     Raises SettingError for delta-rs if it does not reach the tables, and for Spark if commits of several
     writers would overwrite each other.
     """
-    if settings.lakehouse.store == "deltars" and house.can.files is None:
+    if settings.store == "deltars" and house.can.files is None:
         raise SettingError(f"store=deltars cannot commit to {house.name}", "Leave it at auto.")
-    if settings.lakehouse.store == "spark" and object_storage.reaches(house.root):
+    if settings.store == "spark" and object_storage.reaches(house.root):
         raise SettingError(f"store=spark cannot commit safely to {house.name}", "Leave it at auto.")
-    if house.can.files is None or settings.lakehouse.store == "spark":
+    if house.can.files is None or settings.store == "spark":
         return SparkStore(spark, house)
     return DeltaRsStore(house)
 

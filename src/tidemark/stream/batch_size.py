@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from tidemark.machine import shuffle_partitions
-from tidemark.settings import Settings
+from tidemark.settings.sections import BatchesSettings, SparkSettings
 
 # Larger batches do not reduce the cost per line.
 MOST_LINES = 400_000
@@ -15,9 +15,9 @@ LEAST_LINES = 5_000
 _BATCHES = 3
 
 
-def most_lines(settings: Settings) -> int:
+def most_lines(spark: SparkSettings) -> int:
     """Maximum lines of a batch; on a cluster, a number per shuffle partition."""
-    return MOST_LINES if settings.spark.is_local else shuffle_partitions(settings) * LINES_PER_PARTITION
+    return MOST_LINES if spark.is_local else shuffle_partitions(spark) * LINES_PER_PARTITION
 
 
 class BatchSize:
@@ -27,10 +27,10 @@ class BatchSize:
     batches counts, because the first ones after a start compile code.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        fixed = settings.batches.lines
-        self._bounds = (fixed, fixed) if fixed else (LEAST_LINES, most_lines(settings))
-        self._goal = settings.batches.freshness_goal_seconds
+    def __init__(self, batches: BatchesSettings, spark: SparkSettings) -> None:
+        fixed = batches.lines
+        self._bounds = (fixed, fixed) if fixed else (LEAST_LINES, most_lines(spark))
+        self._goal = batches.freshness_goal_seconds
         self._rates: deque[float] = deque(maxlen=_BATCHES)
         self.lines = self._bounds[1]
 

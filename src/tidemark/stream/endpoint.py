@@ -17,20 +17,20 @@ from prometheus_client.exposition import choose_encoder
 
 from tidemark.errors import PlatformError
 from tidemark.local.process import frees_up
-from tidemark.settings import Settings
+from tidemark.settings.sections import WatchingSettings
 
 Health = Callable[[], dict[str, Any]]
 log = logging.getLogger("tidemark.endpoint")
 
 
 @contextmanager
-def serving(settings: Settings, registry: CollectorRegistry, health: Health) -> Iterator[str]:
+def serving(settings: WatchingSettings, registry: CollectorRegistry, health: Health) -> Iterator[str]:
     """Serves while the context is open; yields its address, or "" if the settings disable it.
 
     `health` returns the JSON of /health: answered with 200 if its `status` is "ok", else with 503. Raises
     PlatformError if the port is taken.
     """
-    if settings.watching.metrics_port < 0:
+    if settings.metrics_port < 0:
         yield ""
         return
     server = _server(settings, registry, health)
@@ -46,11 +46,11 @@ def serving(settings: Settings, registry: CollectorRegistry, health: Health) -> 
         server.server_close()
 
 
-def _server(settings: Settings, registry: CollectorRegistry, health: Health) -> ThreadingHTTPServer:
+def _server(settings: WatchingSettings, registry: CollectorRegistry, health: Health) -> ThreadingHTTPServer:
     class Server(ThreadingHTTPServer):
         daemon_threads = True
         allow_reuse_address = True
-        address_family = socket.AF_INET6 if ":" in settings.watching.metrics_address else socket.AF_INET
+        address_family = socket.AF_INET6 if ":" in settings.metrics_address else socket.AF_INET
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             """Replaces the default, which prints a traceback. A client that disconnects is not an error."""
@@ -89,17 +89,14 @@ def _server(settings: Settings, registry: CollectorRegistry, health: Health) -> 
             log.debug(format, *args)
 
     try:
-        return Server((settings.watching.metrics_address, settings.watching.metrics_port), Handler)
+        return Server((settings.metrics_address, settings.metrics_port), Handler)
     except OSError as error:
-        if settings.watching.metrics_port and not frees_up(
-            settings.watching.metrics_port, settings.watching.metrics_address
-        ):
+        if settings.metrics_port and not frees_up(settings.metrics_port, settings.metrics_address):
             raise PlatformError(
-                f"port {settings.watching.metrics_port} of {settings.watching.metrics_address}, which the metrics"
-                " are to be served on, is taken",
+                f"port {settings.metrics_port} of {settings.metrics_address}, which the metrics are to be"
+                " served on, is taken",
                 "Set TIDEMARK_METRICS_PORT (metrics_port) to another port, or to 0 for any free one.",
             ) from error
         raise PlatformError(
-            f"cannot listen on {settings.watching.metrics_address}: {error.strerror}",
-            "Correct metrics_address.",
+            f"cannot listen on {settings.metrics_address}: {error.strerror}", "Correct metrics_address."
         ) from error

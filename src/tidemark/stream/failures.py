@@ -70,7 +70,7 @@ def explain(flow: str, failure: BaseException, settings: Settings) -> TidemarkEr
             "See docs/operations.md, 'A damaged table'.",
         )
     try:
-        kafka.require_reachable(settings, timeout=3)
+        kafka.require_reachable(settings.kafka, timeout=3)
     except KafkaError as error:
         return error
     first = next((line for line in str(failure).splitlines() if line.strip()), "")

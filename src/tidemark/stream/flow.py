@@ -25,7 +25,7 @@ from tidemark.contract.table import Table
 from tidemark.engine.batches import Batch, Local, distributed
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.machine import judging_threads
-from tidemark.settings import Settings
+from tidemark.settings.sections import MeaningSettings
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.accounting import Account, Ledger
 from tidemark.stream.batch_size import BatchSize
@@ -81,10 +81,12 @@ class Flow:
         """The path of the query's checkpoint."""
         return lakehouse.checkpoint(self.name, self.version)
 
-    def query(self, spark: SparkSession, settings: Settings, lakehouse: Lakehouse, store: Store) -> Query:
+    def query(
+        self, spark: SparkSession, meaning: MeaningSettings, lakehouse: Lakehouse, store: Store
+    ) -> Query:
         """The flow's streaming query, whose batches go to `store`."""
         # What it knows of the tables is read with the first batch: by then they are there, and checked.
-        writer = cache(lambda: BatchWriter(self, settings, lakehouse, store))
+        writer = cache(lambda: BatchWriter(self, meaning, lakehouse, store))
         return Query(
             name=self.name,
             rows=lambda: self.prepare(self.source(spark)),
@@ -100,13 +102,13 @@ class Flow:
 class BatchWriter:
     """Runs one flow's batches through the engine and commits them to a store."""
 
-    def __init__(self, flow: Flow, settings: Settings, lakehouse: Lakehouse, store: Store) -> None:
+    def __init__(self, flow: Flow, meaning: MeaningSettings, lakehouse: Lakehouse, store: Store) -> None:
         self.flow = flow
         self._lakehouse = lakehouse
         self._store = store
-        self._ledger = Ledger(store, flow.name, settings.meaning.late_seconds) if flow.accounted else None
+        self._ledger = Ledger(store, flow.name, meaning.late_seconds) if flow.accounted else None
         self._deliveries = (
-            Deliveries(store, lakehouse, *flow.lines_and_rejected, settings.meaning.duplicate_days)
+            Deliveries(store, lakehouse, *flow.lines_and_rejected, meaning.duplicate_days)
             if flow.lines_and_rejected
             else None
         )

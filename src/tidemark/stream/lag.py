@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from tidemark.contract.table import Table
 from tidemark.errors import TidemarkError
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 from tidemark.store import deltalog
 from tidemark.store.lakehouse import Lakehouse
 
@@ -22,13 +22,13 @@ from tidemark.store.lakehouse import Lakehouse
 class TopicLag:
     """Offsets of the topic that are not in a committed batch yet; None if unknown."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         # One permanent client, because each has its own threads and connections. It connects on first use.
         self._admin: AdminClient | None = None
 
     def __call__(self, checkpoint: Path) -> int | None:
-        topic = self._settings.kafka.topic
+        topic = self._settings.topic
         try:
             if self._admin is None:
                 self._admin = kafka.admin_client(self._settings)

@@ -119,7 +119,7 @@ class Runner:
             .trigger(**trigger)
         )
         if wanted.write is None:
-            writer = writer.format("kafka").options(**kafka.spark_options(self._settings))
+            writer = writer.format("kafka").options(**kafka.spark_options(self._settings.kafka))
         else:
             writer = writer.foreachBatch(self._batch)
         with _shuffled_in(self._spark, wanted.state_partitions):

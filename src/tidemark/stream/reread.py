@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError as Fault
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 from tidemark.stream.lag import offset_of
 
 # Spark's source uses microseconds. A timestamp in milliseconds that overflows them, for example of a producer that
@@ -43,10 +43,10 @@ def refused(error: Exception) -> bool:
     return _REFUSED in str(error)
 
 
-def reread(settings: Settings, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame:
+def reread(settings: KafkaSettings, spark: SparkSession, checkpoint: Path, number: int) -> DataFrame:
     """The records of batch `number`, each partition read by one task; NULL for a timestamp that overflows
     microseconds. Raises OSError or ValueError if the checkpoint does not have the batch."""
-    topic = settings.kafka.topic
+    topic = settings.topic
     ends = offset_of(checkpoint, number)[topic]
     starts = offset_of(checkpoint, number - 1).get(topic, {}) if number else {}
     first = kafka.beginning_offsets(settings, topic)
@@ -56,7 +56,7 @@ def reread(settings: Settings, spark: SparkSession, checkpoint: Path, number: in
     return asked.repartition(len(waiting) or 1, "partition").mapInArrow(partial(_records, settings), _SCHEMA)
 
 
-def _records(settings: Settings, ranges: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _records(settings: KafkaSettings, ranges: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     consumer = Consumer(
         {
             **kafka.client_config(settings),
@@ -64,14 +64,14 @@ def _records(settings: Settings, ranges: Iterator[pa.RecordBatch]) -> Iterator[p
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest" if settings.kafka.allow_data_loss else "error",
+            "auto.offset.reset": "earliest" if settings.allow_data_loss else "error",
             "fetch.message.max.bytes": kafka.MAX_RECORD_BYTES,
         }
     )
     try:
         for batch in ranges:
             for row in batch.to_pylist():
-                consumer.assign([TopicPartition(settings.kafka.topic, row["partition"], row["start"])])
+                consumer.assign([TopicPartition(settings.topic, row["partition"], row["start"])])
                 yield from _batches(_until(consumer, row["end"]))
     finally:
         consumer.close()

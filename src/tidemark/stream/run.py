@@ -54,7 +54,7 @@ def run(
 
     The other arguments are those of `Runtime` and `Runtime.run`. Raises TidemarkError as soon as a flow fails.
     """
-    queries = [flow.query(spark, settings, lakehouse, store) for flow in flows]
+    queries = [flow.query(spark, settings.meaning, lakehouse, store) for flow in flows]
     runtime = Runtime(
         spark, settings, lakehouse, store, tables, queries,
         metrics=metrics, remade=remade, require_whole=require_whole,
@@ -134,7 +134,9 @@ class Runtime:
         """
         with (
             self.started(),
-            serving(self._settings, self._progress.metrics.registry, self._progress.health) as endpoint,
+            serving(
+                self._settings.watching, self._progress.metrics.registry, self._progress.health
+            ) as endpoint,
         ):
             self._progress.running(endpoint)
             for side in beside:

@@ -178,7 +178,7 @@ def elsewhere(house: Lakehouse) -> dict[str, str]:
 def _state(settings: Settings, table: Table) -> State:
     if not _has_state(table):
         return {}
-    made = dict(table.made(settings).identity) if table.made else {}
+    made = dict(table.made(settings.meaning).identity) if table.made else {}
     key = {_KEY: fingerprint(visitor_key(settings))} if table.keyed else {}
     return {**({"key": ", ".join(table.key)} if table.kind == "upsert" else {}), **made, **key}
 

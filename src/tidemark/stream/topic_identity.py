@@ -7,35 +7,35 @@ from pathlib import Path
 
 from tidemark.errors import KafkaError, TableError
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 
 _FILE = "topics.json"
 
 
-def has_read(settings: Settings, checkpoint: Path) -> bool:
+def has_read(settings: KafkaSettings, checkpoint: Path) -> bool:
     """Whether lines of the topic were read already, so that it must not be created again."""
-    return settings.kafka.topic in _known(checkpoint)
+    return settings.topic in _known(checkpoint)
 
 
-def require_same_topic(settings: Settings, checkpoint: Path) -> None:
+def require_same_topic(settings: KafkaSettings, checkpoint: Path) -> None:
     """Records the topic's id beside the offsets of the checkpoint.
 
     Raises KafkaError if the topic is missing, or is another one with the same name: the offsets would skip
     unread lines of the new topic.
     """
     known = _known(checkpoint)
-    then, now = known.get(settings.kafka.topic), kafka.topic_id(settings, settings.kafka.topic)
+    then, now = known.get(settings.topic), kafka.topic_id(settings, settings.topic)
     if then is not None and then != now:
         what = "does not exist any more" if now is None else "was deleted and created anew"
         raise KafkaError(
-            f"topic {settings.kafka.topic!r} {what} since its lines were read",
+            f"topic {settings.topic!r} {what} since its lines were read",
             "Restore it; or go on with a topic of another name (TIDEMARK_TOPIC), leaving out what was not read"
             " yet of this one (TIDEMARK_ALLOW_DATA_LOSS=true).",
         )
     if then is None and now is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
         unfinished = checkpoint / f".{_FILE}"
-        unfinished.write_text(json.dumps({**known, settings.kafka.topic: now}) + "\n", encoding="utf-8")
+        unfinished.write_text(json.dumps({**known, settings.topic: now}) + "\n", encoding="utf-8")
         unfinished.replace(checkpoint / _FILE)
 
 

@@ -14,7 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tidemark.errors import InputError, KafkaError
-from tidemark.settings import Settings
+from tidemark.settings.sections import KafkaSettings
 from tidemark.traffic.stream import DEFAULT_SITE, Block
 
 if TYPE_CHECKING:
@@ -82,17 +82,17 @@ def _open_pipe(path: Path, stop: Event) -> int:
     return os.open(os.devnull, os.O_WRONLY)
 
 
-def prepare(settings: Settings) -> None:
+def prepare(settings: KafkaSettings) -> None:
     """Returns when Kafka answers and the topic exists. Raises KafkaError."""
     from tidemark.kafka import client as kafka
 
     kafka.require_reachable(settings)
-    kafka.ensure_topic(settings, settings.kafka.topic)
+    kafka.ensure_topic(settings, settings.topic)
 
 
 def send(
     parts: Iterable[tuple[Block, float]],
-    settings: Settings,
+    settings: KafkaSettings,
     site: str,
     stop: Event,
     taken: Taken = _ignore,
@@ -121,7 +121,7 @@ def send(
     headers = [] if site == DEFAULT_SITE else [("site", site.encode())]
     sent = 0
     for block, behind in parts:
-        done = _produce(producer, settings.kafka.topic, block.lines, headers, stop)
+        done = _produce(producer, settings.topic, block.lines, headers, stop)
         sent += done
         producer.poll(0)
         taken(block if done == len(block.lines) else block.part(0, done), behind)

@@ -50,7 +50,7 @@ def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_pa
     home = broker.changed(home=tmp_path)
     prepare_home(home)
     for topic, partitions in job.topics().items():
-        kafka.ensure_topic(home, topic, partitions=partitions)
+        kafka.ensure_topic(home.kafka, topic, partitions=partitions)
     made = [event._replace(at=0.0) for event in events(LOAD)]
     middle = len(made) * 3 // 4
     assert {rule for _, rule in truth(events(LOAD)).alerts} >= {
@@ -60,12 +60,12 @@ def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_pa
         "card testing",
     }
 
-    send(made[:middle], home, threading.Event())
+    send(made[:middle], home.kafka, threading.Event())
     with run.running(job, spark, home), run.running(ANALYTICS, spark, home):
-        send(made[middle : middle + 500], home, threading.Event())
+        send(made[middle : middle + 500], home.kafka, threading.Event())
         # They are stopped in the middle of whatever they do.
     with run.running(job, spark, home) as exact, run.running(ANALYTICS, spark, home) as analytics:
-        send([*claims(list(events(LOAD))), *made[middle + 500 :]], home, threading.Event())
+        send([*claims(list(events(LOAD))), *made[middle + 500 :]], home.kafka, threading.Event())
         exact.catch_up()
         analytics.catch_up()
 

@@ -40,7 +40,7 @@ run_job(counting_job(sys.argv[1]), load({"home": sys.argv[2], "bootstrap_servers
 
 @pytest.fixture
 def home(broker: Settings, tmp_path: Path) -> Settings:
-    settings = replace(broker, home=tmp_path / "home")
+    settings = broker.changed(home=tmp_path / "home")
     prepare_home(settings)
     return settings
 
@@ -54,7 +54,7 @@ def sums(settings: Settings, flow: str) -> tuple[int, int, int]:
 
 
 def produce_bad(job: Job, settings: Settings, *values: bytes) -> None:
-    send([Event(0, job.inputs[0].topic, value) for value in values], settings, threading.Event())
+    send([Event(0, job.inputs[0].topic, value) for value in values], settings.kafka, threading.Event())
 
 
 def test_accepted_events_and_dead_letters(spark: SparkSession, home: Settings) -> None:
@@ -102,13 +102,13 @@ def test_a_query_with_state_accounts_for_what_it_read(spark: SparkSession, home:
 def test_a_killed_job_accounts_for_each_record_once(spark: SparkSession, home: Settings) -> None:
     job = counting_job(f"job-{uuid4()}")
     for topic, partitions in job.topics().items():
-        kafka.ensure_topic(home, topic, partitions=partitions)
+        kafka.ensure_topic(home.kafka, topic, partitions=partitions)
     produce(job, home, "abba" * 50)
     produce_bad(job, home, b"{broken", b"{", b"")
     # After the tables, and after the accounts of the same batch.
     for point in ("before-ledger", "before-checkpoint"):
         killed = subprocess.run(
-            [sys.executable, "-c", _RUN, job.name, str(home.home), home.bootstrap_servers],
+            [sys.executable, "-c", _RUN, job.name, str(home.home), home.kafka.bootstrap_servers],
             env={**os.environ, "TIDEMARK_CRASH_AT": f"{job.name}.counts:{point}"},
             check=False,
         )

@@ -100,7 +100,7 @@ def test_a_recount_needs_empty_topics(home: Settings) -> None:
     job = replace(JOB, inputs=(Events(topic, "a string"),))
     with Conductor(job, "tests.examples.kit.standin", home, Load(seconds=0.1)) as conductor:
         assert conductor.run(lambda: None, kill=True)
-    send([Event(0, topic, b"{}")], home, threading.Event())
+    send([Event(0, topic, b"{}")], home.kafka, threading.Event())
     with (
         pytest.raises(InputError, match=f"{topic}.*earlier run"),
         Conductor(job, "tests.examples.kit.standin", home, Load(seconds=0.1)) as conductor,

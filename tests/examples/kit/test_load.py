@@ -65,12 +65,12 @@ def test_every_way_to_spoil_an_event_occurs() -> None:
 
 def test_events_arrive_in_order_with_the_timestamps_given(broker: Settings) -> None:
     topic = f"load-{uuid4()}"
-    kafka.ensure_topic(broker, topic, partitions=2)
+    kafka.ensure_topic(broker.kafka, topic, partitions=2)
     events = [
         Event(n / 100, topic, str(n).encode(), key=b"k", partition=n % 2, timestamp=1_000 * n + 1)
         for n in range(20)
     ]
-    assert send(events, broker, threading.Event()) == 20
+    assert send(events, broker.kafka, threading.Event()) == 20
     found = Results(broker).messages(topic)
     assert [(m.partition, m.value) for m in found] == [
         (p, str(n).encode()) for p in (0, 1) for n in range(p, 20, 2)
@@ -81,7 +81,7 @@ def test_events_arrive_in_order_with_the_timestamps_given(broker: Settings) -> N
 @pytest.mark.parametrize("sent", [0, 3])
 def test_sending_ends_when_told(broker: Settings, sent: int) -> None:
     topic = f"load-{uuid4()}"
-    kafka.ensure_topic(broker, topic)
+    kafka.ensure_topic(broker.kafka, topic)
     stop = threading.Event()
 
     def events():  # type: ignore[no-untyped-def]
@@ -90,4 +90,4 @@ def test_sending_ends_when_told(broker: Settings, sent: int) -> None:
                 stop.set()
             yield Event(0, topic, b"x")
 
-    assert send(events(), broker, stop) == sent
+    assert send(events(), broker.kafka, stop) == sent

@@ -81,7 +81,7 @@ def home(broker: Settings, tmp_path: Path) -> Settings:
 def produce(job: Job, settings: Settings, letters: str) -> None:
     topic = job.inputs[0].topic
     values = [as_json({"letter": letter}) for letter in letters]
-    send([Event(0, topic, value) for value in values], settings, threading.Event())
+    send([Event(0, topic, value) for value in values], settings.kafka, threading.Event())
 
 
 def done(job: Job, spark: SparkSession, settings: Settings) -> None:
@@ -102,7 +102,7 @@ def test_a_job_goes_on_where_it_was_stopped(spark: SparkSession, home: Settings)
     assert counts(home) == {"a": 2, "b": 2}
 
     produce(job, home, "ab?!")
-    send([Event(0, job.inputs[0].topic, b"{broken")], home, threading.Event())
+    send([Event(0, job.inputs[0].topic, b"{broken")], home.kafka, threading.Event())
     done(job, spark, home)
     assert counts(home) == {"a": 3, "b": 3, "?": 1, "!": 1}
     upper = [message.value.decode() for message in Results(home).messages(job.outputs[0])]

@@ -37,7 +37,7 @@ from tidemark.stream.query import Query
 
 @pytest.fixture
 def home(broker: Settings, tmp_path: Path) -> Settings:
-    settings = replace(broker, home=tmp_path / "home")
+    settings = broker.changed(home=tmp_path / "home")
     prepare_home(settings)
     return settings
 
@@ -52,18 +52,18 @@ def test_a_restored_home_goes_on_exactly(
     events = [event._replace(at=0) for event in example.events(load)]
     third = len(events) // 3
     with run.running(example.job, spark, home) as runtime:
-        send(events[:third], home, threading.Event())
+        send(events[:third], home.kafka, threading.Event())
         runtime.catch_up()
-        send(events[third : 2 * third], home, threading.Event())
+        send(events[third : 2 * third], home.kafka, threading.Event())
         tasks.make_savepoint(home, "middle")  # in the middle of whatever it does
         runtime.catch_up()
-    fork = replace(home, home=tmp_path / "fork")
+    fork = home.changed(home=tmp_path / "fork")
     tasks.restore_savepoint(home, "middle", fork, None, other_key=False)
     accounted = sums(fork, f"{example.job.name}.{flow}")[0]
     assert third <= accounted <= 2 * third
 
     with run.running(example.job, spark, fork) as runtime:
-        send(events[2 * third :], home, threading.Event())
+        send(events[2 * third :], home.kafka, threading.Event())
         runtime.catch_up()
     assert recount(example, load, Results(fork)) == []
     bad = sum(bool(event.reason) for event in events)
@@ -138,6 +138,6 @@ def test_upkeep_knows_how_far_each_of_two_tables_was_read(spark: SparkSession, h
     done(job, spark, home)
     readers = list(run.checkpoints(job, home).iterdir())
     upkept = maintain(
-        replace(home, retention_days=""), house, (many, few), {many.name: readers, few.name: readers}
+        home.changed(retention_days=""), house, (many, few), {many.name: readers, few.name: readers}
     )
     assert [(entry.files_before, entry.files_after) for entry in upkept] == [(21, 1), (11, 1)]

@@ -24,7 +24,7 @@ from pathlib import Path
 from examples.kit.transactions import Record, Transactions
 from tidemark.settings import Settings
 home, servers, out, states = sys.argv[1:]
-writer = Transactions(Settings.of(home=Path(home), bootstrap_servers=servers), states)
+writer = Transactions(Settings.of(home=Path(home), bootstrap_servers=servers).kafka, states)
 writer._producer.begin_transaction()
 writer._produce(Record(out, b"k", b"lost"))
 writer._produce(Record(states, b"ann", b"lost"))
@@ -37,7 +37,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def topics(broker: Settings) -> tuple[str, str]:
     """Names of a topic of results, which exists, and of one of states."""
     name = uuid.uuid4().hex[:8]
-    kafka.ensure_topic(broker, f"out-{name}", partitions=2)
+    kafka.ensure_topic(broker.kafka, f"out-{name}", partitions=2)
     return f"out-{name}", f"states-{name}"
 
 
@@ -47,11 +47,11 @@ def values(broker: Settings, topic: str) -> list[bytes]:
 
 def test_states_progress_and_facts_are_found_again(broker: Settings, topics: tuple[str, str]) -> None:
     out, states = topics
-    first = Transactions(broker, states)
+    first = Transactions(broker.kafka, states)
     assert (first.states, first.facts) == ({}, {})
     first.commit(Commit("q/1", 0), [Record(out, b"k", b"one")], {b"ann": b"1", b"bob": b"1"}, {"newest": 5})
     first.commit(Commit("q/1", 1), [Record(out, b"k", b"two")], {b"ann": b"2"}, {"newest": 9})
-    again = Transactions(broker, states)
+    again = Transactions(broker.kafka, states)
     assert again.states == {b"ann": b"2", b"bob": b"1"}
     assert again.facts == {"newest": 9}
     assert [again.done(Commit("q/1", number)) for number in (0, 1, 2)] == [True, True, False]
@@ -62,13 +62,13 @@ def test_a_killed_writer_leaves_nothing_and_holds_nobody_up(
     broker: Settings, topics: tuple[str, str]
 ) -> None:
     out, states = topics
-    Transactions(broker, states).commit(Commit("q/1", 0), [Record(out, b"k", b"kept")], {b"ann": b"1"})
+    Transactions(broker.kafka, states).commit(Commit("q/1", 0), [Record(out, b"k", b"kept")], {b"ann": b"1"})
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(broker.home), broker.kafka.bootstrap_servers, out, states],
         timeout=60, check=False, env={**os.environ},
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL
-    again = Transactions(broker, states)
+    again = Transactions(broker.kafka, states)
     assert again.states == {b"ann": b"1"}
     again.commit(Commit("q/1", 1), [Record(out, b"k", b"after")])
     assert values(broker, out) == [b"kept", b"after"]
@@ -76,8 +76,8 @@ def test_a_killed_writer_leaves_nothing_and_holds_nobody_up(
 
 def test_an_older_writer_can_write_no_more(broker: Settings, topics: tuple[str, str]) -> None:
     out, states = topics
-    older = Transactions(broker, states)
-    newer = Transactions(broker, states)
+    older = Transactions(broker.kafka, states)
+    newer = Transactions(broker.kafka, states)
     with pytest.raises(KafkaError):
         older.commit(Commit("q/1", 0), [Record(out, b"k", b"older")])
     newer.commit(Commit("q/1", 0), [Record(out, b"k", b"newer")])
@@ -85,7 +85,7 @@ def test_an_older_writer_can_write_no_more(broker: Settings, topics: tuple[str, 
 
 
 def test_states_of_another_checkpoint_are_refused(broker: Settings, topics: tuple[str, str]) -> None:
-    writer = Transactions(broker, topics[1])
+    writer = Transactions(broker.kafka, topics[1])
     writer.commit(Commit("q/1", 7), [])
     with pytest.raises(TableError, match="another checkpoint"):
         writer.done(Commit("q/2", 0))

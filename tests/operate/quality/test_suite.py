@@ -9,14 +9,14 @@ from tests.operate.quality.rows import BAD, good, rows
 from tidemark.operate.quality.suite import KEY_RULE
 from tidemark.operate.quality.validation import Validation
 from tidemark.pipeline import TABLES
-from tidemark.settings import Settings
+from tidemark.settings.sections import UpkeepSettings
 
 CHECKED = {table.name: table for table in TABLES if table.has_row_checks}
 
 
 @pytest.fixture(scope="module")
 def validation() -> Validation:
-    return Validation(list(CHECKED.values()), Settings())
+    return Validation(list(CHECKED.values()), UpkeepSettings())
 
 
 def test_every_rule_has_a_row_that_breaks_it() -> None:

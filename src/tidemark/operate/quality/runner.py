@@ -152,7 +152,7 @@ class Runner:
         if self._validation is None:
             from tidemark.operate.quality.validation import Validation
 
-            self._validation = Validation(self._tables, self._settings, for_docs=self._for_docs)
+            self._validation = Validation(self._tables, self._settings.upkeep, for_docs=self._for_docs)
         return self._validation
 
 

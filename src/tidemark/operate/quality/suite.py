@@ -19,7 +19,7 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Table
 from tidemark.operate.quality.expectations import ExpectNoneUnexpected
-from tidemark.settings import Settings
+from tidemark.settings.sections import UpkeepSettings
 
 KEY_RULE = "key_unique"
 # Normal range of the last hour's volume, as a share of the usual.
@@ -56,12 +56,12 @@ def key_expectation(table: Table) -> ExpectNoneUnexpected:
     )  # fmt: skip
 
 
-def table_suites(table: Table, settings: Settings) -> list[gx.ExpectationSuite]:
+def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSuite]:
     """Expectations for `table` as a whole: one suite each, on one row of facts:
     `age_seconds` of its newest row, its `rows` and those `accounted` for, `of_usual` (a share)."""
     found: list[Any] = []
-    if settings.upkeep.freshness_limit_seconds and not table.quiet:
-        limit = settings.upkeep.freshness_limit_seconds
+    if upkeep.freshness_limit_seconds and not table.quiet:
+        limit = upkeep.freshness_limit_seconds
         found.append(
             ExpectColumnMaxToBeBetween(
                 column="age_seconds", max_value=limit, severity=FailureSeverity.WARNING,

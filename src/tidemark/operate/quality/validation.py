@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from tidemark.contract.table import Table
 from tidemark.operate.quality.data_docs import make_offline
 from tidemark.operate.quality.suite import row_suite, table_suites
-from tidemark.settings import Settings
+from tidemark.settings.sections import UpkeepSettings
 
 # Counts only: values of failing rows may be personal data, and would be collected.
 _FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 0}
@@ -34,7 +34,7 @@ class Validation:
     With `for_docs` all results stay in memory until `write_docs`: not for a process that runs on.
     """
 
-    def __init__(self, tables: Sequence[Table], settings: Settings, *, for_docs: bool = False) -> None:
+    def __init__(self, tables: Sequence[Table], upkeep: UpkeepSettings, *, for_docs: bool = False) -> None:
         self._context = gx.get_context(
             mode="ephemeral",
             # The default configuration creates a temporary directory and never removes it.
@@ -52,7 +52,7 @@ class Validation:
             if table.has_row_checks:
                 self._add(spark, row_suite(table))
                 self._add(spark, row_suite(table, with_key=False))
-            self._whole[table.name] = table_suites(table, settings)
+            self._whole[table.name] = table_suites(table, upkeep)
             for suite in self._whole[table.name]:
                 self._add(facts, suite)
 
