@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from tidemark.errors import SettingError
-from tidemark.settings import Settings, load, options_of
+from tidemark.settings import DECLARED, Settings, load, options_of
 
 
 def write(home: Path, text: str) -> Path:
@@ -24,6 +25,33 @@ def test_the_command_line_goes_before_the_environment_before_the_file(tmp_path: 
 def test_defaults(tmp_path: Path) -> None:
     assert load({"home": tmp_path}, {}) == Settings.of(home=tmp_path)
     assert load({}, {}).home == Path(".tidemark").absolute()
+
+
+def test_values_are_given_by_flat_name_and_are_in_their_section() -> None:
+    made = Settings.of(topic="lines", kafka_username="ann", jvm_cache="/cache")
+    assert (made.kafka.topic, made.kafka.username, made.java.cache) == ("lines", "ann", "/cache")
+    changed = made.changed(topic="other", shared_home=True)
+    assert (changed.kafka.topic, changed.kafka.username, changed.shared_home) == ("other", "ann", True)
+    with pytest.raises(TypeError, match="username"):
+        made.changed(username="bob")
+
+
+def test_every_field_of_a_section_has_a_flat_name_of_its_own() -> None:
+    places = [(declared.section, declared.attribute) for declared in DECLARED.values()]
+    declared = [
+        (section.name, each.name)
+        for section in dataclasses.fields(Settings)
+        if not section.metadata
+        for each in dataclasses.fields(getattr(Settings(), section.name))
+        if each.metadata
+    ]
+    assert [place for place in places if place[0]] == declared
+    assert list(Settings().public()) == list(DECLARED)
+
+
+def test_another_process_gets_the_same_settings(tmp_path: Path) -> None:
+    made = Settings.of(home=tmp_path, topic="lines", visitor_key="key", late_seconds=9, shared_home=True)
+    assert load({}, made.environment()) == made
 
 
 def test_an_empty_variable_is_one_that_is_not_set(tmp_path: Path) -> None:

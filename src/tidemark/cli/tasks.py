@@ -38,6 +38,7 @@ from tidemark.pipeline import (
     warm_up,
 )
 from tidemark.settings import Settings
+from tidemark.settings.sections import MeaningSettings
 from tidemark.spark import spark_session
 from tidemark.store import deltalog, lakehouse
 from tidemark.store.choose import exists, open_store
@@ -69,7 +70,7 @@ def _run(
     remade: Sequence[Table] = (),
     renew_key: bool = False,
 ) -> None:
-    _require_lasting_key(settings, house)
+    _require_lasting_key(settings.meaning, house)
     losses.require_repaired(settings)
     known = schema_check.known(house)
     home_key(settings, house, renew=renew_key)
@@ -109,9 +110,9 @@ def _only_writer(settings: Settings, house: Lakehouse, what: str) -> AbstractCon
     return only_writer(house, what, home=settings.home if house.can.keeps_home else None)
 
 
-def _require_lasting_key(settings: Settings, house: Lakehouse) -> None:
+def _require_lasting_key(meaning: MeaningSettings, house: Lakehouse) -> None:
     """Requires a visitor key where the home does not stay: a key made in it would differ on the next cluster."""
-    if not house.can.keeps_home and not settings.meaning.visitor_key:
+    if not house.can.keeps_home and not meaning.visitor_key:
         raise SettingError(
             f"tables in {house.name} need a visitor_key that stays",
             "Set TIDEMARK_VISITOR_KEY, from a secret.",
@@ -179,7 +180,7 @@ def _make_key_for(settings: Settings, house: Lakehouse, *, dry_run: bool) -> Non
 def _rebuild_catalog(
     settings: Settings, house: Lakehouse, names: Sequence[str], *, dry_run: bool, say: Say, renew_key: bool
 ) -> list[Difference]:
-    _require_lasting_key(settings, house)
+    _require_lasting_key(settings.meaning, house)
     home_key(settings, house, renew=renew_key)
     changed = schema_check.changed(settings, house, TABLES)
     if changed and dry_run:
