@@ -13,6 +13,7 @@ from examples.kit import run
 from examples.kit.example import Example, recount
 from examples.kit.load import Load, send
 from examples.kit.results import Results
+from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.local.process import prepare_home
 from tidemark.settings import Settings
 
@@ -50,3 +51,8 @@ def test_stopped_and_started_again(
     results = Results(home)
     assert recount(example, load, results) == []
     assert list(example.show(results))
+    accounts = results.table(ACCOUNTS).group_by("flow").aggregate([("received", "sum"), ("rejected", "sum")])
+    bad = sum(bool(event.reason) for event in events)
+    for flow, received, rejected in zip(*(column.to_pylist() for column in accounts.columns), strict=True):
+        if flow != "recommendations.co-visits":  # it reads the changes of a table
+            assert (flow, received, rejected) == (flow, len(events), bad)

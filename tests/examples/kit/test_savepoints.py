@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,15 +17,19 @@ from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
 from examples.kit import run
+from examples.kit.changes import FollowedTable, changes
 from examples.kit.example import Example, recount
 from examples.kit.job import Job, Sources
 from examples.kit.load import Load, send
 from examples.kit.results import Results
+from tests.conftest import QUICK_JVM
 from tests.examples.kit.test_accounts import sums
 from tests.examples.kit.test_run import COUNTS, counting_job, counts, done, produce
 from tidemark.cli import tasks, tidemark
-from tidemark.contract.table import Table
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Change, Table
 from tidemark.errors import HomeBusyError, TableError
+from tidemark.local import broker as embedded
 from tidemark.local.process import prepare_home
 from tidemark.operate.savepoints import savepoints
 from tidemark.operate.upkeep import maintain
@@ -42,11 +47,22 @@ def home(broker: Settings, tmp_path: Path) -> Settings:
     return settings
 
 
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A broker without the records of other tests of the examples."""
+    home = tmp_path_factory.mktemp("broker")
+    settings = Settings.of(home=home, broker_port=0, broker_java_options=QUICK_JVM)
+    with embedded.running(settings) as there:
+        yield there
+
+
 # The one has state of Spark's, the other a query that follows the changes of a table.
 @pytest.mark.parametrize("name, flow", [("sensors", "sequences"), ("recommendations", "sessions")])
 def test_a_restored_home_goes_on_exactly(
-    spark: SparkSession, home: Settings, tmp_path: Path, name: str, flow: str
+    spark: SparkSession, own_broker: Settings, tmp_path: Path, name: str, flow: str
 ) -> None:
+    home = own_broker.changed(home=tmp_path / "home")
+    prepare_home(home)
     example: Example = importlib.import_module(f"examples.{name}.example").EXAMPLE
     load = Load(seed=7, rate=100, seconds=12, late=0.2)
     events = [event._replace(at=0) for event in example.events(load)]
@@ -109,6 +125,35 @@ def test_results_in_another_system_are_not_covered(spark: SparkSession, home: Se
     with pytest.raises(TableError, match=f"not the results of {job.name}.counts in Redis"):
         tasks.make_savepoint(home, "no")
     assert savepoints(home) == []
+
+
+def test_changes_that_nobody_has_read_yet_are_in_a_savepoint(
+    spark: SparkSession, home: Settings, tmp_path: Path
+) -> None:
+    followed = FollowedTable(**{**vars(COUNTS), "name": "letters.followed"})
+    seen: list[tuple[str, int]] = []
+
+    def note(batch: DataFrame, commit: Commit) -> None:
+        rows = batch.where("_change_type <> 'update_preimage'").orderBy("_commit_version")
+        seen.extend((row["_change_type"], row["count"]) for row in rows.collect())
+
+    def queries(sources: Sources) -> Sequence[Query]:
+        return [Query("follow", partial(changes, sources, followed), note, reads=(followed,))]
+
+    job = Job(f"job-{uuid4()}", 1, (), queries, (followed,))
+    store = DeltaRsStore(lakehouse.of(home))
+    store.ensure(followed)
+    for number in range(4):
+        row = {"letter": ["a"], "count": [number], "updated_at": [datetime.now(UTC)]}
+        store.upsert(followed, Change(pa.table(row)), Commit("test", number))
+        if number == 1:
+            done(job, spark, home)
+    tasks.make_savepoint(home, "behind")
+    fork = home.changed(home=tmp_path / "fork")
+    tasks.restore_savepoint(home, "behind", fork, None, other_key=False)
+    seen.clear()
+    done(job, spark, fork)
+    assert seen == [("update_postimage", 2), ("update_postimage", 3)]
 
 
 def letters_table(name: str) -> Table:
