@@ -48,8 +48,9 @@ def home(tmp_path: Path) -> Settings:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that the pipeline itself would use, shared by all tests of one process."""
+    # Every query leaves some hundred kilobytes in the heap, and a session of half an hour has thousands.
     settings = Settings.of(
-        home=tmp_path_factory.mktemp("spark"), driver_memory="1g", driver_java_options=QUICK_JVM
+        home=tmp_path_factory.mktemp("spark"), driver_memory="2g", driver_java_options=QUICK_JVM
     )
     session = spark_session(settings)
     yield session
