@@ -63,7 +63,7 @@ def tidemark(
 
 _IN_SMALL_PARTS = """
 from tidemark.operate import rebuild
-rebuild.CHUNK_ROWS = 200
+rebuild.CHUNK_ROWS = 300
 from tidemark.cli import main
 main()
 """
@@ -97,7 +97,7 @@ def test_a_table_of_another_package_is_filled_with_history(
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert 0 < counted(settings) < len(rows(settings, "silver.requests", ["offset"]))
     done, total = progress(settings)
-    assert 2 <= done <= 3 and total > 5  # the kill came before the third part was recorded
+    assert 2 <= done <= 3 and total > 3  # the kill came before the third part was recorded
 
     # It goes on after the third part; killed again when the lines that came meanwhile are staged, too.
     produce(settings, lines[2_000:2_500])
