@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,10 +55,10 @@ def rows(table: pa.Table | None) -> list[tuple[object, ...]]:
     return sorted(tuple(map(str, row.values())) for row in table.to_pylist())
 
 
-@pytest.fixture
-def things(spark: SparkSession, tmp_path: Path) -> Path:
-    """Files of Spark's writer and of delta-rs, older ones without the column `later`, a space in their path."""
-    path = tmp_path / "t x é"
+@pytest.fixture(scope="module")
+def made_things(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of Spark's writer and of delta-rs, older ones without the column `later`."""
+    path = tmp_path_factory.mktemp("things") / "made"
     made = "id", "timestamp_micros(1700000000000000 + id * 1001) AS seen", "concat('wörd ', id % 7) AS word"
     spark.range(3_000).selectExpr(*made).repartition(2).write.format("delta").save(str(path))
     spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN later INT")
@@ -65,6 +66,12 @@ def things(spark: SparkSession, tmp_path: Path) -> Path:
     for start in range(0, 1_000, 250):
         write_deltalake(path, more.slice(start, 250), mode="append")
     return path
+
+
+@pytest.fixture
+def things(made_things: Path, tmp_path: Path) -> Path:
+    """A copy of that table, with a space in its path."""
+    return shutil.copytree(made_things, tmp_path / "t x é")
 
 
 def test_a_batch_read_here_is_the_one_that_spark_reads(

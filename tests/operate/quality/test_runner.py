@@ -134,15 +134,15 @@ def test_accounts_that_do_not_balance_are_critical(scene: Scene) -> None:
     assert all(r["severity"] == "critical" for r in results if not r["success"])
 
 
-@pytest.mark.parametrize("name", ["bronze.access_log", "silver.requests", "silver.rejected"])
-def test_a_row_too_many_is_found_and_stays_found(scene: Scene, name: str) -> None:
+def test_a_row_too_many_is_found_and_stays_found(scene: Scene) -> None:
     runner = scene.runner()
     assert failed(runner.run_new()) == set()
-    scene.add(name, good(TABLE[name], 7))
+    for name in BOOKS[:3]:
+        scene.add(name, good(TABLE[name], 7))
     scene.batch(1)
 
     for _ in range(2):
-        assert (name, "rows_accounted_for") in failed(runner.run_new())
+        assert failed(runner.run_new()) >= {(name, "rows_accounted_for") for name in BOOKS[:3]}
 
 
 def test_rows_written_after_the_clock_was_set_back_are_looked_at(scene: Scene) -> None:
