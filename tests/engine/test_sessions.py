@@ -47,7 +47,8 @@ def recount(views: Sequence[View]) -> list[dict[str, Any]]:
                 session = []
             session.append(view)
         found.append(_session(site, visitor, session))
-    newest = {view.site: max(v.second for v in views if v.site == view.site) for view in views}
+    # The last of each site stays.
+    newest = {view.site: view.second for view in sorted(views, key=lambda view: view.second)}
     for row in found:
         row["closed"] = at(newest[row["site"]]) - row["end_time"] > timedelta(seconds=GAP)
     return sorted(found, key=lambda row: row["session_id"])

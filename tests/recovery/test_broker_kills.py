@@ -24,7 +24,7 @@ from tidemark.settings import Settings
 _LINES_PER_SECOND = 2_000
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(900)])])
 def test_acknowledged_lines_are_in_silver_once(
     home: Settings, spark: SparkSession, tmp_path: Path, kills: int
 ) -> None:

@@ -65,7 +65,7 @@ def test_disk_full_under_the_broker(home: Settings, spark: SparkSession, tmp_pat
             fill(disk, leave=2 << 20)
             # Which call of Kafka meets the dead broker is a matter of time; a slow one is waited for.
             with pytest.raises(KafkaError, match=r"stopped answering.*same command again|cannot be reached"):
-                import_files([str(log)], Options(settings.kafka, say=lambda text: None, patience=20))
+                import_files([str(log)], Options(settings.kafka, say=lambda text: None, patience=8))
             ended = wait_until(lambda: embedded.status(home) is None, 60)
             assert ended, "a broker without a disk must end, not go on"
             with pytest.raises(PlatformError, match=r"No space left on device|broker\.log"):
