@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -142,6 +144,21 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
     if not settings.spark.is_local:
         session.sparkContext.addPyFile(str(code_archive(settings)))
     return session
+
+
+def starting_session(settings: Settings) -> Callable[[], SparkSession]:
+    """Starts the session in a thread; the function waits for it. Raises as `spark_session`."""
+    future: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            future.set_result(spark_session(settings))
+        except BaseException as error:  # raised by the caller's `result`
+            future.set_exception(error)
+
+    # Unlike an executor's, a daemon thread does not delay the end of a process that has failed meanwhile.
+    threading.Thread(target=start, daemon=True).start()
+    return future.result
 
 
 @contextmanager

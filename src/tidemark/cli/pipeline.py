@@ -17,8 +17,11 @@ log = logging.getLogger("tidemark.run")
 @home_options
 @click.option("--once", is_flag=True, help="Process all lines in Kafka into every table, then exit.")
 @click.option("--master", help="Spark master (default: this machine, one thread per core).")
+@click.option(
+    "--wait", default=5.0, show_default=True, type=click.FloatRange(min=0), help="Seconds to wait for Kafka."
+)
 @click.pass_context
-def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
+def run_command(ctx: click.Context, /, once: bool, wait: float, **options: Any) -> None:
     """Run the pipeline: from Kafka through bronze, silver and gold, until stopped."""
     from tidemark import logs
     from tidemark.cli.tasks import run_pipeline
@@ -26,7 +29,7 @@ def run_command(ctx: click.Context, /, once: bool, **options: Any) -> None:
     settings = settings_of(ctx, **options)
     logs.configure(settings.watching)
     log.info("pipeline on %s", settings.home)
-    run_pipeline(settings, once=once)
+    run_pipeline(settings, once=once, wait=wait)
     log.info("all caught up" if once else "stopped")
 
 

@@ -39,7 +39,7 @@ from tidemark.pipeline import (
 )
 from tidemark.settings import Settings
 from tidemark.settings.sections import MeaningSettings
-from tidemark.spark import spark_session
+from tidemark.spark import spark_session, starting_session
 from tidemark.store import deltalog, lakehouse
 from tidemark.store.choose import exists, open_store
 from tidemark.store.deltars import DeltaRsStore
@@ -51,14 +51,15 @@ from tidemark.stream.run import Side, run
 from tidemark.stream.topic_identity import has_read, require_same_topic
 
 
-def run_pipeline(settings: Settings, *, once: bool) -> None:
-    """The `run` command: all flows over the settings' Kafka and lakehouse, until stopped.
+def run_pipeline(settings: Settings, *, once: bool, wait: float = 5.0) -> None:
+    """The `run` command: all flows over the settings' Kafka and lakehouse, until stopped. Kafka may take `wait` seconds
+    until it answers.
 
     Raises TidemarkError: an unreachable Kafka, a busy home, an incompatible table or checkpoint.
     """
     house = lakehouse.of(settings)
     with lock.only_one(settings), _only_writer(settings, house, "a pipeline") as lost:
-        _run(settings, house, once=once, beside=[stopping_when(lost)])
+        _run(settings, house, once=once, wait=wait, beside=[stopping_when(lost)])
 
 
 def _run(
@@ -66,6 +67,7 @@ def _run(
     house: Lakehouse,
     *,
     once: bool,
+    wait: float = 5.0,
     beside: Sequence[Side] = (),
     remade: Sequence[Table] = (),
     renew_key: bool = False,
@@ -75,12 +77,14 @@ def _run(
     known = schema_check.known(house)
     home_key(settings, house, renew=renew_key)
     settings = located(settings)
-    kafka.require_reachable(settings.kafka)
+    # Spark and an embedded broker start at the same time.
+    session = starting_session(settings)
+    kafka.require_reachable(settings.kafka, wait)
     if not has_read(settings.kafka, chain(house).first):
         kafka.ensure_topic(settings.kafka, settings.kafka.topic)
     require_same_topic(settings.kafka, chain(house).first)
     threading.Thread(target=_warm_up, args=(settings,), daemon=True).start()
-    spark = spark_session(settings)
+    spark = session()
     store = open_store(settings.lakehouse, house, spark)
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
