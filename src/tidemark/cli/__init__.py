@@ -20,6 +20,7 @@ _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 
 # Modules are imported only when their command is called: `tidemark --help` must not wait for Spark.
 COMMANDS = {
+    "view": "tidemark.cli.view",
     "demo": "tidemark.cli.local",
     "prepare": "tidemark.cli.local",
     "broker": "tidemark.cli.local",

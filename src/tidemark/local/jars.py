@@ -44,11 +44,13 @@ def s3_jars(settings: JavaSettings) -> list[Path]:
 
 def cache_directory(settings: JavaSettings, ivy_file: Path | None = None) -> Path:
     """Directory of the jars of this version of an Ivy file (default ivy.xml), resolved or not."""
-    if settings.cache:
-        root = Path(settings.cache).expanduser()
-    else:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidemark"
+    root = Path(settings.cache).expanduser() if settings.cache else user_cache()
     return root / f"jvm-{hashlib.sha256((ivy_file or IVY_FILE).read_bytes()).hexdigest()[:16]}"
+
+
+def user_cache() -> Path:
+    """Tidemark's directory in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidemark"
 
 
 def resolved(settings: JavaSettings, ivy_file: Path) -> Path:

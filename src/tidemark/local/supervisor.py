@@ -33,7 +33,7 @@ class Part:
 
     `ready` is polled until it is true; then the next part starts. `detail` is shown while it runs. Parts stop
     in ascending `stop_order`; `stop_seconds` are reserved for it if earlier ones take long. One that
-    `may_finish` is not restarted after exit status 0.
+    `may_finish` is not restarted after exit status 0. `environment` replaces that of this process.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Part:
     stop_order: int = 0
     stop_seconds: float = 2.0
     may_finish: bool = False
+    environment: dict[str, str] | None = None
 
 
 @dataclass
@@ -74,7 +75,7 @@ def supervise(parts: Sequence[Part], out: TextIO, seconds: float | None = None) 
     all_parts = [_Supervised(part) for part in parts]
     lines = StatusLines([part.name for part in parts], out)
     until: float | None = None
-    with _stop_signals() as stopping:
+    with stop_signals() as stopping:
         try:
             while not stopping.is_set():
                 for number, one in enumerate(all_parts):
@@ -87,8 +88,32 @@ def supervise(parts: Sequence[Part], out: TextIO, seconds: float | None = None) 
                 _show(all_parts, lines)
                 stopping.wait(TICK_SECONDS)
         finally:
-            _stop_all(all_parts, lines)
+            _stop_all(all_parts, lambda: _show(all_parts, lines))
     return 0
+
+
+class Supervisor:
+    """Runs parts that do not wait for each other, for a caller with a loop of its own. `lines` gets messages only."""
+
+    def __init__(self, lines: StatusLines) -> None:
+        self._lines = lines
+        self._parts: list[_Supervised] = []
+
+    def start(self, *parts: Part) -> None:
+        self._parts += map(_Supervised, parts)
+        self.tend()
+
+    def tend(self) -> bool:
+        """Restarts parts that have ended; call it often. False if one is given up."""
+        kept = [_tend(one, self._lines, may_start=True) for one in self._parts]
+        return all(kept)
+
+    def is_up(self, name: str) -> bool:
+        """Whether the part of this name is ready."""
+        return any(one.part.name == name and one.state in _UP for one in self._parts)
+
+    def stop(self) -> None:
+        _stop_all(self._parts, lambda: None)
 
 
 _UP = ("running", "finished")
@@ -121,7 +146,7 @@ def _start(one: _Supervised) -> None:
     if log.exists() and log.stat().st_size > LOG_BYTES:
         log.replace(log.with_name(f"{log.name}.1"))
     one.log_start = log.stat().st_size if log.exists() else 0
-    one.process = spawn(one.part.command, log, guarded=True)
+    one.process = spawn(one.part.command, log, guarded=True, environment=one.part.environment)
     one.state, one.started = "starting", time.monotonic()
 
 
@@ -159,7 +184,7 @@ def _last_words(one: _Supervised) -> str:
     return ""
 
 
-def _stop_all(all_parts: Sequence[_Supervised], lines: StatusLines) -> None:
+def _stop_all(all_parts: Sequence[_Supervised], show: Callable[[], None]) -> None:
     deadline = time.monotonic() + STOP_SECONDS
     remaining = deque(sorted(all_parts, key=lambda p: p.part.stop_order))
     while remaining:
@@ -168,7 +193,7 @@ def _stop_all(all_parts: Sequence[_Supervised], lines: StatusLines) -> None:
         _stop(one, timeout=max(deadline - time.monotonic() - kept, one.part.stop_seconds))
         # The terminal may be gone. The other parts must still be stopped.
         with contextlib.suppress(OSError):
-            _show(all_parts, lines)
+            show()
 
 
 def _stop(one: _Supervised, timeout: float) -> None:
@@ -190,7 +215,7 @@ def _show(all_parts: Sequence[_Supervised], lines: StatusLines) -> None:
 
 
 @contextlib.contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[threading.Event]:
     """An event that SIGINT, SIGTERM and SIGHUP set, instead of their default effects."""
     stopping = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -159,11 +159,12 @@ class Progress:
                 last = time.monotonic()
 
     def _write_record(self) -> None:
+        looked_at = time.time()  # the lags include every line that was committed before
         flows = {name: self._summary(name) for name in self._flows}
         with self._writing:  # called by the thread, and when the state changes
             write_record(
                 self._record,
-                pid=os.getpid(), state=self._state, endpoint=self._endpoint, flows=flows,
+                pid=os.getpid(), state=self._state, endpoint=self._endpoint, looked_at=looked_at, flows=flows,
                 troubles=dict(self.metrics.troubles),
             )  # fmt: skip
 

@@ -1,0 +1,149 @@
+"""The homes that `tidemark view` keeps in the user's cache directory, each for one set of log files."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tidemark.errors import HomeBusyError, PlatformError
+from tidemark.local.jars import user_cache
+from tidemark.local.process import locked, read_record, write_record
+
+KEPT_DAYS = 30
+MOST_KEPT = 10
+_RECORD = "view.json"
+_LOCK = "view.lock"
+
+# Size and time of the last change of each file, by path.
+States = Mapping[str, list[int]]
+
+
+class Kept:
+    """A home in the cache, and the record of what was imported into it.
+
+    The record has `files` (their States before the last import), `made` (an identity of the version and settings that
+    made the tables), `entries` (the importer's entries for all imported lines; None while they are unknown) and
+    `exact` (the tables have all these lines). `unchanged`: the tables have exactly the lines of the present files.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.record: dict[str, Any] = read_record(directory / _RECORD)
+        self.unchanged = False
+        self._lock = threading.Lock()
+
+    def note(self, **changes: Any) -> None:
+        """Changes the record, which also counts as a use of the home."""
+        with self._lock:
+            self.record |= changes
+            write_record(self.directory / _RECORD, **self.record)
+
+    @property
+    def used_at(self) -> float:
+        """When the home was last used, in epoch seconds."""
+        path = self.directory / _RECORD
+        return (path if path.exists() else self.directory).stat().st_mtime
+
+    @property
+    def in_use(self) -> bool:
+        with locked(self.directory / _LOCK, wait=False) as free:
+            return not free
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        files = (path.lstat() for path in self.directory.rglob("*"))
+        return sum(file.st_blocks * 512 for file in files)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class ViewedError(HomeBusyError):
+    """Another process shows the same files; `directory` is its home."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(
+            "another `tidemark view` shows these files already",
+            "Use its dashboard, or stop it with Ctrl-C first.",
+        )
+
+
+def place() -> Path:
+    """The directory of the kept homes."""
+    return user_cache() / "view"
+
+
+def kept() -> list[Kept]:
+    """The kept homes, the one that was used last first."""
+    if not place().is_dir():
+        return []
+    found = [Kept(path) for path in place().iterdir() if path.is_dir()]
+    return sorted(found, key=lambda home: home.used_at, reverse=True)
+
+
+def clear() -> list[tuple[Kept, int]]:
+    """Removes the kept homes that are not in use. Returns them with their sizes."""
+    gone = []
+    if place().is_dir():
+        with locked(place() / "lock"):
+            for home in kept():
+                if not home.in_use:
+                    gone.append((home, home.size()))
+                    home.remove()
+    return gone
+
+
+@contextmanager
+def home_for(
+    states: States, made: str, holds: Callable[[list[Any]], bool], *, lasting: bool
+) -> Iterator[Kept]:
+    """Holds the home of these files: a kept one whose lines are all among theirs, else a new one.
+
+    `holds` tells for a record's entries whether the files still have all these lines. A home that is not `lasting` is
+    removed in the end, unless there is an exception. Removes homes that are of no use any more. Raises ViewedError if
+    another process holds the home of these files, PlatformError if the cache cannot be written.
+    """
+    with ExitStack() as held:
+        try:
+            place().mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(place() / "lock"):
+                home = _chosen(states, made, holds) if lasting else None
+                home = home or Kept(place() / uuid.uuid4().hex[:12])
+                home.directory.mkdir(mode=0o700, exist_ok=True)
+                held.enter_context(locked(home.directory / _LOCK))
+                home.unchanged = bool(home.record.get("exact")) and home.record.get("files") == dict(states)
+                home.note(
+                    files=dict(states), made=made, entries=home.record.get("entries"), exact=home.unchanged
+                )
+        except OSError as error:
+            raise PlatformError(
+                f"the cache {place()} cannot be written: {error.strerror}",
+                "Set XDG_CACHE_HOME to a directory that can be written.",
+            ) from error
+        yield home
+        if not lasting:
+            home.remove()
+
+
+def _chosen(states: States, made: str, holds: Callable[[list[Any]], bool]) -> Kept | None:
+    fitting: list[tuple[bool, int, Kept]] = []
+    oldest = time.time() - KEPT_DAYS * 86_400
+    for number, home in enumerate(kept()):
+        of_these = home.record.get("made") == made and set(home.record.get("files", ())) == set(states)
+        if home.in_use:
+            if of_these:
+                raise ViewedError(home.directory)
+            continue
+        entries = home.record.get("entries")
+        if entries is not None and home.record.get("made") == made and holds(entries):
+            fitting.append((of_these, sum(entry["offset"] for entry in entries), home))
+        elif entries is None or of_these or number >= MOST_KEPT - 1 or home.used_at < oldest:
+            home.remove()
+    return max(fitting, key=lambda each: each[:2])[2] if fitting else None
