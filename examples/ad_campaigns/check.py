@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -49,12 +49,12 @@ def latencies(counts: Counts) -> dict[tuple[str, int], int]:
     return {window: latency for window, latency in found.items() if latency >= 0}
 
 
-def histogram(latency_ms: list[int]) -> Iterator[str]:
+def histogram(latency_ms: list[int], phase: str = "steady") -> Iterator[str]:
     """Histogram of the time from a window's end to its completion, one line per bin."""
     if not latency_ms:
         return
     p50, p95, p99 = np.percentile(latency_ms, [50, 95, 99])
-    yield f"latency of {len(latency_ms)} windows: p50 {p50:,.0f} ms, p95 {p95:,.0f} ms, p99 {p99:,.0f} ms"
+    yield f"{phase}, latency of {len(latency_ms)} windows: p50 {p50:,.0f} ms, p95 {p95:,.0f} ms, p99 {p99:,.0f} ms"
     low = 0.0
     for high in _BOUNDS_MS:
         number = sum(low <= latency < high for latency in latency_ms)
@@ -94,9 +94,15 @@ class View:
         self._shown = dict(views)
 
     def check(self, load: Load, results: Results) -> Iterator[str]:
-        """Differences from the expected counts; prints the latencies."""
+        """Differences from the expected counts; prints the latencies, those of windows that had to wait for the killed
+        job apart."""
         counts = self.counts(results)
-        for line in histogram(list(latencies(counts).values())):
-            self.say(line)
+        phases: defaultdict[str, list[int]] = defaultdict(list)
+        for window, latency in latencies(counts).items():
+            updated = counts[window].updated
+            phases[results.phase(updated - latency, updated)].append(latency)
+        for phase in sorted(phases, reverse=True):
+            for line in histogram(phases[phase], phase):
+                self.say(line)
         found = {window: count.views for window, count in counts.items()}
         yield from differences("views", truth(events(load)), found)

@@ -174,7 +174,7 @@ def _compare(what: str, wanted: Iterable[Alert], found: Counter[Alert] | set[Ale
 
 def report(wanted: Truth, results: Results) -> str:
     """Precision and recall of the confirmed alerts, and the latencies: from the payment's record in Kafka to
-    the alert's, the restart after the kill included."""
+    the alert's. Alerts that had to wait for the killed job are told apart."""
     measured: dict[str, list[float]] = {}
     confirmed = set()
     for message in results.messages(ALERTS):
@@ -182,8 +182,9 @@ def report(wanted: Truth, results: Results) -> str:
         if alert["status"] == CONFIRMED:
             confirmed.add((alert["transaction"], alert["rule"]))
         if alert["produced"]:
-            took = message.timestamp.timestamp() * 1000 - alert["produced"]
-            measured.setdefault(kind(alert), []).append(took)
+            arrived = message.timestamp.timestamp() * 1000
+            phase = results.phase(alert["produced"], arrived)
+            measured.setdefault(f"{phase}: {kind(alert)}", []).append(arrived - alert["produced"])
     found = score(wanted.alerts, confirmed)
     rules = ", ".join(f"{rule} {count}" for rule, count in sorted(wanted.by_rule.items()))
     return "\n".join(
@@ -191,5 +192,6 @@ def report(wanted: Truth, results: Results) -> str:
             f"{wanted.payments} payments, {len(wanted.alerts)} alerts due ({rules})",
             f"confirmed: precision {found.precision:.4f}, recall {found.recall:.4f}",
             *table(measured),
+            *(f"the job was down for {up - down:.1f} s" for down, up in results.outages),
         ]
     )

@@ -15,7 +15,7 @@ from examples.fraud_alerts.customer import Claim, Payment, decode
 from examples.fraud_alerts.judge import NEVER, PROVISIONAL, Claimed, Decisions, Judge, Place, Verdict
 from examples.fraud_alerts.limits import LIMITS
 from examples.fraud_alerts.money import euro_cents
-from examples.fraud_alerts.provisional import Provisional
+from examples.fraud_alerts.provisional import BEHIND_SECONDS, Provisional
 from examples.fraud_alerts.topics import ALERTS, CLAIMS, DEVICES, JUDGED, STATES, TRANSACTIONS
 from examples.kit.events import Events
 from examples.kit.fetched import Judged, fetch, judge, letters
@@ -72,8 +72,15 @@ class Confirmation:
         )
         if payments.good.num_rows and self._provisional:
             behind = time.time() - pc.max(payments.good["timestamp"]).as_py().timestamp()
+            if behind > BEHIND_SECONDS and self._has_read_all():
+                behind = 0.0  # old, and no newer payment waits
             self._provisional.refresh(self._judge.customers, self._positions.of(TRANSACTIONS.topic), behind)
         return account_facts(Account([judged.counts for judged in (payments, places, claims)]))
+
+    def _has_read_all(self) -> bool:
+        positions = self._positions.of(TRANSACTIONS.topic)
+        ends = kafka.end_offsets(self._sources.settings.kafka, TRANSACTIONS.topic)
+        return all(positions.get(partition, 0) >= end for partition, end in ends.items())
 
     def _judged(self, records: pa.Table, events: Events) -> Judged:
         return judge(of(records, events), events, self._sources.spark)

@@ -71,16 +71,16 @@ class Generator:
             yield from self._closing(self._load.seconds + CLOSING)
 
     def _history(self) -> Iterator[Event]:
-        """What happened in the hours before, sent at once."""
+        """What happened in the hours before the start."""
         random = self._load.random("history")
         for hour in range(HISTORY, 0, -1):
             for person in self._people:
                 if person.known or hour == 1:
                     amount = person.highest if hour == 2 else random.randint(500, person.highest)
-                    yield self._payment(random, person, -3600.0 * hour, amount)._replace(at=0.0)
+                    yield self._payment(random, person, -3600.0 * hour, amount)
         for person in self._people:
             if person.known:
-                yield self._report(random, person, -60.0)._replace(at=0.0)
+                yield self._report(random, person, -60.0)
 
     def _in_order(self) -> Iterator[Event]:
         planned: list[tuple[float, int, Event]] = []

@@ -38,6 +38,7 @@ def exact_queries(sources: Sources, provisional: Provisional | None = None) -> S
             options=BESIDE,
             elsewhere=f"topic {STATES}",
             own_positions=True,
+            ready=provisional.at_work.is_set if provisional else lambda: True,
         )
     ]
 

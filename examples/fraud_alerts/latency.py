@@ -27,8 +27,8 @@ def percentiles(millis: Iterable[float]) -> tuple[float, float, float]:
 
 def table(measured: dict[str, list[float]]) -> list[str]:
     """One line for each kind."""
-    lines = [f"{'latency, ms':<24} {'alerts':>8} {'p50':>8} {'p99':>8} {'max':>8}"]
+    lines = [f"{'latency, ms':<32} {'alerts':>8} {'p50':>8} {'p99':>8} {'max':>8}"]
     for name, values in sorted(measured.items()):
         median, high, most = percentiles(values)
-        lines.append(f"{name:<24} {len(values):>8} {median:>8.0f} {high:>8.0f} {most:>8.0f}")
+        lines.append(f"{name:<32} {len(values):>8} {median:>8.0f} {high:>8.0f} {most:>8.0f}")
     return lines

@@ -65,6 +65,8 @@ class Provisional:
         self._running: tuple[StreamingQuery, Path] | None = None
         self._handing_over: threading.Thread | None = None
         self._failure: Exception | None = None
+        # Set once the first query is at work.
+        self.at_work = threading.Event()
         self._first = self._last = 0.0
 
     def refresh(self, customers: Mapping[str, Customer], positions: Mapping[int, int], behind: float) -> None:
@@ -94,9 +96,10 @@ class Provisional:
             known = profiles.parquet(str(directory / "profile.parquet"))
             query = start(alerts(self._payments(positions), known), self._sources, directory)
             before, self._running = self._running, (query, directory)
+            wait_until(lambda: self._is_at_work(query), START_SECONDS)
+            time.sleep(OVERLAP_SECONDS)
+            self.at_work.set()
             if before:
-                wait_until(lambda: self._is_at_work(query), START_SECONDS)
-                time.sleep(OVERLAP_SECONDS)
                 before[0].stop()
                 shutil.rmtree(before[1], ignore_errors=True)
         except Exception as error:

@@ -50,6 +50,7 @@ class Conductor:
         self._parts: dict[str, subprocess.Popen[bytes]] = {}
         self._stopping = threading.Event()
         self._before: dict[int, object] = {}
+        self._killed_at: float | None = None
 
     def __enter__(self) -> Conductor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -70,18 +71,27 @@ class Conductor:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
-    def run(self, show: Callable[[], None], *, kill: bool) -> bool:
+    def run(
+        self, show: Callable[[], None], *, kill: bool, say: Callable[[str], None] = lambda text: None
+    ) -> bool:
         """Starts everything and shows results until the input is generated and processed. False if it was stopped
-        before. With `kill` the job is killed in the middle and started again.
+        before. The input begins when the job is ready, which `say` gets to know. With `kill` the job is killed in the
+        middle of the input and started again.
 
         Raises PlatformError for missing requirements of the machine and for a failed part, and with `kill` InputError
         if the topics are not empty.
         """
         try:
+            began = time.monotonic()
             self._prepare(fresh=kill)
             self._start_jobs()
             for part, job in self._jobs.items():
                 self._await(part, partial(self._runs, job))
+            # It sends history, and then waits until the job is ready.
+            self._parts["load"] = self._spawn_self("load")
+            for part, job in self._jobs.items():
+                self._await(part, run.ready_file(job, self._settings).exists)
+            say(f"ready after {time.monotonic() - began:.0f} s, the input begins")
             self._make_input(show, kill)
             for part, job in self._jobs.items():
                 run.ask_to_finish(job, self._settings)
@@ -94,11 +104,18 @@ class Conductor:
         show()
         return True
 
+    def outages(self) -> list[tuple[float, float]]:
+        """Periods without a ready job after `run`, in epoch seconds: from its kill until it was ready again, or now."""
+        if self._killed_at is None:
+            return []
+        files = [run.ready_file(job, self._settings) for job in self._jobs.values()]
+        return [(self._killed_at, max(f.stat().st_mtime if f.exists() else time.time() for f in files))]
+
     def _make_input(self, show: Callable[[], None], kill: bool) -> None:
-        self._parts["load"] = self._spawn_self("load")
         middle = time.monotonic() + (self._load.seconds or 0) / 2
         while kill or self._is_running("load"):
             if kill and time.monotonic() >= middle and self._may_be_killed():
+                self._killed_at = time.time()
                 for part in self._jobs:
                     self._end(part, patience=0)
                 self._start_jobs()
@@ -145,7 +162,8 @@ class Conductor:
 
     def _start_jobs(self) -> None:
         for part, job in self._jobs.items():
-            run.finish_file(job, self._settings).unlink(missing_ok=True)
+            for file in (run.finish_file(job, self._settings), run.ready_file(job, self._settings)):
+                file.unlink(missing_ok=True)
             self._parts[part] = self._spawn_self(part)
 
     def _runs(self, job: Job) -> bool:

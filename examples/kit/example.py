@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +139,12 @@ def _run_part(example: Example, part: str, settings: Settings, wanted: Load) -> 
         run_job(jobs[part], settings)
         return
     from examples.kit.load import send
+    from examples.kit.run import all_ready
 
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    send(example.events(wanted), located(settings).kafka, stop)
+    send(example.events(wanted), located(settings).kafka, stop, partial(all_ready, example.job, settings))
 
 
 def _run(example: Example, settings: Settings, wanted: Load, check: bool) -> int:
@@ -155,12 +157,13 @@ def _run(example: Example, settings: Settings, wanted: Load, check: bool) -> int
             click.echo(line)
 
     with Conductor(example.job, example.module, settings, wanted) as conductor:
-        finished = conductor.run(show, kill=check)
+        finished = conductor.run(show, kill=check, say=click.echo)
         if not check:
             return 0
         if not finished:
             click.echo(f"{example.job.name}: interrupted, nothing was checked", err=True)
             return 130
+        results.outages = conductor.outages()
         wrong = recount(example, wanted, results)
     for line in wrong[:_SHOWN_DIFFERENCES]:
         click.echo(line, err=True)

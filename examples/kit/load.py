@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -22,6 +22,7 @@ from tidemark.settings.sections import KafkaSettings
 
 _FLUSH_SECONDS = 30.0
 _TICK = 0.005  # seconds; events due within one are sent together
+_READY_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Load:
 
 
 class Event(NamedTuple):
-    """A record that is sent `at` seconds after the start.
+    """A record that is sent `at` seconds after the start. A negative one is history, which is sent before.
 
     `partition` -1 leaves it to the key; `timestamp` (epoch milliseconds) 0 takes the time of sending.
     With a `reason` it is invalid and must become a dead letter for that reason.
@@ -99,10 +100,12 @@ def spoiled(fields: Mapping[str, Any], typed: str, chance: Random) -> tuple[byte
     return as_json({**fields, typed: {"no": "such"}}), WRONG_TYPE
 
 
-def send(events: Iterable[Event], settings: KafkaSettings, stop: Flag) -> int:
-    """Sends events when they are due, as an open loop: overdue events follow at once. Events of one
-    partition arrive in this order, each once. Ends when `stop` is set; returns the number of sent events
-    when all are acknowledged. Raises KafkaError."""
+def send(
+    events: Iterable[Event], settings: KafkaSettings, stop: Flag, ready: Callable[[], bool] = lambda: True
+) -> int:
+    """Sends history at once, waits for `ready`, and then sends events when they are due, as an open loop: overdue
+    events follow at once. Events of one partition arrive in this order, each once. Ends when `stop` is set; returns
+    the number of sent events when all are acknowledged. Raises KafkaError."""
     failures: list[Any] = []
     producer = Producer(
         {
@@ -114,9 +117,14 @@ def send(events: Iterable[Event], settings: KafkaSettings, stop: Flag) -> int:
             "on_delivery": lambda error, _message: failures.append(error),
         }
     )
-    started, sent = time.monotonic(), 0
+    started: float | None = None
+    sent = 0
     for event in events:
-        ahead = event.at - (time.monotonic() - started)
+        if started is None and event.at >= 0:
+            while not (failures or ready() or stop.wait(_READY_SECONDS)):
+                producer.poll(0)
+            started = time.monotonic()
+        ahead = 0.0 if started is None else event.at - (time.monotonic() - started)
         if ahead > 0:
             producer.poll(0)
             stop.wait(max(ahead, _TICK))

@@ -37,13 +37,20 @@ class Message:
 
 @dataclass
 class Results:
-    """Reads the tables and topics of a home."""
+    """Reads the tables and topics of a home. `outages`: periods without a ready job, in epoch seconds."""
 
     settings: Settings
+    outages: list[tuple[float, float]] = field(default_factory=list)
     _seen: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._store = DeltaRsStore(lakehouse.of(self.settings))
+
+    def phase(self, begin: float, end: float) -> str:
+        """Whether something that took from `begin` to `end` (epoch milliseconds) had to wait for a job that was down:
+        "recovery", else "steady"."""
+        waited = any(begin < up * 1000 and end > down * 1000 for down, up in self.outages)
+        return "recovery" if waited else "steady"
 
     def table(self, table: Table) -> pa.Table:
         """All rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -27,6 +28,8 @@ from tidemark.stream import lock, schema_check
 from tidemark.stream.query import Query
 from tidemark.stream.run import Runtime, stop_signals
 
+_READY_SECONDS = 0.1
+
 
 def run_job(job: Job, settings: Settings) -> None:
     """Runs the job on the home until the process is told to stop (SIGTERM, SIGINT), or, after `ask_to_finish`, until
@@ -47,7 +50,8 @@ def run_job(job: Job, settings: Settings) -> None:
             for table in query.reads:
                 readers.setdefault(table.name, []).append(query.checkpoint(house))
         upkeep = keep(_limits(settings, job), house, job.all_tables, readers)
-        runtime.run(stopping, beside=[upkeep], finish=finish_file(job, settings).exists)
+        announce = partial(_announce, job, settings, runtime, queries)
+        runtime.run(stopping, beside=[upkeep, announce], finish=finish_file(job, settings).exists)
 
 
 @contextmanager
@@ -73,6 +77,17 @@ def finish_file(job: Job, settings: Settings) -> Path:
     return settings.run_directory / f"{job.name}.finish"
 
 
+def ready_file(job: Job, settings: Settings) -> Path:
+    """A file that exists once the job's process has finished a first batch of every query, and what the queries start
+    beside themselves is at work."""
+    return settings.run_directory / f"{job.name}.ready"
+
+
+def all_ready(job: Job, settings: Settings) -> bool:
+    """Whether the job and its followers are ready."""
+    return all(ready_file(each, settings).exists() for each in (job, *job.followers))
+
+
 def checkpoints(job: Job, settings: Settings) -> Path:
     """The directory of the checkpoints of the job's queries."""
     return settings.checkpoints / job.name
@@ -82,6 +97,16 @@ def all_committed(job: Job, settings: Settings) -> bool:
     """Whether at least one query has committed a batch, and every query that has begun one has, too."""
     begun = [path.parent.parent for path in checkpoints(job, settings).glob("*/offsets/0")]
     return bool(begun) and all((query / "commits" / "0").exists() for query in begun)
+
+
+def _announce(
+    job: Job, settings: Settings, runtime: Runtime, queries: Sequence[Query], stopping: threading.Event
+) -> None:
+    """Creates the ready file in time; runs beside the queries."""
+    while not stopping.wait(_READY_SECONDS):
+        if runtime.settled() and all(query.ready() for query in queries):
+            ready_file(job, settings).touch()
+            return
 
 
 def _runtime(

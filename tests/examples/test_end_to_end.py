@@ -55,6 +55,8 @@ def test_ends_cleanly_on_ctrl_c(name: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     running = start(name, f"--home={home}")
     assert running.stdout is not None
+    # The first line tells that the job is ready, the second one is a result.
+    assert "ready after" in running.stdout.readline()
     assert running.stdout.readline(), "nothing was printed"
     began = time.monotonic()
     os.kill(running.pid, signal.SIGINT)

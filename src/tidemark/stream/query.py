@@ -53,6 +53,7 @@ class Query:
     wait. `commits` are the upsert tables that every batch commits, `reads` the tables that it streams.
     `elsewhere` names the system, such as a topic, that has the query's results together with its batch number, if
     these are not tables. With `own_positions` it has the query's offsets, too, and the checkpoint only follows.
+    `ready` tells whether what the query starts beside itself is at work.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Query:
     reads: tuple[Table, ...] = ()
     elsewhere: str = ""
     own_positions: bool = False
+    ready: Callable[[], bool] = lambda: True
 
     @property
     def place(self) -> str:
@@ -132,6 +134,14 @@ class Runner:
         """Whether the query has been started and has not ended."""
         with contextlib.suppress(Py4JError, ConnectionError):  # the JVM has ended
             return self._started and self.query.isActive
+        return False
+
+    @property
+    def settled(self) -> bool:
+        """Whether the query has finished a batch since its start, or has found nothing to read."""
+        with contextlib.suppress(Py4JError, ConnectionError):  # the JVM has ended
+            waits = self._started and self.query.status["message"].startswith("Waiting for")
+            return self._started and (waits or self.query.lastProgress is not None)
         return False
 
     def catch_up(self) -> None:

@@ -155,6 +155,10 @@ class Runtime:
             self._stop_between_batches()
             self._progress.stop()
 
+    def settled(self) -> bool:
+        """Whether every query has finished a batch since its start, or has found nothing to read."""
+        return all(runner.settled for runner in self._runners)
+
     def catch_up(self) -> None:
         """Returns when the current input of the sources is processed. A query may read tables of earlier ones."""
         for runner in self._runners:

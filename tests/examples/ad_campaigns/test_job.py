@@ -125,6 +125,6 @@ def test_the_latency_is_from_a_windows_end_to_its_last_update() -> None:
     }
     assert list(latencies(counts).values()) == [300, 900]
     lines = list(histogram([*latencies(counts).values()]))
-    assert lines[0].startswith("latency of 2 windows: p50 600 ms")
+    assert lines[0].startswith("steady, latency of 2 windows: p50 600 ms")
     assert [line.split()[-2:] for line in lines if "#" in line] == [["1", "#" * 25], ["1", "#" * 25]]
     assert list(histogram([])) == []

@@ -1,7 +1,7 @@
 """What a conductor runs, without Spark: `python -m tests.examples.kit.standin --part job|follower|load --home DIR ...`.
 
-The job notes its pid, says that it runs and has got past a batch, and ends when asked to finish. With a file
-`<home>/fail` it fails instead.
+The job notes its pid, says that it runs, is ready and has got past a batch, and ends when asked to finish. With a
+file `<home>/fail` it fails instead. It is not ready as long as there is a file `<home>/unready`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ def main() -> None:
         batch = run.checkpoints(job, settings) / "query" / kind / "0"
         batch.parent.mkdir(parents=True, exist_ok=True)
         batch.touch()
+    while (settings.home / "unready").exists():
+        time.sleep(0.02)
+    run.ready_file(job, settings).touch()
     while not run.finish_file(job, settings).exists():
         time.sleep(0.02)
     note(settings, "finished")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -47,10 +48,34 @@ def test_without_a_kill_the_job_finishes_after_the_input(home: Settings) -> None
 def test_a_killed_job_is_started_again_and_finishes(home: Settings) -> None:
     with Conductor(JOB, "tests.examples.kit.standin", home, Load(seconds=0.2)) as conductor:
         assert conductor.run(lambda: None, kill=True)
+        ((down, up),) = conductor.outages()
+        assert down < up
     (_, first), _, (_, second), (_, finished) = notes(home)
     assert [what for what, _ in notes(home)] == ["job", "load", "job", "finished"]
     assert first != second == finished
     assert_nothing_runs(home)
+
+
+def test_the_input_begins_when_the_job_is_ready(home: Settings) -> None:
+    unready = home.home / "unready"
+    unready.touch()
+    said: list[str] = []
+    early: list[str] = []
+
+    def let_it_be_ready() -> None:
+        wait_until(lambda: (home.home / "notes").exists() and len(notes(home)) == 2, 60)
+        time.sleep(0.5)
+        early.extend(said)
+        unready.unlink()
+
+    watcher = threading.Thread(target=let_it_be_ready)
+    watcher.start()
+    with Conductor(JOB, "tests.examples.kit.standin", home, Load(seconds=0.2)) as conductor:
+        assert conductor.run(lambda: None, kill=False, say=said.append)
+        assert conductor.outages() == []
+    watcher.join()
+    assert early == []
+    assert len(said) == 1 and said[0].startswith("ready after")
 
 
 def test_a_follower_runs_is_killed_and_finishes_with_its_job(home: Settings) -> None:

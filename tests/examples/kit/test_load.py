@@ -78,6 +78,24 @@ def test_events_arrive_in_order_with_the_timestamps_given(broker: Settings) -> N
     assert found[1].timestamp.timestamp() == 2.001
 
 
+def test_history_is_sent_before_the_job_is_ready_and_the_rest_afterwards(broker: Settings) -> None:
+    topic = f"load-{uuid4()}"
+    kafka.ensure_topic(broker.kafka, topic)
+    events = [Event(at, topic, str(at).encode()) for at in (-7200.0, -1.0, 0.0, 0.2)]
+    asked: list[int] = []
+
+    def ready() -> bool:
+        arrived = sum(kafka.end_offsets(broker.kafka, topic).values())
+        asked.append(arrived)
+        return arrived == 2 and len(asked) > 3
+
+    assert send(events, broker.kafka, threading.Event(), ready) == 4
+    assert max(asked) == 2
+    assert sorted(message.value for message in Results(broker).messages(topic)) == sorted(
+        e.value for e in events
+    )
+
+
 @pytest.mark.parametrize("sent", [0, 3])
 def test_sending_ends_when_told(broker: Settings, sent: int) -> None:
     topic = f"load-{uuid4()}"

@@ -92,3 +92,17 @@ def test_every_bad_event_must_be_a_dead_letter_for_its_reason() -> None:
     other = message(b"toys/0/1", b"bad", "wrong_type")
     assert len(recount(example, Load(), Letters(other))) == 3
     assert len(recount(example, Load(), Letters(right, message(b"toys/0/0", b"good", "not_json")))) == 2
+
+
+def test_what_had_to_wait_for_a_job_that_was_down_is_recovery(tmp_path: Path) -> None:
+    results = Results(Settings.of(home=tmp_path), outages=[(10.0, 20.0)])
+    taken = [
+        (1_000, 2_000),
+        (9_000, 10_500),
+        (11_000, 12_000),
+        (19_900, 30_000),
+        (5_000, 30_000),
+        (20_000, 21_000),
+    ]
+    phases = [results.phase(begin, end) for begin, end in taken]
+    assert phases == ["steady", *["recovery"] * 4, "steady"]

@@ -26,6 +26,7 @@ from tidemark.contract.rules import RejectingRule
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Column, Table
 from tidemark.errors import TableError
+from tidemark.local.process import wait_until
 from tidemark.settings import Settings
 from tidemark.stream.query import Query
 
@@ -153,12 +154,15 @@ def test_what_a_job_needs_is_there_before_it_starts(spark: SparkSession, home: S
     }
     # Asked before the start: a query commits its first batch, an empty one, when it comes to it.
     assert not run.all_committed(job, home)
-    with run.running(job, spark, home):
-        pass
+    with run.running(job, spark, home) as runtime:
+        assert wait_until(runtime.settled, 60)
     assert counts(home) == {}
     produce(job, home, "ab")
     done(job, spark, home)
     assert run.all_committed(job, home)
+    # Started again, it has nothing to read.
+    with run.running(job, spark, home) as runtime:
+        assert wait_until(runtime.settled, 60)
 
 
 def test_a_query_keeps_its_state_in_as_many_parts_as_it_says(
