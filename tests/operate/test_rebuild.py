@@ -34,6 +34,7 @@ from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.local.process import locked
+from tidemark.operate import rows as operate_rows
 from tidemark.operate.difference import Difference
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
@@ -108,6 +109,15 @@ def test_rejected_lines_move_to_silver_and_everything_follows(
     sites = rows(wrong, "quality.sites", ["accepted", "rejected"])
     assert sum(s[0] for s in sites) == expected.accepted  # type: ignore[misc]
     assert sum(s[1] for s in sites) == expected.rejected  # type: ignore[misc]
+
+
+def test_executors_make_the_same(
+    wrong: Settings, spark: SparkSession, lines: list[Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foretold = rebuild(spark, wrong, "silver.requests", dry_run=True)
+    monkeypatch.setattr(operate_rows, "FEW_ROWS", -1)
+    assert rebuild(spark, wrong, "silver.requests") == foretold
+    assert_equal(wrong, recount(lines))
 
 
 def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:

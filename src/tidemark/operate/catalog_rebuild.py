@@ -13,16 +13,16 @@ from datetime import datetime
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.operate import redelivery
-from tidemark.operate.corrections import Corrections, correction
+from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.derivation import Derivation
 from tidemark.operate.difference import Difference, differences
 from tidemark.operate.ranges import time_ranges
 from tidemark.operate.rebuild import CHUNK_ROWS, Say
+from tidemark.operate.rows import Rows, Slice
 from tidemark.store.catalog import SparkStore
 from tidemark.store.lakehouse import Lakehouse
 
@@ -94,11 +94,11 @@ class CatalogRebuild:
             self._drop(table)
             staged.ensure(table)
         anew = judged and derivation is not self.judging
-        source = self.spark.table((self._beside if anew else self.house).sql_name(derivation.source))
+        source = self._rows(derivation.source, self._beside if anew else self.house)
         # Lines that are accepted already under another delivery of theirs.
         surplus: pa.Table | None = None
         if derivation is self.judging:
-            before = self.spark.table(self.house.sql_name(derivation.tables[0]))
+            before = self._rows(derivation.tables[0], self.house)
             surplus = redelivery.surplus(source, derivation.judge, before, None, self.duplicate_days)
         chosen = derivation.without_repeated(surplus)
         parts = time_ranges(source, derivation.time, CHUNK_ROWS)
@@ -109,14 +109,16 @@ class CatalogRebuild:
             chosen.put(source.where(part), staged, self._newest, Commit(_WRITER, self._number))
             self.say(names, done, len(parts))
         if derivation is self.judging:
-            rows = self.spark.table(self._beside.sql_name(self.judging.tables[0]))
-            newest = rows.groupBy("site").agg(F.max("event_time").alias("newest")).toArrow().to_pylist()
-            self._newest = {row["site"]: row["newest"] for row in newest}
+            found = spans(self._rows(self.judging.tables[0], self._beside))
+            self._newest = {site: row["newest"] for site, row in found.items()}
 
     def _compare(self, tables: Sequence[Table]) -> Iterator[Difference]:
         for table in tables:
-            old, new = (self.spark.table(house.sql_name(table)) for house in (self.house, self._beside))
+            old, new = (self._rows(table, house) for house in (self.house, self._beside))
             yield from list(differences(table, old, new))
+
+    def _rows(self, table: Table, house: Lakehouse) -> Rows:
+        return Rows(self.spark, (Slice(house, table),))
 
     def _replace(self, table: Table, rows: DataFrame) -> None:
         rows.select(*table.column_names).write.format("delta").mode("overwrite").saveAsTable(
@@ -125,19 +127,20 @@ class CatalogRebuild:
 
     def _correct(self, live: SparkStore) -> None:
         """Corrects the accounting tables by their differences from the rebuilt tables."""
-        accepted, rejected = (self.spark.table(self.house.sql_name(t)) for t in self.judging.tables)
+        accepted, rejected = self.judging.tables
+        found = spans(self._rows(accepted, self.house))
+        others = self.spark.table(self.house.sql_name(rejected)).groupBy("site").count().collect()
         counts = {
-            name: {row["site"]: row["count"] for row in rows.groupBy("site").count().collect()}
-            for name, rows in (("accepted", accepted), ("rejected", rejected))
+            "accepted": {site: row["rows"] for site, row in found.items()},
+            "rejected": {row["site"]: row["count"] for row in others},
         }
-        times = accepted.groupBy("site").agg(F.min("event_time").alias("a"), F.max("event_time").alias("b"))
-        spans = {row["site"]: (row["a"], row["b"]) for row in times.toArrow().to_pylist()}
+        times = {site: (row["first"], row["newest"]) for site, row in found.items()}
         sites = live.read(self.sites)
         more = {
             name: {r["site"]: found.get(r["site"], 0) - r[name] for r in sites.to_pylist()}
             for name, found in counts.items()
         }
-        corrections = Corrections(more["accepted"], more["rejected"], spans)
+        corrections = Corrections(more["accepted"], more["rejected"], times)
         changed = corrections.sites(sites, self.sites)
         self._replace(self.sites, self.spark.createDataFrame(changed, self.sites.schema))
         accounted: pa.Table = live.read(self.accounts, columns=["accepted", "rejected"])

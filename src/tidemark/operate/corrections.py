@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
+from tidemark.engine.groups import Groups
+from tidemark.operate.rows import Rows
 
 Span = tuple[datetime | None, datetime | None]
 
@@ -27,26 +27,26 @@ class Corrections:
     spans: Mapping[str, Span]
 
     @classmethod
-    def of(cls, before: DataFrame, after: DataFrame) -> Corrections:
+    def of(cls, before: Rows, after: Rows) -> Corrections:
         """From the accepted lines before and after a new validation (`site`, `event_time`). A line that is
         no longer accepted is rejected, and vice versa."""
-        old, new = _sites(before), _sites(after)
+        old, new = spans(before), spans(after)
         none = {"rows": 0}
         more = {site: new.get(site, none)["rows"] - old.get(site, none)["rows"] for site in {*old, *new}}
-        spans = {site: (row["first"], row["newest"]) for site, row in new.items()}
-        return cls(more, {site: -count for site, count in more.items()}, spans)
+        times = {site: (row["first"], row["newest"]) for site, row in new.items()}
+        return cls(more, {site: -count for site, count in more.items()}, times)
 
     @property
     def changes(self) -> bool:
         return any(self.accepted.values()) or any(self.rejected.values())
 
-    def caught_up(self, tail: DataFrame) -> Corrections:
+    def caught_up(self, tail: Rows) -> Corrections:
         """Adds the times of accepted lines that arrived later, whose numbers are already counted."""
-        spans = dict(self.spans)
-        for site, row in _sites(tail).items():
-            times = [t for t in (*spans.get(site, ()), row["first"], row["newest"]) if t is not None]
-            spans[site] = (min(times), max(times))
-        return replace(self, spans=spans)
+        found = dict(self.spans)
+        for site, row in spans(tail).items():
+            times = [t for t in (*found.get(site, ()), row["first"], row["newest"]) if t is not None]
+            found[site] = (min(times), max(times))
+        return replace(self, spans=found)
 
     def sites(self, rows: pa.Table, table: Table) -> pa.Table:
         """The corrected rows of quality.sites. Lateness stays as measured on arrival."""
@@ -88,8 +88,23 @@ def correction(store: Store, table: Table, flow: str, corrections: Corrections) 
     return pa.Table.from_pylist([row], table.arrow_schema)
 
 
-def _sites(accepted: DataFrame) -> dict[str, dict[str, Any]]:
-    found = accepted.groupBy("site").agg(
-        F.count("*").alias("rows"), F.min("event_time").alias("first"), F.max("event_time").alias("newest")
-    )
-    return {row["site"]: row for row in found.toArrow().to_pylist()}
+class _Spans:
+    """Per `site`: the number of `rows`, and their `first` and `newest` event time."""
+
+    needs = ("site", "event_time")
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        time, ones = rows["event_time"], pa.repeat(1, rows.num_rows)
+        return self.merge(pa.table({"site": rows["site"], "rows": ones, "first": time, "newest": time}))
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        site, rows = partials["site"], partials["rows"]
+        return pa.table(Groups.by([site]).aggregate({
+            "site": (site, "first"), "rows": (rows, "sum"),
+            "first": (partials["first"], "min"), "newest": (partials["newest"], "max"),
+        }))  # fmt: skip
+
+
+def spans(accepted: Rows) -> dict[str, dict[str, Any]]:
+    """By site, the number of `rows` of accepted lines, and their `first` and `newest` event time."""
+    return {row["site"]: row for row in accepted.aggregated(_Spans()).to_pylist()}

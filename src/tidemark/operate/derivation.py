@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from tidemark.contract.aggregation import Aggregation, Newest
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
-from tidemark.engine.batches import distributed
 from tidemark.engine.work import Work
 from tidemark.operate import redelivery
+from tidemark.operate.rows import Rows
 from tidemark.stream.merge import merge_into
 
 
@@ -42,9 +41,9 @@ class Derivation:
         assert self.work.judge
         return self.work.judge
 
-    def put(self, rows: DataFrame, store: Store, newest: Newest, commit: Commit) -> None:
+    def put(self, rows: Rows, store: Store, newest: Newest, commit: Commit) -> None:
         """Makes the tables' rows from rows of the source; `newest` are the newest events of the sites."""
-        with distributed(self.work, rows, store, f"{commit.writer}-{commit.number:05d}") as batch:
+        with rows.processed(self.work, store, f"{commit.writer}-{commit.number:05d}") as batch:
             for table, part in self.work.appends:
                 batch.append(store, table, part, commit)
             for table, made in self.upserts:

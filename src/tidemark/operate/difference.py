@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemark.contract.table import Table
+from tidemark.engine.groups import Column, Groups, How
+from tidemark.operate.rows import Rows
 
+_DAY_US = 86_400_000_000.0
 _NO_SUMS = ("offset", "batch_id", "partition")
 
 
@@ -29,7 +32,7 @@ class Difference:
     after: int
 
 
-def differences(table: Table, before: DataFrame, after: DataFrame) -> Iterator[Difference]:
+def differences(table: Table, before: Rows, after: Rows) -> Iterator[Difference]:
     """The numbers that differ, in order of days."""
     old, new = _days(table, before), _days(table, after)
     for day in sorted({*old, *new}):
@@ -37,14 +40,6 @@ def differences(table: Table, before: DataFrame, after: DataFrame) -> Iterator[D
             was, is_now = old.get(day, {}).get(what) or 0, new.get(day, {}).get(what) or 0
             if was != is_now:
                 yield Difference(table.name, day, what, int(was), int(is_now))
-
-
-def differences_of(tables: Iterable[tuple[Table, DataFrame, DataFrame]]) -> Iterator[Difference]:
-    """The differences of several tables, one after the other."""
-    # A job over a small table is mostly planning, so several run at once.
-    with ThreadPoolExecutor(max_workers=4) as threads:
-        for found in threads.map(lambda each: list(differences(*each)), tables):
-            yield from found
 
 
 def lines(found: Sequence[Difference]) -> Iterator[str]:
@@ -58,15 +53,35 @@ def lines(found: Sequence[Difference]) -> Iterator[str]:
         yield "nothing differs"
 
 
-def _days(table: Table, rows: DataFrame) -> dict[str, dict[str, Any]]:
-    day = F.coalesce(F.date_format(F.col(table.time), "yyyy-MM-dd"), F.lit("no time")).alias("day")
-    sums = [
-        (F.count_if(F.col(c.name)) if c.type == "boolean" else F.sum(c.name)).alias(c.name)
-        for c in table.columns
-        if c.name in _measured(table)
-    ]
-    found = rows.groupBy(day).agg(F.count("*").alias("rows"), *sums)
-    return {row["day"]: row for row in found.toArrow().to_pylist()}
+@dataclass(frozen=True)
+class _Days:
+    """The number of `rows` per `day` (since the epoch; NULL without a time), and sums of other columns."""
+
+    time: str
+    columns: tuple[str, ...]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.time, *self.columns)
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        days = pc.floor(pc.divide(rows[self.time].cast(pa.int64()).cast(pa.float64(), safe=False), _DAY_US))
+        sums = {name: rows[name].cast(pa.int64()) for name in self.columns}
+        return self.merge(pa.table({"day": days, "rows": pa.repeat(1, rows.num_rows), **sums}))
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        day, sums = partials["day"], partials.drop_columns(["day"])
+        wanted: dict[str, tuple[Column, How]] = {name: (sums[name], "sum") for name in sums.column_names}
+        return pa.table(Groups.by([day]).aggregate({"day": (day, "first"), **wanted}))
+
+
+def _days(table: Table, rows: Rows) -> dict[str, dict[str, Any]]:
+    found = rows.aggregated(_Days(table.time, tuple(_measured(table)))).to_pylist()
+    return {_name(row["day"]): row for row in found}
+
+
+def _name(day: float | None) -> str:
+    return "no time" if day is None else f"{date(1970, 1, 1) + timedelta(days=day)}"
 
 
 def _measured(table: Table) -> list[str]:

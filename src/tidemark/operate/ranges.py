@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
-_MINUTE = 60
+from tidemark.contract.expression import Expression, column
+from tidemark.engine.groups import Groups
+from tidemark.operate.rows import Rows
+
+_MINUTE_US = 60_000_000
 
 
-def time_ranges(source: DataFrame, time: str, rows_wanted: int) -> list[Column]:
+@dataclass(frozen=True)
+class _Minutes:
+    """The number of `rows` per `minute` of a column, since the epoch."""
+
+    time: str
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.time,)
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        minutes = np.floor_divide(rows[self.time].cast(pa.int64()).to_numpy(), _MINUTE_US)
+        return self.merge(pa.table({"minute": minutes, "rows": np.ones(len(minutes), np.int64)}))
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        minute, rows = partials["minute"], partials["rows"]
+        return pa.table(Groups.by([minute]).aggregate({"minute": (minute, "first"), "rows": (rows, "sum")}))
+
+
+def time_ranges(source: Rows, time: str, rows_wanted: int) -> list[Expression]:
     """Ranges of the column `time` with about `rows_wanted` rows each, at least one minute."""
-    minute = F.floor(F.unix_seconds(F.col(time)) / _MINUTE)
-    counts: list[dict[str, Any]] = (
-        source.groupBy(minute.alias("minute")).agg(F.count("*").alias("rows")).toArrow().to_pylist()
-    )
-    found: list[Column] = []
+    counts = source.aggregated(_Minutes(time)).sort_by("minute").to_pylist()
+    found: list[Expression] = []
     first, rows = None, 0
-    for left, entry in reversed(list(enumerate(sorted(counts, key=lambda entry: -entry["minute"])))):
+    for number, entry in enumerate(counts, start=1):
         first = entry["minute"] if first is None else first
         rows += entry["rows"]
-        if rows >= rows_wanted or left == 0:
+        if rows >= rows_wanted or number == len(counts):
             # A range of the column itself, so that whole files are skipped.
             start, end = _moment(first), _moment(entry["minute"] + 1)
-            found.append((F.col(time) >= F.lit(start)) & (F.col(time) < F.lit(end)))
+            found.append((column(time) >= start) & (column(time) < end))
             first, rows = None, 0
     return found
 
 
 def _moment(minute: int) -> datetime:
-    return datetime.fromtimestamp(minute * _MINUTE, UTC)
+    return datetime.fromtimestamp(minute * 60, UTC)
 
 
 def floor(since: datetime | None, window_seconds: int) -> datetime | None:
@@ -42,15 +62,10 @@ def floor(since: datetime | None, window_seconds: int) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def since_then(rows: DataFrame, time: str, since: datetime | None) -> DataFrame:
+def since_then(rows: Rows, time: str, since: datetime | None) -> Rows:
     """The rows from `since` on; all without it."""
-    return rows if since is None else rows.where(F.col(time) >= F.lit(since))
+    return rows if since is None else rows.where(column(time) >= since)
 
 
 def iso(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
-
-
-def utc(moment: datetime | None) -> datetime | None:
-    """Adds the zone UTC to a moment from Spark."""
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)

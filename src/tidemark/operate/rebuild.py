@@ -8,32 +8,32 @@ result of the running pipeline.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
+from tidemark.contract.expression import column
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
-from tidemark.engine.batches import distributed
 from tidemark.engine.work import ALL, Work
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.operate import redelivery
-from tidemark.operate.corrections import Corrections, correction
+from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.derivation import Derivation
-from tidemark.operate.difference import Difference, differences_of
+from tidemark.operate.difference import Difference, differences
 from tidemark.operate.journal import Journal, staged_parts
-from tidemark.operate.ranges import floor, iso, since_then, time_ranges, utc
+from tidemark.operate.ranges import floor, iso, since_then, time_ranges
+from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Chain, Snapshot, at_snapshot
 from tidemark.settings import Settings
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock, schema_check, swap
 from tidemark.stream.crash import crash_point
-from tidemark.stream.deliveries import KEY
 
 # Rows that are processed at a time, unless one minute has more.
 CHUNK_ROWS = 500_000
@@ -189,8 +189,8 @@ class _Work:
                 if since is None:
                     found.append(swap.Step(table.name, "overwrite"))
                 else:
-                    column = table.clock if derivation is self._job.judging else table.time
-                    found.append(swap.Step(table.name, "replace", f"{column} >= '{iso(since)}'"))
+                    name = table.clock if derivation is self._job.judging else table.time
+                    found.append(swap.Step(table.name, "replace", f"{name} >= '{iso(since)}'"))
         if self._corrections:
             found.append(swap.Step(self._job.sites.name, "overwrite"))
             if self._corrections.changes:
@@ -208,12 +208,12 @@ class _Work:
                 else:
                     new = self._read_staged(table)
                     if since is not None:
-                        column = table.clock if derivation is self._job.judging else table.time
-                        new = new.unionByName(old.where(F.col(column) < F.lit(since)))
+                        name = table.clock if derivation is self._job.judging else table.time
+                        new = new + old.where(column(name) < since)
                 pairs.append((table, old, new))
-        return differences_of(pairs)
+        return itertools.chain.from_iterable(itertools.starmap(differences, pairs))
 
-    def _make(self, derivation: Derivation, source: DataFrame, since: datetime | None) -> None:
+    def _make(self, derivation: Derivation, source: Rows, since: datetime | None) -> None:
         for table in derivation.tables:
             self._staged.ensure(table)
         self._made.append((derivation, since))
@@ -227,7 +227,7 @@ class _Work:
                 crash_point("rebuild:staging")
                 self._job.say(names, done, len(parts))
 
-    def _put(self, derivation: Derivation, rows: DataFrame) -> bool:
+    def _put(self, derivation: Derivation, rows: Rows) -> bool:
         """Stages rows; False where a rebuild that was killed has staged them."""
         self._number += 1
         commit = Commit(_WRITER, self._number)
@@ -238,12 +238,12 @@ class _Work:
         derivation.put(rows, self._staged, self._newest(), commit)
         return True
 
-    def _append(self, table: Table, rows: DataFrame) -> None:
+    def _append(self, table: Table, rows: Rows) -> None:
         self._number += 1
         # The rows are in the table's own columns already.
         plain = replace(table, columns=tuple(replace(column, of="") for column in table.columns))
         work, label = Work(appends=[(plain, ALL)]), f"{_WRITER}-{self._number:05d}"
-        with distributed(work, rows.select(*table.column_names), self._staged, label) as batch:
+        with rows.processed(work, self._staged, label) as batch:
             batch.append(self._staged, plain, ALL, Commit(_WRITER, self._number))
 
     def _newest(self) -> dict[str, datetime]:
@@ -254,38 +254,36 @@ class _Work:
             spans = {row["site"]: row["newest_event_time"] for row in rows}
         return {site: newest for site, newest in spans.items() if newest is not None}
 
-    def _source(self, derivation: Derivation, snapshot: Snapshot) -> DataFrame:
+    def _source(self, derivation: Derivation, snapshot: Snapshot) -> Rows:
         return self._live(derivation.source, snapshot.versions[derivation.source.name]).where(
             ~snapshot.later()
         )
 
-    def _live(self, table: Table, version: int) -> DataFrame:
-        path = self._job.house.path(table)
-        return self._job.spark.read.format("delta").option("versionAsOf", version).load(path)
+    def _live(self, table: Table, version: int) -> Rows:
+        return Rows(self._job.spark, (Slice(self._job.house, table, version),))
 
-    def _read_staged(self, table: Table) -> DataFrame:
-        return self._job.spark.read.format("delta").load(swap.staging(self._job.settings).path(table))
+    def _read_staged(self, table: Table) -> Rows:
+        return Rows(self._job.spark, (Slice(swap.staging(self._job.settings), table),))
 
-    def _judged_before(self) -> DataFrame:
+    def _judged_before(self) -> Rows:
         table = self._job.chain.between
         return self._live(table, self._snapshot.versions[table.name]).where(~self._snapshot.later())
 
-    def _judged_after(self) -> DataFrame:
+    def _judged_after(self) -> Rows:
         """The accepted lines before the snapshot, after the rebuild."""
         table = self._job.chain.between
         staged = self._read_staged(table)
         if self._since is None:
             return staged
-        return staged.unionByName(self._judged_before().where(F.col(table.clock) < F.lit(self._since)))
+        return staged + self._judged_before().where(column(table.clock) < self._since)
 
     def _require_no_redelivery(self, now: Snapshot) -> None:
         """Raises TableError if the running pipeline accepted another delivery of a newly accepted line meanwhile."""
         judging, between = self._job.judging, self._job.chain.between
-        lines = self._live(judging.source, now.versions[judging.source.name])
-        accepted = self._live(between, now.versions[between.name]).select(*KEY)
-        tail = lines.where(self._snapshot.later()).join(accepted, list(KEY), "left_semi")
+        tail = self._live(judging.source, now.versions[judging.source.name]).where(self._snapshot.later())
+        accepted = self._live(between, now.versions[between.name])
         before = self._source(judging, self._snapshot)
-        if redelivery.collides(tail, before, self._judged_after(), self._judged_before()):
+        if redelivery.collides(tail, accepted, before, self._judged_after(), self._judged_before()):
             raise TableError(
                 "a line that the rebuild accepts was delivered again while it ran", "Start the rebuild again."
             )
@@ -293,7 +291,5 @@ class _Work:
     def _first_touched(self) -> datetime | None:
         """The earliest event time of the revalidated lines, in the old or the new result."""
         table = self._job.chain.between
-        lines = since_then(self._judged_before(), table.clock, self._since).select(table.time)
-        first = lines.unionByName(self._read_staged(table).select(table.time)).agg(F.min(table.time))
-        found: datetime | None = utc(first.toArrow()[0][0].as_py())
-        return found
+        lines = since_then(self._judged_before(), table.clock, self._since)
+        return min((row["first"] for row in spans(lines + self._read_staged(table)).values()), default=None)

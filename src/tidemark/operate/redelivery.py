@@ -12,11 +12,12 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidemark.contract.expression import column
 from tidemark.engine.arrays import Arrays, Vectorized, flags_of
 from tidemark.engine.groups import has_key_of
+from tidemark.operate.rows import Rows
 from tidemark.stream.deliveries import KEY, Ids, with_digest
 
 # The reason in silver.rejected of a line that breaks no rule.
@@ -25,9 +26,9 @@ _BY_KEY = list(KEY)
 
 
 def surplus(
-    lines: DataFrame,
+    bronze: Rows,
     judge: Vectorized,
-    accepted_before: DataFrame,
+    accepted_before: Rows,
     since: datetime | None,
     days: int,
 ) -> pa.Table | None:
@@ -37,12 +38,13 @@ def surplus(
     the others `accepted_before` has the keys of the lines accepted so far, which take precedence. Returns None if no
     line has an id.
     """
-    named = with_digest(lines)
-    if named.isEmpty():
+    if bronze.where(column("id").length() > 0).is_empty():
         return None
+    lines = bronze.frame()
+    named = with_digest(lines)
     several = named.groupBy("_digest").agg(F.count("*").alias("_n")).where("_n > 1").select("_digest")
     lines = named.join(several, "_digest", "left_semi").drop("_digest", "_time")
-    before = accepted_before.select(*KEY)
+    before = accepted_before.frame().select(*KEY)
     anew = lines if since is None else lines.where(F.col("ingested_at") >= F.lit(since))
     accepted = with_digest(judge.to_frame(anew).where("accepted")).select(*KEY, "_time", "_digest")
     if since is not None:
@@ -73,9 +75,10 @@ def _turned_away(make: Callable[[Arrays], Arrays], keys: pa.Table, lines: Arrays
     }
 
 
-def collides(tail: DataFrame, lines: DataFrame, accepted_now: DataFrame, accepted_before: DataFrame) -> bool:
-    """Whether an accepted line that arrived later (`tail`) has the id of a newly accepted one of `lines`:
-    in `accepted_now`, not in `accepted_before`."""
-    fresh = with_digest(lines).join(accepted_now.select(*KEY), _BY_KEY, "left_semi")
-    fresh = fresh.join(accepted_before.select(*KEY), _BY_KEY, "left_anti")
-    return not with_digest(tail).join(fresh.select("_digest"), "_digest", "left_semi").isEmpty()
+def collides(tail: Rows, tail_accepted: Rows, lines: Rows, accepted_now: Rows, accepted_before: Rows) -> bool:
+    """Whether an accepted line that arrived later (of `tail`, in `tail_accepted`) has the id of a newly accepted one of
+    `lines`: in `accepted_now`, not in `accepted_before`."""
+    fresh = with_digest(lines.frame()).join(accepted_now.frame().select(*KEY), _BY_KEY, "left_semi")
+    fresh = fresh.join(accepted_before.frame().select(*KEY), _BY_KEY, "left_anti")
+    later = tail.frame().join(tail_accepted.frame().select(*KEY), _BY_KEY, "left_semi")
+    return not with_digest(later).join(fresh.select("_digest"), "_digest", "left_semi").isEmpty()

@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
+from tidemark.contract.expression import Expression, column
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.errors import TableError
@@ -58,15 +57,17 @@ class Snapshot:
     passed: int
     offsets: Mapping[str, Mapping[str, int]]
 
-    def later(self) -> Column:
+    def later(self) -> Expression:
         """Whether a line, by `topic`, `partition` and `offset`, is after the lines that the second flow has read."""
-        later = F.lit(False)
+        found = column("topic").is_null()
         for topic, ends in self.offsets.items():
-            end = F.lit(0)
-            for partition, offset in ends.items():
-                end = F.when(F.col("partition") == int(partition), F.lit(offset)).otherwise(end)
-            later = later | ((F.col("topic") == topic) & (F.col("offset") >= end))
-        return later
+            read = [
+                (column("partition") == int(number)) & (column("offset") < end)
+                for number, end in ends.items()
+            ]
+            here = column("topic") == topic
+            found = found | (here & ~reduce(lambda a, b: a | b, read) if read else here)
+        return found
 
 
 @contextmanager

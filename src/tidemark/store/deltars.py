@@ -3,6 +3,7 @@ some requests to the storage."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -97,7 +98,6 @@ class DeltaRsStore:
         return sum(known.values())
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
-        target = self._table(table)
         wanted = list(columns or table.column_names)
         # No value is in an empty list, which pyarrow cannot compare with.
         possible = [group for group in where if not any(op == "in" and not value for _, op, value in group)]
@@ -109,13 +109,31 @@ class DeltaRsStore:
         # cannot evaluate them on files of delta-rs, which declare text as string_view.
         text = {field.name for field in table.arrow_schema if pa.types.is_string(field.type)}
         early = [[c for c in group if c[0] not in text] for group in where]
-        try:
-            rows = target.to_pyarrow_dataset().to_table(columns=list(needed), filter=_expression(early))
-        except (DeltaError, OSError, pa.ArrowException) as error:
-            raise self._failure(table, "read", error) from error
-        rows = rows.cast(pa.schema([table.arrow_schema.field(name) for name in needed]))
+        rows = self.read_version(table, None, list(needed), _expression(early))
         late = _expression(where)
         return (rows if late is None else rows.filter(late)).select(wanted)
+
+    def read_version(
+        self, table: Table, version: int | None, columns: Sequence[str], where: pc.Expression | None
+    ) -> pa.Table:
+        """The rows of a version (None: the newest) that fulfil `where`, with these columns in the declared types."""
+        try:
+            rows = self._at(table, version).to_pyarrow_dataset().to_table(columns=columns, filter=where)
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise self._failure(table, "read", error) from error
+        return rows.cast(pa.schema([table.arrow_schema.field(name) for name in columns]))
+
+    def size(self, table: Table, version: int | None) -> tuple[float, float]:
+        """Rows and bytes of a version (None: the newest); infinitely many rows if their number is not known."""
+        try:
+            files = pa.table(self._at(table, version).get_add_actions(flatten=True))
+        except (DeltaError, OSError) as error:
+            raise self._failure(table, "read", error) from error
+        rows = math.inf if files["num_records"].null_count else sum(files["num_records"].to_pylist())
+        return rows, sum(files["size_bytes"].to_pylist())
+
+    def _at(self, table: Table, version: int | None) -> DeltaTable:
+        return self._table(table) if version is None else self._lakehouse.delta(table, version)
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         raise TableError(f"rows of a frame come to {table.name} as files of its directory", "Report it.")

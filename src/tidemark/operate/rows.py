@@ -1,0 +1,121 @@
+"""Rows of tables for rebuilds: few rows are processed here, more in executors, by the same functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.contract.aggregation import Mergeable
+from tidemark.contract.expression import Expression
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+from tidemark.engine import executors
+from tidemark.engine.batches import Batch, Local, distributed
+from tidemark.engine.work import ALL, Work
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
+
+# Tables with at most so many rows, and bytes in files, are read here: a Spark job on fewer rows is mostly planning.
+FEW_ROWS = 100_000
+FEW_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The rows of a table at a version (None: the newest) that fulfil all conditions `where`."""
+
+    house: Lakehouse
+    table: Table
+    version: int | None = None
+    where: tuple[Expression, ...] = ()
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Rows and bytes of the table's version; infinite if this process cannot read the table."""
+        if self.house.can.files is None:
+            return math.inf, math.inf
+        return DeltaRsStore(self.house).size(self.table, self.version)
+
+    def read(self) -> pa.Table:
+        """The rows. Raises TableError."""
+        text = {field.name for field in self.table.arrow_schema if pa.types.is_string(field.type)}
+        # See `DeltaRsStore.read` about text.
+        early = _all([each.arrow for each in self.where if not each.columns & text])
+        late = _all([each.arrow for each in self.where])
+        store = DeltaRsStore(self.house)
+        rows = store.read_version(self.table, self.version, self.table.column_names, early)
+        return rows if late is None else rows.filter(late)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        reader = spark.read
+        if not self.house.catalog_schema:
+            reader = reader.format("delta")
+        if self.version is not None:
+            reader = reader.option("versionAsOf", self.version)
+        found: DataFrame = self.house.load(reader, self.table)
+        for condition in self.where:
+            found = found.where(F.expr(condition.sql))
+        return found.select(*self.table.column_names)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one table, in one slice or several. Nothing is read before it is needed."""
+
+    spark: SparkSession
+    slices: tuple[Slice, ...]
+
+    def where(self, condition: Expression) -> Rows:
+        return replace(self, slices=tuple(replace(s, where=(*s.where, condition)) for s in self.slices))
+
+    def __add__(self, other: Rows) -> Rows:
+        return replace(self, slices=(*self.slices, *other.slices))
+
+    @cached_property
+    def few(self) -> bool:
+        """Whether the rows are read here."""
+        sizes = [each.size for each in self.slices]
+        return sum(rows for rows, _ in sizes) <= FEW_ROWS and sum(size for _, size in sizes) <= FEW_BYTES
+
+    def read(self) -> pa.Table:
+        """All rows, here: only if they are few."""
+        return pa.concat_tables([each.read() for each in self.slices])
+
+    def frame(self) -> DataFrame:
+        """All rows, as a frame of Spark."""
+        return reduce(lambda a, b: a.unionByName(b), [each.frame(self.spark) for each in self.slices])
+
+    def is_empty(self) -> bool:
+        return self.read().num_rows == 0 if self.few else self.frame().isEmpty()
+
+    def aggregated(self, aggregation: Mergeable) -> pa.Table:
+        """The merged partial rows of all rows."""
+        if self.few:
+            return aggregation.partial(self.read().select(list(aggregation.needs)))
+        work = Work(aggregations={"rows": (aggregation, ALL)})
+        found = executors.run(work, self.frame().select(*aggregation.needs), {}, "").partials
+        none = self.slices[0].table.arrow_schema.empty_table()
+        if "rows" in found:
+            return found["rows"]
+        return aggregation.partial(none.select(list(aggregation.needs)))
+
+    @contextmanager
+    def processed(self, work: Work, store: Store, label: str) -> Iterator[Batch]:
+        """The rows as a batch, with the work done on them; `label` as in `distributed`."""
+        if self.few:
+            yield Local(work, work.prepare(self.read()))
+            return
+        with distributed(work, self.frame(), store, label) as batch:
+            yield batch
+
+
+def _all(conditions: Sequence[pc.Expression]) -> pc.Expression | None:
+    return reduce(lambda a, b: a & b, conditions) if conditions else None
