@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from . import demo
 from .reader import Reader, ReadError
 
 # A page has data if any of these tables has rows.
@@ -26,8 +27,12 @@ def empty_state(reader: Reader) -> None:
     """Explains how to import data, and becomes the dashboard once there is some."""
     if has_data(reader):
         st.rerun(scope="app")
+    demo.intro(reader)
     with st.container(border=True, key="empty-state"):
         st.subheader("No data yet", anchor=False)
+        if demo.is_demo():
+            st.text("The pipeline is starting; the first figures come in some seconds.")
+            return
         st.text(f"There are no tables in {reader.label} so far. Any of these makes some:")
         st.text("Run the pipeline. It reads every line that is in Kafka and keeps following it:")
         st.code("tidemark run", language=None)

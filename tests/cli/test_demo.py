@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from tidemark.errors import HomeBusyError, KafkaError, PlatformError
 from tidemark.local.process import free_port, locked, prepare_home, process_mark, wait_until
 from tidemark.operate.status import describe
 from tidemark.settings import Settings
+from tidemark.traffic.week import Week
 
 
 def test_a_home_in_use_is_refused(home: Settings) -> None:
@@ -45,7 +47,50 @@ def test_a_kafka_that_does_not_answer_is_told_before_anything_starts(home: Setti
 @pytest.mark.slow
 def test_a_demo_runs_stops_on_ctrl_c_and_resumes(home: Settings) -> None:
     lines = _demo_until_lines_are_in_silver(home, more_than=0)
-    assert _demo_until_lines_are_in_silver(home, more_than=lines) > lines
+    assert lines > 0.95 * Week.lines
+    # The second demo adds live lines, and not the week again.
+    assert lines < _demo_until_lines_are_in_silver(home, more_than=lines) < lines + 0.5 * Week.lines
+
+
+@pytest.mark.slow
+def test_a_demo_with_chaos_kills_the_pipeline_and_counts_exactly(home: Settings) -> None:
+    demo = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "tidemark",
+            "demo",
+            "--home",
+            str(home.home),
+            "--no-dashboard",
+            "--chaos",
+            "15",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TIDEMARK_BROKER_PORT": "0"},
+        start_new_session=True,
+    )
+    assert demo.stdout is not None
+    said = []
+    try:
+        for line in demo.stdout:
+            said.append(line)
+            if "each once" in line or "WRONG" in line:
+                break
+        demo.send_signal(signal.SIGINT)
+        rest, _ = demo.communicate(timeout=20)
+    finally:
+        demo.kill()
+    assert demo.returncode == 0, [*said, rest]
+    assert "chaos: kill 1: killing the pipeline with SIGKILL\n" in said
+    assert "pipeline was killed by signal 9\n" in said
+    (exact,) = re.findall(
+        r"chaos: kill 1: ([\d,]+) lines were sent, all are in the tables, each once", "".join(said)
+    )
+    assert int(exact.replace(",", "")) > 0.95 * Week.lines
+    assert rest.endswith("chaos: kills: 1; the counts were exact after 1 of 1 checked restarts\n")
 
 
 def all_run(home: Settings) -> bool:

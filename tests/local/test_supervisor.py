@@ -50,12 +50,14 @@ def part(number, name):
         name,
         [sys.executable, "-c", child, name, str(directory)],
         directory / f"{name}.log",
-        ready=pid.exists if "failing" not in name else lambda: False,
+        ready=pid.exists if "failing" not in name and "unready" not in name else lambda: False,
         stop_order=-number,
         stop_seconds=1,
         may_finish="finishing" in name,
+        awaited="unready" not in name,
     )
-sys.exit(supervise([part(*p) for p in enumerate(names)], sys.stdout, seconds))
+news = iter([["something", "happened"]])
+sys.exit(supervise([part(*p) for p in enumerate(names)], sys.stdout, seconds, lambda: next(news, ())))
 """
 
 
@@ -109,11 +111,21 @@ def test_parts_start_in_order_and_stop_in_theirs(directory: Path) -> None:
     ]
     # Not a terminal: one plain line per change.
     assert "\x1b" not in out
+    assert "something\nhappened\n" in out
     assert [line.split() for line in out.splitlines() if "running" in line] == [
         ["broker", "running"],
         ["pipeline", "running"],
         ["traffic", "running"],
     ]
+
+
+def test_a_part_that_is_not_awaited_lets_the_next_one_start(directory: Path) -> None:
+    supervisor = Supervisor(directory, ["one", "unready", "two"])
+    supervisor.wait_for_start("one", "unready", "two")
+    supervisor.process.terminate()
+    out, _ = supervisor.process.communicate(timeout=10)
+    assert not [line for line in out.splitlines() if "unready  running" in line]
+    assert supervisor.events()[0] == "start one"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

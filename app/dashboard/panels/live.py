@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pandas as pd
 import streamlit as st
 
-from .. import charts, clock, country, data, worldmap
+from .. import charts, clock, country, data, demo, worldmap
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
@@ -26,6 +26,7 @@ LINE_SHOWN = 300
 
 
 def page(reader: Reader, filters: Filters) -> None:
+    demo.intro(reader)
     now_panel(reader, filters)
     left, right = st.columns(2)
     with left:

@@ -1,11 +1,15 @@
-"""The demo: broker, pipeline, traffic and dashboard of one home on one machine."""
+"""The demo: broker, pipeline, a week of past and then live traffic, and dashboard of one home on one machine."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TextIO
 
+from tidemark.cli.chaos import Chaos
+from tidemark.cli.week import START_SECONDS
 from tidemark.errors import HomeBusyError
 from tidemark.kafka import client as kafka
 from tidemark.local import broker, broker_setup, dashboard
@@ -16,6 +20,9 @@ from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 
+# Lines per second of the live traffic: an hour of it has as many as a day of the week before.
+RATE = 5.0
+
 
 def run_demo(
     settings: Settings,
@@ -23,13 +30,16 @@ def run_demo(
     *,
     seconds: float | None = None,
     with_dashboard: bool = True,
-    rate: float | None = None,
+    rate: float = RATE,
+    chaos: float | None = None,
 ) -> int:
-    """Runs all parts of the home until interrupted, or for `seconds` once all are ready; see `supervise`.
+    """Runs all parts of the home until interrupted, or for `seconds` once all are ready; see `supervise`. `rate` is
+    that of the live traffic, in lines per second. With `chaos` the pipeline is killed every so many seconds.
 
     A running Kafka, the home's own broker or the one in the settings, is used and left running.
-    Returns the exit status. Raises PlatformError for missing requirements of the machine, HomeBusyError if the home is
-    in use, and KafkaError if the Kafka in the settings does not answer. It has started nothing then.
+    Returns the exit status, 1 if tables were wrong after a kill. Raises PlatformError for missing requirements of the
+    machine, HomeBusyError if the home is in use, and KafkaError if the Kafka in the settings does not answer. It has
+    started nothing then.
     """
     require_java()
     prepare_home(settings)
@@ -56,7 +66,13 @@ def run_demo(
         if with_dashboard:
             parts.append(_dashboard(settings))
         out.write(f"Home {settings.home}; Ctrl-C stops.\n")
-        return supervise(parts, out, seconds)
+        killing = Chaos(settings, chaos) if chaos else None
+        with killing or nullcontext():
+            status = supervise(parts, out, seconds, killing.news if killing else tuple)
+        if killing is None:
+            return status
+        out.writelines(f"{text}\n" for text in [*killing.news(), killing.summary()])
+        return 1 if killing.wrong else status
 
 
 def _broker(settings: Settings) -> Part:
@@ -71,6 +87,8 @@ def _broker(settings: Settings) -> Part:
         ready=ready,
         detail=lambda: broker.bootstrap_servers(settings),
         stop_order=4,
+        # The others wait for Kafka by themselves, if they can know its address before.
+        awaited=settings.broker.port == 0 or settings.broker.nodes > 1,
     )
 
 
@@ -81,25 +99,27 @@ def _pipeline(settings: Settings) -> Part:
 
     return Part(
         name="pipeline",
-        command=_tidemark(settings, "run"),
+        command=_tidemark(settings, "run", "--wait", f"{START_SECONDS:g}"),
         log=settings.logs / "pipeline.log",
         ready=lambda: state() == "running",
         detail=lambda: f"tables in {lakehouse.of(settings).name}",
         stop_order=2,
         stop_seconds=5.0,
+        awaited=False,
     )
 
 
-def _traffic(settings: Settings, rate: float | None) -> Part:
-    pace = ["--late", "0.05", "--malformed", "0.01", *([] if rate is None else ["--rate", f"{rate:g}"])]
+def _traffic(settings: Settings, rate: float) -> Part:
+    pace = ["--late", "0.05", "--malformed", "0.01", "--rate", f"{rate:g}"]
     return Part(
         name="traffic",
-        command=_tidemark(settings, "generate", *pace),
+        command=_tidemark(settings, "generate", "--demo", *pace),
         log=settings.logs / "traffic.log",
-        ready=lambda: True,
-        detail=lambda: "" if rate is None else f"{rate:g} lines/s",
+        ready=lambda: live_record(settings.run_directory / "traffic.json") is not None,
+        detail=lambda: f"{rate:g} lines/s, after a week of past traffic",
         stop_order=1,
         stop_seconds=1.5,
+        awaited=False,
     )
 
 
@@ -112,6 +132,8 @@ def _dashboard(settings: Settings) -> Part:
         detail=lambda: dashboard.url(settings),
         stop_order=3,
         stop_seconds=1.0,
+        # Its first page explains the demo.
+        environment={**os.environ, "TIDEMARK_DEMO": "1"},
     )
 
 

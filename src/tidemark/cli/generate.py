@@ -13,13 +13,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from tqdm import tqdm
 
 from tidemark.cli import home_options, settings_of
 from tidemark.errors import SettingError
+from tidemark.settings import Settings
+
+if TYPE_CHECKING:
+    from tidemark.cli.week import Sent
 
 _REPORT_SECONDS = 10.0
 _LEAST_SPEED = 1e-3
@@ -59,6 +63,7 @@ _LEAST_SPEED = 1e-3
 @click.option(
     "--truth", type=click.Path(path_type=Path), help="Write the exact expected counts as JSON (.gz)."
 )
+@click.option("--demo", is_flag=True, hidden=True)
 @click.pass_context
 def generate_command(
     ctx: click.Context,
@@ -71,6 +76,7 @@ def generate_command(
     log_format: str,
     output: Path | None,
     truth: Path | None,
+    demo: bool,
     **options: Any,
 ) -> None:
     """Generate realistic web traffic of people and bots from many countries.
@@ -82,7 +88,7 @@ def generate_command(
     from tidemark.local.process import write_record
     from tidemark.traffic.schedule import paced
     from tidemark.traffic.sinks import prepare, send, write_file
-    from tidemark.traffic.stream import Block, Traffic, blocks
+    from tidemark.traffic.stream import Block, Outcome, Traffic, blocks
     from tidemark.traffic.truth import Truth
 
     settings = settings_of(ctx, home=home, bootstrap_servers=bootstrap_servers)
@@ -94,32 +100,49 @@ def generate_command(
         format=log_format,
         **options,
     )
-    delay = 0.0
     if output is None:
         settings = located(settings)
+    sent = _sent(settings) if demo else None
+    if output is None:
         prepare(settings.kafka)
-        if start_time is None:
-            # The next second, so that lines have the time at which they are sent.
-            traffic = replace(traffic, start=int(time.time()) + 1)
-            delay = traffic.start - time.time()
     expected = Truth()
-    made = blocks(traffic, truth=truth is not None)
+    outcomes_wanted = truth is not None or sent is not None
     total = None if traffic.seconds is None else round(traffic.rate * traffic.seconds)
     with _stopping() as stop, _reporting(total) as report:
 
+        def count(outcomes: list[Outcome]) -> None:
+            if truth is not None:
+                expected.extend(traffic.site, outcomes)
+            if sent is not None:
+                sent.tally.extend(outcomes)
+
         def taken(block: Block, behind: float) -> None:
-            expected.extend(traffic.site, block.outcomes)
+            count(block.outcomes)
             report.add(len(block.lines), behind)
 
         if output is not None:
-            write_file(made, output, stop, taken)
+            write_file(blocks(traffic, outcomes_wanted), output, stop, taken)
         else:
+            if sent is not None:
+                sent.load_week(count, stop.is_set)
+            delay = 0.0
+            if start_time is None:
+                # The next second, so that lines have the time at which they are sent.
+                traffic = replace(traffic, start=int(time.time()) + 1)
+                delay = traffic.start - time.time()
             if settings.home.is_dir():  # for `tidemark status`
                 settings.run_directory.mkdir(exist_ok=True)
                 write_record(settings.run_directory / "traffic.json", os.getpid())
-            send(paced(made, traffic.start, speed, stop, delay), settings.kafka, traffic.site, stop, taken)
+            made = paced(blocks(traffic, outcomes_wanted), traffic.start, speed, stop, delay)
+            send(made, settings.kafka, traffic.site, stop, taken, sent.record if sent else None)
     if truth is not None:
         expected.write(truth)
+
+
+def _sent(settings: Settings) -> Sent:
+    from tidemark.cli.week import Sent
+
+    return Sent(settings)
 
 
 def _start(text: str | None) -> int:

@@ -18,17 +18,42 @@ if TYPE_CHECKING:
 @click.option(
     "--seconds", type=click.FloatRange(min=0), help="Stop this many seconds after all parts are ready."
 )
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Generated lines per second.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Lines per second of the live traffic; default: 5.",
+)
+@click.option(
+    "--chaos",
+    is_flag=False,
+    flag_value=30.0,
+    type=click.FloatRange(min=15),
+    metavar="[SECONDS]",
+    help="Kill the pipeline every 30 seconds, or as many as given, and compare its counts after each restart.",
+)
 @click.option("--dashboard/--no-dashboard", "with_dashboard", default=True, help="Show the dashboard.")
 @click.pass_context
 def demo_command(
-    ctx: click.Context, /, seconds: float | None, rate: float | None, with_dashboard: bool, **home: Any
+    ctx: click.Context,
+    /,
+    seconds: float | None,
+    rate: float | None,
+    chaos: float | None,
+    with_dashboard: bool,
+    **home: Any,
 ) -> None:
-    """Run broker, pipeline, generated traffic and dashboard until Ctrl-C."""
-    from tidemark.cli.demo import run_demo
+    """Run broker, pipeline, generated traffic and dashboard until Ctrl-C.
+
+    A new home begins with a week of past traffic, which has a campaign, a crawler's visit, a broken link and an
+    outage to find. A later demo on the same home goes on with its tables.
+    """
+    from tidemark.cli.demo import RATE, run_demo
 
     settings = settings_of(ctx, **home)
-    sys.exit(run_demo(settings, sys.stdout, seconds=seconds, with_dashboard=with_dashboard, rate=rate))
+    status = run_demo(
+        settings, sys.stdout, seconds=seconds, with_dashboard=with_dashboard, rate=rate or RATE, chaos=chaos
+    )
+    sys.exit(status)
 
 
 @click.command("prepare")

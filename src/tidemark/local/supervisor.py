@@ -31,9 +31,9 @@ LOG_BYTES = 10 * 1024 * 1024
 class Part:
     """One process to supervise.
 
-    `ready` is polled until it is true; then the next part starts. `detail` is shown while it runs. Parts stop
-    in ascending `stop_order`; `stop_seconds` are reserved for it if earlier ones take long. One that
-    `may_finish` is not restarted after exit status 0. `environment` replaces that of this process.
+    `ready` is polled until it is true; then the next part starts, or at once if this one is not `awaited`. `detail` is
+    shown while it runs. Parts stop in ascending `stop_order`; `stop_seconds` are reserved for it if earlier ones take
+    long. One that `may_finish` is not restarted after exit status 0. `environment` replaces that of this process.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Part:
     stop_seconds: float = 2.0
     may_finish: bool = False
     environment: dict[str, str] | None = None
+    awaited: bool = True
 
 
 @dataclass
@@ -67,10 +68,15 @@ class _Supervised:
         return f"{self.state}  {detail}".rstrip()
 
 
-def supervise(parts: Sequence[Part], out: TextIO, seconds: float | None = None) -> int:
+def supervise(
+    parts: Sequence[Part],
+    out: TextIO,
+    seconds: float | None = None,
+    news: Callable[[], Sequence[str]] = tuple,
+) -> int:
     """Runs `parts` until SIGINT, SIGTERM or SIGHUP arrives, `seconds` have passed since all were ready, or one
     is given up. Returns 0, or 1 if a part was given up. The parts' guards leave no process, even if this process is
-    killed.
+    killed. `news` returns lines to show above those of the parts.
     """
     all_parts = [_Supervised(part) for part in parts]
     lines = StatusLines([part.name for part in parts], out)
@@ -79,8 +85,10 @@ def supervise(parts: Sequence[Part], out: TextIO, seconds: float | None = None) 
         try:
             while not stopping.is_set():
                 for number, one in enumerate(all_parts):
-                    if not _tend(one, lines, may_start=all(p.state in _UP for p in all_parts[:number])):
+                    if not _tend(one, lines, may_start=all(map(_lets_start, all_parts[:number]))):
                         return 1
+                for text in news():
+                    lines.say(text)
                 if until is None and seconds is not None and all(p.state in _UP for p in all_parts):
                     until = time.monotonic() + seconds
                 if until is not None and time.monotonic() >= until:
@@ -117,6 +125,11 @@ class Supervisor:
 
 
 _UP = ("running", "finished")
+
+
+def _lets_start(one: _Supervised) -> bool:
+    """Whether the parts after this one may start."""
+    return one.state in _UP or (not one.part.awaited and one.state != "waiting")
 
 
 def _tend(one: _Supervised, lines: StatusLines, may_start: bool) -> bool:

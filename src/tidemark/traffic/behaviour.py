@@ -8,6 +8,7 @@ from math import log
 from random import Random
 
 from tidemark.traffic import referrers, site
+from tidemark.traffic.referrers import Arrival
 from tidemark.traffic.site import Page, Request, Site
 from tidemark.traffic.visitors import Population, Visitor, weighted_table
 
@@ -82,17 +83,18 @@ class Crowd:
                 hits += load[0]
                 agenda[now + load[1]].append(visit)
         while len(hits) < count:
-            visit = self._begin(now)
+            visit = self.begin(now)
             load = next(visit)
             hits += load[0]
             agenda[now + load[1]].append(visit)
         self._waiting = hits[count:]
         return hits[:count]
 
-    def _begin(self, now: int) -> Visit:
+    def begin(self, now: int) -> Visit:
+        """A visit of a person or a bot that begins at epoch second `now`."""
         kind = self._kinds[int(self._random() * _TABLE)]
         if kind == "person":
-            return self._person(self._people.person(now))
+            return self.person(self._people.person(now))
         visitor = self._people.bot(kind)
         if kind == "crawler":
             return self._crawler(visitor)
@@ -100,9 +102,10 @@ class Crowd:
             return self._scanner(visitor)
         return self._poller(visitor, "/feed.xml" if kind == "feed" else "/health")
 
-    def _person(self, visitor: Visitor) -> Visit:
+    def person(self, visitor: Visitor, arrival: Arrival | None = None) -> Visit:
+        """A visit of a person, who comes by `arrival` or a random one."""
         random, plan = self._random, self._site
-        referrer, query = self._arrivals[int(random() * referrers.TABLE)]
+        referrer, query = arrival or self._arrivals[int(random() * referrers.TABLE)]
         page = plan.landing[int(random() * site.TABLE)]
         answer = page.variants[int(random() * 8)]
         if query:

@@ -6,6 +6,7 @@ import errno
 import gzip
 import os
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,12 @@ _READER_SECONDS = 0.1
 
 Taken = Callable[[Block, float], None]
 """Called with each block after its lines were sent, and their delay behind the schedule in seconds."""
+
+
+Settled = Callable[[], None]
+"""Called about every second, when all lines so far are acknowledged."""
+
+_SETTLE_SECONDS = 1.0
 
 
 def _ignore(_block: Block, _behind: float) -> None:
@@ -96,6 +103,7 @@ def send(
     site: str,
     stop: Event,
     taken: Taken = _ignore,
+    settled: Settled | None = None,
 ) -> int:
     """Sends paced lines to the prepared topic, one record per line. Returns their number.
 
@@ -120,6 +128,7 @@ def send(
     )
     headers = [] if site == DEFAULT_SITE else [("site", site.encode())]
     sent = 0
+    due = time.monotonic() + _SETTLE_SECONDS
     for block, behind in parts:
         done = _produce(producer, settings.topic, block.lines, headers, stop)
         sent += done
@@ -127,6 +136,9 @@ def send(
         taken(block if done == len(block.lines) else block.part(0, done), behind)
         if failures:
             raise kafka.kafka_error(settings, failures[0])
+        if settled and time.monotonic() >= due and not producer.flush(_FLUSH_SECONDS):
+            settled()
+            due = time.monotonic() + _SETTLE_SECONDS
     left = producer.flush(_FLUSH_SECONDS)
     if failures:
         raise kafka.kafka_error(settings, failures[0])

@@ -60,6 +60,22 @@ class _Counts:
     bot_requests: int = 0
 
 
+@dataclass
+class Tally:
+    """Numbers of expected lines; unlike Truth it needs no memory per visitor."""
+
+    accepted: int = 0
+    rejected: int = 0
+    pageviews: int = 0
+
+    def extend(self, outcomes: Iterable[Outcome]) -> None:
+        """Counts many lines."""
+        for _, (visitor, request, _), reason in outcomes:
+            self.accepted += reason is None
+            self.rejected += reason is not None
+            self.pageviews += reason is None and request.page and not visitor.bot
+
+
 class Truth:
     """Collects outcomes in any order. Add each line that reached the pipeline once."""
 

@@ -1,0 +1,48 @@
+"""The demo's first page: what this is, and what to try."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+import streamlit as st
+
+from .reader import Reader
+
+_HIDDEN = "demo-hidden"
+
+
+def is_demo() -> bool:
+    """Whether `tidemark demo` has started this dashboard."""
+    return bool(os.environ.get("TIDEMARK_DEMO"))
+
+
+def intro(reader: Reader) -> None:
+    """Explains the demo, if this is one, until it is hidden, which lasts as long as the browser's session."""
+    if not is_demo() or st.session_state.get(_HIDDEN):
+        return
+    command = f"tidemark --home {shlex.quote(reader.label)}"
+    with st.container(border=True, key="demo"):
+        st.subheader("This is the demo", anchor=False)
+        st.text(
+            "The visits are generated: a week of the past, then live traffic. Everything else is real: the lines pass "
+            "through Kafka and Spark into Delta tables, and this page reads the tables."
+        )
+        st.html(
+            "The week has a newsletter campaign, a crawler's visit at night, a link to a page that does not exist, and "
+            "an outage. Find them: "
+            '<a href="pages?range=7d" target="_self">Pages and traffic of the last 7 days →</a>'
+        )
+        st.text("Import a log of your own, then choose its site at the top of the page:")
+        st.code(f"{command} import access.log --site mine", language=None)
+        st.text(
+            "Kill the pipeline and watch the counts stay exact: end the demo with Ctrl-C and start it like this. It "
+            "kills the pipeline every 30 seconds and compares the tables with what was sent. The Pipeline page shows "
+            "how lines wait and are caught up."
+        )
+        st.code(f"{command} demo --chaos", language=None)
+        st.button("Hide", on_click=_hide, icon=":material/close:", type="tertiary")
+
+
+def _hide() -> None:
+    st.session_state[_HIDDEN] = True
