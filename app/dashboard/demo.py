@@ -33,14 +33,13 @@ def intro(reader: Reader) -> None:
             "an outage. Find them: "
             '<a href="pages?range=7d" target="_self">Pages and traffic of the last 7 days →</a>'
         )
-        st.text("Import a log of your own, then choose its site at the top of the page:")
-        st.code(f"{command} import access.log --site mine", language=None)
-        st.text(
-            "Kill the pipeline and watch the counts stay exact: end the demo with Ctrl-C and start it like this. It "
-            "kills the pipeline every 30 seconds and compares the tables with what was sent. The Pipeline page shows "
-            "how lines wait and are caught up."
+        left, right = st.columns(2)
+        left.text("Import a log of your own, then choose its site at the top of the page:")
+        left.code(f"{command} import access.log --site mine", language=None)
+        right.text(
+            "Kill the pipeline again and again, and watch its counts stay exact. End this demo with Ctrl-C first:"
         )
-        st.code(f"{command} demo --chaos", language=None)
+        right.code(f"{command} demo --chaos", language=None)
         st.button("Hide", on_click=_hide, icon=":material/close:", type="tertiary")
 
 

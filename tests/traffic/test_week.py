@@ -83,15 +83,16 @@ def test_the_crawler_reads_at_night_from_one_address(lines: list[tuple[int, byte
     by_address = Counter(
         line.split(b" ")[0] for second, line in lines if CRAWLER.encode() in line and second in WEEK.crawl
     )
-    assert by_address.most_common(1)[0][1] == round(0.03 * WEEK.lines)
+    assert by_address.most_common(1)[0][1] == round(0.02 * WEEK.lines)
 
 
 def test_the_broken_link_is_followed_from_one_referrer(lines: list[tuple[int, bytes]]) -> None:
     followed = [(second, line) for second, line in lines if BROKEN_REFERRER in line]
-    assert len(followed) == round(0.006 * WEEK.lines)
+    assert len(followed) >= round(0.012 * WEEK.lines)
     assert all(second in WEEK.broken_link for second, _ in followed)
     wanted = b'"GET ' + BROKEN_PATH.encode() + b' HTTP/1.1" '
-    assert all(wanted + b"404 " in line or wanted + b"503 " in line for _, line in followed)
+    answers = Counter(line.split(wanted)[1][:3] for _, line in followed)
+    assert set(answers) <= {b"404", b"503"} and answers[b"404"] > 0.9 * len(followed)
 
 
 def test_in_the_outage_every_request_fails_and_just_before_nearly_none(

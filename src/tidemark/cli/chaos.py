@@ -110,7 +110,10 @@ class Chaos:
             self._say(f"{wanted.lines:,} lines were sent, all are in the tables, each once: {wanted}")
         else:
             self.wrong += 1
-            self._say(f"WRONG: sent were {wanted}; the tables have {found[0] or 'different counts'}")
+            self._say(
+                f"WRONG: sent were {wanted}; the tables have {found[0] or 'different counts'}"
+                f" (lines that others send to the site {DEFAULT_SITE!r} meanwhile count as wrong)"
+            )
 
     def _pipeline(self) -> int | None:
         """The pid of the pipeline, if it runs and has started."""

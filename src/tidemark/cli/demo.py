@@ -20,8 +20,8 @@ from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 
-# Lines per second of the live traffic: an hour of it has as many as a day of the week before.
-RATE = 5.0
+# Lines per second of the live traffic: few enough that charts still show the week beside it.
+RATE = 3.0
 
 
 def run_demo(
@@ -110,7 +110,7 @@ def _pipeline(settings: Settings) -> Part:
 
 
 def _traffic(settings: Settings, rate: float) -> Part:
-    pace = ["--late", "0.05", "--malformed", "0.01", "--rate", f"{rate:g}"]
+    pace = ["--late", "0.05", "--malformed", "0.02", "--rate", f"{rate:g}"]
     return Part(
         name="traffic",
         command=_tidemark(settings, "generate", "--demo", *pace),

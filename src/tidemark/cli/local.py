@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
-    help="Lines per second of the live traffic; default: 5.",
+    help="Lines per second of the live traffic; default: 3.",
 )
 @click.option(
     "--chaos",

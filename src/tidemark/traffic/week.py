@@ -26,12 +26,13 @@ _VISITORS = 30_000
 # People's countries follow the time of day in steps of this many seconds, because each step takes some milliseconds.
 _AWAKE_SECONDS = 3 * 3600
 _CAMPAIGN_SECONDS = 10 * 3600
-_CAMPAIGN_SHARE = 0.06  # of the week's lines
+_CAMPAIGN_SHARE = 0.05  # of the week's lines
 _CRAWL_SECONDS = 2400
-_CRAWL_SHARE = 0.03
-_BROKEN_SHARE = 0.006  # of the week's lines: visits, about as many lines
+_CRAWL_SHARE = 0.02
+_BROKEN_SHARE = 0.012  # of the week's lines: visits, about as many lines
 _BROKEN_STAY = 0.4
-_OUTAGE_SECONDS = 1500
+_OUTAGE_SECONDS = 1800
+_RELOADS = 3  # A page that fails is requested so often.
 _MISSING = site.request(BROKEN_PATH, status=404, size=1245)
 
 
@@ -40,10 +41,11 @@ class Week:
     """The seven days before epoch second `end`, of about `lines` lines in combined format.
 
     The same values give the same bytes while iptocc's data do not change. All times are epoch seconds; hours are UTC.
+    The default fits into a batch that the pipeline processes without executors, whose start takes seconds.
     """
 
     end: int
-    lines: int = 100_000
+    lines: int = 48_000
     seed: int = 0
 
     @property
@@ -68,7 +70,7 @@ class Week:
 
     @property
     def outage(self) -> range:
-        """Seconds in which the server answers 503 to everything: 25 minutes in the fifth evening."""
+        """Seconds in which the server answers 503 to everything: half an hour in the fifth evening."""
         return self._from(4, 18, _OUTAGE_SECONDS)
 
     def _from(self, day: int, hour: int, seconds: int) -> range:
@@ -83,10 +85,11 @@ def week_blocks(week: Week) -> Iterator[Block]:
     plan, people = build_site(), Population(random, _VISITORS)
     made = _Visits(week, random, plan, people)
     hits = sorted(made.hits(), key=itemgetter(0))
+    outage = week.outage
     for second, group in groupby(hits, key=itemgetter(0)):
         arrived = [hit for _, hit in group]
-        if second in week.outage:
-            arrived = [(visitor, _unavailable(request), referrer) for visitor, request, referrer in arrived]
+        if second in outage:
+            arrived = [failed for hit in arrived for failed in _unavailable(hit)]
         yield Block(second, 1.0, combined(arrived, second), [Outcome(second, hit) for hit in arrived])
 
 
@@ -157,9 +160,11 @@ class _Visits:
             second += pause
 
 
-def _unavailable(request: Request) -> Request:
-    """The same request, answered with 503 unless it is not HTTP."""
+def _unavailable(hit: Hit) -> list[Hit]:
+    """The same request, answered with 503, as often as it is tried; unchanged if it is not HTTP."""
+    visitor, request, referrer = hit
     if request.path is None:
-        return request
+        return [hit]
     asked, _, _ = request.text.rpartition(b'" ')
-    return Request(asked + b'" 503 194', request.path, False)
+    failed = Request(asked + b'" 503 194', request.path, False)
+    return [(visitor, failed, referrer)] * (_RELOADS if request.page else 1)
