@@ -36,9 +36,7 @@ def intro(reader: Reader) -> None:
         left, right = st.columns(2)
         left.text("Import a log of your own, then choose its site at the top of the page:")
         left.code(f"{command} import access.log --site mine", language=None)
-        right.text(
-            "Kill the pipeline again and again, and watch its counts stay exact. End this demo with Ctrl-C first:"
-        )
+        right.text("Kill the pipeline and watch the counts stay exact; end this demo first:")
         right.code(f"{command} demo --chaos", language=None)
         st.button("Hide", on_click=_hide, icon=":material/close:", type="tertiary")
 
