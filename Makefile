@@ -1,4 +1,4 @@
-# Everything a contributor runs. Needs Python 3.11+ and Java 17 or 21; `setup` installs the rest into .venv.
+# Everything a contributor runs. Needs Python 3.11+; `setup` installs the rest into .venv.
 # Options go in variables: make demo ARGS="--seconds 60", make test ARGS="tests/cli -x", make bench QUICK=1
 
 BIN := .venv/bin
@@ -66,8 +66,8 @@ docs: setup ## Generate the reference pages of docs/
 lock: setup ## Resolve the dependencies into requirements/*.txt (UPGRADE=1 for newer versions)
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) --extra dashboard --extra spark pyproject.toml -o requirements/run.txt
-	$(COMPILE) --extra dashboard --extra spark --group dev -c requirements/run.txt pyproject.toml -o requirements/dev.txt
+	$(COMPILE) --extra local pyproject.toml -o requirements/run.txt
+	$(COMPILE) --extra local --group dev -c requirements/run.txt pyproject.toml -o requirements/dev.txt
 
 clean: ## Remove caches and build output; keeps .venv and .tidemark
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse \

@@ -17,18 +17,6 @@ if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; the
     exit 0
 fi
 
-# Java first, so that its absence is reported before a long download.
-java=java
-[ -z "${JAVA_HOME:-}" ] || java="$JAVA_HOME/bin/java"
-version="$("$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)" || version=
-case "$version" in
-    17 | 21) ;;
-    '') fail "no Java found. Install Java 17 or 21 (Debian, Ubuntu: apt install openjdk-17-jre-headless)" \
-        "or set JAVA_HOME." ;;
-    *) fail "$java is Java $version; Spark needs 17 or 21. Install one" \
-        "(Debian, Ubuntu: apt install openjdk-17-jre-headless) or set JAVA_HOME." ;;
-esac
-
 # Each candidate is executed, because version managers leave stubs on PATH that do not run.
 python=
 lacking=

