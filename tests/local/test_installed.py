@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.bundle.test_entry_points import uv
+from tidemark.local.jars import user_cache
 
 
 @pytest.mark.cluster
@@ -21,8 +21,13 @@ def test_a_demo_without_java_and_without_a_checkout(tmp_path: Path) -> None:
     uv("venv", "--quiet", str(tmp_path / "venv"))
     binaries = tmp_path / "venv" / "bin"
     uv("pip", "install", "--quiet", "--python", str(binaries / "python"), f"{wheel}[local]")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in Path("/usr/bin").iterdir():
+        if "java" not in tool.name:
+            (tools / tool.name).symlink_to(tool)
     environment = {
-        "PATH": str(binaries), "HOME": str(tmp_path), "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", ""),
+        "PATH": f"{binaries}:{tools}", "HOME": str(tmp_path), "TIDEMARK_JVM_CACHE": str(user_cache()),
         "TIDEMARK_BROKER_PORT": "0", "TIDEMARK_DASHBOARD_PORT": "0",
     }  # fmt: skip
     done = subprocess.run(
