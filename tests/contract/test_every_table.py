@@ -15,7 +15,8 @@ from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.table import Table
 from tidemark.operate import savepoints
 from tidemark.operate.forget import Places
-from tidemark.operate.quality.runner import Runner
+from tidemark.operate.quality.check import Checker
+from tidemark.operate.quality.runner import run
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
@@ -42,9 +43,9 @@ def test_the_flows_write_every_table(used: Settings) -> None:
     assert sorted(written) == sorted(LAYERS)
 
 
-def test_quality_checks_every_table(used: Settings, spark: SparkSession) -> None:
-    house = lakehouse.of(used)
-    results = Runner(spark, used, house, DeltaRsStore(house), pipeline.TABLES).run_all()
+def test_quality_checks_every_table(used: Settings) -> None:
+    store = DeltaRsStore(lakehouse.of(used))
+    results = run(used, store, pipeline.TABLES, Checker(used, store, pipeline.TABLES).all)
     assert {row["table"] for row in results} == {table.name for table in pipeline.TABLES} - RECORDS
     assert [row for row in results if not row["success"] and row["severity"] == "critical"] == []
 

@@ -14,6 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.cluster.s3_server import S3Server
+from tidemark.contract.expression import Expression, column
+from tidemark.contract.measure import Measure, Scan, count, newest, repeated, total, unfulfilled
 from tidemark.contract.store import Commit, Operator, Store
 from tidemark.contract.table import Change, Column, Table
 from tidemark.engine.batches import distributed
@@ -23,6 +25,7 @@ from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.directories import Directories
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.measures import measured
 
 WINDOWS = Table(
     name="gold.windows",
@@ -264,6 +267,47 @@ def test_any_group_of_conditions_suffices_and_all_of_a_group_must_hold(store: St
         store, [("site", "=", "a"), ("pageviews", ">", 1)], [("site", "=", "b"), ("pageviews", "<", 4)]
     )
     assert found == [("a", 1, 2), ("b", 0, 3)]
+
+
+def test_measures_of_a_version(store: Store) -> None:
+    """Of NULLs, several files, a part of the rows, and a version that is not the newest."""
+    many = [("a", 0, 1), ("a", 1, 2), ("b", 1, 4), ("a", 1, 8)]
+    store.append_arrow(WINDOWS, rows(*many[:2]))
+    lacking = [{"site": None, "pageviews": 16, "window_start": at(1)}, {"site": "a", "window_start": at(2)}]
+    store.append_arrow(
+        WINDOWS, pa.concat_tables([rows(*many[2:]), pa.Table.from_pylist(lacking, WINDOWS.arrow_schema)])
+    )
+    version = store.version(WINDOWS)
+    store.append_arrow(WINDOWS, rows(("c", 3, 32)))
+    start, site, views = column("window_start"), column("site"), column("pageviews")
+    measures = [
+        count(), unfulfilled(views >= 2), unfulfilled(~site.matches("[ab]")), total("pageviews", site == "a"),
+        total("pageviews", site != "x"), newest("window_start"), repeated(["site", "window_start"]),
+    ]  # fmt: skip
+
+    def measured(where: Expression | None, *wanted: Measure) -> list[int | None]:
+        return store.measure([Scan(WINDOWS, version, wanted or measures, where)])[0]
+
+    def micros(minute: int) -> int:
+        return int(at(minute).timestamp()) * 1_000_000
+
+    assert measured(None) == [6, 2, 6, 11, 15, micros(2), 2]
+    assert measured(start > at(0)) == [5, 1, 5, 10, 14, micros(2), 2]
+    assert measured(start > at(9)) == [0, 0, 0, 0, 0, None, 0]
+    assert measured(None, count()) == [6]
+    assert measured(start <= at(1), count()) == [5]
+    assert store.measure([]) == []
+
+
+@pytest.mark.parametrize("most_keys", [1, 3, 100, 1_000])
+def test_repeated_keys_are_found_in_several_passes(tmp_path: Path, most_keys: int) -> None:
+    house = Lakehouse(str(tmp_path / "checkpoints"), str(tmp_path / "tables"))
+    store = DeltaRsStore(house)
+    store.ensure(WINDOWS)
+    for first in (0, 20):
+        store.append_arrow(WINDOWS, rows(*((f"s{n % 37}", n % 5, n) for n in range(first, first + 40))))
+    scan = Scan(WINDOWS, store.version(WINDOWS), [repeated(WINDOWS.key), count()])
+    assert measured(house.delta(WINDOWS), scan, most_keys) == [20, 80]
 
 
 def test_columns_come_in_the_order_asked_for(store: Store) -> None:

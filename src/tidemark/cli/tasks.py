@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -19,7 +20,8 @@ from tidemark.operate import backfill, losses
 from tidemark.operate.catalog_upkeep import maintain_catalog
 from tidemark.operate.difference import Difference
 from tidemark.operate.forget import Forgotten, forget
-from tidemark.operate.quality.runner import Runner, check_new, watch
+from tidemark.operate.quality import runner as quality
+from tidemark.operate.quality.check import Checker
 from tidemark.operate.rebuild import Say
 from tidemark.operate.repair import Repair
 from tidemark.operate.savepoints import Savepoint, create, restore, saved_tables
@@ -41,7 +43,7 @@ from tidemark.settings import Settings
 from tidemark.settings.sections import MeaningSettings
 from tidemark.spark import spark_session, starting_session
 from tidemark.store import deltalog, lakehouse
-from tidemark.store.choose import exists, open_store
+from tidemark.store.choose import open_store, without_spark
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lease import only_writer, stopping_when
@@ -49,6 +51,9 @@ from tidemark.stream import inventory, lock, schema_check
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.run import Side, run
 from tidemark.stream.topic_identity import has_read, require_same_topic
+
+# Checks tables beside the pipeline.
+_CHECKS = (sys.executable, "-m", "tidemark.cli.quality")
 
 
 def run_pipeline(settings: Settings, *, once: bool, wait: float = 5.0) -> None:
@@ -89,7 +94,7 @@ def _run(
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
     anew = partial(rebuilding, spark, settings, house)
-    checks = watch(spark, settings, house, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))
+    checks = quality.watch(settings, store, TABLES, _CHECKS, metrics.checked, partial(metrics.ran, "quality"))
     beside = [*beside, checks]
     if house.can.files:  # otherwise upkeep is a separate job
         beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
@@ -101,7 +106,7 @@ def _run(
     if once and house.can.files:
         backfill.fill(settings, house, store, anew)
     if once and settings.upkeep.quality_interval_seconds:
-        check_new(Runner(spark, settings, house, store, TABLES), only_if_new=True)
+        quality.attempt(partial(quality.run_if_new, settings, store, TABLES, _CHECKS))
 
 
 def _warm_up(settings: Settings) -> None:
@@ -263,7 +268,8 @@ def _house_with_tables(settings: Settings, *, whole: bool = True) -> Lakehouse:
     its table quality.accounts or quality.sites is lost."""
     house = lakehouse.of(settings)
     # A job's home has accounts, too.
-    missing = [t for t in (ACCOUNTS, SITES) if not exists(house, t, partial(spark_session, settings))]
+    store = without_spark(house, partial(spark_session, settings))
+    missing = [table for table in (ACCOUNTS, SITES) if not store.exists(table)]
     if missing and not house.can.durable and deltalog.last_batch(chain(house).first) >= 0:
         if whole:
             raise TableError(f"table {missing[0].name} at {house.path(missing[0])} is lost", losses.REPAIR)
@@ -286,8 +292,7 @@ def check_quality(
         known = ", ".join(table.name for table in TABLES)
         raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
     house = _house_with_tables(settings)
-    spark = spark_session(settings)
-    store = open_store(settings.lakehouse, house, spark)
+    store = without_spark(house, partial(spark_session, settings))
     chosen = [table for table in TABLES if not names or table.name in names]
-    runner = Runner(spark, settings, house, store, chosen, for_docs=True)
-    return runner.run_all(since), runner.write_docs()
+    checker = Checker(settings, store, chosen, for_docs=True)
+    return quality.run(settings, store, chosen, partial(checker.all, since=since)), checker.write_docs()

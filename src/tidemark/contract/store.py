@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame
 
+from tidemark.contract.measure import Scan
 from tidemark.contract.table import Change, Table
 
 Operator = Literal["=", "<", "<=", ">", ">=", "in"]
@@ -171,6 +172,9 @@ class Store(Protocol):
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that fulfil `where`; callers bound the result."""
+
+    def measure(self, scans: Sequence[Scan]) -> list[list[int | None]]:
+        """The measures of each scan, in bounded memory. Raises TableError if a table cannot be read."""
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         """Adds rows of the table's columns; for a store without `directory`."""

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
+from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
@@ -139,6 +140,18 @@ class SparkStore:
                 frame = frame.where(reduce(Column.__or__, groups))
             rows: pa.Table = frame.select(*wanted).toArrow()
         return rows.cast(pa.schema([table.arrow_schema.field(name) for name in wanted]))
+
+    def measure(self, scans: Sequence[Scan]) -> list[list[int | None]]:
+        parts = [
+            f"SELECT {number} AS scan, array({', '.join(f'bigint({each.sql})' for each in scan.measures)}) AS found"
+            f" FROM {self._lakehouse.sql_name(scan.table)} VERSION AS OF {scan.version}"
+            f" WHERE {'true' if scan.where is None else scan.where.sql}"
+            for number, scan in enumerate(scans)
+        ]
+        with _explained(", ".join(scan.table.name for scan in scans)):
+            rows = self._spark.sql(" UNION ALL ".join(parts)).collect() if parts else []
+        found = {row["scan"]: list(row["found"]) for row in rows}
+        return [found[number] for number in range(len(scans))]
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         writer = (

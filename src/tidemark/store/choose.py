@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 
 from tidemark.contract.store import Store
-from tidemark.contract.table import Table
 from tidemark.errors import SettingError
 from tidemark.settings.sections import LakehouseSettings
 from tidemark.store import object_storage
@@ -32,6 +31,6 @@ def open_store(settings: LakehouseSettings, house: Lakehouse, spark: SparkSessio
     return DeltaRsStore(house)
 
 
-def exists(house: Lakehouse, table: Table, session: Callable[[], SparkSession]) -> bool:
-    """Whether the table exists; asks Spark only if nothing else can tell."""
-    return house.exists(table) if house.can.files else SparkStore(session(), house).exists(table)
+def without_spark(house: Lakehouse, session: Callable[[], SparkSession]) -> Store:
+    """A store that uses Spark only if delta-rs does not reach the tables."""
+    return DeltaRsStore(house) if house.can.files else SparkStore(session(), house)

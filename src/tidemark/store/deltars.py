@@ -15,11 +15,14 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
+from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
 from tidemark.contract.table import Change, Table
-from tidemark.errors import PlatformError, TableError, TidemarkError
+from tidemark.errors import PlatformError, TableError, TidemarkError, first_line
 from tidemark.store import deltalog
+from tidemark.store.arrow_change import DELETE, bounds, source_of
 from tidemark.store.lakehouse import Lakehouse, require_files
+from tidemark.store.measures import measured
 
 # An upsert rewrites the files of revised rows. With small files it takes tens of milliseconds.
 UPSERT_FILE_BYTES = 1 << 20
@@ -31,7 +34,6 @@ UPKEEP_PROPERTIES = {
 }
 _WRITER = WriterProperties(compression="ZSTD", compression_level=1)
 _ATTEMPTS = 5
-_DELETE = "_delete"
 _FULL = "No space left on device"
 
 
@@ -135,6 +137,15 @@ class DeltaRsStore:
     def _at(self, table: Table, version: int | None) -> DeltaTable:
         return self._table(table) if version is None else self._lakehouse.delta(table, version)
 
+    def measure(self, scans: Sequence[Scan]) -> list[list[int | None]]:
+        found = []
+        for scan in scans:
+            try:
+                found.append(measured(self._at(scan.table, scan.version), scan))
+            except (DeltaError, OSError, pa.ArrowException) as error:
+                raise self._failure(scan.table, "read", error) from error
+        return found
+
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         raise TableError(f"rows of a frame come to {table.name} as files of its directory", "Report it.")
 
@@ -164,7 +175,7 @@ class DeltaRsStore:
         self._retry(table, write)
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
-        source = _source(table, change)
+        source = source_of(table, change)
 
         def merge(target: DeltaTable) -> None:
             if not self._is_new(target, commit):
@@ -179,12 +190,12 @@ class DeltaRsStore:
             values = {name: f"s.{name}" for name in table.column_names}
             (
                 target.merge(
-                    source, same_key + _bounds(table, source), source_alias="s", target_alias="t",
+                    source, same_key + bounds(table, source), source_alias="s", target_alias="t",
                     writer_properties=_WRITER, commit_properties=_properties(commit),
                 )
-                .when_matched_delete(f"s.{_DELETE}")
+                .when_matched_delete(f"s.{DELETE}")
                 .when_matched_update(values)
-                .when_not_matched_insert(values, f"NOT s.{_DELETE}")
+                .when_not_matched_insert(values, f"NOT s.{DELETE}")
                 .execute()
             )  # fmt: skip
 
@@ -220,7 +231,7 @@ class DeltaRsStore:
                     raise self._failure(table, "written", error) from error
                 if attempt == _ATTEMPTS - 1:
                     raise TableError(
-                        f"table {table.name}: commit failed {_ATTEMPTS} times: {_first_line(error)}",
+                        f"table {table.name}: commit failed {_ATTEMPTS} times: {first_line(error)}",
                         "Is another pipeline writing to the same tables?",
                     ) from error
 
@@ -247,7 +258,7 @@ class DeltaRsStore:
             )
         repair = "See" if self.can.durable else "Run `tidemark repair`, or see"
         return TableError(
-            f"table {table.name} at {path} cannot be {what}: {_first_line(error)}",
+            f"table {table.name} at {path} cannot be {what}: {first_line(error)}",
             f"{repair} docs/operations.md, 'A damaged table'.",
         )
 
@@ -268,30 +279,3 @@ def _configuration(table: Table) -> dict[str, str | None]:
 
 def _properties(commit: Commit | None) -> CommitProperties:
     return CommitProperties(app_transactions=[Transaction(commit.writer, commit.number)] if commit else None)
-
-
-def _source(table: Table, change: Change) -> pa.Table:
-    """Rows to write and keys to delete as one frame with a flag column."""
-    rows = change.rows.select(table.column_names).cast(table.arrow_schema)
-    rows = rows.append_column(_DELETE, pa.array([False] * rows.num_rows, pa.bool_()))
-    if change.deleted is None or change.deleted.num_rows == 0:
-        return rows
-    gone = change.deleted.select([*dict.fromkeys([*table.key, *([table.time] if table.time else [])])])
-    gone = gone.append_column(_DELETE, pa.array([True] * gone.num_rows, pa.bool_()))
-    return pa.concat_tables([rows, gone], promote_options="default")
-
-
-def _bounds(table: Table, source: pa.Table) -> str:
-    """The time range of a merge as literals, by which whole files are skipped without reading them."""
-    if not table.time:
-        return ""
-    low, high = pc.min_max(source[table.time]).values()
-    return f" AND t.{table.time} >= {_literal(low)} AND t.{table.time} <= {_literal(high)}"
-
-
-def _literal(value: pa.Scalar) -> str:
-    return f"TIMESTAMP '{value.as_py():%Y-%m-%d %H:%M:%S.%f}Z'"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,28 +1,28 @@
-"""Quality runs over real Delta tables: new rows, accounts, freshness, volume, the watch, the command."""
+"""Quality runs over real Delta tables: new rows, accounts, freshness, volume, the command."""
 
 from __future__ import annotations
 
 import json
-import logging
 import re
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.operate.quality.rows import good, rows
+from tests.operate.quality.rows import BAD, good, rows
 from tidemark import cli
 from tidemark.contract.quality_tables import RESULTS
-from tidemark.operate.quality.runner import Runner, watch
+from tidemark.operate.quality.check import Checker
+from tidemark.operate.quality.facts import take_moment
+from tidemark.operate.quality.runner import run, run_if_new
 from tidemark.pipeline import TABLES
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
+from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 
@@ -35,7 +35,6 @@ Results = list[dict[str, Any]]
 class Scene:
     """A home whose tables hold one batch: three lines, two accepted and one rejected."""
 
-    spark: SparkSession
     settings: Settings
     house: Lakehouse
     store: DeltaRsStore
@@ -50,16 +49,17 @@ class Scene:
         self.add("silver.rejected", good(TABLE["silver.rejected"], at + 2))
         self.add("quality.accounts", good(TABLE["quality.accounts"], number))
 
-    def runner(self, names: tuple[str, ...] = BOOKS, **settings: Any) -> Runner:
+    def runner(self, names: tuple[str, ...] = BOOKS, **settings: Any) -> Callable[[], Results]:
+        """What runs the checks of new rows, as one process does again and again."""
         tables = [TABLE[name] for name in names]
         changed = self.settings.changed(**settings)
-        return Runner(self.spark, changed, self.house, self.store, tables)
+        return partial(run, changed, self.store, tables, Checker(changed, self.store, tables).new)
 
 
 @pytest.fixture
-def scene(spark: SparkSession, home: Settings) -> Scene:
+def scene(home: Settings) -> Scene:
     house = lakehouse.of(home)
-    made = Scene(spark, home, house, DeltaRsStore(house))
+    made = Scene(home, house, DeltaRsStore(house))
     for table in TABLES:
         made.store.ensure(table)
     made.batch(0)
@@ -71,7 +71,7 @@ def failed(results: Results) -> set[tuple[str, str]]:
 
 
 def test_a_sound_batch_passes_and_leaves_complete_rows(scene: Scene) -> None:
-    results = scene.runner().run_new()
+    results = scene.runner()()
 
     assert failed(results) == set()
     for name in ("bronze.access_log", "silver.requests", "silver.rejected"):
@@ -94,7 +94,7 @@ def test_a_sound_batch_passes_and_leaves_complete_rows(scene: Scene) -> None:
 def test_rows_that_are_kept_for_a_time_only_are_not_missed(
     scene: Scene, limits: str, compared: set[str]
 ) -> None:
-    results = scene.runner(retention_days=limits).run_new()
+    results = scene.runner(retention_days=limits)()
 
     assert {r["table"] for r in results if r["expectation"] == "rows_accounted_for"} == compared
 
@@ -102,25 +102,37 @@ def test_rows_that_are_kept_for_a_time_only_are_not_missed(
 def test_only_new_rows_are_looked_at(scene: Scene) -> None:
     scene.add("silver.requests", good(TABLE["silver.requests"], 5, status=99))
     runner = scene.runner(("silver.requests",))
-    assert ("silver.requests", "invalid_status") in failed(runner.run_new())
+    assert ("silver.requests", "invalid_status") in failed(runner())
 
     scene.batch(1)
-    results = runner.run_new()
+    results = runner()
 
     assert ("silver.requests", "invalid_status") not in failed(results)
     [checked] = [r for r in results if r["expectation"] == "invalid_status"]
     assert checked["observed_value"] == "0 of 2 rows"
-    assert runner.run_new(only_if_new=True) == []
+
+
+def test_without_new_rows_a_single_run_starts_nothing(scene: Scene) -> None:
+    if_new = partial(run_if_new, scene.settings, scene.store, TABLES, ["/nowhere"])
+    with pytest.raises(FileNotFoundError, match="/nowhere"):
+        if_new()
+    scene.runner(tuple(TABLE))()
+    known = scene.store.version(RESULTS)
+
+    assert if_new() == []
+    assert scene.store.version(RESULTS) == known
+
+    scene.batch(1)
+    with pytest.raises(FileNotFoundError, match="/nowhere"):
+        if_new()
 
 
 def test_a_new_process_goes_on_where_the_last_run_stopped(scene: Scene) -> None:
     january = datetime(2026, 1, 1, tzinfo=UTC)
     scene.add("silver.requests", good(TABLE["silver.requests"], 5, ingested_at=january))
-    scene.runner(("silver.requests",)).run_new()
+    scene.runner(("silver.requests",))()
 
-    [checked] = [
-        r for r in scene.runner(("silver.requests",)).run_new() if r["expectation"] == "invalid_status"
-    ]
+    [checked] = [r for r in scene.runner(("silver.requests",))() if r["expectation"] == "invalid_status"]
 
     assert checked["observed_value"] == "0 of 2 rows"  # those of the last minutes, not January's
 
@@ -128,7 +140,7 @@ def test_a_new_process_goes_on_where_the_last_run_stopped(scene: Scene) -> None:
 def test_accounts_that_do_not_balance_are_critical(scene: Scene) -> None:
     scene.add("quality.accounts", good(TABLE["quality.accounts"], 1, received=4, accepted=0, rejected=3))
 
-    results = scene.runner().run_new()
+    results = scene.runner()()
 
     assert ("quality.accounts", "balanced") in failed(results)
     assert all(r["severity"] == "critical" for r in results if not r["success"])
@@ -136,13 +148,13 @@ def test_accounts_that_do_not_balance_are_critical(scene: Scene) -> None:
 
 def test_a_row_too_many_is_found_and_stays_found(scene: Scene) -> None:
     runner = scene.runner()
-    assert failed(runner.run_new()) == set()
+    assert failed(runner()) == set()
     for name in BOOKS[:3]:
         scene.add(name, good(TABLE[name], 7))
     scene.batch(1)
 
     for _ in range(2):
-        assert failed(runner.run_new()) >= {(name, "rows_accounted_for") for name in BOOKS[:3]}
+        assert failed(runner()) >= {(name, "rows_accounted_for") for name in BOOKS[:3]}
 
 
 def test_rows_written_after_the_clock_was_set_back_are_looked_at(scene: Scene) -> None:
@@ -155,19 +167,19 @@ def test_rows_written_after_the_clock_was_set_back_are_looked_at(scene: Scene) -
     counts = {"received": 0, "accepted": 0, "rejected": 1, "committed_at": ahead}
     scene.add("quality.accounts", good(TABLE["quality.accounts"], 2, **counts))
     runner = scene.runner()
-    before = failed(runner.run_new())
+    before = failed(runner())
 
     scene.batch(3, status=99)
 
-    assert failed(runner.run_new()) - before == {("silver.requests", "invalid_status")}
-    assert failed(scene.runner().run_new()) - before == {("silver.requests", "invalid_status")}
+    assert failed(runner()) - before == {("silver.requests", "invalid_status")}
+    assert failed(scene.runner()()) - before == {("silver.requests", "invalid_status")}
 
 
 def test_a_table_without_new_rows_is_not_fresh(scene: Scene) -> None:
     runner = scene.runner(freshness_limit_seconds=600)
-    assert failed(runner.run_new()) == set()
+    assert failed(runner()) == set()
 
-    stale = scene.runner(freshness_limit_seconds=0.001).run_new()
+    stale = scene.runner(freshness_limit_seconds=0.001)()
 
     # The quarantine may well stay empty.
     assert failed(stale) == {(name, "fresh") for name in BOOKS if name != "silver.rejected"}
@@ -190,7 +202,7 @@ def test_volume_is_compared_with_the_same_hour_of_other_days(
         add(day, 100_000, hours=2)
     add(0, last_hour)
 
-    [volume] = [r for r in scene.runner(("gold.traffic",)).run_new() if r["expectation"] == "usual_volume"]
+    [volume] = [r for r in scene.runner(("gold.traffic",))() if r["expectation"] == "usual_volume"]
 
     assert volume["success"] == usual
     assert volume["severity"] == "warning"
@@ -200,40 +212,42 @@ def test_volume_is_compared_with_the_same_hour_of_other_days(
 def test_too_few_days_say_nothing_about_volume(scene: Scene) -> None:
     scene.add("gold.traffic", good(TABLE["gold.traffic"], window_start=datetime.now(UTC)))
 
-    assert "usual_volume" not in {r["expectation"] for r in scene.runner(("gold.traffic",)).run_new()}
+    assert "usual_volume" not in {r["expectation"] for r in scene.runner(("gold.traffic",))()}
 
 
-def test_the_watch_survives_a_failing_run(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    settings = scene.settings.changed(quality_interval_seconds=0.2)
-    log = Path(scene.house.path(TABLE["silver.requests"])) / "_delta_log"
-    hidden = log.with_name("hidden")
-    log.rename(hidden)
-    stopping = threading.Event()
-    troubles: list[str] = []
-    side = watch(
-        scene.spark, settings, scene.house, DeltaRsStore(scene.house), [TABLE[n] for n in BOOKS],
-        ended=troubles.append,
-    )  # fmt: skip
-    thread = threading.Thread(target=side, args=(stopping,))
-    with caplog.at_level(logging.ERROR, "tidemark.operate.quality"):
-        thread.start()
-        try:
-            _until(lambda: any("quality run failed" in r.message for r in caplog.records))
-            assert scene.store.read(RESULTS).num_rows == 0
-            hidden.rename(log)
-            _until(lambda: scene.store.read(RESULTS).num_rows > 0)
-            _until(lambda: not troubles[-1])
-        finally:
-            stopping.set()
-            thread.join(timeout=60)
-    assert not thread.is_alive()
-    assert "silver/requests" in troubles[0]
-    assert all("\n" not in r.getMessage() for r in caplog.records)
+def test_spark_counts_the_same(scene: Scene, spark: SparkSession) -> None:
+    """Violations of every kind, in several files, the newest hour's volume, and accounts of a job."""
+    tables = [TABLE[name] for name in (*BOOKS, "silver.sessions", "gold.traffic")]
+    for table in tables:
+        name = table.name
+        bad = [change for (of, _), changes in BAD.items() if of == name for change in changes]
+        if bad:
+            found = [good(table, 100 + number) | change for number, change in enumerate(bad)]
+            scene.add(name, good(table, 0), *found[::2])
+            scene.add(name, *found[1::2], good(table, 99, **{table.clock: None}))
+    for day in range(4):
+        hour = datetime.now(UTC) - timedelta(days=day, minutes=20)
+        scene.add("gold.traffic", good(TABLE["gold.traffic"], window_start=hour, requests=10 + day))
+    scene.add("quality.accounts", good(TABLE["quality.accounts"], 1, flow="jobs.one"))
+    at = take_moment(scene.settings, scene.store, tables)
+    scene.batch(1)  # later than the moment
+
+    by_delta_rs, by_spark = (
+        Checker(scene.settings, store, tables) for store in (scene.store, SparkStore(spark, scene.house))
+    )
+
+    found = by_delta_rs.all(at)
+    broken = {(name, rule) for name, rule in BAD if TABLE[name] in tables}
+    assert failed(found) >= broken | {("silver.requests", "rows_accounted_for")}
+    assert "usual_volume" in {r["expectation"] for r in found}
+    assert found == by_spark.all(at)
+    assert by_delta_rs.has_new(at) and by_spark.has_new(at)
 
 
 def test_the_command_says_what_holds_and_writes_the_docs(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(scene.settings.home))  # which would be an error
     assert _tidemark(monkeypatch, "quality", "--home", str(scene.settings.home)) == 0
 
     said = capsys.readouterr().out
@@ -286,10 +300,3 @@ def _tidemark(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
-
-
-def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "did not happen in time"
-        time.sleep(0.1)

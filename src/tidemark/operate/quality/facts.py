@@ -1,43 +1,28 @@
-"""Facts about tables for expectations, read with few and small Spark jobs.
-
-Everything is read at one moment between two micro-batches, so counts of different tables agree.
-"""
+"""Facts about tables for expectations, measured by the store at one moment."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from statistics import median
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-
+from tidemark.contract.expression import Expression, column
+from tidemark.contract.measure import Measure, Scan, count, newest, repeated, total, unfulfilled
 from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
+from tidemark.operate.quality.moment import Moment
 from tidemark.settings import Settings
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock
 
+KEY_RULE = "key_unique"
 _DAYS = 7
 _LEAST_DAYS = 3
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Consistent versions of tables."""
-
-    spark: SparkSession
-    house: Lakehouse
-    versions: Mapping[str, int]
-
-    def sql_name(self, table: Table) -> str:
-        return f"{self.house.sql_name(table)} VERSION AS OF {self.versions[table.name]}"
-
-    def rows(self, table: Table, since: datetime | None) -> DataFrame:
-        """Rows written after `since` (default: all); files without such rows are skipped."""
-        return self.spark.sql(f"SELECT * FROM {self.sql_name(table)}{_after(table, since)}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Batches of jobs on the same home are no lines of these tables.
+_OWN = column("flow").matches("[^.]*")
 
 
 @dataclass(frozen=True)
@@ -48,64 +33,77 @@ class New:
     newest: datetime | None
 
 
-def snapshot(
-    spark: SparkSession, settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table]
-) -> Snapshot:
-    """The tables between two micro-batches; batches wait for a few milliseconds."""
+def take_moment(settings: Settings, store: Store, tables: Sequence[Table]) -> Moment:
+    """Now, between two micro-batches; batches wait for a few milliseconds."""
+    now, seconds = datetime.now(UTC), time.monotonic()
+    checked = [table for table in tables if table.has_row_checks or table.accounted]
     with lock.at_rest(settings):
-        return Snapshot(spark, house, {table.name: store.version(table) for table in (*tables, ACCOUNTS)})
+        return Moment(now, seconds, {table.name: store.version(table) for table in (*checked, ACCOUNTS)})
 
 
-def new_rows(at: Snapshot, since: Mapping[Table, datetime | None]) -> dict[str, New]:
-    """New rows of each table after its time in `since`, in one job."""
-    parts = [
-        f"SELECT '{table.name}' AS name, count(*) AS rows, max({table.clock}) AS newest"
-        f" FROM {at.sql_name(table)}{_after(table, time)}"
-        for table, time in since.items()
-    ]
-    return {row["name"]: New(row["rows"], row["newest"]) for row in _rows(at, parts)}
+def row_measures(table: Table, *, with_key: bool) -> dict[str, Measure]:
+    """By rule, what counts the rows that break it."""
+    rules = {each.name: unfulfilled(each.holds) for each in table.expectations}
+    return {**rules, KEY_RULE: repeated(table.key)} if with_key else rules
 
 
-def row_counts(at: Snapshot, tables: Sequence[Table]) -> dict[str, int]:
-    """Rows of whole tables, from Delta's statistics."""
-    parts = [f"SELECT '{table.name}' AS name, count(*) AS rows FROM {at.sql_name(table)}" for table in tables]
-    return {row["name"]: row["rows"] for row in _rows(at, parts)}
+class Facts:
+    """Facts about the tables at a moment. All methods raise TableError for a table that cannot be read."""
+
+    def __init__(self, store: Store, at: Moment) -> None:
+        self._store = store
+        self._at = at
+
+    def new_rows(self, since: Mapping[Table, datetime | None]) -> dict[str, New]:
+        """New rows of each table after its time in `since`."""
+        found = self._measure(
+            *((table, [count(), newest(table.clock)], _after(table, then)) for table, then in since.items())
+        )
+        return {
+            table.name: New(rows or 0, None if micros is None else _EPOCH + timedelta(microseconds=micros))
+            for table, (rows, micros) in zip(since, found, strict=True)
+        }
+
+    def row_counts(self, tables: Sequence[Table]) -> dict[str, int]:
+        """Rows of whole tables."""
+        found = self._measure(*((table, [count()], None) for table in tables))
+        return {table.name: rows or 0 for table, (rows,) in zip(tables, found, strict=True)}
+
+    def accounted_sums(self, tables: Sequence[Table], since: datetime | None) -> dict[str, int]:
+        """Increase of each table's `accounted` sum in quality.accounts after `since`, and the number of its rows."""
+        names = ("accepted", "rejected")
+        measures = [*(total(name, _OWN) for name in names), count()]
+        [(*sums, rows)] = self._measure((ACCOUNTS, measures, _after(ACCOUNTS, since)))
+        by_name = dict(zip(names, sums, strict=True))
+        found = {
+            table.name: sum(by_name[name] or 0 for name in table.accounted.split(" + ")) for table in tables
+        }
+        return {**found, ACCOUNTS.name: rows or 0}
+
+    def share_of_usual(self, table: Table) -> float | None:
+        """The last hour's sum of `table.volume` divided by the median of the same hour on the last seven days.
+
+        None with fewer than three days to compare with.
+        """
+        clock, now = column(table.time), self._at.time.replace(microsecond=0)
+        ends = [now - timedelta(days=day) for day in range(_DAYS + 1)]
+        hours = [(clock >= end - timedelta(hours=1)) & (clock < end) for end in ends]
+        since = clock >= ends[-1] - timedelta(hours=1)
+        [(last, *days)] = self._measure((table, [total(table.volume, hour) for hour in hours], since))
+        before = [volume for volume in days if volume]
+        return float((last or 0) / median(before)) if len(before) >= _LEAST_DAYS else None
+
+    def unexpected(self, table: Table, since: datetime | None, *, with_key: bool) -> dict[str, int]:
+        """By rule, how many rows written after `since` (default: all) break it; `with_key` among themselves."""
+        measures = row_measures(table, with_key=with_key)
+        [found] = self._measure((table, list(measures.values()), _after(table, since)))
+        return {rule: rows or 0 for rule, rows in zip(measures, found, strict=True)}
+
+    def _measure(self, *wanted: tuple[Table, Sequence[Measure], Expression | None]) -> list[list[int | None]]:
+        return self._store.measure(
+            [Scan(table, self._at.versions[table.name], measures, where) for table, measures, where in wanted]
+        )
 
 
-def accounted_sums(at: Snapshot, tables: Sequence[Table], since: datetime | None) -> dict[str, int]:
-    """Increase of each table's `accounted` sum in quality.accounts after `since`, and the number of its rows."""
-    # Batches of jobs on the same home are no lines of these tables.
-    own = "flow NOT LIKE '%.%'"
-    sums = ", ".join(f"coalesce(sum({t.accounted}) FILTER (WHERE {own}), 0) AS `{t.name}`" for t in tables)
-    counted = f"count(*) AS `{ACCOUNTS.name}`"
-    return _rows(at, [f"SELECT {sums}, {counted} FROM {at.sql_name(ACCOUNTS)}{_after(ACCOUNTS, since)}"])[0]
-
-
-def share_of_usual(at: Snapshot, table: Table, now: datetime) -> float | None:
-    """The last hour's sum of `table.volume` divided by the median of the same hour on the last seven days.
-
-    None with fewer than three days to compare with.
-    """
-    moment = f"timestamp_micros({int(now.timestamp() * 1_000_000)})"
-    ago = f"(unix_seconds({moment}) - unix_seconds({table.time}) - 1)"
-    rows = _rows(at, [
-        f"SELECT int({ago} DIV 86400) AS day, sum({table.volume}) AS volume FROM {at.sql_name(table)}"
-        f" WHERE {table.time} >= {moment} - INTERVAL {_DAYS * 24 + 1} HOURS AND {table.time} < {moment}"
-        f" AND {ago} % 86400 < 3600 GROUP BY 1"
-    ])  # fmt: skip
-    volumes = {row["day"]: row["volume"] for row in rows}
-    before = [volume for day, volume in volumes.items() if day > 0 and volume]
-    return float(volumes.get(0, 0) / median(before)) if len(before) >= _LEAST_DAYS else None
-
-
-def _rows(at: Snapshot, parts: Sequence[str]) -> list[dict[str, Any]]:
-    if not parts:
-        return []
-    rows: list[dict[str, Any]] = at.spark.sql(" UNION ALL ".join(parts)).toArrow().to_pylist()
-    return rows
-
-
-def _after(table: Table, since: datetime | None) -> str:
-    if since is None:
-        return ""
-    return f" WHERE {table.clock} > timestamp_micros({round(since.timestamp() * 1_000_000)})"
+def _after(table: Table, since: datetime | None) -> Expression | None:
+    return None if since is None else column(table.clock) > since

@@ -16,12 +16,11 @@ from great_expectations.expectations.core.expect_column_pair_values_to_be_equal 
 )
 from great_expectations.expectations.metadata_types import FailureSeverity
 
-from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Table
 from tidemark.operate.quality.expectations import ExpectNoneUnexpected
+from tidemark.operate.quality.facts import KEY_RULE, row_measures
 from tidemark.settings.sections import UpkeepSettings
 
-KEY_RULE = "key_unique"
 # Normal range of the last hour's volume, as a share of the usual.
 USUAL_VOLUME = (0.25, 4.0)
 
@@ -31,29 +30,19 @@ def row_suite(table: Table, *, with_key: bool = True) -> gx.ExpectationSuite:
 
     Each has its name and column in `meta` and its words in `notes`.
     """
-    expectations = [row_expectation(declared) for declared in table.expectations]
+    key = ", ".join(table.key)
+    rules = [(rule.name, rule.on, rule.about, rule.severity) for rule in table.expectations]
     if with_key:
-        expectations.append(key_expectation(table))
-    return gx.ExpectationSuite(name=_rows_name(table, with_key), expectations=expectations)
-
-
-def row_expectation(declared: Expectation) -> ExpectNoneUnexpected:
-    """Counts the rows for which the condition is not true."""
-    return ExpectNoneUnexpected(
-        counted=f"count_if(NOT coalesce({declared.holds.sql}, false))", about=declared.about,
-        severity=FailureSeverity(declared.severity), notes=declared.about,
-        meta=_meta(declared.name, declared.on),
-    )  # fmt: skip
-
-
-def key_expectation(table: Table) -> ExpectNoneUnexpected:
-    """Counts rows beyond the first of their key, and rows with a NULL in the key."""
-    columns = ", ".join(f"`{name}`" for name in table.key)
-    about = f"One row per {', '.join(table.key)}, none of them NULL."
-    return ExpectNoneUnexpected(
-        counted=f"count(*) - count(DISTINCT {columns})", about=about,
-        severity=FailureSeverity.CRITICAL, notes=about, meta=_meta(KEY_RULE, ", ".join(table.key)),
-    )  # fmt: skip
+        rules.append((KEY_RULE, key, f"One row per {key}, none of them NULL.", "critical"))
+    measures = row_measures(table, with_key=with_key)
+    expectations = [
+        ExpectNoneUnexpected(
+            rule=name, counted=measures[name].sql, about=about, severity=FailureSeverity(severity),
+            notes=about, meta=_meta(name, on),
+        )
+        for name, on, about, severity in rules
+    ]  # fmt: skip
+    return gx.ExpectationSuite(name=rows_name(table, with_key), expectations=expectations)
 
 
 def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSuite]:
@@ -93,7 +82,7 @@ def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSui
     ]
 
 
-def _rows_name(table: Table, with_key: bool) -> str:
+def rows_name(table: Table, with_key: bool) -> str:
     return f"{table.name}.rows" if with_key else f"{table.name}.rows_without_key"
 
 

@@ -17,11 +17,11 @@ from great_expectations.data_context.types.base import (
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
-from pyspark.sql import DataFrame
 
 from tidemark.contract.table import Table
 from tidemark.operate.quality.data_docs import make_offline
-from tidemark.operate.quality.suite import row_suite, table_suites
+from tidemark.operate.quality.facts import KEY_RULE
+from tidemark.operate.quality.suite import row_suite, rows_name, table_suites
 from tidemark.settings.sections import UpkeepSettings
 
 # Counts only: values of failing rows may be personal data, and would be collected.
@@ -29,7 +29,7 @@ _FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 0}
 
 
 class Validation:
-    """Validates frames against the suites of `tables`.
+    """Validates facts about tables against the suites of `tables`.
 
     With `for_docs` all results stay in memory until `write_docs`: not for a process that runs on.
     """
@@ -46,19 +46,19 @@ class Validation:
         self._for_docs = for_docs
         self._checks: dict[str, gx.ValidationDefinition] = {}
         self._whole: dict[str, list[gx.ExpectationSuite]] = {}
-        spark = self._context.data_sources.add_spark("spark", persist=False)
-        facts = self._context.data_sources.add_pandas("facts")
+        self._facts = self._context.data_sources.add_pandas("facts")
         for table in tables:
             if table.has_row_checks:
-                self._add(spark, row_suite(table))
-                self._add(spark, row_suite(table, with_key=False))
+                self._add(row_suite(table))
+                self._add(row_suite(table, with_key=False))
             self._whole[table.name] = table_suites(table, upkeep)
             for suite in self._whole[table.name]:
-                self._add(facts, suite)
+                self._add(suite)
 
-    def rows(self, table: Table, frame: DataFrame, count: int, *, with_key: bool) -> list[dict[str, Any]]:
-        """Results for `count` rows of the table, as rows of quality.results without its run."""
-        found = self._validate(row_suite(table, with_key=with_key).name, frame)
+    def rows(self, table: Table, unexpected: Mapping[str, int | str], count: int) -> list[dict[str, Any]]:
+        """Results for `count` rows of the table, as rows of quality.results without its run. `unexpected` has, by rule,
+        the number of rows that break it, or why it is unknown."""
+        found = self._validate(rows_name(table, KEY_RULE in unexpected), unexpected)
         return [_row(table, result, f"{_unexpected(result):,} of {count:,} rows") for result in found]
 
     def whole(self, table: Table, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ class Validation:
         for suite in self._whole[table.name]:
             needed = {name: facts[name] for name in (suite.expectations[0].meta or {})["facts"]}
             if None not in needed.values():
-                found = self._validate(suite.name, pd.DataFrame([needed]))
+                found = self._validate(suite.name, needed)
                 results += [_row(table, result, _observed(needed)) for result in found]
         return results
 
@@ -87,16 +87,16 @@ class Validation:
         self._context.build_data_docs(site_names=["tidemark"])
         return make_offline(directory)
 
-    def _add(self, source: Any, suite: gx.ExpectationSuite) -> None:
+    def _add(self, suite: gx.ExpectationSuite) -> None:
         suite = self._context.suites.add(suite)
-        batch = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe(suite.name)
+        batch = self._facts.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe(suite.name)
         self._checks[suite.name] = self._context.validation_definitions.add(
             gx.ValidationDefinition(name=suite.name, data=batch, suite=suite)
         )
 
-    def _validate(self, name: str, frame: DataFrame | pd.DataFrame) -> list[Any]:
+    def _validate(self, name: str, facts: Mapping[str, Any]) -> list[Any]:
         check = self._checks[name]
-        parameters = {"dataframe": frame}
+        parameters = {"dataframe": pd.DataFrame([facts])}
         if self._for_docs:
             found = check.run(batch_parameters=parameters, result_format=_FORMAT)
         else:
