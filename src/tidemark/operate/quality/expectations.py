@@ -12,7 +12,11 @@ from great_expectations.execution_engine.pandas_execution_engine import PandasEx
 from great_expectations.expectations.expectation import BatchExpectation, render_suite_parameter_string
 from great_expectations.expectations.metrics.metric_provider import metric_value
 from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
-from great_expectations.render.components import LegacyRendererType, RenderedStringTemplateContent
+from great_expectations.render.components import (
+    LegacyDiagnosticRendererType,
+    LegacyRendererType,
+    RenderedStringTemplateContent,
+)
 from great_expectations.render.renderer.renderer import renderer
 
 
@@ -64,3 +68,11 @@ class ExpectNoneUnexpected(BatchExpectation):
         params = {name: configuration.kwargs[name] for name in ("about", "counted")}
         template = {"template": "$about Zero: $counted", "params": params}
         return [RenderedStringTemplateContent(content_block_type="string_template", string_template=template)]
+
+    @classmethod
+    @renderer(renderer_type=LegacyDiagnosticRendererType.UNEXPECTED_STATEMENT)
+    def _diagnostic_unexpected_statement_renderer(
+        cls, configuration: Any = None, result: Any = None, runtime_configuration: Any = None
+    ) -> list[Any]:
+        # The observed value is the number already; the default would also need the number of rows.
+        return []
