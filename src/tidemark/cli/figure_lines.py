@@ -19,7 +19,8 @@ def rows(
     log: tuple[str, str], figures: dict[str, Any], exact: tuple[bool, bool], address: str
 ) -> list[tuple[str, str]]:
     """State and text of each line of NAMES. `exact`: whether the figures of lines and of activity are."""
-    of_lines, of_activity = "requests" in figures, "sessions" in figures
+    of_lines = "lines" in figures and bool(figures["lines"] or exact[0])
+    of_activity = "pages" in figures and bool(figures["pages"] or exact[1])
 
     def line(text: str) -> tuple[str, str]:
         return _row(text, exact[0])

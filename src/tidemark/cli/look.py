@@ -149,7 +149,7 @@ class Look:
                 )
             if self._as_json and self._exact_after:
                 return
-            if address and self._figures and self._opened is not None:
+            if address and self._figures.get("lines") and self._opened is not None:
                 self._opened(address)
                 self._opened = None
 

@@ -38,6 +38,7 @@ from tidemark.settings.sections import (
 # Free space that a look needs in bytes, beside the lines themselves, and the usual compression of a log.
 LEAST_ROOM = 300_000_000
 COMPRESSION = 10
+MOST_QUICK = 200_000_000
 
 
 @click.command("view")
@@ -116,7 +117,7 @@ def _view(patterns: Sequence[str], site: str, log_format: str, *, browser: bool,
             lambda entries: _hold(paths, entries),
             lasting=len(states) == len(paths),
         ) as home:
-            settings = _settings(base, home.directory)
+            settings = _settings(base, home, streams=len(states) < len(paths))
             if not home.unchanged:
                 _require(settings, home)
             prepare_home(settings)
@@ -154,21 +155,31 @@ def _has(path: str, entry: Entry) -> bool:
         return False
 
 
-def _settings(base: Settings, directory: Path) -> Settings:
+def _settings(base: Settings, home: view.Kept, *, streams: bool) -> Settings:
     """The settings of a look: what the environment says about the machine and the meaning of rows, but another home,
     free ports, and no quality runs, which would compete with the import."""
+    # The optimizing compiler does not pay for itself within a small import.
+    quick = not streams and _lines_bytes(home) < MOST_QUICK
+    compiler = "-XX:TieredStopAtLevel=1 " if quick else ""
     return Settings(
-        home=directory,
-        broker=BrokerSettings(port=free_port(), java_options=base.broker.java_options),
+        home=home.directory,
+        broker=BrokerSettings(port=free_port(), java_options=f"{compiler}{base.broker.java_options}"),
         dashboard=DashboardSettings(port=0),
         java=base.java,
         spark=SparkSettings(
-            driver_memory=base.spark.driver_memory, driver_java_options=base.spark.driver_java_options
+            driver_memory=base.spark.driver_memory,
+            driver_java_options=f"{compiler}{base.spark.driver_java_options}",
         ),
         batches=BatchesSettings(derive_interval_seconds=0.5),
         meaning=base.meaning,
         upkeep=UpkeepSettings(quality_interval_seconds=0.0, maintain_interval_seconds=600.0),
     )
+
+
+def _lines_bytes(home: view.Kept) -> int:
+    """About the size of the lines of the files, uncompressed."""
+    files = home.record["files"].items()
+    return sum(size * (COMPRESSION if path.endswith(".gz") else 1) for path, (size, _) in files)
 
 
 def _require(settings: Settings, home: view.Kept) -> None:
@@ -177,11 +188,8 @@ def _require(settings: Settings, home: view.Kept) -> None:
     spark_jars(settings.java)
     broker_jars(settings.java)
     known = sum(entry["offset"] for entry in home.record["entries"] or ())
-    lines = sum(
-        size * (COMPRESSION if path.endswith(".gz") else 1)
-        for path, (size, _) in home.record["files"].items()
-    )
-    needed, free = LEAST_ROOM + max(0, lines - known), shutil.disk_usage(home.directory).free
+    needed = LEAST_ROOM + max(0, _lines_bytes(home) - known)
+    free = shutil.disk_usage(home.directory).free
     if free < needed:
         raise PlatformError(
             f"{view.place()} has {free / 1e6:,.0f} MB free, and these files may take {needed / 1e6:,.0f} MB",
