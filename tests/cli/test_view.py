@@ -26,6 +26,7 @@ from tidemark.errors import PlatformError
 from tidemark.local import view
 from tidemark.local.jars import user_cache
 from tidemark.local.process import process_mark, read_record, wait_until
+from tidemark.store import deltalog
 from tidemark.traffic.stream import Traffic, blocks
 from tidemark.traffic.truth import Truth
 
@@ -131,6 +132,9 @@ def test_figures_as_json_equal_the_truth_and_a_grown_file_adds_its_rest(
     assert left() == []
 
     (home,) = view.kept()
+    # Spark did not compute the state of a table that had only its first commits.
+    begun = deltalog.stream_offset(home.directory / "checkpoints" / "activity-v1", 0)
+    assert begun["isStartingVersion"] is False
     ran = read_record(home.directory / "run" / "pipeline.json")["started_at"]
     assert as_json(environment, path) == first
     assert read_record(home.directory / "run" / "pipeline.json")["started_at"] == ran, "nothing is new"
