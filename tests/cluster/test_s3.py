@@ -129,8 +129,12 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
         return {name for name in house.files.sizes(house.directory(table)) if "_delta_log" not in name}
 
     produce(settings, pairs[:800])
-    done(settings, "run", "--once")
+    done(settings.changed(quality_interval_seconds=60), "run", "--once")
     assert_equal(settings, recount(pairs[:800]))
+    checked = rows(settings, "quality.results", ["table", "severity", "success"])
+    assert {"silver.requests", "gold.traffic"} <= {row[0] for row in checked}
+    assert not [row for row in checked if row[1:] == ("critical", False)]
+    done(settings, "quality")
     tasks.make_savepoint(settings, "middle")
     produce(settings, pairs[800:])
     done(settings, "run", "--once")
