@@ -92,6 +92,7 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
         lag=TopicLag(settings.kafka),
         rows=partial(topic_rows, settings.kafka.topic),
         accounted=True,
+        local_rows=settings.batches.local_rows,
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
         reread=partial(reread, settings.kafka),
     )
@@ -115,6 +116,7 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         rows=partial(table_rows, house, requests.TABLE),
         files=TableFiles(requests.TABLE, columns, house.can.files) if house.can.files else None,
         interval_seconds=settings.batches.derive_interval_seconds,
+        local_rows=settings.batches.local_rows,
     )
 
 

@@ -30,3 +30,20 @@ def test_rows_too_long_to_be_fetched_are_left_to_executors(
         conf.set("spark.driver.maxResultSize", before)
     assert "batch 0 of requests has few rows, but long ones" in caplog.text
     assert_equal(settings, recount(pairs))
+
+
+def test_batches_of_more_rows_than_the_setting_run_in_executors(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = fresh(broker, tmp_path, local_rows=100)
+    pairs = traffic(seed=6, lines=200)
+    for start in (0, 50):
+        produce(settings, pairs[start : start + 150] if start else pairs[:50])
+        run_here(spark, settings)
+    made = sorted(path.name.startswith("part-requests-") for path in files_of_requests(settings))
+    assert made[0] is False and made[-1] is True
+    assert_equal(settings, recount(pairs))
+
+
+def files_of_requests(settings: Settings) -> list[Path]:
+    return list((settings.tables / "silver" / "requests").glob("*.parquet"))

@@ -19,8 +19,7 @@ from tidemark.cli.figure_lines import NAMES, rows
 from tidemark.errors import InputError, PlatformError
 from tidemark.importing.importer import FORMATS, Options, Report, import_files
 from tidemark.importing.progress import Progress
-from tidemark.importing.reader import state_of
-from tidemark.importing.sources import STDIN, matching
+from tidemark.importing.sources import matching, states_of
 from tidemark.local import broker, dashboard
 from tidemark.local.parts import broker_part, dashboard_part, pipeline_part
 from tidemark.local.process import live_record, wait_until
@@ -33,6 +32,8 @@ from tidemark.settings.sections import KafkaSettings
 TICK_SECONDS = 0.1
 GROWTH_SECONDS = 1.0
 START_SECONDS = 60.0
+# The dashboard starts when the figures are exact, because it takes CPU time from the pipeline, but not later than this.
+DASHBOARD_SECONDS = 20.0
 # A file that was not written to for this long is complete, its last line too.
 QUIET_SECONDS = 2.0
 STOP_SECONDS = 8.0
@@ -47,16 +48,6 @@ class Given:
     paths: Sequence[str]
     site: str
     format: str
-
-
-def is_stream(path: str) -> bool:
-    """Whether the lines can be read only once: standard input or a pipe."""
-    return path == STDIN or not Path(path).is_file()
-
-
-def states_of(paths: Sequence[str]) -> dict[str, list[int]]:
-    """Size and time of the last change of the regular files among these."""
-    return {path: list(state_of(Path(path).stat())) for path in paths if not is_stream(path)}
 
 
 class Look:
@@ -122,10 +113,10 @@ class Look:
 
     def _watch(self, supervisor: Supervisor, lines: StatusLines, *, shown: bool) -> None:
         running = False
-        if not self._as_json and find_spec("streamlit") is None:
+        awaited = not self._as_json
+        if awaited and find_spec("streamlit") is None:
             lines.say("No dashboard: Streamlit is not installed (pip install 'tidemark[dashboard]').")
-        elif not self._as_json:
-            supervisor.start(dashboard_part(self._settings, stop_order=2))
+            awaited = False
         while not self._stopping.wait(TICK_SECONDS):
             if self._pipeline_wanted and not running:
                 supervisor.start(
@@ -133,6 +124,9 @@ class Look:
                     pipeline_part(self._settings, stop_order=1, wait=START_SECONDS),
                 )
                 running = True
+            if awaited and (self._exact_after or time.monotonic() - self._started > DASHBOARD_SECONDS):
+                supervisor.start(dashboard_part(self._settings, stop_order=2))
+                awaited = False
             if not supervisor.tend():
                 raise PlatformError(
                     "a process of this view has failed",

@@ -17,11 +17,11 @@ from urllib.parse import urlencode
 import click
 
 from tidemark import __version__
-from tidemark.cli.look import Given, Look, is_stream, states_of
+from tidemark.cli.look import Given, Look
 from tidemark.errors import InputError, PlatformError, SettingError
 from tidemark.importing.identity import Entry, recognise
 from tidemark.importing.importer import DEFAULT_SITE, FORMATS
-from tidemark.importing.sources import expand, open_reader
+from tidemark.importing.sources import expand, is_stream, open_reader, states_of
 from tidemark.local import dashboard, view
 from tidemark.local.jars import broker_jars, spark_jars
 from tidemark.local.java import require_java
@@ -38,7 +38,14 @@ from tidemark.settings.sections import (
 # Free space that a look needs in bytes, beside the lines themselves, and the usual compression of a log.
 LEAST_ROOM = 300_000_000
 COMPRESSION = 10
+# Up to this size an import is quicker without compiling much, and with its first batch in one process.
 MOST_QUICK = 200_000_000
+QUICK_ROWS = 150_000
+QUICK_OPTIONS = (
+    "spark.sql.codegen.wholeStage=false",
+    "spark.sql.codegen.factoryMode=NO_CODEGEN",
+    "spark.sql.streaming.pollingDelay=200ms",
+)
 
 
 @click.command("view")
@@ -158,7 +165,7 @@ def _has(path: str, entry: Entry) -> bool:
 def _settings(base: Settings, home: view.Kept, *, streams: bool) -> Settings:
     """The settings of a look: what the environment says about the machine and the meaning of rows, but another home,
     free ports, and no quality runs, which would compete with the import."""
-    # The optimizing compiler does not pay for itself within a small import.
+    # Within a small import neither compilers nor Spark's Python workers pay for their start.
     quick = not streams and _lines_bytes(home) < MOST_QUICK
     compiler = "-XX:TieredStopAtLevel=1 " if quick else ""
     return Settings(
@@ -169,8 +176,9 @@ def _settings(base: Settings, home: view.Kept, *, streams: bool) -> Settings:
         spark=SparkSettings(
             driver_memory=base.spark.driver_memory,
             driver_java_options=f"{compiler}{base.spark.driver_java_options}",
+            options=" ".join(QUICK_OPTIONS) if quick else "",
         ),
-        batches=BatchesSettings(derive_interval_seconds=0.5),
+        batches=BatchesSettings(derive_interval_seconds=0.5, local_rows=QUICK_ROWS if quick else 0),
         meaning=base.meaning,
         upkeep=UpkeepSettings(quality_interval_seconds=0.0, maintain_interval_seconds=600.0),
     )

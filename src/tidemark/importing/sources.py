@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tidemark.errors import InputError
-from tidemark.importing.reader import WAIT_SECONDS, Reader, Stopped
+from tidemark.importing.reader import WAIT_SECONDS, Reader, Stopped, state_of
 
 STDIN = "-"
 _MISSING = 0
@@ -108,6 +108,16 @@ def check(path: str) -> None:
         raise InputError(f"{path} is a directory", f"Name its files, for example '{Path(path) / '*.log'}'.")
     if not os.access(path, os.R_OK):
         raise InputError(f"{path} is not readable for this user", "Change its rights or the user.")
+
+
+def is_stream(path: str) -> bool:
+    """Whether the lines can be read only once: standard input or a pipe."""
+    return path == STDIN or not Path(path).is_file()
+
+
+def states_of(paths: Sequence[str]) -> dict[str, list[int]]:
+    """Size and time of the last change of the regular files among these."""
+    return {path: list(state_of(Path(path).stat())) for path in paths if not is_stream(path)}
 
 
 def _kind(path: str, *, strict: bool = False) -> int:

@@ -37,7 +37,7 @@ from tidemark.stream.progress import account_facts
 from tidemark.stream.query import Facts, Query
 from tidemark.stream.reread import refused
 
-# A batch with more rows runs in executors.
+# A batch with more rows runs in executors, unless the flow says otherwise.
 LOCAL_ROWS = 50_000
 _IDS = "delivery ids"
 log = logging.getLogger("tidemark.stream")
@@ -56,7 +56,8 @@ class Flow:
     `lag` returns, from the checkpoint, the number of waiting rows; `rows` the maximum rows of a batch number, None
     if unknown. `files`: the batches are whole files of a table, as far as its columns of these names.
     `accounted`: the batches are lines, which are accounted for; `lines_and_rejected` are the tables that tell which
-    delivery ids were accepted before. `size` bounds the batches of a source that asks it. `reread`: another way to the
+    delivery ids were accepted before. `size` bounds the batches of a source that asks it. A batch of up to
+    `local_rows` (0: LOCAL_ROWS) is processed by the driver. `reread`: another way to the
     source's rows of the batch of a number, for one that Spark's source refuses.
     """
 
@@ -75,6 +76,7 @@ class Flow:
     lines_and_rejected: tuple[Table, Table] | None = None
     size: BatchSize | None = None
     interval_seconds: float = 0.0
+    local_rows: int = 0
     reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
 
     def checkpoint(self, lakehouse: Lakehouse) -> str:
@@ -151,7 +153,7 @@ class BatchWriter:
 
     def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
         rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
-        if rows is None or rows > LOCAL_ROWS:
+        if rows is None or rows > (self.flow.local_rows or LOCAL_ROWS):
             return None
         try:
             fetched = self.flow.files.fetch(prepared) if self.flow.files else prepared.toArrow()
