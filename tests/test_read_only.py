@@ -29,8 +29,8 @@ WRITING = [
     "run", "quality", "broker start", "broker start --foreground", "dashboard", "demo",
 ]  # fmt: skip
 READING = ["savepoint list", "status", "broker stop"]
-# The rest needs a Kafka or no home.
-ELSEWHERE = {"prepare", "import", "generate"}
+# The rest needs a Kafka, or no home, or makes one in the cache.
+ELSEWHERE = {"prepare", "import", "generate", "view"}
 
 
 def tidemark(home: Path, command: str) -> list[str]:
@@ -75,6 +75,18 @@ def test_a_command_that_writes_says_what_it_cannot_write(home: Path, command: st
 def test_a_command_that_reads_works(home: Path, command: str) -> None:
     done = called([*UNSHARE, "sh", "-c", READ_ONLY, "-", str(home), *tidemark(home, command)])
     assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def test_a_view_says_that_its_cache_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "access.log").write_text("a line\n", encoding="utf-8")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    done = called([sys.executable, "-m", "tidemark", "view", str(tmp_path / "access.log"), "--json"])
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.startswith(f"tidemark: the cache {tmp_path}/file/tidemark"), done.stderr
+    assert done.stderr.count("\n") == 1 and "XDG_CACHE_HOME" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
