@@ -71,7 +71,7 @@ class Generator:
             yield from self._closing(self._load.seconds + CLOSING)
 
     def _history(self) -> Iterator[Event]:
-        """What happened in the hours before the start."""
+        """Payments and phone reports of the hours before the start."""
         random = self._load.random("history")
         for hour in range(HISTORY, 0, -1):
             for person in self._people:

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from tidemark.cli.week import RECORD
@@ -156,8 +156,7 @@ def counts(settings: Settings, sent: Mapping[str, Any]) -> Counts | None:
 
 
 def _row(settings: Settings, table: str, columns: str, where: str = "true") -> list[int]:
-    house = lakehouse.of(settings)
-    handle = DeltaTable(house.path(table), storage_options=house.options)
+    handle = lakehouse.of(settings).delta(table)
     query = f"SELECT {columns} FROM source WHERE {where}"
     row = pa.table(QueryBuilder().register("source", handle).execute(query).read_all())
     return [int(column[0].as_py()) for column in row.columns]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TextIO
 
 from tidemark.cli.chaos import Chaos
 from tidemark.cli.week import START_SECONDS
 from tidemark.errors import HomeBusyError
 from tidemark.kafka import client as kafka
-from tidemark.local import broker, broker_setup, dashboard
+from tidemark.local import broker, dashboard
 from tidemark.local.jars import broker_jars, spark_jars
 from tidemark.local.java import require_java
+from tidemark.local.parts import Launch, broker_part, dashboard_part, pipeline_part
 from tidemark.local.process import live_record, locked, prepare_home
 from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
@@ -60,11 +60,17 @@ def run_demo(
         spark_jars(settings.java)
         if starts_broker:
             broker_jars(settings.java)
-        parts = [_pipeline(settings), _traffic(settings, rate)]
-        if starts_broker:
-            parts.insert(0, _broker(settings))
+        launch = Launch.by_options(settings)
+        parts = [broker_part(settings, launch, stop_order=4)] if starts_broker else []
+        pipeline = pipeline_part(settings, launch, stop_order=2, wait=START_SECONDS)
+        parts += [
+            replace(pipeline, detail=lambda: f"tables in {lakehouse.of(settings).name}"),
+            _traffic(settings, launch, rate),
+        ]
         if with_dashboard:
-            parts.append(_dashboard(settings))
+            # Its first page explains the demo.
+            explaining = replace(launch, environment={**os.environ, "TIDEMARK_DEMO": "1"})
+            parts.append(dashboard_part(settings, explaining, stop_order=3))
         out.write(f"Home {settings.home}; Ctrl-C stops.\n")
         killing = Chaos(settings, chaos) if chaos else None
         with killing or nullcontext():
@@ -75,45 +81,11 @@ def run_demo(
         return 1 if killing.wrong else status
 
 
-def _broker(settings: Settings) -> Part:
-    def ready() -> bool:
-        running = broker.status(settings)
-        return running is not None and broker.answers(running.bootstrap_servers)
-
-    return Part(
-        name="broker",
-        command=_tidemark(settings, "broker", "start", "--foreground"),
-        log=broker_setup.output_file(settings),
-        ready=ready,
-        detail=lambda: broker.bootstrap_servers(settings),
-        stop_order=4,
-        # The others wait for Kafka by themselves, if they can know its address before.
-        awaited=settings.broker.port == 0 or settings.broker.nodes > 1,
-    )
-
-
-def _pipeline(settings: Settings) -> Part:
-    def state() -> str:
-        record = live_record(settings.run_directory / "pipeline.json")
-        return str(record.get("state", "")) if record else ""
-
-    return Part(
-        name="pipeline",
-        command=_tidemark(settings, "run", "--wait", f"{START_SECONDS:g}"),
-        log=settings.logs / "pipeline.log",
-        ready=lambda: state() == "running",
-        detail=lambda: f"tables in {lakehouse.of(settings).name}",
-        stop_order=2,
-        stop_seconds=5.0,
-        awaited=False,
-    )
-
-
-def _traffic(settings: Settings, rate: float) -> Part:
+def _traffic(settings: Settings, launch: Launch, rate: float) -> Part:
     pace = ["--late", "0.05", "--malformed", "0.02", "--rate", f"{rate:g}"]
     return Part(
         name="traffic",
-        command=_tidemark(settings, "generate", "--demo", *pace),
+        command=launch.command("generate", "--demo", *pace),
         log=settings.logs / "traffic.log",
         ready=lambda: live_record(settings.run_directory / "traffic.json") is not None,
         detail=lambda: f"{rate:g} lines/s, after a week of past traffic",
@@ -121,24 +93,3 @@ def _traffic(settings: Settings, rate: float) -> Part:
         stop_seconds=1.5,
         awaited=False,
     )
-
-
-def _dashboard(settings: Settings) -> Part:
-    return Part(
-        name="dashboard",
-        command=_tidemark(settings, "dashboard"),
-        log=settings.logs / "dashboard.log",
-        ready=lambda: dashboard.is_healthy(settings),
-        detail=lambda: dashboard.url(settings),
-        stop_order=3,
-        stop_seconds=1.0,
-        # Its first page explains the demo.
-        environment={**os.environ, "TIDEMARK_DEMO": "1"},
-    )
-
-
-def _tidemark(settings: Settings, *arguments: str) -> Sequence[str]:
-    servers = (
-        ["--bootstrap-servers", settings.kafka.bootstrap_servers] if settings.kafka.bootstrap_servers else []
-    )
-    return [sys.executable, "-m", "tidemark", "--home", str(settings.home), *servers, *arguments]

@@ -21,15 +21,21 @@ from tidemark.local.broker import located
 _PLAIN_EVERY_SECONDS = 10.0
 
 
+def line_options(command: Any) -> Any:
+    """The options that say what the lines of the files are."""
+    site = click.option("--site", default=DEFAULT_SITE, show_default=True, help="Site of the lines.")
+    of_format = click.option(
+        "--format",
+        "log_format",
+        type=click.Choice(FORMATS),
+        help="Format of the lines (default: detected per line).",
+    )
+    return site(of_format(command))
+
+
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--site", default=DEFAULT_SITE, show_default=True, help="Site of the lines.")
-@click.option(
-    "--format",
-    "log_format",
-    type=click.Choice(FORMATS),
-    help="Format of the lines (default: detected per line).",
-)
+@line_options
 @click.option("--follow", is_flag=True, help="Keep running and import new lines, across rotation.")
 @click.option("--complete", is_flag=True, help="Import an unfinished last line as it is.")
 @click.option("--again", is_flag=True, help="Import files again that were imported before.")

@@ -21,7 +21,7 @@ from tidemark.importing.importer import FORMATS, Options, Report, import_files
 from tidemark.importing.progress import Progress
 from tidemark.importing.sources import matching, states_of
 from tidemark.local import broker, dashboard
-from tidemark.local.parts import broker_part, dashboard_part, pipeline_part
+from tidemark.local.parts import Launch, broker_part, dashboard_part, pipeline_part
 from tidemark.local.process import live_record, wait_until
 from tidemark.local.status_lines import StatusLines
 from tidemark.local.supervisor import Supervisor, stop_signals
@@ -112,6 +112,7 @@ class Look:
         return 0 if self._exact_after else 130
 
     def _watch(self, supervisor: Supervisor, lines: StatusLines, *, shown: bool) -> None:
+        launch = Launch.by_environment(self._settings)
         running = False
         awaited = not self._as_json
         if awaited and find_spec("streamlit") is None:
@@ -120,12 +121,12 @@ class Look:
         while not self._stopping.wait(TICK_SECONDS):
             if self._pipeline_wanted and not running:
                 supervisor.start(
-                    broker_part(self._settings, stop_order=3),
-                    pipeline_part(self._settings, stop_order=1, wait=START_SECONDS),
+                    broker_part(self._settings, launch, stop_order=3),
+                    pipeline_part(self._settings, launch, stop_order=1, wait=START_SECONDS),
                 )
                 running = True
             if awaited and (self._exact_after or time.monotonic() - self._started > DASHBOARD_SECONDS):
-                supervisor.start(dashboard_part(self._settings, stop_order=2))
+                supervisor.start(dashboard_part(self._settings, launch, stop_order=2))
                 awaited = False
             if not supervisor.tend():
                 raise PlatformError(

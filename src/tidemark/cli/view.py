@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 import click
 
 from tidemark import __version__
+from tidemark.cli.importing import line_options
 from tidemark.cli.look import Given, Look
 from tidemark.errors import InputError, PlatformError, SettingError
 from tidemark.importing.identity import Entry, recognise
-from tidemark.importing.importer import DEFAULT_SITE, FORMATS
 from tidemark.importing.sources import expand, is_stream, open_reader, states_of
 from tidemark.local import dashboard, view
 from tidemark.local.jars import broker_jars, spark_jars
@@ -50,13 +50,7 @@ QUICK_OPTIONS = (
 
 @click.command("view")
 @click.argument("files", nargs=-1, metavar="FILE...")
-@click.option("--site", default=DEFAULT_SITE, show_default=True, help="Site of the lines.")
-@click.option(
-    "--format",
-    "log_format",
-    type=click.Choice(FORMATS),
-    help="Format of the lines (default: detected per line).",
-)
+@line_options
 @click.option("--browser/--no-browser", default=True, help="Open the dashboard in the browser.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the exact figures as JSON and exit; no dashboard."
@@ -79,7 +73,7 @@ def view_command(
 
     Starts a broker, the pipeline and the dashboard on free ports, imports the files, prints the figures as they
     become exact, and opens the dashboard over the files' whole time. Stays until Ctrl-C, and adds the lines that the
-    files gain. Nothing of it touches another home.
+    files gain. Other homes stay as they are.
 
     The tables are kept in the user's cache directory. The next view of the same files, renamed, compressed or grown,
     imports only new lines; without any, it starts no pipeline. The ten homes used last are kept, for 30 days after
@@ -178,7 +172,9 @@ def _settings(base: Settings, home: view.Kept, *, streams: bool) -> Settings:
             driver_java_options=f"{compiler}{base.spark.driver_java_options}",
             options=" ".join(QUICK_OPTIONS) if quick else "",
         ),
-        batches=BatchesSettings(derive_interval_seconds=0.5, local_rows=QUICK_ROWS if quick else 0),
+        batches=BatchesSettings(
+            derive_interval_seconds=0.5, local_rows=QUICK_ROWS if quick else base.batches.local_rows
+        ),
         meaning=base.meaning,
         upkeep=UpkeepSettings(quality_interval_seconds=0.0, maintain_interval_seconds=600.0),
     )

@@ -20,7 +20,7 @@ from tidemark.contract.table import Table
 from tidemark.engine import executors
 from tidemark.engine.batches import Batch, Local, distributed
 from tidemark.engine.work import ALL, Work
-from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.deltars import DeltaRsStore, text_columns
 from tidemark.store.lakehouse import Lakehouse
 
 # Tables with at most so many rows, and bytes in files, are read here: a Spark job on fewer rows is mostly planning.
@@ -46,8 +46,7 @@ class Slice:
 
     def read(self) -> pa.Table:
         """The rows. Raises TableError."""
-        text = {field.name for field in self.table.arrow_schema if pa.types.is_string(field.type)}
-        # See `DeltaRsStore.read` about text.
+        text = text_columns(self.table)
         early = _all([each.arrow for each in self.where if not each.columns & text])
         late = _all([each.arrow for each in self.where])
         store = DeltaRsStore(self.house)

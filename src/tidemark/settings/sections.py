@@ -151,10 +151,12 @@ class BatchesSettings:
         10.0, "While lines wait, batches are sized to take about this long.", least=0.1
     )
     local_rows: int = setting(
-        0, "The driver processes batches of up to this many rows, executors larger ones; 0: 50,000.", least=0
+        50_000, "The driver processes batches of up to this many rows, executors larger ones.", least=0
     )
     derive_interval_seconds: float = setting(
-        2.0, "Interval at which sessions, traffic and pages follow silver.requests.", least=0
+        2.0,
+        "Interval at which sessions, traffic, pages and dead letters follow the lines.",
+        least=0,
     )
 
 

@@ -22,7 +22,7 @@ from tidemark.errors import PlatformError, TableError, TidemarkError, first_line
 from tidemark.store import deltalog
 from tidemark.store.arrow_change import DELETE, bounds, source_of
 from tidemark.store.lakehouse import Lakehouse, require_files
-from tidemark.store.measures import measured
+from tidemark.store.measures import measured, size_in_log
 
 # An upsert rewrites the files of revised rows. With small files it takes tens of milliseconds.
 UPSERT_FILE_BYTES = 1 << 20
@@ -107,9 +107,7 @@ class DeltaRsStore:
             return table.arrow_schema.empty_table().select(wanted)
         where = possible
         needed = dict.fromkeys([*wanted, *(name for group in where for name, _, _ in group)])
-        # Files are pruned by their statistics, which are times. Conditions on text are applied later: pyarrow
-        # cannot evaluate them on files of delta-rs, which declare text as string_view.
-        text = {field.name for field in table.arrow_schema if pa.types.is_string(field.type)}
+        text = text_columns(table)
         early = [[c for c in group if c[0] not in text] for group in where]
         rows = self.read_version(table, None, list(needed), _expression(early))
         late = _expression(where)
@@ -128,11 +126,10 @@ class DeltaRsStore:
     def size(self, table: Table, version: int | None) -> tuple[float, float]:
         """Rows and bytes of a version (None: the newest); infinitely many rows if their number is not known."""
         try:
-            files = pa.table(self._at(table, version).get_add_actions(flatten=True))
+            rows, size = size_in_log(self._at(table, version))
         except (DeltaError, OSError) as error:
             raise self._failure(table, "read", error) from error
-        rows = math.inf if files["num_records"].null_count else sum(files["num_records"].to_pylist())
-        return rows, sum(files["size_bytes"].to_pylist())
+        return math.inf if rows is None else rows, size
 
     def _at(self, table: Table, version: int | None) -> DeltaTable:
         return self._table(table) if version is None else self._lakehouse.delta(table, version)
@@ -261,6 +258,12 @@ class DeltaRsStore:
             f"table {table.name} at {path} cannot be {what}: {first_line(error)}",
             f"{repair} docs/operations.md, 'A damaged table'.",
         )
+
+
+def text_columns(table: Table) -> frozenset[str]:
+    """Columns on which conditions are applied after reading: pyarrow cannot evaluate them on files of delta-rs, which
+    declare text as string_view. Nothing is lost: the statistics that prune files are of times and numbers."""
+    return frozenset(field.name for field in table.arrow_schema if pa.types.is_string(field.type))
 
 
 def _expression(where: Where) -> pc.Expression | None:

@@ -25,7 +25,7 @@ def measured(target: DeltaTable, scan: Scan, most_keys: int = MOST_KEYS) -> list
     Raises DeltaError, OSError or ArrowException if it cannot be read.
     """
     if scan.where is None and not any(each.columns for each in scan.measures):
-        rows = _rows_in_log(target)
+        rows, _ = size_in_log(target)
         if rows is not None:
             return [rows for _ in scan.measures]
     files, where = target.to_pyarrow_dataset(), None if scan.where is None else scan.where.arrow
@@ -48,12 +48,12 @@ def measured(target: DeltaTable, scan: Scan, most_keys: int = MOST_KEYS) -> list
     ]
 
 
-def _rows_in_log(target: DeltaTable) -> int | None:
-    """The table's number of rows by the statistics of its files; None if a file has none."""
+def size_in_log(target: DeltaTable) -> tuple[int | None, int]:
+    """Rows (None if a file has no statistics) and bytes of the table's files."""
     files = pa.table(target.get_add_actions(flatten=True))
     known = "num_records" in files.column_names
     rows = files["num_records"].to_pylist() if known else [None] * files.num_rows
-    return None if None in rows else sum(rows)
+    return None if None in rows else sum(rows), sum(files["size_bytes"].to_pylist())
 
 
 def _values(measures: Sequence[Measure], batches: Batches, any_column: str) -> list[int | None]:

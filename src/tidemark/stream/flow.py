@@ -37,8 +37,6 @@ from tidemark.stream.progress import account_facts
 from tidemark.stream.query import Facts, Query
 from tidemark.stream.reread import refused
 
-# A batch with more rows runs in executors, unless the flow says otherwise.
-LOCAL_ROWS = 50_000
 _IDS = "delivery ids"
 log = logging.getLogger("tidemark.stream")
 
@@ -57,7 +55,7 @@ class Flow:
     if unknown. `files`: the batches are whole files of a table, as far as its columns of these names.
     `accounted`: the batches are lines, which are accounted for; `lines_and_rejected` are the tables that tell which
     delivery ids were accepted before. `size` bounds the batches of a source that asks it. A batch of up to
-    `local_rows` (0: LOCAL_ROWS) is processed by the driver. `reread`: another way to the
+    `local_rows` is processed by the driver, a larger one by executors. `reread`: another way to the
     source's rows of the batch of a number, for one that Spark's source refuses.
     """
 
@@ -69,6 +67,7 @@ class Flow:
     upserts: Sequence[tuple[Table, Aggregation]]
     clocks: str
     lag: Callable[[Path], int | None]
+    local_rows: int
     known: Callable[[Sequence[str]], Newest] = lambda sites: {}
     rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
     files: TableFiles | None = None
@@ -76,7 +75,6 @@ class Flow:
     lines_and_rejected: tuple[Table, Table] | None = None
     size: BatchSize | None = None
     interval_seconds: float = 0.0
-    local_rows: int = 0
     reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
 
     def checkpoint(self, lakehouse: Lakehouse) -> str:
@@ -153,7 +151,7 @@ class BatchWriter:
 
     def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
         rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
-        if rows is None or rows > (self.flow.local_rows or LOCAL_ROWS):
+        if rows is None or rows > self.flow.local_rows:
             return None
         try:
             fetched = self.flow.files.fetch(prepared) if self.flow.files else prepared.toArrow()

@@ -23,7 +23,7 @@ from tidemark.settings import Settings
 
 Check = Callable[[Moment], list[dict[str, Any]]]
 
-# Of numpy and Arrow, and of delta-rs.
+# The first limits the threads of numpy and Arrow, the second those of delta-rs.
 _FEW_THREADS = {"OMP_NUM_THREADS": "1", "TOKIO_WORKER_THREADS": "2"}
 
 
