@@ -12,6 +12,7 @@ from tidemark.importing.identity import Entry
 from tidemark.kafka import client as kafka
 from tidemark.settings.sections import KafkaSettings
 
+_PASSING = (Fault._TRANSPORT, Fault._ALL_BROKERS_DOWN, *kafka.ELECTING)
 _PATIENCE_SECONDS = 60.0
 
 
@@ -63,10 +64,7 @@ class Progress:
             if fault is not None:
                 if fault.code() == Fault._PARTITION_EOF:
                     self._reached = max(self._reached, message.offset() or 0)
-                elif not fault.retriable() and fault.code() not in (
-                    Fault._TRANSPORT,
-                    Fault._ALL_BROKERS_DOWN,
-                ):
+                elif not fault.retriable() and fault.code() not in _PASSING:
                     raise kafka.kafka_error(self._settings, fault)
                 continue
             self._reached = max(self._reached, (message.offset() or 0) + 1)

@@ -40,8 +40,14 @@ _NO_ANSWER = (Fault._TIMED_OUT, Fault._TRANSPORT, Fault._ALL_BROKERS_DOWN, Fault
 _TRY_SECONDS = 5.0
 _REFUSED_TRIES, _SILENT_TRIES = 3, 6
 _CLUSTER_DEFAULT = -1
-# A partition has no leader for a moment after its creation or the return of its broker.
-_ELECTING = (Fault.NOT_LEADER_FOR_PARTITION, Fault.LEADER_NOT_AVAILABLE)
+# For a moment after its creation or the return of its broker a partition has no leader, or one that the broker itself
+# does not know yet.
+ELECTING = (
+    Fault.NOT_LEADER_FOR_PARTITION,
+    Fault.LEADER_NOT_AVAILABLE,
+    Fault.UNKNOWN_LEADER_EPOCH,
+    Fault.FENCED_LEADER_EPOCH,
+)
 _ELECTION_SECONDS = 5.0
 _APPEAR_SECONDS = 15.0
 
@@ -271,7 +277,7 @@ def _offsets(
         try:
             return _answer(settings, look_up, admin)
         except KafkaException as error:
-            if error.args[0].code() not in _ELECTING or time.monotonic() > deadline:
+            if error.args[0].code() not in ELECTING or time.monotonic() > deadline:
                 raise topic_error(settings, topic, error.args[0]) from error
             time.sleep(0.1)
 
