@@ -19,9 +19,11 @@ from benchmarks import (
     cluster,
     costs,
     drain,
+    first_look,
     freshness,
     growth,
     large_batch,
+    once,
     overload,
     stages,
     start,
@@ -48,6 +50,10 @@ class Benchmark:
 
 BENCHMARKS = {
     "start": Benchmark(start.measure, {"runs": 5}, quick={"runs": 1}),
+    "once": Benchmark(once.measure, {"runs": 5}, quick={"runs": 1}),
+    "first_look": Benchmark(
+        first_look.measure, {"lines": 100_800, "runs": 3}, quick={"lines": 20_000, "runs": 1}
+    ),
     "stages": Benchmark(stages.measure, {"lines": 400_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}),
     "costs": Benchmark(
         costs.measure, {"rate": 1_000, "seconds": 300, "runs": 5}, quick={"seconds": 20, "runs": 1}

@@ -62,6 +62,9 @@ def measure(*, lines: int, runs: int, warm: bool = True) -> list[Figure]:
         figures.append(Figure("reference: GoAccess reports on the file, lines/s", goaccesses))
         ratios = [rate / other for rate, other in zip(rates, goaccesses, strict=True)]
         figures.append(Figure("ratio to GoAccess", ratios))
+        whole = [lines / (run.start + lines / run.rate) for run in found]
+        ratios = [rate / other for rate, other in zip(whole, goaccesses, strict=True)]
+        figures.append(Figure("ratio to GoAccess, with the start of the process", ratios))
     if warm:
         figures += [
             Figure("warm: into every table, lines/s", [run.rate for run in warmed]),
