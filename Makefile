@@ -31,7 +31,7 @@ check: lint ## Lint, the quick tests and one exact run of the pipeline: three mi
 		$(foreach place,$(PROCESSES),--ignore=tests/$(place)) $(ARGS)
 
 test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
-	$(BIN)/pytest -n 2 --dist worksteal -m "not soak and not cluster" $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal -m "not soak and not cluster" $(ARGS)
 
 cluster: setup ## Run the tests on a Spark cluster, three brokers, a catalog and the installed wheel (ten minutes)
 	$(BIN)/pytest -m cluster $(ARGS)

@@ -23,10 +23,12 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A test is over before the optimizing compiler would have paid for itself.
+# A test is over before compilers would have paid for themselves: the JVM's optimizing one, and Spark's of queries.
 QUICK_JVM = "-XX:TieredStopAtLevel=1"
+QUICK_SPARK = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN"
 os.environ.setdefault("TIDEMARK_DRIVER_JAVA_OPTIONS", QUICK_JVM)
 os.environ.setdefault("TIDEMARK_BROKER_JAVA_OPTIONS", QUICK_JVM)
+os.environ.setdefault("TIDEMARK_SPARK_OPTIONS", QUICK_SPARK)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,7 +52,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that the pipeline itself would use, shared by all tests of one process."""
     # Every query leaves some hundred kilobytes in the heap, and a session of half an hour has thousands.
     settings = Settings.of(
-        home=tmp_path_factory.mktemp("spark"), driver_memory="2g", driver_java_options=QUICK_JVM
+        home=tmp_path_factory.mktemp("spark"),
+        driver_memory="2g",
+        driver_java_options=QUICK_JVM,
+        spark_options=QUICK_SPARK,
     )
     session = spark_session(settings)
     yield session
@@ -61,7 +66,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings with the address of an embedded broker that all tests share: give topics names of your own."""
     settings = Settings.of(
-        home=tmp_path_factory.mktemp("broker"), broker_port=0, broker_java_options=QUICK_JVM, dashboard_port=0
+        home=tmp_path_factory.mktemp("broker"),
+        broker_port=0,
+        broker_java_options=QUICK_JVM,
+        dashboard_port=0,
+        # What follows at an interval is awaited by many tests.
+        derive_interval_seconds=0.5,
     )
     with embedded.running(settings) as there:
         yield there

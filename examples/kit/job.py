@@ -110,7 +110,9 @@ class Job:
         bad = [sources.dead_letters(events) for events in apart]
         if bad:
             rows = reduce(DataFrame.unionByName, bad)
-            found.append(Query("dead-letters", lambda: rows, trigger={"processingTime": "5 seconds"}))
+            seconds = sources.settings.batches.derive_interval_seconds
+            trigger = {"processingTime": f"{seconds:g} seconds"}
+            found.append(Query("dead-letters", lambda: rows, trigger=trigger))
         named = [
             replace(
                 query,

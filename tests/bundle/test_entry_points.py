@@ -40,8 +40,8 @@ def uv(*arguments: str) -> None:
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stderr}"
 
 
-def installed(directory: Path, wheel: Path, *options: str) -> Path:
-    """The Python of a new environment that holds a wheel and what it depends on."""
+def installed(directory: Path, wheel: Path | str, *options: str) -> Path:
+    """The Python of a new environment that holds a wheel, perhaps with extras, and what it depends on."""
     uv("venv", "--quiet", "--python", sys.executable, str(directory / "venv"))
     python = directory / "venv" / "bin" / "python"
     uv("pip", "install", "--quiet", "--python", str(python), "--link-mode", "hardlink", *options, str(wheel))

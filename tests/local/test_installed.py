@@ -9,18 +9,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.bundle.test_entry_points import uv
+from tests.bundle.test_entry_points import installed, wheel  # noqa: F401 - a fixture
 from tidemark.local.jars import user_cache
 
 
 @pytest.mark.cluster
 @pytest.mark.timeout(1200)
-def test_a_demo_without_java_and_without_a_checkout(tmp_path: Path) -> None:
-    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--out-dir", str(tmp_path))
-    wheel = next(tmp_path.glob("*.whl"))
-    uv("venv", "--quiet", str(tmp_path / "venv"))
-    binaries = tmp_path / "venv" / "bin"
-    uv("pip", "install", "--quiet", "--python", str(binaries / "python"), f"{wheel}[local]")
+def test_a_demo_without_java_and_without_a_checkout(wheel: Path, tmp_path: Path) -> None:  # noqa: F811
+    binaries = installed(tmp_path, f"{wheel}[local]").parent
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in Path("/usr/bin").iterdir():

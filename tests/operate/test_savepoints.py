@@ -22,7 +22,7 @@ from tidemark.cli import tasks, tidemark
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.operate.savepoints import delete, restore, savepoints
 from tidemark.settings import Settings, load
-from tidemark.stream import flow, lock
+from tidemark.stream import lock
 
 
 @pytest.fixture(scope="module")
@@ -138,11 +138,10 @@ def killed(settings: Settings, point: str, *command: str) -> bool:
 
 
 def test_restored_with_other_partitions(
-    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Settings, spark: SparkSession, lines: list[Pair], tmp_path: Path
 ) -> None:
     """From two to four to one, with batches in executors: the tables are those of one go."""
-    monkeypatch.setattr(flow, "LOCAL_ROWS", 0)
-    settings, before = fresh(broker, tmp_path), spark.conf.get("spark.sql.shuffle.partitions")
+    settings, before = fresh(broker, tmp_path, local_rows=0), spark.conf.get("spark.sql.shuffle.partitions")
     try:
         for number, partitions in enumerate((2, 4, 1), start=1):
             if number > 1:

@@ -50,10 +50,9 @@ def pieces(sent: list[Delivery], ends: list[int]) -> list[list[Delivery]]:
 
 @pytest.mark.parametrize("small", [50_000, 0], ids=["local", "executors"])
 def test_lines_delivered_again_enter_no_table(
-    broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+    broker: Settings, spark: SparkSession, tmp_path: Path, small: int
 ) -> None:
-    monkeypatch.setattr(flow, "LOCAL_ROWS", small)
-    settings = fresh(broker, tmp_path, batch_lines=1_200)
+    settings = fresh(broker, tmp_path, batch_lines=1_200, local_rows=small)
     sent = delivered_badly(seed=5, lines=2_000)
     pairs, duplicate = delivered_once(sent)
     assert duplicate > 100

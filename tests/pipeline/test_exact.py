@@ -20,7 +20,6 @@ from tests.pipeline.harness import (
 from tests.pipeline.recount import recount
 from tidemark.importing.importer import Options, import_files
 from tidemark.settings import Settings
-from tidemark.stream import flow
 
 real_log = pytest.mark.skipif(not SHARED_LOG.exists(), reason="the real log file is not on this machine")
 
@@ -75,13 +74,11 @@ def test_real_log_shuffled_over_two_sites_in_random_batches(
     broker: Settings,
     spark: SparkSession,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     seed: int,
     small: int,
 ) -> None:
-    monkeypatch.setattr(flow, "LOCAL_ROWS", small)
     chance = random.Random(seed)
-    settings = fresh(broker, tmp_path, batch_lines=1_700)
+    settings = fresh(broker, tmp_path, batch_lines=1_700, local_rows=small)
     pairs = [(chance.choice(["default", "shop"]), line) for line in shared_lines()]
     chance.shuffle(pairs)
     cuts = sorted(chance.sample(range(1, 10_000), 2))

@@ -16,7 +16,6 @@ from tidemark import pipeline
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
-from tidemark.stream import flow
 
 LINE = b'203.0.113.7 - - [21/Nov/2025:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox/140.0"'
 _NOON_MS = 1_763_726_400_000  # 21 November 2025
@@ -34,10 +33,9 @@ _NO_TIMES = (
 
 @pytest.mark.parametrize("small", [50_000, 0], ids=["local", "executors"])
 def test_they_are_accepted_or_rejected_like_any_other(
-    broker: Settings, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+    broker: Settings, spark: SparkSession, tmp_path: Path, small: int
 ) -> None:
-    monkeypatch.setattr(flow, "LOCAL_ROWS", small)
-    settings = fresh(broker, tmp_path, topic_partitions=2)
+    settings = fresh(broker, tmp_path, topic_partitions=2, local_rows=small)
     settings = settings.changed(topic=f"{settings.kafka.topic}-of-any-time")
     kafka.ensure_topic(settings.kafka, settings.kafka.topic, config=_ANY_TIME)
     records = [

@@ -18,7 +18,6 @@ from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
-from tidemark.stream import flow
 
 
 @pytest.mark.parametrize(
@@ -33,13 +32,11 @@ def test_disk_full_under_the_pipeline(
     broker: Settings,
     spark: SparkSession,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     part: str,
     leave: int,
     small_batch: int,
 ) -> None:
-    monkeypatch.setattr(flow, "LOCAL_ROWS", small_batch)
-    settings = fresh(broker, tmp_path, batch_lines=1_000)
+    settings = fresh(broker, tmp_path, batch_lines=1_000, local_rows=small_batch)
     pairs = traffic(seed=31, lines=4_000)
     with small_disk(settings.home / part, megabytes=16) as disk:
         produce(settings, pairs[:1_000])

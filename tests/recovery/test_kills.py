@@ -20,7 +20,6 @@ from tidemark.kafka import client as kafka
 from tidemark.local import dashboard
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
-from tidemark.stream import flow
 
 
 @pytest.mark.slow
@@ -53,14 +52,14 @@ def test_killed_at_one_moment_after_the_other(
 @pytest.mark.timeout(900)
 def test_killed_while_executors_write(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
     """Batches too large for the driver: killed among files that no table has yet, and between the tables."""
-    settings = fresh(broker, tmp_path, batch_lines=60_000)
-    pairs = traffic(seed=17, lines=102_000)
+    settings = fresh(broker, tmp_path, batch_lines=4_000, local_rows=1_000)
+    pairs = traffic(seed=17, lines=8_000)
     moments = [
         "file:tables/silver/requests/part-requests-*.parquet",
         "requests:between-tables@2",
     ]
     for part, moment in zip(slices(pairs, len(moments)), moments, strict=True):
-        assert len(part) > flow.LOCAL_ROWS
+        assert len(part) >= settings.batches.lines > settings.batches.local_rows
         produce(settings, part)
         process = start_pipeline(settings, moment)
         assert kill_at(settings, process, moment) == "in time", (moment, process.communicate()[0])

@@ -102,7 +102,8 @@ def test_each_malformed_kind_breaks_what_its_reason_says(kind, log_format: str) 
     )
     for line in generate(Traffic(START, rate=100, seconds=2, format=log_format, visitors=300)):
         bad = kind.spoil(line.value, random)
-        good, fields = shape.fullmatch(line.value), shape.fullmatch(bad)
+        good = shape.fullmatch(line.value)
+        fields = shape.fullmatch(bad) if kind.reason != "too_long" else None
         assert good is not None
         assert bad != line.value
         match kind.reason:
@@ -128,7 +129,7 @@ def test_each_malformed_kind_breaks_what_its_reason_says(kind, log_format: str) 
 
 def test_addresses_belong_to_the_visitors_countries() -> None:
     visitors = {
-        (v.ip, v.country) for v in (line.outcome.hit[0] for line in lines_of(replace(TRAFFIC, rate=2000)))
+        (v.ip, v.country) for v in (line.outcome.hit[0] for line in lines_of(replace(TRAFFIC, rate=800)))
     }
     ips, countries = zip(*visitors, strict=True)
     assert [code or "ZZ" for code in iptocc.country_code(list(ips))] == list(countries)
@@ -170,7 +171,7 @@ def test_entry_pages_follow_a_zipf_law() -> None:
 
 
 def test_the_traffic_has_what_real_logs_have() -> None:
-    text = b"\n".join(line.value for line in generate(replace(TRAFFIC, rate=3000)))
+    text = b"\n".join(line.value for line in generate(replace(TRAFFIC, rate=1500)))
     for pattern in (
         rb'"GET /search\?q=', rb'"POST /login HTTP/1.1" 302', rb'"POST /login HTTP/1.1" 401',
         rb'" 301 ', rb'" 404 ', rb'" 50[023] ', rb"utm_source=\w+&utm_medium=\w+&utm_campaign=",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,16 +16,18 @@ from pyspark.sql import SparkSession
 from examples.fraud_alerts.check import truth
 from examples.fraud_alerts.example import EXAMPLE
 from examples.fraud_alerts.generator import START, events
-from examples.fraud_alerts.job import ANALYTICS, JOB, exact_queries
+from examples.fraud_alerts.job import ANALYTICS, JOB, analytics, exact_queries
 from examples.fraud_alerts.judge import PROVISIONAL
 from examples.fraud_alerts.topics import ALERTS, TRANSACTIONS
 from examples.kit import run
 from examples.kit.example import recount
+from examples.kit.job import Sources
 from examples.kit.load import Event, Load, send
 from examples.kit.results import Results
 from tidemark.kafka import client as kafka
 from tidemark.local.process import prepare_home
 from tidemark.settings import Settings
+from tidemark.stream.query import Query
 
 LOAD = Load(seed=5, rate=50, seconds=14, late=0.2)
 
@@ -45,8 +48,13 @@ def claims(made: list[Event]) -> list[Event]:
     return found
 
 
+def often(sources: Sources) -> Sequence[Query]:
+    """The follower's queries, which otherwise look for input each five or ten seconds."""
+    return [replace(query, trigger={"processingTime": "1 second"}) for query in analytics(sources)]
+
+
 def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_path: Path) -> None:
-    job = replace(JOB, queries=exact_queries, slots=0)
+    job, quick = replace(JOB, queries=exact_queries, slots=0), replace(ANALYTICS, queries=often)
     home = broker.changed(home=tmp_path)
     prepare_home(home)
     for topic, partitions in job.topics().items():
@@ -61,13 +69,13 @@ def test_stopped_and_started_again(spark: SparkSession, broker: Settings, tmp_pa
     }
 
     send(made[:middle], home.kafka, threading.Event())
-    with run.running(job, spark, home), run.running(ANALYTICS, spark, home):
+    with run.running(job, spark, home), run.running(quick, spark, home):
         send(made[middle : middle + 500], home.kafka, threading.Event())
         # They are stopped in the middle of whatever they do.
-    with run.running(job, spark, home) as exact, run.running(ANALYTICS, spark, home) as analytics:
+    with run.running(job, spark, home) as exact, run.running(quick, spark, home) as follower:
         send([*claims(list(events(LOAD))), *made[middle + 500 :]], home.kafka, threading.Event())
         exact.catch_up()
-        analytics.catch_up()
+        follower.catch_up()
 
     results = Results(home)
     assert recount(EXAMPLE, LOAD, results) == []
