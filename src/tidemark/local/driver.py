@@ -20,6 +20,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from tidemark.errors import PlatformError
 from tidemark.local.java import require_java
+from tidemark.local.process import process_mark
 
 # What Spark accesses by reflection, as in its class JavaModuleOptions.
 _OPENED = (
@@ -46,6 +47,8 @@ _IMPORTED = (
     "org.apache.spark.sql.classic.*", "org.apache.spark.sql.api.python.*", "org.apache.spark.sql.hive.*",
     "scala.Tuple2",
 )  # fmt: skip
+# Spark's options, and what the JVM tells about itself.
+_FILES = ("spark-options", "spark-gateway")
 _PATIENCE_SECONDS = 120.0
 
 
@@ -57,9 +60,12 @@ def start(
     The options are passed in a file that only its owner can read, because every user of the machine sees a command
     line. The JVM ends with this process. Raises PlatformError if it does not start.
     """
-    properties, told = run_directory / "spark-options.properties", run_directory / "spark-gateway"
-    for path in (properties, told):
-        path.unlink(missing_ok=True)
+    # Several processes of a home may start at the same time.
+    properties, told = (run_directory / f"{name}.{os.getpid()}" for name in _FILES)
+    for path in (found for name in _FILES for found in run_directory.glob(f"{name}.*")):
+        pid = int(path.suffix.removeprefix("."))
+        if pid == os.getpid() or not process_mark(pid):
+            path.unlink(missing_ok=True)
     with os.fdopen(os.open(properties, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.writelines(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in options.items())
     command = [
