@@ -6,7 +6,7 @@ PACKAGES := src bronze silver gold
 # Otherwise each of many processes compiles all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests whose subject is a process, a broker, a browser or a wheel: `make check` leaves them out.
-PROCESSES := app/test_browser.py app/test_reader.py bundle cli importing kafka local operate/quality/test_child.py test_read_only.py
+PROCESSES := app/test_browser.py app/test_reader.py bundle cli importing kafka local operate/test_background.py test_read_only.py
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 

@@ -18,7 +18,7 @@ from tidemark.errors import TableError
 from tidemark.kafka import client as kafka
 from tidemark.local.broker import located
 from tidemark.operate.losses import Loss, missing_files
-from tidemark.operate.upkeep import keep
+from tidemark.operate.upkeep_schedule import keep
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
 from tidemark.store import deltalog, lakehouse
@@ -49,7 +49,7 @@ def run_job(job: Job, settings: Settings) -> None:
         for query in queries:
             for table in query.reads:
                 readers.setdefault(table.name, []).append(query.checkpoint(house))
-        upkeep = keep(_limits(settings, job), house, job.all_tables, readers)
+        upkeep = keep(_limits(settings, job), job.all_tables, readers)
         announce = partial(_announce, job, settings, runtime, queries)
         runtime.run(stopping, beside=[upkeep, announce], finish=finish_file(job, settings).exists)
 

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
+from tests.processes import in_background
 from tidemark.cli.demo import run_demo
 from tidemark.errors import HomeBusyError, KafkaError, PlatformError
 from tidemark.local.process import free_port, locked, prepare_home, process_mark, wait_until
@@ -110,14 +111,22 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "TIDEMARK_BROKER_PORT": "0", "TIDEMARK_DASHBOARD_PORT": "0"},
+        env={
+            **os.environ,
+            "TIDEMARK_BROKER_PORT": "0",
+            "TIDEMARK_DASHBOARD_PORT": "0",
+            "TIDEMARK_MAINTAIN_INTERVAL_SECONDS": "3",
+        },
         start_new_session=True,
     )
     family: list[psutil.Process] = []
     try:
         # Lines may still wait from before: the traffic may be the last to say that it runs.
         came = wait_until(
-            lambda: demo.poll() is not None or (lines() > more_than and all_run(home)),
+            lambda: (
+                demo.poll() is not None
+                or (lines() > more_than and all_run(home) and in_background("upkeep", demo.pid))
+            ),
             timeout=240,
             interval=0.5,
         )
@@ -132,7 +141,7 @@ def _demo_until_lines_are_in_silver(home: Settings, more_than: int) -> int:
     assert {name: part["state"] for name, part in parts.items() if name != "dashboard"} == dict.fromkeys(
         ("broker", "pipeline", "traffic"), "running"
     )
-    # A guard and its part each for broker, pipeline, traffic and dashboard, and Spark's JVM.
-    assert len(family) >= 7
+    # A guard and its part each for broker, pipeline, traffic and dashboard, Spark's JVM, and the process for upkeep.
+    assert len(family) >= 8
     assert not [process for process in family if process_mark(process.pid)]
     return lines()

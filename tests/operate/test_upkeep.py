@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,15 +23,17 @@ from pyspark.sql import SparkSession
 from silver import rejected
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
+from tests.processes import in_background
 from tests.recovery.killing import await_running, traffic
 from tidemark import pipeline
 from tidemark.cli import tasks
 from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
-from tidemark.local.process import appending
+from tidemark.local.process import appending, process_mark, wait_until
 from tidemark.operate.retention import retention_days
-from tidemark.operate.upkeep import Done, keep
+from tidemark.operate.upkeep import Done
+from tidemark.operate.upkeep_schedule import keep
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
@@ -54,6 +56,12 @@ def files(settings: Settings, table: str) -> int:
 
 def log_entries(settings: Settings, table: str) -> int:
     return len(list((settings.tables / table.replace(".", "/") / "_delta_log").glob("*.json")))
+
+
+def optimized(settings: Settings, table: str) -> int:
+    """The newest version of a table that is a compaction, -1 without one."""
+    history = DeltaTable(settings.tables / table.replace(".", "/")).history()
+    return max((each["version"] for each in history if each["operation"] == "OPTIMIZE"), default=-1)
 
 
 def test_compacts_and_vacuums_between_runs_without_changing_a_row(
@@ -128,21 +136,36 @@ def test_a_flow_that_never_ran_gets_everything(broker: Settings, spark: SparkSes
 def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    settings = fresh(broker, tmp_path)
-    pairs = traffic(seed=6, lines=8_000)
-    process = run_process(settings, once=False)
+    settings = fresh(broker, tmp_path, batch_lines=200)
+    pairs = traffic(seed=6, lines=6_000)
+    process = run_process(settings.changed(maintain_interval_seconds=0.5), once=False)
     try:
         await_running(settings, process)
-        for start in range(0, len(pairs), 100):
+        for start in range(0, 3_000, 100):
             produce(settings, pairs[start : start + 100])
             time.sleep(0.05)
-            if start % 2_000 == 0:
+            if start % 1_000 == 0:
                 maintained(settings)
                 assert process.poll() is None, process.communicate()[0]
+
+        # From now on the pipeline's own upkeep is the only one. Its process is killed once.
+        assert wait_until(lambda: bool(in_background("upkeep", process.pid)), 60)
+        [child] = in_background("upkeep", process.pid)
+        assert child.nice() > psutil.Process(process.pid).nice()
+        child.kill()
+        before = optimized(settings, "silver.requests")
+        produce(settings, pairs[3_000:])
+        assert wait_until(lambda: optimized(settings, "silver.requests") > before, 60)
+        assert in_background("upkeep", process.pid) != [child]
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+    said, _ = process.communicate(timeout=60)
+    assert "upkeep failed, the next one tries again: the process for upkeep ended with status -9" in said
+    assert said.count("upkeep failed") == 1
+    # Spark's JVM and the process for upkeep.
+    assert len(family) >= 2
+    assert wait_until(lambda: not any(process_mark(each.pid) for each in family), 60)
     run_here(spark, settings)
     assert_equal(settings, recount(pairs))
     time.sleep(1.1)
@@ -264,17 +287,16 @@ def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.L
     eager = home.changed(maintain_interval_seconds=0.05, version_retention_seconds=1)
     stop = threading.Event()
     troubles: list[str] = []
-    side = threading.Thread(target=keep(eager, house, [PROGRESS], {}, troubles.append), args=(stop,))
+    side = threading.Thread(target=keep(eager, [PROGRESS], {}, troubles.append), args=(stop,))
     with caplog.at_level(logging.ERROR, "tidemark.operate.upkeep"):
         side.start()
-        time.sleep(0.5)
-        assert "upkeep failed" in caplog.text
+        assert wait_until(lambda: "upkeep failed" in caplog.text, 60)
         first.write_text(whole)
-        deadline = time.monotonic() + 20
-        while DeltaTable(house.path(PROGRESS)).version() == 0 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        assert wait_until(lambda: DeltaTable(house.path(PROGRESS)).version() > 0, 60)
+        assert wait_until(lambda: troubles[-1] == "", 60)
     stop.set()
-    side.join(10)
+    side.join(60)
+    assert not in_background("upkeep")
     configured = DeltaTable(house.path(PROGRESS)).metadata().configuration
     assert configured["delta.deletedFileRetentionDuration"] == "interval 1 seconds"
-    assert "quality.progress" in troubles[0] and troubles[-1] == ""
+    assert "quality.progress" in troubles[0]

@@ -1,18 +1,14 @@
-"""`tidemark quality`. Run as a module it is the process that checks the tables beside the pipeline."""
+"""`tidemark quality`."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tidemark.cli import home_options, settings_of
-from tidemark.settings import load
-
-if TYPE_CHECKING:
-    from tidemark.operate.quality.child import Check
 
 
 @click.command("quality")
@@ -37,28 +33,3 @@ def quality_command(
         click.echo("\n".join(lines(results)))
         click.echo(f"Data Docs: {docs}")
     raise_critical(results)
-
-
-def check_beside() -> None:
-    """Answers the pipeline's requests for checks, with its settings from the environment."""
-    from tidemark.operate.quality.child import answer, give_way
-
-    give_way()
-    answer(_load_check)
-
-
-def _load_check() -> Check:
-    from tidemark import logs
-    from tidemark.contract.quality_tables import TABLES
-    from tidemark.contract.registry import tables
-    from tidemark.operate.quality.check import Checker
-    from tidemark.store import lakehouse
-    from tidemark.store.deltars import DeltaRsStore
-
-    settings = load()
-    logs.configure(settings.watching)
-    return Checker(settings, DeltaRsStore(lakehouse.of(settings)), (*tables(), *TABLES)).new
-
-
-if __name__ == "__main__":
-    check_beside()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -25,7 +24,8 @@ from tidemark.operate.quality.check import Checker
 from tidemark.operate.rebuild import Say
 from tidemark.operate.repair import Repair
 from tidemark.operate.savepoints import Savepoint, create, restore, saved_tables
-from tidemark.operate.upkeep import Done, keep, maintain
+from tidemark.operate.upkeep import Done, maintain
+from tidemark.operate.upkeep_schedule import keep
 from tidemark.parse.visitor import has_visitor_key
 from tidemark.pipeline import (
     TABLES,
@@ -51,9 +51,6 @@ from tidemark.stream import inventory, lock, schema_check
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.run import Side, run
 from tidemark.stream.topic_identity import has_read, require_same_topic
-
-# Checks tables beside the pipeline.
-_CHECKS = (sys.executable, "-m", "tidemark.cli.quality")
 
 
 def run_pipeline(settings: Settings, *, once: bool, wait: float = 5.0) -> None:
@@ -94,10 +91,10 @@ def _run(
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
     anew = partial(rebuilding, spark, settings, house)
-    checks = quality.watch(settings, store, TABLES, _CHECKS, metrics.checked, partial(metrics.ran, "quality"))
+    checks = quality.watch(settings, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))
     beside = [*beside, checks]
     if house.can.files:  # otherwise upkeep is a separate job
-        beside.append(keep(settings, house, TABLES, streams(house), partial(metrics.ran, "upkeep")))
+        beside.append(keep(settings, TABLES, streams(house), partial(metrics.ran, "upkeep")))
         beside.append(backfill.fill_beside(spark, settings, house, store, anew))
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
@@ -106,7 +103,7 @@ def _run(
     if once and house.can.files:
         backfill.fill(settings, house, store, anew)
     if once and settings.upkeep.quality_interval_seconds:
-        quality.attempt(partial(quality.run_if_new, settings, store, TABLES, _CHECKS))
+        quality.attempt(partial(quality.run_if_new, settings, store, TABLES))
 
 
 def _warm_up(settings: Settings) -> None:

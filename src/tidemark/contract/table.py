@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -109,6 +109,12 @@ class Table:
         missing = {*self.key, *([self.time] if self.time else [])} - {c.name for c in self.columns}
         if missing:
             raise TableError(f"table {self.name} lacks its own columns {sorted(missing)}")
+
+    @property
+    def plain(self) -> Table:
+        """The table without its functions, which can be sent to another process."""
+        facts = {each.name: getattr(self, each.name) for each in fields(Table)}
+        return Table(**{**facts, "made": None, "tells": None})
 
     @property
     def layer(self) -> str:

@@ -12,9 +12,6 @@ small file. Upkeep does not disturb the flows:
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -34,8 +31,6 @@ from tidemark.store import deltalog
 from tidemark.store.deltars import UPKEEP_PROPERTIES, UPSERT_FILE_BYTES
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock
-
-log = logging.getLogger("tidemark.operate.upkeep")
 
 # Small enough that compacting every two minutes rarely rewrites compacted files.
 APPEND_FILE_BYTES = 32 << 20
@@ -86,37 +81,6 @@ def maintain(
                 upkeep = _Upkeep(settings, house, table, streams.get(table.name, ()), in_use=not no_rebuild)
                 done.append(upkeep.run(None if hot_only else limits.get(table.name, 0.0)))
     return done
-
-
-def keep(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams,
-    ended: Callable[[str], None] = lambda trouble: None,
-) -> Callable[[threading.Event], None]:  # fmt: skip
-    """A function that maintains the tables at the settings' intervals until its event is set.
-
-    A failure is logged, and the next run tries again; it never stops the flows. `ended` is called after each run with
-    the error, empty for success. Raises SettingError at once for an invalid retention.
-    """
-    retention_days(settings.upkeep.retention_days, tables)
-
-    def run(stopping: threading.Event) -> None:
-        if not settings.upkeep.maintain_interval_seconds:
-            return
-        whole = settings.upkeep.maintain_interval_seconds
-        hot = min(settings.upkeep.vacuum_interval_seconds or whole, whole)
-        due = time.monotonic() + whole
-        while not stopping.wait(hot):
-            trouble = ""
-            try:
-                maintain(settings, house, tables, streams, hot_only=time.monotonic() < due)
-            except Exception as error:  # a failed upkeep must not stop the pipeline
-                trouble = first_line(error)
-                log.error("upkeep failed, the next one tries again: %s", trouble)
-            ended(trouble)
-            if time.monotonic() >= due:
-                due = time.monotonic() + whole
-
-    return run
 
 
 def erase_old_versions(

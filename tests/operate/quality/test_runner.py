@@ -115,8 +115,9 @@ def test_only_new_rows_are_looked_at(scene: Scene) -> None:
     assert checked["observed_value"] == "0 of 2 rows"
 
 
-def test_without_new_rows_a_single_run_starts_nothing(scene: Scene) -> None:
-    if_new = partial(run_if_new, scene.settings, scene.store, TABLES, ["/nowhere"])
+def test_without_new_rows_a_single_run_starts_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere")
+    if_new = partial(run_if_new, scene.settings, scene.store, TABLES)
     with pytest.raises(FileNotFoundError, match="/nowhere"):
         if_new()
     scene.runner(tuple(TABLE))()

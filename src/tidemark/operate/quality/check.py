@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -29,6 +29,7 @@ _OVERLAP = timedelta(minutes=5)
 _REMEMBERED = timedelta(days=7)
 
 Result = dict[str, Any]
+Check = Callable[[Moment], list[Result]]
 
 
 class Checker:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 
@@ -16,11 +15,3 @@ class Moment:
     time: datetime
     seconds: float
     versions: Mapping[str, int]
-
-    def to_json(self) -> str:
-        return json.dumps({**asdict(self), "time": self.time.isoformat()})
-
-    @classmethod
-    def from_json(cls, text: str) -> Moment:
-        found = json.loads(text)
-        return cls(**{**found, "time": datetime.fromisoformat(found["time"])})

@@ -17,12 +17,17 @@ from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.errors import first_line
 from tidemark.local.process import appending
-from tidemark.operate.quality.check import Checker, Result
-from tidemark.operate.quality.child import Check, checking
+from tidemark.operate.background import in_background
+from tidemark.operate.quality.check import Check, Checker, Result
 from tidemark.operate.quality.facts import take_moment
 from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
 
 log = logging.getLogger("tidemark.operate.quality")
+
+# The checks run only when no other process needs the CPU. They hold no lock.
+_NICE = 19
 
 
 def run(settings: Settings, store: Store, tables: Sequence[Table], check: Check) -> list[Result]:
@@ -35,14 +40,12 @@ def run(settings: Settings, store: Store, tables: Sequence[Table], check: Check)
     return results
 
 
-def run_if_new(
-    settings: Settings, store: Store, tables: Sequence[Table], command: Sequence[str]
-) -> list[Result]:
+def run_if_new(settings: Settings, store: Store, tables: Sequence[Table]) -> list[Result]:
     """A run over new rows, as in `watch`, if a table has rows that are newer than the last run; otherwise nothing is
     started or written."""
     if not Checker(settings, store, tables).has_new(take_moment(settings, store, tables)):
         return []
-    with _checking(settings, store, tables, command) as check:
+    with checking(settings, store, tables) as check:
         return run(settings, store, tables, check)
 
 
@@ -50,12 +53,11 @@ def watch(
     settings: Settings,
     store: Store,
     tables: Sequence[Table],
-    command: Sequence[str],
     report: Callable[[list[Result]], None] = lambda results: None,
     ended: Callable[[str], None] = lambda trouble: None,
 ) -> Callable[[threading.Event], None]:
     """A function that checks new rows every `quality_interval_seconds` until its event is set, and hands each run's
-    results to `report`. If another process can read the tables, the checks are in one that `command` starts.
+    results to `report`.
 
     A run that fails is logged and tried again after the next interval; it never stops the flows. `ended` is told
     after each run what went wrong, empty if nothing did.
@@ -65,19 +67,23 @@ def watch(
     def beside(stopping: threading.Event) -> None:
         if not interval:
             return
-        with _checking(settings, store, tables, command) as check:
+        with checking(settings, store, tables) as check:
             while not stopping.wait(interval):
                 report(attempt(partial(run, settings, store, tables, check), ended))
 
     return beside
 
 
-def _checking(
-    settings: Settings, store: Store, tables: Sequence[Table], command: Sequence[str]
-) -> AbstractContextManager[Check]:
-    return (
-        checking(settings, command) if store.can.files else nullcontext(Checker(settings, store, tables).new)
-    )
+def checking(settings: Settings, store: Store, tables: Sequence[Table]) -> AbstractContextManager[Check]:
+    """A check of new rows, in a process of its own if delta-rs reaches the tables."""
+    if not store.can.files:
+        return nullcontext(Checker(settings, store, tables).new)
+    load = partial(_check_of, settings, [table.plain for table in tables])
+    return in_background("quality", _NICE, settings.watching, load)
+
+
+def _check_of(settings: Settings, tables: Sequence[Table]) -> Check:
+    return Checker(settings, DeltaRsStore(lakehouse.of(settings)), tables).new
 
 
 def attempt(

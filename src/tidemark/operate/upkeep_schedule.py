@@ -1,0 +1,66 @@
+"""Upkeep beside the flows: at intervals, in a process of its own that gives way to them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from tidemark.contract.table import Table
+from tidemark.errors import first_line
+from tidemark.operate.background import in_background
+from tidemark.operate.retention import retention_days
+from tidemark.operate.upkeep import Streams, maintain
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
+
+log = logging.getLogger("tidemark.operate.upkeep")
+
+# Upkeep gives way to the flows, but less than quality does. Batches wait while it holds `lock.at_rest`, and without
+# privileges a process cannot raise its priority for that time. If other programs want the whole CPU, a process with
+# nice 19 gets 1.5% of a core and one with 10 gets 10%. That is also enough for upkeep to keep up with a long drain.
+_NICE = 10
+
+
+def keep(
+    settings: Settings, tables: Sequence[Table], streams: Streams,
+    ended: Callable[[str], None] = lambda trouble: None,
+) -> Callable[[threading.Event], None]:  # fmt: skip
+    """A function that maintains the tables at the settings' intervals until its event is set, in a process of its own.
+
+    A failure is logged, and the next run tries again; it never stops the flows. `ended` is called after each run with
+    the error, empty for success. Raises SettingError at once for an invalid retention.
+    """
+    retention_days(settings.upkeep.retention_days, tables)
+    whole = settings.upkeep.maintain_interval_seconds
+    hot = min(settings.upkeep.vacuum_interval_seconds or whole, whole)
+    load = partial(_upkeep_of, settings, [table.plain for table in tables], streams)
+
+    def run(stopping: threading.Event) -> None:
+        if not whole:
+            return
+        due = time.monotonic() + whole
+        with in_background("upkeep", _NICE, settings.watching, load) as upkeep:
+            while not stopping.wait(hot):
+                trouble = ""
+                try:
+                    upkeep(time.monotonic() < due)
+                except Exception as error:  # a failed upkeep must not stop the pipeline
+                    trouble = first_line(error)
+                    log.error("upkeep failed, the next one tries again: %s", trouble)
+                ended(trouble)
+                if time.monotonic() >= due:
+                    due = time.monotonic() + whole
+
+    return run
+
+
+def _upkeep_of(settings: Settings, tables: Sequence[Table], streams: Streams) -> Callable[[bool], None]:
+    house = lakehouse.of(settings)
+
+    def upkeep(hot_only: bool) -> None:
+        maintain(settings, house, tables, streams, hot_only=hot_only)
+
+    return upkeep
