@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from examples.kit.changes import FollowedTable, changes
 from examples.kit.job import Sources
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Column
+from tidemark.local.process import wait_until
+from tidemark.operate.upkeep_schedule import keep
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
@@ -36,6 +40,26 @@ TABLE = FollowedTable(
 def rows(values: Mapping[str, int]) -> pa.Table:
     made = [{"name": name, "value": value, "updated_at": NOW} for name, value in values.items()]
     return pa.Table.from_pylist(made, TABLE.arrow_schema)
+
+
+def test_upkeep_maintains_such_a_table(tmp_path: Path) -> None:
+    settings = Settings.of(
+        home=tmp_path, maintain_interval_seconds=0.05, version_retention_seconds=1, retention_days=""
+    )
+    house = lakehouse.of(settings)
+    DeltaRsStore(house).ensure(TABLE)
+    troubles: list[str] = []
+    stop = threading.Event()
+    side = threading.Thread(target=keep(settings, [TABLE], {}, troubles.append), args=(stop,))
+    side.start()
+    try:
+        assert wait_until(lambda: len(troubles) >= 1, 60)
+    finally:
+        stop.set()
+        side.join()
+    assert set(troubles) == {""}
+    properties = DeltaTable(house.path(TABLE)).metadata().configuration
+    assert properties["delta.deletedFileRetentionDuration"] == "interval 1 seconds"
 
 
 def test_rows_that_are_there_come_first_then_each_change_once(spark: SparkSession, tmp_path: Path) -> None:
