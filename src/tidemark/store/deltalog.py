@@ -34,10 +34,20 @@ class Log:
         return list(self.files.list(self.directory))
 
 
+def is_newest(log: Log, version: int) -> bool:
+    """Whether the log has this version and not the next one. Listing a long log takes milliseconds, this does not."""
+    there = (log.files.size(_commit(log, number)) is not None for number in (version, version + 1))
+    return tuple(there) == (True, False)
+
+
 def actions(log: Log, version: int) -> list[dict[str, Any]]:
     """The actions of a commit, as in the Delta protocol. Raises FileNotFoundError if the log has no such version."""
-    text = log.files.read(f"{log.directory}/{version:0{_DIGITS}}.json").decode()
+    text = log.files.read(_commit(log, version)).decode()
     return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def _commit(log: Log, version: int) -> str:
+    return f"{log.directory}/{version:0{_DIGITS}}.json"
 
 
 def commits(log: Log, first: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:

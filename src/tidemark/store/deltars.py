@@ -202,11 +202,12 @@ class DeltaRsStore:
         """The table at its newest version."""
         path = self._lakehouse.path(table)
         try:
-            if path not in self._open:
-                self._open[path] = self._lakehouse.delta(table)
-            else:
-                self._open[path].update_incremental()
-            return self._open[path]
+            target = self._open.get(path)
+            if target is None:
+                target = self._open[path] = self._lakehouse.delta(table)
+            elif not deltalog.is_newest(self._lakehouse.log(table), target.version()):
+                target.update_incremental()
+            return target
         except (TableNotFoundError, DeltaError, OSError) as error:
             self._open.pop(path, None)
             raise self._failure(table, "read", error) from error
