@@ -154,6 +154,7 @@ def _lines(rate: int, seconds: int) -> pa.Table:
             "offset": pa.array(range(size), pa.int64()),
             "site": ["default"] * size,
             "format": pa.nulls(size, pa.string()),
+            "fields": pa.nulls(size, pa.string()),
             "id": pa.nulls(size, pa.string()),
             "chunk": pa.nulls(size, pa.string()),
             "value": pa.array(made, pa.binary()),

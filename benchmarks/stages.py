@@ -33,7 +33,7 @@ from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.machine import judging_threads
-from tidemark.parse.formats import FIELDS, LINE, fields
+from tidemark.parse.detect import FIELDS, LINE, fields
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
 from tidemark.store import lakehouse

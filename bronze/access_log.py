@@ -28,6 +28,7 @@ TABLE = Table(
         Column("offset", "long", "Offset in the partition."),
         Column("site", "string", "Site of the line: header `site`, else `default`."),
         Column("format", "string", "Log format named by the sender: header `format`; NULL: detected."),
+        Column("fields", "string", "Names of the columns of a line of a W3C log: header `fields`."),
         Column("id", "string", "Delivery id of a sender that may repeat lines: header `id`."),
         Column("chunk", "string", "Number of this part of an overlong line: header `chunk`."),
         Column("value", "binary", "The raw line without its line end."),
@@ -46,6 +47,7 @@ def access_log(records: DataFrame) -> DataFrame:
         "offset",
         F.coalesce(_header("site"), F.lit("default")).alias("site"),
         _header("format").alias("format"),
+        _header("fields").alias("fields"),
         _header("id").alias("id"),
         _header("chunk").alias("chunk"),
         # A record without a value is an empty line, not a missing one.

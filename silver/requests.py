@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from tidemark.contract.expression import column
+from tidemark.contract.log_formats import FORMATS
 from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.contract.table import Column, Table
 from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.engine.verdict import verdict
 from tidemark.parse.columns import KNOWN, Knowledge, describe
-from tidemark.parse.formats import FIELDS, FORMATS, fields
+from tidemark.parse.detect import FIELDS, fields
 from tidemark.parse.page import is_asset, is_pageview
 from tidemark.parse.site import MOST_CHARACTERS, valid_names
 
@@ -51,8 +52,12 @@ REJECTING = (
         "The record has a Kafka timestamp, not before 1970 and not after 9998.",
     ),
     RejectingRule(
+        "no_fields", column("fields_known"), "fields",
+        "The sender named the columns of a line of a W3C log (header `fields`).", unless=~column("text_ok") | _EMPTY,
+    ),
+    RejectingRule(
         "malformed", column("well_formed"), "value", "The line has the fields of a known log format.",
-        unless=~column("text_ok") | _EMPTY,
+        unless=~column("text_ok") | ~column("fields_known") | _EMPTY,
     ),
     RejectingRule(
         "invalid_address", column("address_ok"), "client_ip",
@@ -121,7 +126,7 @@ TABLE = Table(
         Column("query", "string", "Query without its question mark; NULL if there is none."),
         Column("protocol", "string", "Such as HTTP/1.1."),
         Column("status", "int", "HTTP status code."),
-        Column("bytes", "long", "Size of the response; 0 where the log has a dash."),
+        Column("bytes", "long", "Size of the response; 0 where the log has a dash, or no size."),
         Column("referrer", "string", "Referring address; NULL if none was sent."),
         Column("referrer_host", "string", "Its host without www."),
         Column("channel", "string", "direct, internal, search, social, email, paid, campaign or referral."),
@@ -134,7 +139,11 @@ TABLE = Table(
         Column("pageview", "boolean", "GET by a non-bot of a non-asset path with status below 400."),
         Column("host", "string", "Virtual host, where the format has it."),
         Column("remote_user", "string", "Authenticated user; NULL if none."),
-        Column("rules_version", "string", "Geo data, user-agent rules and bot list the row was made with."),
+        Column(
+            "rules_version",
+            "string",
+            "Geo data, user-agent rules, bot list and log formats the row was made with.",
+        ),
     ),
 )
 
@@ -142,7 +151,15 @@ TABLE = Table(
 def judging(knowledge: Knowledge, *, again: bool = False) -> Vectorized:
     """What makes rows of bronze.access_log to judged lines: adds every column of this table, `accepted`, `reasons`
     (empty for a good line), and what the rules speak of. Lines judged `again` keep their `ingested_at`."""
-    inputs = ("site", "value", "format", "chunk", "kafka_timestamp", *(["ingested_at"] if again else []))
+    inputs = (
+        "site",
+        "value",
+        "format",
+        "fields",
+        "chunk",
+        "kafka_timestamp",
+        *(["ingested_at"] if again else []),
+    )
     verdicts = "asset boolean, pageview boolean, accepted boolean, reasons array<string>"
     return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {verdicts}", partial(_judged, REJECTING, knowledge))
 

@@ -28,7 +28,7 @@ from tidemark.store.deltars import DeltaRsStore
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-GENERATED = ("tables.md", "settings.md", "commands.md")
+GENERATED = ("tables.md", "formats.md", "settings.md", "commands.md")
 WRITTEN = [ROOT / "README.md", *(path for path in sorted(DOCS.glob("*.md")) if path.name not in GENERATED)]
 LINKED = [
     *WRITTEN,

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from examples.kit.events import Events
 from examples.kit.job import Sources
 from tidemark.engine.verdict import names_of
-from tidemark.parse.formats import parse
+from tidemark.parse.detect import parse
 from tidemark.store import lakehouse
 
 REQUESTS = "silver.requests"
@@ -22,7 +22,7 @@ def judged(records: DataFrame) -> DataFrame:
     lines = records.select(
         F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
         "value",
-        F.lit(None).cast("string").alias("format"),
+        *(F.lit(None).cast("string").alias(name) for name in ("format", "fields")),
     )
     read = F.col("well_formed")
     broken = {

@@ -39,6 +39,7 @@ def accepted() -> pa.Table:
             "site": [site for site, _ in pairs],
             "value": pa.array([line for _, line in pairs], pa.binary()),
             "format": pa.nulls(size, pa.string()),
+            "fields": pa.nulls(size, pa.string()),
             "chunk": pa.nulls(size, pa.string()),
             "kafka_timestamp": pa.array(moments, pa.timestamp("us", "UTC")),
         }

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from tidemark.errors import InputError
+from tidemark.importing.file_import import Report
 from tidemark.importing.follow import GRACE_SECONDS, follow_files
-from tidemark.importing.importer import Options, Report, import_files
+from tidemark.importing.importer import Options, import_files
 
 Lines = Callable[[], list[bytes]]
 Numbered = Callable[..., list[bytes]]

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import InputError, KafkaError, SettingError
+from tidemark.importing.file_import import BATCH_LINES, Report
 from tidemark.importing.importer import (
-    BATCH_LINES,
     Options,
-    Report,
     import_files,
     open_progress,
     open_sender,
@@ -124,6 +123,28 @@ def test_equal_content_of_two_sites_is_imported_for_each(
     assert sorted(map(str, headers)) == sorted(
         map(str, [{}] * 3 + [{"site": b"shop", "format": b"combined"}] * 3)
     )
+
+
+def test_lines_of_a_w3c_log_are_sent_with_the_names_of_their_columns_and_without_comments(
+    options: Options,
+    records: Callable[[], list[tuple[bytes, dict[str, bytes]]]],
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "iis.log"
+    path.write_bytes(b"#Software: x\r\n#Fields: date  time c-ip\r\na\r\n#Remark\r\nb\r\n")
+    first = import_files([str(path)], options)
+    with path.open("ab") as file:  # the import goes on in the middle, with the columns that it knows
+        file.write(b"c\r\n#Fields: date time cs-method\r\nd\r\n# the end")
+    second = import_files([str(path)], dataclasses.replace(options, complete=True))
+    third = import_files([str(path)], dataclasses.replace(options, complete=True))
+
+    assert [(each.added, each.known, each.comments) for each in (first, second, third)] == [
+        (2, 0, 3), (2, 2, 2), (0, 4, 0),
+    ]  # fmt: skip
+    assert sorted((value, headers["fields"]) for value, headers in records()) == [
+        (b"a", b"date time c-ip"), (b"b", b"date time c-ip"), (b"c", b"date time c-ip"),
+        (b"d", b"date time cs-method"),
+    ]  # fmt: skip
 
 
 def test_bytes_stay_as_they_are(options: Options, lines: Lines, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemark.importing.comments import Comments
 from tidemark.importing.lines import Block, LineSplitter
 
 CONTENT = st.lists(
@@ -98,3 +99,32 @@ def test_a_last_line_that_gets_its_line_feed_later_is_not_followed_by_an_empty_o
         blocks = split([*ending, b"three\n"], splitter)
         assert [line for block in blocks for line in block.lines] == [b"three"]
         assert splitter.lines == 3
+
+
+COMMENTED = st.lists(
+    st.sampled_from([b"a", b"#", b"#Fields: c-ip  time", b"#FIELDS:x", b"#Remark", b"b#c", b"", b"\xef\xbb\xbf#x"])
+).map(b"\n".join)  # fmt: skip
+
+
+@given(COMMENTED, st.lists(st.integers(0, 1000)), st.booleans())
+def test_comments_are_left_out_wherever_the_content_is_cut(
+    content: bytes, cuts: list[int], resumed: bool
+) -> None:
+    splitter, comments, found, size = LineSplitter(), Comments(), [], 0
+    for data in [*pieces(content, cuts), b""]:
+        block = splitter.feed(data) if data else splitter.finish()
+        for part in comments.without(block, data):
+            found += [(line, part.fields) for line in part.lines]
+            size += part.size
+        if resumed:
+            comments = Comments(comments.fields, comments.count)
+
+    wanted, fields, count = [], "", 0
+    for line in expected(content):
+        text = line.removeprefix(b"\xef\xbb\xbf")
+        if text.startswith(b"#"):
+            count += 1
+            fields = " ".join(text[8:].decode().split()) if text.lower().startswith(b"#fields:") else fields
+        else:
+            wanted.append((line, fields))
+    assert (found, comments.fields, comments.count, size) == (wanted, fields, count, len(content))

@@ -145,6 +145,17 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "TLS handshake": (combined(request=r"\x16\x03\x01", result="400 226"), NOT_HTTP | {"status": 400, "bytes": 226}),
     "forwarded for, as nginx's main has it": (combined() + ' "198.51.100.7, 10.0.0.1"', {}),
     "forwarded for, with quotes": (combined() + r' "\"a\""', {}),
+    "request time of Apache": (combined() + " 1042", {}),
+    "request time of Apache after common": (common() + " 1042", {"referrer": None, "user_agent": None}),
+    "request and upstream time of nginx": (combined() + " 0.012 0.004, 0.006", {}),
+    "no upstream": (combined() + " 0.000 - .", {}),
+    "host and forwarded for": (combined() + ' www.example.com:443 "198.51.100.7, 10.0.0.1" "-"', {}),
+    "trailing fields with names": (combined() + ' rt=0.012 uct="0.001" urt="-" cs:HIT "x"', {}),
+    "trailing fields after a host": (
+        combined("www.example.com 203.0.113.7 - -") + ' 0.012 "-"', {"host": "www.example.com"}
+    ),
+    "trailing fields behind tabs": (combined() + '\t0.012\t"a\tb"', {}),
+    "two quoted fields more": (combined() + ' "a" "b"', {}),
     "no request": (combined(request="-", result="408 0"), NOT_HTTP | {"status": 408, "bytes": 0}),
     "empty request": (combined(request=""), NOT_HTTP),
     "HTTP/0.9": (combined(request="GET /"), NOT_HTTP),
@@ -179,9 +190,15 @@ REJECTED: dict[str, tuple[bytes, list[str]]] = {
     "cut before the agent": (combined().encode()[:109], ["malformed"]),
     "cut in the agent": (combined().encode()[:-5], ["malformed"]),
     "cut before the last quote": (combined().encode()[:-1], ["malformed"]),
-    "two quoted fields too many": (combined().encode() + b' "a" "b"', ["malformed"]),
+    "a trailing field in brackets": (combined().encode() + b" [a]", ["malformed"]),
+    "two spaces before a trailing field": (combined().encode() + b" 0.012  0.004", ["malformed"]),
+    "a trailing quote": (combined().encode() + b' 0.012 "', ["malformed"]),
+    "a quoted field after a word": (combined().encode() + b' 0.012"a"', ["malformed"]),
+    "a quoted field after common": (common().encode() + b' 1042 "a"', ["malformed"]),
+    "a number before the referrer": (combined().replace('512 "', '512 7 "').encode(), ["malformed"]),
+    "another line behind": (combined().encode() + b" " + combined().encode(), ["malformed"]),
+    "another common line behind": (common().encode() + b" " + common().encode(), ["malformed"]),
     "a quoted field after no space": (combined().encode() + b'"a"', ["malformed"]),
-    "words after the end": (combined().encode() + b" x", ["malformed"]),
     "no space after the request": (common().replace('" 200', '"200').encode(), ["malformed"]),
     "30 February": (combined(time="30/Feb/2026:10:00:00 +0000").encode(), ["invalid_time"]),
     "29 February of a common year": (combined(time="29/Feb/2026:10:00:00 +0000").encode(), ["invalid_time"]),
@@ -267,9 +284,10 @@ def test_a_whole_row(spark: SparkSession) -> None:
     line = combined("203.0.113.7 - alice", referrer="https://www.google.com/search?q=x")
     [row] = judge(spark, [(line.encode(), {"site": b"shop", "format": b"combined", "other": b"x"})])
     assert row == PLAIN | {
-        "topic": "access-log", "partition": 0, "offset": 0, "site": "shop", "format": "combined", "id": None,
+        "topic": "access-log", "partition": 0, "offset": 0, "site": "shop", "format": "combined", "fields": None,
+        "id": None,
         "chunk": None, "value": line.encode(), "kafka_timestamp": ARRIVAL, "fits": True, "utf8_ok": True,
-        "text_ok": True, "well_formed": True, "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
+        "text_ok": True, "well_formed": True, "fields_known": True, "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
         "referrer_host": "google.com", "channel": "search", "country": "ZZ", "browser": "Firefox", "os": "Linux",
         "device": "desktop", "bot": False, "address_ok": True, "asset": False, "pageview": True, "reasons": [],
         "accepted": True, "visitor_id": row["visitor_id"], "rules_version": KNOWLEDGE.version,
@@ -313,6 +331,11 @@ def test_what_a_pageview_is(line: str, pageview: bool, asset: bool, spark: Spark
         (combined(), "vhost_combined", ["malformed"]),
         (combined(), "", ["unknown_format"]),
         (combined(), "w3c", ["unknown_format"]),
+        (common() + " 1042", "common", []),
+        (combined() + " 1042", "combined", []),
+        (combined() + " 1042", "w3c", ["unknown_format", "malformed"]),
+        (combined(), "caddy_json", ["malformed"]),
+        (combined(), "ovh", []),
     ],
 )
 def test_a_named_format(line: str, named: str, reasons: list[str], spark: SparkSession) -> None:
@@ -376,10 +399,12 @@ def reference(value: bytes) -> dict[str, Any] | None:
     if len(value) > 65_536 or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line):
         return None
     quoted = r'"((?:[^"\\]|\\.)*)"'
-    whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+) *(?: {quoted} {quoted}(?: {quoted})?)?'
+    words = "(?: [A-Za-z0-9_.:,;=/%+*@~|&?#!$-]+)"
+    tail = rf'(?:{words}* (?:[A-Za-z0-9_.-]+[=:])?"(?:[^"\\]|\\.)*")*{words}*'
+    whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+)(?:{words}+| *(?: {quoted} {quoted}{tail})?)'
     if not (found := re.fullmatch(whole, line, re.DOTALL)):
         return None
-    before, request, status, size, referrer, agent, _ = found.groups()
+    before, request, status, size, referrer, agent = found.groups()
     if not (start := re.fullmatch(r"(.*) \[(.{26})\] ", before, re.DOTALL)):
         return None
     head, time = start.groups()

@@ -109,8 +109,8 @@ def test_a_fingerprint_tells_keys_apart() -> None:
 def test_the_key_shows_nowhere(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     knowledge = Knowledge(SECRET)
     frame = spark.createDataFrame(
-        [("s", bytearray(b"203.0.113.7 - - []"), None, None, datetime.now(UTC))],
-        "site string, value binary, format string, chunk string, kafka_timestamp timestamp",
+        [("s", bytearray(b"203.0.113.7 - - []"), None, None, None, datetime.now(UTC))],
+        "site string, value binary, format string, fields string, chunk string, kafka_timestamp timestamp",
     )
     enriched = judging(knowledge).to_frame(frame)
     enriched.explain(True)

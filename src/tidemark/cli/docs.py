@@ -1,7 +1,8 @@
 """`python -m tidemark.cli.docs DIRECTORY`: generates the reference pages from the code.
 
-tables.md comes from the tables' contracts, settings.md from `Settings`, commands.md from the commands' own
-help. tests/test_docs.py fails when a page in docs/ differs from this module's output.
+tables.md comes from the tables' contracts, formats.md from the formats' declarations, settings.md from `Settings`,
+commands.md from the commands' own help. tests/test_docs.py fails when a page in docs/ differs from this module's
+output.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import click
 
 from tidemark.cli import tidemark
 from tidemark.contract.table import Table
+from tidemark.parse.detect import DECLARED as DECLARED_FORMATS
+from tidemark.parse.format import Format
 from tidemark.pipeline import TABLES
 from tidemark.settings import DECLARED, ENVIRONMENT_PREFIX
 
@@ -29,7 +32,12 @@ def main(directory: Path) -> None:
 
 def pages() -> dict[str, str]:
     """The generated pages, by file name."""
-    return {"tables.md": tables_page(TABLES), "settings.md": settings_page(), "commands.md": commands_page()}
+    return {
+        "tables.md": tables_page(TABLES),
+        "formats.md": formats_page(DECLARED_FORMATS),
+        "settings.md": settings_page(),
+        "commands.md": commands_page(),
+    }
 
 
 def tables_page(tables: Sequence[Table]) -> str:
@@ -68,6 +76,33 @@ def _table(table: Table) -> Iterator[str]:
             ("expectation", "severity", "condition", "in SQL"),
             [(f"`{e.name}`", e.severity, e.about, f"`{e.holds.sql}`") for e in table.expectations],
         )
+
+
+def formats_page(formats: Sequence[Format]) -> str:
+    """Every log format with its examples."""
+    return _page(
+        "the formats' declarations (`src/tidemark/parse/formats/`)",
+        "# Log formats",
+        "The format is detected for each line. The option `--format` of `tidemark import` and the header `format` of a"
+        " record name it; some formats, marked *named*, are read only so, because their lines look like another's."
+        " `tidemark explain FILE` shows which formats the lines of a file are of, and where others differ.",
+        "- Blanks, `\\r` and a byte-order mark around a line make no difference, nor does a tab in place of a space"
+        " between fields.\n"
+        "- A time without a zone is in UTC. Times are kept to the microsecond.\n"
+        "- Absolute addresses in requests are split into host and path, except in `combined` and its family.\n"
+        "- Lines may be in an envelope, or in two: syslog (RFC 3164 and 5424), CRI, a journald export, and JSON of"
+        " Docker, Fluent Bit, Vector, Filebeat and journald, with the line in `log`, `message` or `MESSAGE`.\n"
+        "- A line that is of no format is rejected as `malformed`.",
+        _grid(
+            ("format", "", "lines"),
+            [
+                (f"[`{each.name}`]({each.docs})", "" if each.detected else "*named*", each.about)
+                for each in formats
+            ],
+        ),
+        "## Examples",
+        *("\n".join([f"`{each.name}`", "", "```", *each.examples, "```"]) for each in formats),
+    )
 
 
 def settings_page() -> str:

@@ -13,24 +13,29 @@ import click
 from tqdm import tqdm
 
 from tidemark.cli import home_options, settings_of
+from tidemark.contract.log_formats import FORMATS
+from tidemark.importing.file_import import Report
 from tidemark.importing.follow import follow_files
-from tidemark.importing.importer import DEFAULT_SITE, FORMATS, Options, Report, import_files
+from tidemark.importing.importer import DEFAULT_SITE, Options, import_files
 from tidemark.importing.sources import STDIN, expand
 from tidemark.local.broker import located
 
 _PLAIN_EVERY_SECONDS = 10.0
 
 
+format_option = click.option(
+    "--format",
+    "log_format",
+    type=click.Choice(FORMATS),
+    metavar="FORMAT",
+    help="Format of the lines, see docs/formats.md (default: detected per line).",
+)
+
+
 def line_options(command: Any) -> Any:
     """The options that say what the lines of the files are."""
     site = click.option("--site", default=DEFAULT_SITE, show_default=True, help="Site of the lines.")
-    of_format = click.option(
-        "--format",
-        "log_format",
-        type=click.Choice(FORMATS),
-        help="Format of the lines (default: detected per line).",
-    )
-    return site(of_format(command))
+    return site(format_option(command))
 
 
 @click.command("import")
@@ -93,6 +98,8 @@ def _summary(report: Report, seconds: float) -> str:
         f"{files}: {report.added:,} lines added, {report.known:,} already there, in {seconds:.1f} s"
         f" ({report.added / seconds:,.0f} lines/s)"
     )
+    if report.comments:
+        text += f"; {report.comments:,} comment{'' if report.comments == 1 else 's'} left out"
     if report.unfinished:
         lines = f"{report.unfinished} unfinished line{'' if report.unfinished == 1 else 's'}"
         text += f"; {lines} left" + (

@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from tidemark.cli.figure_lines import NAMES, rows
 from tidemark.errors import InputError, PlatformError
-from tidemark.importing.importer import FORMATS, Options, Report, import_files
+from tidemark.importing.file_import import Report
+from tidemark.importing.importer import Options, import_files
 from tidemark.importing.progress import Progress
 from tidemark.importing.sources import matching, states_of
 from tidemark.local import broker, dashboard
@@ -290,5 +291,5 @@ def _nothing_read(lines: int, reasons: Sequence[tuple[str, int]]) -> InputError:
     broken = ", ".join(f"{name} ({number:,})" for name, number in reasons)
     return InputError(
         f"none of the {lines:,} lines is a valid log line: {broken}",
-        f"Name log files in one of the formats {', '.join(FORMATS)}; docs/tables.md explains the reasons.",
+        "`tidemark explain FILE` shows what they lack, docs/formats.md which formats are read.",
     )

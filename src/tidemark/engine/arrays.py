@@ -59,7 +59,9 @@ class Vectorized:
 
 def flags_of(condition: pa.Array) -> Flags:
     """A boolean array as a NumPy array, with NULL as false."""
-    return pc.fill_null(condition, False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    if condition.null_count:
+        condition = pc.fill_null(condition, False)
+    return condition.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def where(flags: Flags, chosen: pa.Array, other: Any) -> pa.Array:
@@ -90,3 +92,16 @@ class Pieces:
         """Each row's part of that index; NULL if the row has fewer parts."""
         missing = (index >= self.count) | np.less(index, 0)
         return self.flat.take(pa.array(np.where(missing, 0, self.start + index), mask=missing))
+
+    def take(self, rows: np.ndarray[Any, Any]) -> Pieces:
+        """The parts of the rows of these numbers, one row's parts behind another's."""
+        count = self.count[rows]
+        ends = np.concatenate([[0], np.cumsum(count)])
+        index = np.repeat(self.start[rows] - ends[:-1], count) + np.arange(ends[-1])
+        return Pieces(self.flat.take(pa.array(index)), ends[:-1], count)
+
+    def joined(self, separator: str) -> pa.Array:
+        """Each row's parts as one string, with separators in between; empty for a row without parts."""
+        packed = self.take(np.arange(len(self.count)))
+        ends = pa.array(np.append(packed.start, len(packed.flat)), pa.int32())
+        return pc.binary_join(pa.ListArray.from_arrays(ends, packed.flat), separator)

@@ -9,14 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.errors import InputError
+from tidemark.importing.file_import import FileImport, Report
 from tidemark.importing.identity import first_line_of, read_head, recognise
-from tidemark.importing.importer import (
-    FileImport,
-    Options,
-    Report,
-    open_progress,
-    start_file,
-)
+from tidemark.importing.importer import Options, open_progress, start_file
 from tidemark.importing.lines import PREFIX_BYTES
 from tidemark.importing.pool import SenderPool
 from tidemark.importing.progress import Progress
@@ -127,9 +122,9 @@ class _Follower:
         while read < _TURN_BYTES and (more := work.read(READ_BYTES)):
             read += more
             if work.due:
-                self._report.added += work.commit()
+                work.commit(self._report)
         if work.overdue:
-            self._report.added += work.commit()
+            work.commit(self._report)
         if read:
             if len(tail.head) < _HEAD_BYTES:
                 tail.head = work.splitter.prefix[:_HEAD_BYTES]
@@ -148,7 +143,7 @@ class _Follower:
         try:
             while not self._options.stopped() and work.read(READ_BYTES):
                 if work.due:
-                    self._report.added += work.commit()
+                    work.commit(self._report)
             if not self._options.stopped():
                 work.finish()
         except InputError as found:
@@ -169,12 +164,12 @@ class _Follower:
 
     def _drop(self, key: Key) -> None:
         tail = self._tails.pop(key)
-        self._report.added += tail.work.commit()
+        tail.work.commit(self._report)
         tail.work.reader.close()
 
     def _commit(self) -> None:
         for tail in self._tails.values():
-            self._report.added += tail.work.commit()
+            tail.work.commit(self._report)
 
     def _scan(self) -> None:
         """Finds the files that match the patterns now: opens new ones, marks those that are gone."""
@@ -216,7 +211,7 @@ class _Follower:
             self._report.files += 1
             # At once, so that a copy found by the same scan is recognised.
             self._pump(tail.work.reader.key, tail)
-            self._report.added += tail.work.commit()
+            tail.work.commit(self._report)
 
     def _open(self, path: str, key: Key, state: tuple[int, int]) -> _Tail | None:
         """Opens a file at the position of its import; None if it must wait or has nothing to add."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Literal
 
+from tidemark.importing.comments import Comments
 from tidemark.importing.lines import PREFIX_BYTES, TAIL_BYTES, LineSplitter
 from tidemark.importing.reader import BrokenError, DamagedError, Reader, TruncatedError
 from tidemark.importing.sources import open_reader
@@ -19,7 +20,7 @@ class Entry:
 
     prefix_sha256 is over the first `prefix_length` = min(offset, 64 KiB) bytes, tail_sha256 over the
     last min(offset, 4 KiB) before `offset`. `chunk` and `unended` are those of LineSplitter.
-    A stream has no identity: its prefix_length is 0.
+    A stream has no identity: its prefix_length is 0. `fields` and `comments` are those of Comments, at `offset`.
     """
 
     id: str
@@ -32,6 +33,8 @@ class Entry:
     tail_sha256: str
     chunk: int
     unended: bool
+    fields: str = ""
+    comments: int = 0
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -39,7 +42,10 @@ class Entry:
     @staticmethod
     def from_json(raw: bytes) -> Entry:
         values = json.loads(raw)
-        return Entry(**{f.name: values[f.name] for f in fields(Entry)})
+        # Entries of earlier versions lack fields that have a default.
+        return Entry(
+            **{f.name: values[f.name] for f in fields(Entry) if f.name in values or f.default is MISSING}
+        )
 
 
 @dataclass(frozen=True)
@@ -112,8 +118,10 @@ def resume(reader: Reader, entry: Entry) -> LineSplitter:
     return splitter
 
 
-def entry_of(splitter: LineSplitter, *, id: str, site: str, path: str, stream: bool = False) -> Entry:
-    """The entry for all records that `splitter` has returned."""
+def entry_of(
+    splitter: LineSplitter, comments: Comments, *, id: str, site: str, path: str, stream: bool = False
+) -> Entry:
+    """The entry for all records that `splitter` has returned, and `comments` has passed on."""
     return Entry(
         id=id,
         site=site,
@@ -125,6 +133,8 @@ def entry_of(splitter: LineSplitter, *, id: str, site: str, path: str, stream: b
         tail_sha256=digest(splitter.tail),
         chunk=splitter.chunk,
         unended=splitter.unended,
+        fields=comments.fields,
+        comments=comments.count,
     )
 
 

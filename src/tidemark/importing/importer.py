@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import InputError, SettingError
-from tidemark.importing.identity import Entry, entry_of, first_line_of, recognise, resume
-from tidemark.importing.lines import Block, LineSplitter
-from tidemark.importing.producer import PATIENCE_SECONDS, Batch, Headers, Sender
+from tidemark.importing.comments import Comments
+from tidemark.importing.file_import import BATCH_SECONDS, FileImport, Report, Send
+from tidemark.importing.identity import first_line_of, recognise, resume
+from tidemark.importing.lines import LineSplitter
+from tidemark.importing.producer import PATIENCE_SECONDS, Headers, Sender
 from tidemark.importing.progress import Progress
-from tidemark.importing.reader import READ_BYTES, Reader
+from tidemark.importing.reader import READ_BYTES
 from tidemark.importing.sources import STDIN, expand, open_reader
 from tidemark.kafka import client as kafka
 from tidemark.settings.sections import KafkaSettings
 
-FORMATS = ("common", "combined", "vhost_combined")
 DEFAULT_SITE = "default"
-BATCH_LINES = 100_000
-BATCH_BYTES = 16 * 1024 * 1024
-BATCH_SECONDS = 0.25  # For streams and followed files, which may pause.
 _PIPE_BYTES = 1024 * 1024  # The capacity of a pipe.
-
-
-@dataclass
-class Report:
-    """Result of an import: files read, lines added, lines known before, and unfinished last lines
-    left. `stream`: the last input was a stream, which cannot be read again.
-    """
-
-    files: int = 0
-    added: int = 0
-    known: int = 0
-    unfinished: int = 0
-    stopped: bool = False
-    stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,77 +100,6 @@ def open_progress(settings: KafkaSettings) -> Progress:
     return Progress(settings)
 
 
-Send = Callable[[Batch, Entry], None]
-
-
-class FileImport:
-    """The import of one file: what is read, batched and committed."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        splitter: LineSplitter,
-        entry_id: str,
-        send: Send,
-        options: Options,
-        *,
-        stream: bool = False,
-    ) -> None:
-        self.reader = reader
-        self.splitter = splitter
-        self.entry_id = entry_id
-        self.committed_lines = splitter.lines
-        self.path = reader.name
-        self._send = send
-        self._site = options.site
-        self._stream = stream
-        self._batch = Batch()
-        self._since = time.monotonic()
-
-    def read(self, size: int) -> int:
-        """Reads up to `size` bytes into the batch. Returns their number, 0 at the current end."""
-        data = self.reader.read(size)
-        self._add(self.splitter.feed(data))
-        return len(data)
-
-    def finish(self) -> None:
-        """Adds the last line even without a line feed."""
-        self._add(self.splitter.finish())
-
-    def broken(self, error: InputError) -> InputError:
-        """The error of reading, with the number of imported lines; call it after the last commit."""
-        problem = f"{error.problem}. {self.committed_lines:,} lines of it went in"
-        return InputError(problem, error.remedy)
-
-    @property
-    def due(self) -> bool:
-        """Whether the batch is large or old enough to be committed."""
-        return self._batch.records >= BATCH_LINES or self._batch.size >= BATCH_BYTES
-
-    @property
-    def overdue(self) -> bool:
-        return bool(self._batch.size) and time.monotonic() - self._since >= BATCH_SECONDS
-
-    def commit(self) -> int:
-        """Sends the batch. Returns the number of lines added."""
-        if not self._batch.size:
-            return 0
-        entry = entry_of(
-            self.splitter, id=self.entry_id, site=self._site, path=self.path, stream=self._stream
-        )
-        self._send(self._batch, entry)
-        added = self.splitter.lines - self.committed_lines
-        self.committed_lines = self.splitter.lines
-        self._batch = Batch()
-        return added
-
-    def _add(self, block: Block) -> None:
-        if block.size:
-            if not self._batch.size:
-                self._since = time.monotonic()
-            self._batch.add(block)
-
-
 def open_sender(first_line: bytes, progress: Progress, options: Options) -> Sender:
     """A sender for the file that starts with `first_line`: each import of it has the same id."""
     return Sender(
@@ -216,11 +129,12 @@ def start_file(path: str, send: Send, progress: Progress, options: Options) -> F
         return None
     reader = open_reader(path, verify=True, stopped=options.stopped)
     if match.entry is None:
-        return FileImport(reader, LineSplitter(), uuid.uuid4().hex, send, options)
+        return FileImport(reader, LineSplitter(), Comments(), uuid.uuid4().hex, send, options.site)
     splitter = resume(reader, match.entry)
+    comments = Comments(match.entry.fields, match.entry.comments)
     # Under another name it may be a copy that continues differently: keep the first one's entry.
     entry_id = match.entry.id if match.entry.path == path else uuid.uuid4().hex
-    return FileImport(reader, splitter, entry_id, send, options)
+    return FileImport(reader, splitter, comments, entry_id, send, options.site)
 
 
 def _import_file(path: str, progress: Progress, options: Options, report: Report) -> None:
@@ -254,7 +168,9 @@ def _import_stream(path: str, progress: Progress, options: Options, report: Repo
             reader = stack.enter_context(reader.spooled())
         sender = open_sender(uuid.uuid4().bytes, progress, options)
         stack.callback(sender.close)
-        work = FileImport(reader, LineSplitter(), uuid.uuid4().hex, sender.send, options, stream=True)
+        work = FileImport(
+            reader, LineSplitter(), Comments(), uuid.uuid4().hex, sender.send, options.site, stream=True
+        )
         try:
             _drain(work, options, report, complete=True)
         except InputError:
@@ -269,9 +185,9 @@ def _drain(work: FileImport, options: Options, report: Report, *, complete: bool
         _read_on(work, options, report, complete=complete)
     except InputError as error:
         # Bytes read before the fault are correct.
-        report.added += work.commit()
+        work.commit(report)
         raise work.broken(error) from error
-    report.added += work.commit()
+    work.commit(report)
 
 
 def _read_on(work: FileImport, options: Options, report: Report, *, complete: bool) -> None:
@@ -285,7 +201,7 @@ def _read_on(work: FileImport, options: Options, report: Report, *, complete: bo
             if left <= 0 or not reader.ready(0):
                 break
         elif not reader.ready(BATCH_SECONDS):
-            report.added += work.commit()
+            work.commit(report)
             continue
         size = work.read(READ_BYTES)
         options.advance(reader.raw_position - position)
@@ -296,5 +212,5 @@ def _read_on(work: FileImport, options: Options, report: Report, *, complete: bo
                 work.finish()
             break
         if work.due or (not reader.regular and work.overdue):
-            report.added += work.commit()
+            work.commit(report)
     report.unfinished += work.splitter.unfinished

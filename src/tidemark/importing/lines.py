@@ -13,12 +13,14 @@ TAIL_BYTES = 4 * 1024
 class Block:
     """Records in the order of the file: whole lines, and parts of lines that are too long for one record.
 
-    A part has a `chunk` header: "i/n" on the last part, "i/*" on the others, when n is unknown.
+    A part has a `chunk` header: "i/n" on the last part, "i/*" on the others, when n is unknown. `fields`: the names
+    of the columns of the lines, if the file names them.
     """
 
     lines: list[bytes] = field(default_factory=list)
     parts: list[tuple[bytes, str]] = field(default_factory=list)
     size: int = 0
+    fields: str = ""
 
 
 class LineSplitter:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from tidemark.importing.importer import Options, Send, open_sender
+from tidemark.importing.file_import import Send
+from tidemark.importing.importer import Options, open_sender
 from tidemark.importing.producer import Sender
 from tidemark.importing.progress import Progress
 

@@ -154,18 +154,20 @@ class Sender:
 
     def _transaction(self, batch: Batch, entry: Entry, deadline: float) -> None:
         producer, topic = self._producer, self._settings.topic
-        headers, produce = self._headers or None, producer.produce
+        produce = producer.produce
         producer.begin_transaction()
         for block in batch.blocks:
+            own = [*self._headers, ("fields", block.fields)] if block.fields else self._headers
+            headers = own or None
             partition = self._partitions[next(self._turn) % len(self._partitions)]
             for line in block.lines:
                 try:
                     # Positional arguments are faster; this is the hot path of an import.
                     produce(topic, line, None, partition, None, None, 0, headers)
                 except BufferError:
-                    self._produce(topic, line, None, partition, self._headers, deadline)
+                    self._produce(topic, line, None, partition, own, deadline)
             for data, chunk in block.parts:
-                self._produce(topic, data, None, partition, [*self._headers, ("chunk", chunk)], deadline)
+                self._produce(topic, data, None, partition, [*own, ("chunk", chunk)], deadline)
             producer.poll(0)
         self._produce(self._progress.topic, entry.to_json(), entry.id, 0, [], deadline)
         self._patiently(lambda: producer.commit_transaction(_SLICE_SECONDS), deadline)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.contract.log_formats import VERSION
 from tidemark.engine.arrays import Arrays, flags_of, where
 from tidemark.parse import country, referrer, user_agent
 from tidemark.parse.visitor import visitor_id
@@ -38,12 +39,12 @@ class Knowledge:
 
     @property
     def version(self) -> str:
-        """Versions of the geo data, the bot list and the user-agent rules."""
-        return f"{country.data_version(self.geo_database)}, {user_agent.rules_version()}"
+        """Versions of the geo data, the bot list, the user-agent rules and the log formats."""
+        return f"{country.data_version(self.geo_database)}, {user_agent.rules_version()}, formats {VERSION}"
 
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
-    """The columns KNOWN of parsed lines (`tidemark.parse.formats.fields`) of sites. NULL without a `client_ip`, except
+    """The columns KNOWN of parsed lines (`tidemark.parse.detect.fields`) of sites. NULL without a `client_ip`, except
     `ingested_at`, the time of the look-up, and `rules_version`.
 
     The time is set here because Spark writes its own `current_timestamp` into the generated code and would compile

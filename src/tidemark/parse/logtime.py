@@ -1,4 +1,4 @@
-"""The time in a log line, `17/May/2015:10:05:03 +0000`, from text to a timestamp."""
+"""The time in a log line, from text to a timestamp."""
 
 from __future__ import annotations
 
@@ -8,72 +8,197 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.engine.arrays import Flags, flags_of, where
+
 _UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
-_LENGTH = 26
 _TEMPLATE = np.frombuffer(b"00/Mon/0000:00:00:00 +0000", np.uint8)
+_ISO = np.frombuffer(b"0000-00-00T00:00:00", np.uint8)
+_LOCAL = 20  # the length of the template's part without the zone
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DIGITS = np.flatnonzero(ord("0") == _TEMPLATE)
-_MARKS = np.flatnonzero(np.isin(_TEMPLATE, np.frombuffer(b"/: ", np.uint8)))
 # The maximum offset from UTC in Java and Spark.
 _MOST_MINUTES_AHEAD = 18 * 60
+# What may follow the seconds; without a zone the time is in UTC.
+_REST = r"^(?:[.,](?P<fraction>\d{1,9}))? ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?$"
+# Seconds, milliseconds, microseconds or nanoseconds since 1970; only seconds have decimals.
+_EPOCH = r"^\d{9,10}(\.\d+)?$|^\d{13}$|^\d{16}$|^\d{19}$"
 
 Numbers = np.ndarray[Any, Any]
 
 
 def event_time(text: pa.Array) -> pa.Array:
-    """UTC timestamps of the texts; NULL for any other text, an impossible date, or a year before 1970 or after 9998.
+    """UTC timestamps of the texts, `17/May/2015:10:05:03 +0000`; NULL for any other text, an impossible date, or a
+    year before 1970 or after 9998.
 
     Much faster than `strptime`, which also accepts days that a month does not have.
     """
-    fitting = pc.fill_null(pc.equal(pc.binary_length(text), _LENGTH), False)
-    places = np.flatnonzero(fitting.to_numpy(zero_copy_only=False))
+    fitting = flags_of(pc.equal(pc.binary_length(text), len(_TEMPLATE)))
     micros, valid = np.zeros(len(text), np.int64), np.zeros(len(text), bool)
-    if len(places):
-        micros[places], valid[places] = _parsed(_bytes(text.filter(fitting)))
+    if fitting.any():
+        micros[fitting], valid[fitting] = _parsed(_bytes(text.filter(pa.array(fitting)), len(_TEMPLATE)))
     return pa.array(micros, mask=~valid).cast(_UTC_MICROSECONDS)
 
 
-def _bytes(text: pa.Array) -> Numbers:
+def any_time(text: pa.Array) -> pa.Array:
+    """The same for more forms: brackets around it, `17/May/2015:10:05:03.5`, RFC 3339 (also with a space instead of
+    the T, and without a zone), and the time since 1970 in seconds (with decimals), milli-, micro- or nanoseconds.
+
+    Digits beyond microseconds are left out.
+    """
+    text = pc.utf8_trim(text, "[]")
+    found = event_time(text)
+    open_ = pc.is_null(found)
+    for parse in (_iso, _local, _epoch):
+        rows = np.flatnonzero(flags_of(pc.and_(open_, pc.is_valid(text))))
+        if not len(rows):
+            return found
+        micros, valid = np.zeros(len(text), np.int64), np.zeros(len(text), bool)
+        micros[rows], valid[rows] = parse(text.take(pa.array(rows)))
+        found = pc.coalesce(found, pa.array(micros, mask=~valid).cast(_UTC_MICROSECONDS))
+        open_ = pc.is_null(found)
+    return found
+
+
+def _iso(text: pa.Array) -> tuple[Numbers, Flags]:
+    fitting, head, digits, micros, ahead, valid = _with_head(text, len(_ISO))
+    if len(head):
+        number = _Digits(digits)
+        digit = np.equal(_ISO, ord("0"))
+        same = ((digits >= 0) & (digits <= 9)) | ~digit
+        marks = (head == _ISO) | digit
+        marks[:, 10] |= head[:, 10] == ord(" ")
+        seconds, sound = _seconds(
+            number(0, 4), number(5), number(8), number(11), number(14), number(17), ahead
+        )
+        valid[fitting] = valid[fitting] & same.all(axis=1) & marks.all(axis=1) & sound
+        micros[fitting] += seconds * 1_000_000
+    return micros, valid
+
+
+def _local(text: pa.Array) -> tuple[Numbers, Flags]:
+    fitting, head, digits, micros, ahead, valid = _with_head(text, _LOCAL)
+    if len(head):
+        seconds, sound = _template(head, digits, ahead)
+        valid[fitting] = valid[fitting] & sound
+        micros[fitting] += seconds * 1_000_000
+    return micros, valid
+
+
+def _with_head(text: pa.Array, length: int) -> tuple[Flags, Numbers, Numbers, Numbers, Numbers, Flags]:
+    """Splits texts into a head of so many bytes, and fraction and zone behind it: which texts are long enough, their
+    heads as bytes and digits; of all texts the microseconds of the fraction, and whether the rest is as it should be;
+    the zones of the long ones."""
+    fitting = flags_of(pc.greater_equal(pc.binary_length(text), length)) & flags_of(pc.string_is_ascii(text))
+    long = text.filter(pa.array(fitting))
+    rest = pc.extract_regex(pc.utf8_slice_codeunits(long, length), _REST)
+    micros, valid = np.zeros(len(text), np.int64), np.zeros(len(text), bool)
+    fraction = pc.fill_null(pc.struct_field(rest, "fraction"), "")
+    micros[fitting] = _micros(fraction)
+    valid[fitting] = flags_of(pc.is_valid(rest))
+    head = _bytes(pc.utf8_slice_codeunits(long, 0, length), length)
+    zone = pc.replace_substring(pc.fill_null(pc.struct_field(rest, "zone"), ""), ":", "")
+    zone = where(flags_of(pc.equal(pc.binary_length(zone), 5)), zone, "+0000")
+    zones = _bytes(zone, 5)
+    ahead = _ahead(zones, zones.astype(np.int64) - ord("0"), 0)
+    return fitting, head, head.astype(np.int64) - ord("0"), micros, ahead, valid
+
+
+def _epoch(text: pa.Array) -> tuple[Numbers, Flags]:
+    valid = flags_of(pc.match_substring_regex(text, _EPOCH))
+    parts = pc.extract_regex(text, r"^(?P<whole>\d+)\.?(?P<fraction>\d*)$")
+    whole = pc.fill_null(where(valid, pc.struct_field(parts, "whole"), None), "0")
+    number = whole.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    digits = pc.binary_length(whole).to_numpy(zero_copy_only=False)
+    micros = number // np.where(digits == 19, 1_000, 1) * np.where(digits == 13, 1_000, 1)
+    fraction = pc.fill_null(where(valid, pc.struct_field(parts, "fraction"), None), "")
+    seconds = digits <= 10
+    return np.where(seconds, number * 1_000_000 + _micros(fraction), micros), valid
+
+
+def _micros(fraction: pa.Array) -> Numbers:
+    """Digits behind the decimal point as microseconds."""
+    six = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, 6), 6, "0")
+    return six.cast(pa.int64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _bytes(text: pa.Array, length: int) -> Numbers:
     """Strings of equal length as rows of bytes."""
+    if not len(text):
+        return np.zeros((0, length), np.uint8)
     _, offsets, data = text.buffers()
     start = np.frombuffer(offsets, np.int32)[text.offset]
-    return np.frombuffer(data, np.uint8, len(text) * _LENGTH, start).reshape(len(text), _LENGTH)
+    return np.frombuffer(data, np.uint8, len(text) * length, start).reshape(len(text), length)
 
 
-def _parsed(rows: Numbers) -> tuple[Numbers, Numbers]:
-    """Microseconds since 1970, and whether each is valid."""
-    digits = rows.astype(np.int64) - ord("0")
+class _Digits:
+    """Numbers in rows of digits."""
 
-    def number(start: int, length: int = 2) -> Numbers:
-        value = digits[:, start]
+    def __init__(self, digits: Numbers) -> None:
+        self._digits = digits
+
+    def __call__(self, start: int, length: int = 2) -> Numbers:
+        value = self._digits[:, start]
         for place in range(start + 1, start + length):
-            value = value * 10 + digits[:, place]
+            value = value * 10 + self._digits[:, place]
         return value
 
-    day, month, year, hour, minute, second = (
-        number(0), _month(rows[:, 3:6]), number(7, 4), number(12), number(15), number(18),
-    )  # fmt: skip
-    zone_hours, zone_minutes = number(22), number(24)
-    ahead = np.where(rows[:, 21] == ord("-"), -1, 1) * (zone_hours * 60 + zone_minutes)
+
+def _parsed(rows: Numbers) -> tuple[Numbers, Flags]:
+    """Microseconds since 1970 of rows as long as the template, and whether each is valid."""
+    digits = rows.astype(np.int64) - ord("0")
+    seconds, valid = _template(rows, digits, _ahead(rows, digits, _LOCAL + 1))
+    zone = digits[:, _LOCAL + 2 :]
+    valid &= (
+        (rows[:, _LOCAL] == ord(" "))
+        & np.isin(rows[:, _LOCAL + 1], (ord("+"), ord("-")))
+        & ((zone >= 0) & (zone <= 9)).all(axis=1)
+    )
+    return seconds * 1_000_000, valid
+
+
+def _template(rows: Numbers, digits: Numbers, ahead: Numbers) -> tuple[Numbers, Flags]:
+    """Seconds of rows that begin like the template, and whether each is valid."""
+    number, month = _Digits(digits), _month(rows[:, 3:6])
+    seconds, valid = _seconds(number(7, 4), month, number(0), number(12), number(15), number(18), ahead)
+    local = _TEMPLATE[:_LOCAL]
+    places = np.flatnonzero(np.equal(local, ord("0")))
+    marks = np.flatnonzero(np.isin(local, np.frombuffer(b"/: ", np.uint8)))
+    valid &= ((digits[:, places] >= 0) & (digits[:, places] <= 9)).all(axis=1)
+    return seconds, valid & (rows[:, marks] == local[marks]).all(axis=1)
+
+
+def _ahead(rows: Numbers, digits: Numbers, start: int) -> Numbers:
+    """Minutes ahead of UTC of a zone, `+0530`; too many if it is not valid."""
+    number = _Digits(digits)
+    hours, minutes = number(start + 1), number(start + 3)
+    ahead = np.where(rows[:, start] == ord("-"), -1, 1) * (hours * 60 + minutes)
+    return np.where(minutes < 60, ahead, _MOST_MINUTES_AHEAD + 1)
+
+
+def _seconds(
+    year: Numbers,
+    month: Numbers,
+    day: Numbers,
+    hour: Numbers,
+    minute: Numbers,
+    second: Numbers,
+    ahead: Numbers,
+) -> tuple[Numbers, Flags]:
+    """Seconds since 1970, and whether each is valid."""
     valid = (
-        ((digits[:, _DIGITS] >= 0) & (digits[:, _DIGITS] <= 9)).all(axis=1)
-        & (rows[:, _MARKS] == _TEMPLATE[_MARKS]).all(axis=1)
-        & np.isin(rows[:, 21], (ord("+"), ord("-")))
-        & (month > 0)
+        (month > 0)
+        & (month <= 12)
         & (year >= 1970)
         & (year <= 9998)
         & (hour < 24)
         & (minute < 60)
         & (second < 60)
-        & (zone_minutes < 60)
         & (np.abs(ahead) <= _MOST_MINUTES_AHEAD)
     )
     first = np.where(valid, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
     midnight = first.astype("datetime64[D]").astype(np.int64)
     days = (first + 1).astype("datetime64[D]").astype(np.int64) - midnight
     valid &= (day >= 1) & (day <= days)
-    seconds = (midnight + day - 1) * 86_400 + hour * 3_600 + (minute - ahead) * 60 + second
-    return seconds * 1_000_000, valid
+    return (midnight + day - 1) * 86_400 + hour * 3_600 + (minute - ahead) * 60 + second, valid
 
 
 def _month(letters: Numbers) -> Numbers:

@@ -1,0 +1,68 @@
+"""`tidemark explain`: what the lines of log files are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from tidemark.cli.importing import format_option
+from tidemark.importing.comments import Comments
+from tidemark.importing.lines import Block, LineSplitter
+from tidemark.importing.reader import READ_BYTES
+from tidemark.importing.sources import expand, open_reader
+from tidemark.parse.explain import Kind, explained
+
+_MOST_SHOWN = 160
+
+
+@click.command("explain")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@format_option
+def explain_command(files: tuple[str, ...], log_format: str | None) -> None:
+    """Show of which formats the lines of log FILEs are: paths, quoted globs, .gz, or - for standard input.
+
+    For each kind of line it prints how many there are, the fields of the first one, and for lines that would be
+    rejected the nearest format and the field at which they differ from it. It imports nothing.
+    """
+    for kind in explained(_blocks(files), log_format):
+        click.echo("\n".join(_described(kind)) + "\n")
+
+
+def _blocks(files: Sequence[str]) -> Iterator[tuple[list[bytes], str]]:
+    for path in expand(files):
+        splitter, comments = LineSplitter(), Comments()
+        with open_reader(path) as reader:
+            while data := reader.read(READ_BYTES):
+                yield from _lines(comments.without(splitter.feed(data), data))
+            yield from _lines(comments.without(splitter.finish(), b""))
+
+
+def _lines(blocks: Iterable[Block]) -> Iterator[tuple[list[bytes], str]]:
+    return ((block.lines, block.fields) for block in blocks if block.lines)
+
+
+def _described(kind: Kind) -> Iterator[str]:
+    lines = f"{kind.count:,} line{'' if kind.count == 1 else 's'}"
+    if not kind.format:
+        near = (
+            f"; nearest: {kind.nearest}, differs at {kind.lack.lstrip('_') or 'its end'}"
+            if kind.nearest
+            else ""
+        )
+        yield f"{lines} rejected: {kind.fault}{near}"
+    else:
+        envelope = " in an envelope" if kind.wrapped else ""
+        yield f"{lines} of {kind.format}{envelope}" + (f", rejected: {kind.fault}" if kind.fault else "")
+        for name, value in kind.columns.items():
+            if value is not None:
+                yield f"  {name:<12} {_shown(value)}"
+    text = kind.line.decode("utf-8", "backslashreplace")
+    text = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
+    yield "  " + (text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
+
+
+def _shown(value: Any) -> str:
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value)

@@ -1,0 +1,16 @@
+"""The names of the log formats, as the header `format` and the option `--format` have them.
+
+Each has a module of its name in `tidemark.parse.formats`. Where lines could be of several, the first one here is taken.
+"""
+
+# Changes with what any line means. It is part of `rules_version` in silver.requests.
+VERSION = 2
+
+FORMATS = (
+    "combined", "common", "vhost_combined",
+    "caddy_json", "traefik_json", "gcp_lb_json", "cloudflare_json", "azure_json", "fastly_json",
+    "nginx_json", "apache_json",
+    "traefik_clf", "nginx_ingress", "nginx_proxy_manager", "npmplus", "zoraxy", "haproxy_http", "envoy",
+    "iis_w3c", "w3c_extended", "aws_alb", "aws_elb", "aws_s3", "cloudfront", "squid", "gandi",
+    "ovh", "varnishncsa", "icecast",
+)  # fmt: skip

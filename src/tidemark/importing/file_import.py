@@ -1,0 +1,110 @@
+"""The import of one file, batch by batch, and what an import has done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidemark.errors import InputError
+from tidemark.importing.comments import Comments
+from tidemark.importing.identity import Entry, entry_of
+from tidemark.importing.lines import Block, LineSplitter
+from tidemark.importing.producer import Batch
+from tidemark.importing.reader import Reader
+
+BATCH_LINES = 100_000
+BATCH_BYTES = 16 * 1024 * 1024
+BATCH_SECONDS = 0.25  # For streams and followed files, which may pause.
+
+
+@dataclass
+class Report:
+    """Result of an import: files read, lines added, lines known before, comments left out, and unfinished last lines
+    left. `stream`: the last input was a stream, which cannot be read again.
+    """
+
+    files: int = 0
+    added: int = 0
+    known: int = 0
+    comments: int = 0
+    unfinished: int = 0
+    stopped: bool = False
+    stream: bool = False
+
+
+Send = Callable[[Batch, Entry], None]
+
+
+class FileImport:
+    """The import of one file: what is read, batched and committed."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        splitter: LineSplitter,
+        comments: Comments,
+        entry_id: str,
+        send: Send,
+        site: str,
+        *,
+        stream: bool = False,
+    ) -> None:
+        self.reader = reader
+        self.splitter = splitter
+        self.comments = comments
+        self.entry_id = entry_id
+        self.committed_lines = self._lines
+        self._reported = comments.count
+        self.path = reader.name
+        self._send = send
+        self._site = site
+        self._stream = stream
+        self._batch = Batch()
+        self._since = time.monotonic()
+
+    def read(self, size: int) -> int:
+        """Reads up to `size` bytes into the batch. Returns their number, 0 at the current end."""
+        data = self.reader.read(size)
+        self._add(self.splitter.feed(data), data)
+        return len(data)
+
+    def finish(self) -> None:
+        """Adds the last line even without a line feed."""
+        self._add(self.splitter.finish(), b"")
+
+    def broken(self, error: InputError) -> InputError:
+        """The error of reading, with the number of imported lines; call it after the last commit."""
+        problem = f"{error.problem}. {self.committed_lines:,} lines of it went in"
+        return InputError(problem, error.remedy)
+
+    @property
+    def due(self) -> bool:
+        """Whether the batch is large or old enough to be committed."""
+        return self._batch.records >= BATCH_LINES or self._batch.size >= BATCH_BYTES
+
+    @property
+    def overdue(self) -> bool:
+        return bool(self._batch.size) and time.monotonic() - self._since >= BATCH_SECONDS
+
+    def commit(self, report: Report) -> None:
+        """Sends the batch, and reports its lines."""
+        if not self._batch.size:
+            return
+        own = {"id": self.entry_id, "site": self._site, "path": self.path}
+        self._send(self._batch, entry_of(self.splitter, self.comments, **own, stream=self._stream))
+        report.added += self._lines - self.committed_lines
+        report.comments += self.comments.count - self._reported
+        self.committed_lines, self._reported = self._lines, self.comments.count
+        self._batch = Batch()
+
+    @property
+    def _lines(self) -> int:
+        return self.splitter.lines - self.comments.count
+
+    def _add(self, block: Block, data: bytes) -> None:
+        if block.size:
+            if not self._batch.size:
+                self._since = time.monotonic()
+            for part in self.comments.without(block, data):
+                self._batch.add(part)

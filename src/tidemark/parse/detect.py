@@ -1,0 +1,223 @@
+"""From raw log lines of any format to fields, in a few vectorized passes over Arrow arrays.
+
+The format is detected line by line, unless the sender names it. Lines are first read as `combined` and its family;
+only those that are not of it pay for the tests of the other formats, and only those that are of none for the search for
+an envelope around another line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from importlib import import_module
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from tidemark.contract.log_formats import FORMATS
+from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_of, where
+from tidemark.parse import clf, w3c, wrappers
+from tidemark.parse.format import Format
+from tidemark.parse.objects import JsonFormat, is_object, objects_of
+from tidemark.parse.text import Lines, text_of
+from tidemark.parse.values import Read
+from tidemark.parse.w3c import W3c
+
+# Apache refuses request lines and headers over 8 KiB each, so a real line is far shorter than this.
+MOST_BYTES = 65_536
+# Envelopes within each other.
+MOST_WRAPPERS = 2
+
+# Input and output columns of `fields`, as Spark types.
+LINE = ("value", "format", "fields")
+FIELDS = (
+    "fits boolean, utf8_ok boolean, text_ok boolean, well_formed boolean, fields_known boolean, host string, "
+    "client_ip string, remote_user string, event_time timestamp, method string, path string, query string, "
+    "protocol string, status int, bytes bigint, referrer string, user_agent string"
+)
+
+DECLARED: tuple[Format, ...] = tuple(
+    import_module(f"tidemark.parse.formats.{name}").FORMAT for name in FORMATS
+)
+_FAMILY = [each.name for each in DECLARED if isinstance(each, clf.Clf)]
+_OTHERS = [each for each in DECLARED if each.name not in _FAMILY]
+_JSON = [each for each in _OTHERS if isinstance(each, JsonFormat)]
+_PATHS = [*wrappers.PATHS, *(path for each in _JSON for path in each.paths)]
+
+
+def parse(lines: DataFrame) -> DataFrame:
+    """Adds the fields of each raw log line. Nothing raises; a field that cannot be parsed is NULL.
+
+    Takes `value` (binary, one line), `format` (string, NULL to detect per line) and `fields` (string, the names of the
+    columns of a W3C log); keeps all columns.
+    Adds FIELDS: `fits` (at most MOST_BYTES long), `utf8_ok`, `text_ok` (both, and no control characters inside),
+    `well_formed` (the line has the fields of a format), `fields_known` (false if it seems to be of a W3C log, but has
+    no `fields`), and for well-formed lines `host`, `client_ip`, `remote_user`,
+    `event_time` (UTC), `method`, `path`, `query`, `protocol`, `status`, `bytes` (0 for "-", and for a format without
+    it), `referrer` and `user_agent`. `method`, `path`, `query` and `protocol` are NULL for a request that is not HTTP.
+    """
+    return Vectorized(LINE, FIELDS, fields).to_frame(lines)
+
+
+def fields(lines: Arrays) -> dict[str, pa.Array]:
+    """The columns FIELDS of lines, see `parse`."""
+    found, whole = _found(lines)
+    return {
+        **whole,
+        "text_ok": pa.array(found.lines.sound),
+        "well_formed": pa.array(found.read.sound),
+        "fields_known": pa.array(_fields_known(found)),
+        **found.read.columns,
+    }
+
+
+def _fields_known(found: Detected) -> Flags:
+    known = found.read.sound.copy()
+    unread = np.flatnonzero(~known)
+    if len(unread):
+        known[unread] = ~w3c.lacks_header(found.lines.take(unread))
+    return known
+
+
+def formats(lines: Arrays) -> pa.Array:
+    """The names of the formats of lines; NULL for those of no format. Takes the same as `fields`."""
+    found, _ = _found(lines)
+    names = pa.array(FORMATS)
+    return names.take(pa.array(found.numbers, mask=found.numbers < 0))
+
+
+@dataclass(frozen=True)
+class Detected:
+    """Lines, what was read of them, and for lines of formats outside the combined family, or in envelopes, the
+    numbers of their formats in DECLARED; -1 for other lines."""
+
+    lines: Lines
+    read: Read
+    which: np.ndarray
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers of all lines' formats; -1 for lines of no format."""
+        kinds = clf.kind(self.lines, self.read, *(FORMATS.index(name) for name in clf.KINDS))
+        return np.where(self.which >= 0, self.which, np.where(self.read.sound, kinds, -1))
+
+
+def _found(lines: Arrays) -> tuple[Detected, dict[str, pa.Array]]:
+    value = pc.fill_null(lines["value"], b"")
+    fits = flags_of(pc.less_equal(pc.binary_length(value), MOST_BYTES))
+    text, utf8_ok = text_of(value)
+    found = detected(Lines.of(text, fits & utf8_ok, lines["fields"]), lines["format"])
+    return found, {"fits": pa.array(fits), "utf8_ok": pa.array(utf8_ok)}
+
+
+def detected(lines: Lines, named: pa.Array, most_wrappers: int = MOST_WRAPPERS) -> Detected:
+    """Reads lines in the formats that the sender named, or else detects these."""
+    read = clf.read(lines, named)
+    which = np.full(len(named), -1)
+    names = set(pc.unique(named).to_pylist())
+    if others := names & {each.name for each in _OTHERS}:
+        read = read.kept(~_is_one_of(named, others))
+    open_ = lines.sound & (~read.sound | clf.doubtful(read))
+    if unknown := names - {None, *FORMATS}:
+        open_ &= ~_is_one_of(named, unknown)
+    rows = np.flatnonzero(open_)
+    if not len(rows):
+        return Detected(lines, read, which)
+    search = _Search(lines.take(rows), named.take(pa.array(rows)))
+    search.run(most_wrappers)
+    which[rows] = search.which
+    return Detected(lines, read.replaced(rows, search.read), which)
+
+
+class _Search:
+    """Reads lines in one format after the other, until each is read or no format is left."""
+
+    def __init__(self, lines: Lines, named: pa.Array) -> None:
+        self.read = Read.nothing(len(named))
+        self.which = np.full(len(named), -1)
+        self._lines = lines
+        self._hidden = lines.hidden
+        self._named = named
+        self._unnamed = flags_of(pc.is_null(named))
+        self._doubtful: list[tuple[np.ndarray, Read, int]] = []
+        self._filled = flags_of(pc.greater(pc.binary_length(lines.text), 0))
+
+    def run(self, most_wrappers: int) -> None:
+        inner = self._read_objects()
+        for format in _OTHERS:
+            if not isinstance(format, JsonFormat):
+                self._attempt(format)
+        self._read_with_tail()
+        if most_wrappers and self._open.any():
+            inner = pc.coalesce(inner, wrappers.unwrapped(where(self._open, self._lines.text, None)))
+            rows = np.flatnonzero(flags_of(pc.is_valid(inner)) & self._open)
+            if len(rows):
+                index = pa.array(rows)
+                lines = Lines.of(inner.take(index), np.ones(len(rows), bool), self._lines.header.take(index))
+                within = detected(lines, self._named.take(index), most_wrappers - 1)
+                self._put(rows, within.read, within.numbers)
+        for doubtful in self._doubtful:
+            self._put(*doubtful)
+
+    @property
+    def _open(self) -> Flags:
+        return self._filled & ~self.read.sound
+
+    def _candidates(self, format: Format) -> Flags:
+        named: Flags = flags_of(pc.equal(self._named, format.name))
+        if isinstance(format, W3c):
+            return self._open & (named | (self._unnamed & format.with_header(self._lines)))
+        return self._open & (named | self._unnamed if format.detected else named)
+
+    def _attempt(self, format: Format) -> None:
+        rows = np.flatnonzero(self._candidates(format))
+        if len(rows):
+            text = self._lines.text if format.verbatim else self._hidden
+            rows = rows[format.may_be(text.take(pa.array(rows)))]
+        if len(rows):
+            self._put_sure(rows, format.read(self._lines.take(rows)), DECLARED.index(format))
+
+    def _read_objects(self) -> pa.Array:
+        """Reads JSON objects; returns the lines inside those of no format, NULL for other lines."""
+        inner = pa.nulls(len(self._named), pa.string())
+        rows = np.flatnonzero(self._filled & is_object(self._lines.text))
+        if not len(rows):
+            return inner
+        objects = objects_of(self._lines.text.take(pa.array(rows)), _PATHS)
+        for format in _JSON:
+            some = np.flatnonzero(self._candidates(format)[rows] & format.fits(objects))
+            if len(some):
+                self._put(rows[some], format.of(objects.take(some, format.paths)), DECLARED.index(format))
+        mask = np.zeros(len(inner), bool)
+        mask[rows] = True
+        return pc.replace_with_mask(inner, pa.array(mask), wrappers.inside(objects))
+
+    def _read_with_tail(self) -> None:
+        """Reads lines of the combined family with trailing fields."""
+        rows = np.flatnonzero(self._open & (self._unnamed | _is_one_of(self._named, _FAMILY)))
+        if len(rows):
+            read = clf.read(self._lines.take(rows), self._named.take(pa.array(rows)), tail=True)
+            self._put_sure(rows, read, -1)
+
+    def _put_sure(self, rows: np.ndarray, read: Read, which: int) -> None:
+        """Keeps the results with a sound address. Other lines may be in an envelope; if they are not, the address is
+        their fault."""
+        addressed = flags_of(pc.match_substring_regex(read.columns["client_ip"], "[.:]"))
+        sure = read.kept(addressed & ~clf.doubtful(read))
+        self._put(rows, sure, which)
+        if sure is not read:
+            self._doubtful.append((rows, read, which))
+
+    def _put(self, rows: np.ndarray, read: Read, which: np.ndarray | int) -> None:
+        fresh = read.kept(~self.read.sound[rows])
+        if len(rows) == len(self.which) and not self.read.sound.any():
+            self.read = fresh
+        else:
+            self.read = self.read.replaced(rows, fresh)
+        self.which[rows] = np.where(fresh.sound, which, self.which[rows])
+
+
+def _is_one_of(named: pa.Array, names: Collection[str]) -> Flags:
+    return flags_of(pc.is_in(named, pa.array(sorted(names), pa.string())))

@@ -1,0 +1,42 @@
+"""What a log format declares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.engine.arrays import Flags
+from tidemark.parse.text import Lines
+from tidemark.parse.values import Read
+
+
+@dataclass(frozen=True)
+class Format(ABC):
+    """A log format.
+
+    `about` is a sentence about it, `docs` the page of the server's documentation, `examples` are lines of it. A format
+    that is not `detected` is read only where the sender names it, because its lines look like another's. `verbatim`
+    lines have no escapes, and tabs between their fields.
+    """
+
+    name: str
+    about: str
+    docs: str
+    examples: tuple[str, ...]
+    detected: bool = field(default=True, kw_only=True)
+    verbatim: bool = field(default=False, kw_only=True)
+
+    @abstractmethod
+    def may_be(self, text: pa.Array) -> Flags:
+        """A cheap test of lines: which ones may be of this format."""
+
+    @abstractmethod
+    def read(self, lines: Lines) -> Read:
+        """The fields of lines; lines that lack a field of the format are not sound."""
+
+    @abstractmethod
+    def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
+        """How many of the format's fields lines have before the first one that they lack, and that one's name."""

@@ -1,0 +1,1 @@
+"""The log formats: one module each, named like its format, with its declaration `FORMAT`."""

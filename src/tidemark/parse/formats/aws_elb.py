@@ -1,0 +1,23 @@
+"""Logs of AWS Classic Load Balancers."""
+
+from tidemark.parse.layout import Layout
+
+FORMAT = Layout(
+    name="aws_elb",
+    about="AWS Classic Load Balancer; lines of TCP listeners are no requests.",
+    docs="https://docs.aws.amazon.com/elasticloadbalancing/latest/classic/access-log-collection.html",
+    examples=(
+        "2026-11-21T10:00:00.945958Z my-loadbalancer 203.0.113.7:2817 10.0.0.1:80 0.000073 0.001048 0.000057"
+        " 200 200 0 512"
+        ' "GET http://www.example.org:80/docs/?page=2 HTTP/1.1" "curl/8.5.0" - -',
+    ),
+    pattern=r'^\d{4}-\d\d-\d\dT[0-9:.]+Z [^ ]+ [^ ]+ [^ ]+ [0-9.-]+ [0-9.-]+ [0-9.-]+ \d+ [0-9-]+ \d+ \d+ "',
+    layouts=(
+        "$time $_balancer $client_ip $_target $_request $_processing $_response $status $_target_status"
+        " $_received $bytes"
+        ' "$request" "$user_agent"$_rest',
+        "$time $_balancer $client_ip $_target $_request $_processing $_response $status $_target_status"
+        " $_received $bytes"
+        ' "$request"',
+    ),
+)

@@ -1,0 +1,21 @@
+"""Server access logs of Amazon S3."""
+
+from tidemark.parse.layout import Layout
+
+FORMAT = Layout(
+    name="aws_s3",
+    about="Amazon S3's server access log; operations without a request, such as lifecycle ones, are no requests.",
+    docs="https://docs.aws.amazon.com/AmazonS3/latest/userguide/LogFormat.html",
+    examples=(
+        "79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be my-bucket [21/Nov/2026:10:00:00"
+        " +0000] 203.0.113.7"
+        ' - 3E57427F3EXAMPLE REST.GET.OBJECT docs/index.html "GET /my-bucket/docs/index.html?page=2 HTTP/1.1" 200 - 512'
+        ' 512 17 16 "https://example.org/a" "curl/8.5.0" -',
+    ),
+    pattern=r"^[0-9a-f]{64} [^ ]+ \[",
+    layouts=(
+        '$_owner $_bucket [$time] $client_ip $_requester $_id $_operation $_key "$request" $status $_error'
+        " $bytes $_size"
+        ' $_duration $_processing "$referrer" "$user_agent"$_rest',
+    ),
+)

@@ -1,0 +1,34 @@
+"""HAProxy's HTTP log."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.parse.layout import Layout
+
+
+def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+    # The port always follows the address, which has no brackets even if it is IPv6.
+    return texts | {"client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", "")}
+
+
+FORMAT = Layout(
+    name="haproxy_http",
+    about="HAProxy's `option httplog` and `httpslog`; its times are the server's, taken for UTC.",
+    docs="https://docs.haproxy.org/3.0/configuration.html#8.2.3",
+    examples=(
+        "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web~ shop/web1 10/0/30/69/109 200 512 - - ---- 1/1/1/1/0 0/0"
+        ' {www.example.org} {} "GET /docs/?page=2 HTTP/1.1"',
+        "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web shop/web1 10/0/30/69/109 200 512 - - ---- 1/1/1/1/0 0/0"
+        ' "GET /docs/?page=2 HTTP/1.1"',
+    ),
+    pattern=r"^[0-9A-Fa-f.:]+:\d+ \[\d\d/[A-Z][a-z]{2}/\d{4}:[^\]]*\] [^ ]+ [^ ]+ [0-9+/-]+ ",
+    layouts=(
+        "$client_ip [$time] $_frontend $_server $_durations $status $bytes $_cookie $_cookies $_state $_connections"
+        ' $_queues "$request"$_rest',
+        "$client_ip [$time] $_frontend $_server $_durations $status $bytes $_cookie $_cookies $_state $_connections"
+        ' $_queues {$_headers} "$request"$_rest',
+    ),
+    refine=_refined,
+)

@@ -1,0 +1,30 @@
+"""Traefik's access log as JSON."""
+
+from tidemark.parse.objects import JsonFormat
+
+FORMAT = JsonFormat(
+    name="traefik_json",
+    about="Traefik's access log with `format: json`; headers must be kept for referrer and user agent.",
+    docs="https://doc.traefik.io/traefik/observe/logs-and-access-logs/",
+    examples=(
+        '{"ClientAddr":"203.0.113.7:41342","ClientHost":"203.0.113.7","ClientPort":"41342","ClientUsername":"-",'
+        '"DownstreamContentSize":512,"DownstreamStatus":200,"Duration":929675,"RequestAddr":"www.example.org",'
+        '"RequestHost":"www.example.org","RequestMethod":"GET","RequestPath":"/docs/?page=2","RequestProtocol":'
+        '"HTTP/2.0","RouterName":"web@docker","StartUTC":"2026-11-21T10:00:00.123456789Z","level":"info","msg":"",'
+        '"request_Referer":"https://example.org/a","request_User-Agent":"curl/8.5.0","time":"2026-11-21T10:00:00Z"}',
+    ),
+    marks=("RequestMethod",),
+    keys={
+        "client_ip": ("ClientHost", "ClientAddr"),
+        "remote_user": ("ClientUsername",),
+        "time": ("StartUTC", "StartLocal", "time"),
+        "method": ("RequestMethod",),
+        "target": ("RequestPath",),
+        "protocol": ("RequestProtocol",),
+        "status": ("DownstreamStatus", "OriginStatus"),
+        "bytes": ("DownstreamContentSize", "OriginContentSize"),
+        "referrer": ("request_Referer",),
+        "user_agent": ("request_User-Agent",),
+        "host": ("RequestHost", "RequestAddr"),
+    },
+)

@@ -1,0 +1,120 @@
+"""Formats whose lines are fields in a fixed order, with fixed text in between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.parse.format import Format
+from tidemark.parse.text import Lines
+from tidemark.parse.values import Read, columns_of
+
+# Changes the texts of fields, by name, before they become columns.
+Refine = Callable[[dict[str, pa.Array]], Mapping[str, pa.Array]]
+Steps = list[tuple[str, str]]
+
+# What the values of some fields look like.
+_VALUES = {
+    "client_ip": r"^\[?[0-9A-Fa-f.]*[.:][0-9A-Fa-f.:]+\]?(?::\d+)?(?:,.*)?$",
+    "time": r"^\d",
+    "status": r"^\d{3}$",
+    "bytes": r"^(?:\d+|-)(?: |$)",
+}
+
+
+@dataclass(frozen=True)
+class Layout(Format):
+    """A format with a layout: its line with `$name` in place of each field, as nginx writes it.
+
+    A field ends where the text behind it begins for the first time. The last field takes the rest of the line unless a
+    text follows it. Fields named as in `tidemark.parse.values.columns_of` become columns, those with a leading
+    underscore only have to be there. The first field, and those with an underscore between spaces, are one word. Of
+    several layouts the first that a line has all fields of is taken. All lines match `pattern`, a regular expression.
+    In a `squeezed` format several spaces count as one.
+    """
+
+    pattern: str
+    layouts: tuple[str, ...]
+    refine: Refine = field(default=dict, compare=False, kw_only=True)
+    squeezed: bool = field(default=False, kw_only=True)
+
+    def may_be(self, text: pa.Array) -> Flags:
+        return flags_of(pc.match_substring_regex(text, self.pattern))
+
+    def read(self, lines: Lines) -> Read:
+        text = self._text(lines)
+        found = Read.nothing(len(text))
+        for layout in self.layouts:
+            rows = np.flatnonzero(lines.sound & ~found.sound)
+            if not len(rows):
+                break
+            some = lines.take(rows)
+            texts, reached = _split(text.take(pa.array(rows)), layout)
+            sound = reached == len(_steps(layout)[1])
+            if not self.verbatim:
+                texts = {name: some.restored(each) for name, each in texts.items()}
+            found = found.replaced(rows, columns_of(self.refine(texts), sound))
+        return found
+
+    def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
+        text = self._text(lines)
+        reached, lacking = progress(text, self.layouts[0])
+        for layout in self.layouts[1:]:
+            others, others_lacking = progress(text, layout)
+            lacking = np.where((others > reached) | (others_lacking == ""), others_lacking, lacking)
+            reached = np.maximum(reached, others)
+        return np.where(self.may_be(text), reached, 0), lacking
+
+    def _text(self, lines: Lines) -> pa.Array:
+        text = lines.text if self.verbatim else lines.hidden
+        return pc.replace_substring_regex(text, " +", " ") if self.squeezed else text
+
+
+def _steps(layout: str) -> tuple[str, Steps]:
+    """The text in front of the first field, and each field's name and the text behind it."""
+    first, *parts = re.split(r"\$(\w+)", layout)
+    return first, list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def progress(text: pa.Array, layout: str) -> tuple[np.ndarray, np.ndarray]:
+    """How many fields of a layout lines have, with values as they should be, before the first one that they lack, and
+    that one's name; empty if they have all."""
+    found, reached = _split(text, layout)
+    names = [name for name, _ in _steps(layout)[1]]
+    for name, pattern in _VALUES.items():
+        if name in found:
+            sound = flags_of(pc.match_substring_regex(found[name], pattern))
+            reached = np.where(sound, reached, np.minimum(reached, names.index(name)))
+    return reached, np.array([*names, ""])[reached]
+
+
+def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray]:
+    """The fields of lines by name, and how many of the layout's fields each line has."""
+    first, steps = _steps(layout)
+    rest = text
+    if first:
+        begun = flags_of(pc.starts_with(text, first))
+        rest = Pieces.of(where(begun, text, None), first, 1).at(1)
+    reached, found = np.zeros(len(text), np.int64), {}
+    before = first
+    for place, (name, behind) in enumerate(steps):
+        value = rest
+        if behind:
+            parts = Pieces.of(rest, behind, 1)
+            value, rest = where(parts.count == 2, parts.at(0), None), parts.at(1)
+            if place == len(steps) - 1:  # nothing follows the last text
+                value = where(flags_of(pc.equal(rest, "")), value, None)
+            elif behind[0] == " " and (not before or (name.startswith("_") and before.endswith(" "))):
+                value = where(~flags_of(pc.match_substring(value, " ")), value, None)
+                rest = where(flags_of(pc.is_valid(value)), rest, None)
+        reached += flags_of(pc.is_valid(value))
+        if not name.startswith("_"):
+            found[name] = value
+        before = behind
+    return found, reached

@@ -1,0 +1,262 @@
+"""Formats whose lines are JSON objects.
+
+Arrow reads the lines of a block in one pass, with the types that the first one has. A block that it refuses, because a
+line is no JSON, repeats a key or has a value of another type, is halved until few lines remain, which Python's parser
+decides on one by one. Both give the same texts for the same line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.parse.format import Format
+from tidemark.parse.layout import Refine
+from tidemark.parse.text import Lines, has_byte_outside
+from tidemark.parse.values import Read, columns_of, each_distinct
+
+# A block of so many lines is not halved.
+_FEW = 64
+_NUMBER = pa.decimal128(38, 9)
+_MOST_DIGITS = 28
+_PRINTABLE = ~np.isin(np.arange(256), [*range(32), 127])
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_REQUIRED = ("client_ip", "time", "status")
+_REQUEST = ("request", "target")
+
+
+@dataclass(frozen=True)
+class Objects:
+    """JSON objects: whether a line is one, and by path (names with dots in between) the texts of values. A value is a
+    string, a number, or the first string of an array; others are NULL."""
+
+    sound: Flags
+    texts: Mapping[str, pa.Array]
+
+    def take(self, rows: np.ndarray, paths: Iterable[str]) -> Objects:
+        """The objects of these numbers, with these paths."""
+        index = pa.array(rows)
+        return Objects(self.sound[rows], {path: self.texts[path].take(index) for path in paths})
+
+
+@dataclass(frozen=True)
+class JsonFormat(Format):
+    """A format of JSON objects. `keys`: for each text that `tidemark.parse.values.columns_of` takes, the paths of
+    values, the preferred one first. An object is of the format if it has all paths `marks`, an address, a time, a
+    status, and a request or its target."""
+
+    marks: tuple[str, ...]
+    keys: Mapping[str, tuple[str, ...]] = field(compare=False)
+    refine: Refine = field(default=dict, compare=False, kw_only=True)
+
+    @property
+    def paths(self) -> list[str]:
+        return [*self.marks, *(path for paths in self.keys.values() for path in paths)]
+
+    def may_be(self, text: pa.Array) -> Flags:
+        return is_object(text)
+
+    def read(self, lines: Lines) -> Read:
+        return self.of(objects_of(lines.text, self.paths))
+
+    def fits(self, objects: Objects) -> Flags:
+        """Whether objects are of this format; they have all its paths."""
+        found = objects.sound
+        for _, paths in self._required:
+            there = [flags_of(pc.is_valid(objects.texts[path])) for path in paths]
+            found = found & np.logical_or.reduce(there)
+        return found
+
+    def of(self, objects: Objects) -> Read:
+        """The fields of objects."""
+        texts = {
+            name: _printable(pc.coalesce(*(objects.texts[path] for path in paths)))
+            for name, paths in self.keys.items()
+        }
+        return columns_of(self.refine(texts), self.fits(objects))
+
+    def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
+        reached, lacking = np.zeros(len(lines.sound), np.int64), np.full(len(lines.sound), "", object)
+        rows = np.flatnonzero(self.may_be(lines.text))
+        objects = objects_of(lines.text.take(pa.array(rows)), self.paths)
+        lacking[rows[~objects.sound]] = "JSON"
+        for name, paths in self._required:
+            there = np.logical_or.reduce([flags_of(pc.is_valid(objects.texts[path])) for path in paths])
+            there = there & (lacking[rows] == "")
+            reached[rows[there]] += 1
+            lacking[rows[~there & (lacking[rows] == "")]] = name
+        return reached, lacking
+
+    @property
+    def _required(self) -> list[tuple[str, Sequence[str]]]:
+        asked = [path for name in _REQUEST for path in self.keys.get(name, ())]
+        return [
+            *((path, [path]) for path in self.marks),
+            *((name, self.keys[name]) for name in _REQUIRED),
+            ("request", asked),
+        ]
+
+
+def is_object(text: pa.Array) -> Flags:
+    """Whether lines look like JSON objects."""
+    return flags_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
+
+
+def objects_of(text: pa.Array, paths: Iterable[str]) -> Objects:
+    """The objects in lines that look like one; `text` has no control characters but tabs."""
+    wanted = sorted(set(paths))
+    blocks = list(_blocks(text, wanted))
+    sound = np.concatenate([np.zeros(0, bool), *(block.sound for block in blocks)])
+    texts = {
+        path: pa.concat_arrays([pa.array([], pa.string()), *(block.texts[path] for block in blocks)])
+        for path in wanted
+    }
+    return Objects(sound, texts)
+
+
+def _blocks(text: pa.Array, paths: Sequence[str]) -> Iterable[Objects]:
+    if len(text) > _FEW:
+        try:
+            yield _by_arrow(text, paths)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            middle = len(text) // 2
+            yield from _blocks(text[:middle], paths)
+            yield from _blocks(text[middle:], paths)
+    elif len(text):
+        yield _one_by_one(text, paths)
+
+
+def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:
+    """Raises ArrowInvalid if a line is not an object with values of the types that the first one has."""
+    first = _object(text[0].as_py())
+    if first is None:
+        raise pa.ArrowInvalid("not an object")
+    schema = pa.schema(_fields(_tree(paths), first))
+    whole = pa.ListArray.from_arrays(pa.array([0, len(text)], pa.int32()), text)
+    lines = pc.binary_join(whole, "\n")[0].as_buffer()
+    table = pj.read_json(
+        pa.BufferReader(lines),
+        read_options=pj.ReadOptions(use_threads=False, block_size=max(lines.size, 1)),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    ).combine_chunks()
+    if table.num_rows != len(text):
+        raise pa.ArrowInvalid("not one object a line")
+    objects = pa.concat_arrays(table.to_struct_array().chunks)
+    return Objects(np.ones(len(text), bool), {path: _at(objects, path.split(".")) for path in paths})
+
+
+def _tree(paths: Iterable[str]) -> dict[str, Any]:
+    """Names within names; a path may end at a name that others go through."""
+    tree: dict[str, Any] = {}
+    for path in paths:
+        place = tree
+        for name in path.split("."):
+            place = place.setdefault(name, {})
+        place[""] = True
+    return tree
+
+
+def _fields(tree: Mapping[str, Any], example: Mapping[str, Any]) -> list[pa.Field]:
+    return [pa.field(name, _type(inner, example.get(name))) for name, inner in tree.items() if name]
+
+
+def _type(inner: Mapping[str, Any], value: Any) -> pa.DataType:
+    """The type of a value like this one; a value that differs is an error, so no text is overlooked."""
+    if isinstance(value, dict) or (value is None and inner and "" not in inner):
+        return pa.struct(_fields(inner, value or {}))
+    if isinstance(value, list):
+        return pa.list_(_type({}, value[0] if value else None))
+    if isinstance(value, bool):
+        return pa.bool_()
+    return _NUMBER if isinstance(value, _Number) else pa.string()
+
+
+def _at(objects: pa.StructArray, path: Sequence[str]) -> pa.Array:
+    """The texts at a path."""
+    column: pa.Array = objects
+    for name in path:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
+            return pa.nulls(len(objects), pa.string())
+        column = pc.struct_field(column, name)
+    if column.type == pa.list_(pa.string()):
+        counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        starts = column.offsets.to_numpy()[:-1]
+        return Pieces(column.values, starts, counts).at(0)
+    if pa.types.is_decimal(column.type):
+        return _plain(column.cast(pa.string()))
+    return column if pa.types.is_string(column.type) else pa.nulls(len(objects), pa.string())
+
+
+def _plain(number: pa.Array) -> pa.Array:
+    """Decimal numbers without zeros at the end."""
+    number = where(~flags_of(pc.equal(number, "0E-9")), number, "0")
+    decimals = flags_of(pc.match_substring(number, "."))
+    return where(~decimals, number, pc.ascii_rtrim(pc.ascii_rtrim(number, "0"), "."))
+
+
+def _printable(text: pa.Array) -> pa.Array:
+    r"""Control characters as servers write them in other formats, `\xHH`."""
+    odd = has_byte_outside(text, _PRINTABLE)
+    if not odd.any():
+        return text
+    mask = pa.array(odd)
+    escaped = each_distinct(text.filter(mask), lambda value: _CONTROL.sub(_escape, value))
+    return pc.replace_with_mask(text, mask, escaped)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\x{ord(found[0]):02X}"
+
+
+class _Number(str):
+    """A number in JSON, as text without an exponent and without zeros at its end."""
+
+    @staticmethod
+    def of(text: str) -> _Number:
+        number = Decimal(text)
+        if abs(number.adjusted()) < _MOST_DIGITS and len(text) < 2 * _MOST_DIGITS:
+            text = format(number, "f")
+            text = text.rstrip("0").rstrip(".") if "." in text else text
+        return _Number("0" if text == "-0" else text)
+
+
+_DECODER = json.JSONDecoder(parse_float=_Number.of, parse_int=_Number.of, parse_constant=_Number)
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        found = _DECODER.decode(line)
+        return found if isinstance(found, dict) else None
+    except (ValueError, ArithmeticError, RecursionError):
+        return None
+
+
+def _one_by_one(text: pa.Array, paths: Sequence[str]) -> Objects:
+    found = [_object(line) for line in text.to_pylist()]
+    rows = [[_value(each, path.split(".")) for each in found] for path in paths]
+    sound = np.array([each is not None for each in found])
+    texts = {path: pa.array(row, pa.string()) for path, row in zip(paths, rows, strict=True)}
+    return Objects(sound, texts)
+
+
+def _value(found: Any, path: Sequence[str]) -> str | None:
+    for name in path:
+        if not isinstance(found, dict):
+            return None
+        found = found.get(name)
+    if isinstance(found, list):
+        found = found[0] if found and not isinstance(found[0], _Number) else None
+    if not isinstance(found, str):
+        return None
+    # Half of a surrogate pair is no text.
+    return found.encode("utf-8", "replace").decode()

@@ -1,0 +1,199 @@
+"""From the texts of a log line's fields to the values of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.parse.logtime import any_time
+
+# The columns of a line that has the fields of a format.
+COLUMNS = {
+    "host": pa.string(), "client_ip": pa.string(), "remote_user": pa.string(),
+    "event_time": pa.timestamp("us", tz="UTC"), "method": pa.string(), "path": pa.string(), "query": pa.string(),
+    "protocol": pa.string(), "status": pa.int32(), "bytes": pa.int64(), "referrer": pa.string(),
+    "user_agent": pa.string(),
+}  # fmt: skip
+
+_METHODS = pa.array(["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
+_METHOD = "^[A-Z][A-Z_-]{1,31}$"
+_PROTOCOLS = pa.array(["HTTP/1.1", "HTTP/2.0", "HTTP/1.0", "HTTP/3.0", "HTTP/2", "HTTP/3"])
+_PROTOCOL = r"^HTTP/\d(\.\d)?$"
+# A number with more digits exceeds every allowed size.
+_MOST_DIGITS = 18
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a reader made of lines: whether each has the format's fields, and the columns COLUMNS, which are NULL for
+    the others."""
+
+    sound: Flags
+    columns: Mapping[str, pa.Array]
+
+    def kept(self, rows: Flags) -> Read:
+        """The same without the lines that are not flagged."""
+        sound = self.sound & rows
+        if (sound == self.sound).all():
+            return self
+        return Read(sound, {name: where(sound, column, None) for name, column in self.columns.items()})
+
+    def replaced(self, rows: np.ndarray, by: Read) -> Read:
+        """The same with the results of `by`, as far as they are sound, for the lines of these numbers."""
+        better = np.flatnonzero(by.sound)
+        if not len(better):
+            return self
+        index = np.arange(len(self.sound))
+        index[rows[better]] = len(self.sound) + better
+        taken = pa.array(index)
+        columns = {
+            name: pa.concat_arrays([column, by.columns[name]]).take(taken)
+            for name, column in self.columns.items()
+        }
+        sound = self.sound.copy()
+        sound[rows[better]] = True
+        return Read(sound, columns)
+
+    @staticmethod
+    def nothing(rows: int) -> Read:
+        """No line read."""
+        return Read(np.zeros(rows, bool), {name: pa.nulls(rows, type) for name, type in COLUMNS.items()})
+
+
+def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
+    """Columns of the `sound` lines from the texts of fields, which need not all be there:
+
+    host, client_ip (a port is left out), remote_user, time, request (`METHOD target PROTOCOL`) or method, target
+    (with or without its scheme and host), query and protocol, status, bytes, referrer, user_agent.
+    """
+    rows = len(sound)
+    found = {name: where(sound, text, None) for name, text in texts.items()}
+
+    def text(name: str) -> pa.Array:
+        return found.get(name, pa.nulls(rows, pa.string()))
+
+    http, method, target, protocol = request_of(text("request"))
+    if "method" in found:
+        method = pc.coalesce(where(http, method, None), text("method"))
+        target = pc.coalesce(where(http, target, None), text("target"), _path_of(text("request")))
+        protocol = _protocol(pc.coalesce(where(http, protocol, None), text("protocol")))
+        named = one_of(method, _METHODS, _METHOD) | flags_of(pc.is_null(method))
+        http = named & flags_of(pc.match_substring_regex(target, "^[^ \t]"))
+    host, target = _without_host(where(http, target, None))
+    parts = Pieces.of(target, "?", 1)
+    query = parts.at(1)
+    if "query" in found:
+        told = pc.utf8_ltrim(present(text("query")), "?")
+        query = pc.coalesce(query, where(http, told, None))
+    return Read(
+        sound,
+        {
+            "host": pc.coalesce(_host(text("host")), host),
+            "client_ip": address(text("client_ip")),
+            "remote_user": present(text("remote_user")),
+            "event_time": any_time(text("time")),
+            "method": where(http, method, None),
+            "path": parts.at(0),
+            "query": query,
+            "protocol": where(http, protocol, None),
+            "status": status(text("status")),
+            "bytes": size(pc.coalesce(text("bytes"), where(sound, pa.repeat("-", rows), None))),
+            "referrer": present(text("referrer")),
+            "user_agent": present(text("user_agent")),
+        },
+    )
+
+
+def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
+    """Whether a request is `METHOD target HTTP/n`, and its three parts."""
+    first = Pieces.of(request, " ", 1)
+    second = Pieces.of(first.at(1), " ", 1, last=True)
+    method, target, protocol = first.at(0), second.at(0), second.at(1)
+    http = (
+        (second.count == 2)
+        & one_of(method, _METHODS, _METHOD)
+        & one_of(protocol, _PROTOCOLS, _PROTOCOL)
+        & flags_of(pc.match_substring_regex(target, "^[^ \t]"))
+    )
+    return http, method, target, protocol
+
+
+def one_of(text: pa.Array, usual: pa.Array, pattern: str) -> Flags:
+    """Looks up the usual values, which is faster than a regular expression."""
+    found = flags_of(pc.is_in(text, usual))
+    others = ~found & flags_of(pc.is_valid(text))
+    if others.any():
+        found[others] = flags_of(pc.match_substring_regex(text.filter(pa.array(others)), pattern))
+    return found
+
+
+def status(text: pa.Array) -> pa.Array:
+    """A number of three digits."""
+    number = flags_of(pc.equal(pc.binary_length(text), 3)) & flags_of(pc.ascii_is_decimal(text))
+    return where(number, text, None).cast(pa.int32())
+
+
+def size(text: pa.Array) -> pa.Array:
+    """A number of digits; a dash means 0."""
+    digits = pc.ascii_ltrim(text, "0")
+    number = flags_of(pc.ascii_is_decimal(text)) & flags_of(
+        pc.less_equal(pc.binary_length(digits), _MOST_DIGITS)
+    )
+    zero = number & flags_of(pc.equal(digits, "")) | flags_of(pc.equal(text, "-"))
+    return where(zero, "0", where(number, digits, None)).cast(pa.int64())
+
+
+def present(field: pa.Array) -> pa.Array:
+    """Servers write "-" (Apache, nginx) or nothing for a header that was not sent."""
+    absent = flags_of(pc.equal(field, "-")) | flags_of(pc.equal(field, ""))
+    return where(~absent, field, None)
+
+
+def address(text: pa.Array) -> pa.Array:
+    """An address without the port behind it and without brackets."""
+    ported = flags_of(pc.match_substring_regex(text, r"^\d+\.\d+\.\d+\.\d+:\d+$|^\["))
+    if not ported.any():
+        return text
+    return where(~ported, text, pc.replace_substring_regex(text, r"^\[?([^\]]*?)\]?(:\d+)?$", r"\1"))
+
+
+def _path_of(request: pa.Array) -> pa.Array:
+    """A request that is only a path, as some JSON formats write it."""
+    return where(flags_of(pc.starts_with(request, "/")), request, None)
+
+
+def _protocol(text: pa.Array) -> pa.Array:
+    """A protocol such as HTTP/1.1, also from its number alone, and in any case; NULL for others."""
+    bare = flags_of(pc.match_substring_regex(text, r"^\d(\.\d)?$"))
+    text = pc.utf8_upper(where(~bare, text, pc.binary_join_element_wise("HTTP/", text, "")))
+    return where(one_of(text, _PROTOCOLS, _PROTOCOL), text, None)
+
+
+def _without_host(target: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The host of an absolute address, and its path with the query. The host of others is NULL."""
+    absolute = flags_of(pc.match_substring_regex(target, r"^(?i)(https?|wss?)://[^/?#]"))
+    if not absolute.any():
+        return pa.nulls(len(target), pa.string()), target
+    parts = pc.extract_regex(
+        where(absolute, target, None), r"^[A-Za-z]+://(?P<host>[^/?#]*)(?P<rest>(?s).*)$"
+    )
+    host, rest = (pc.struct_field(parts, name) for name in ("host", "rest"))
+    rest = where(flags_of(pc.starts_with(rest, "/")), rest, pc.binary_join_element_wise("/", rest, ""))
+    return _host(host), where(~absolute, target, rest)
+
+
+def _host(text: pa.Array) -> pa.Array:
+    return present(pc.replace_substring_regex(text, r":\d*$", ""))
+
+
+def each_distinct(text: pa.Array, change: Any) -> pa.Array:
+    """A function of strings, called once per distinct value."""
+    coded = text.dictionary_encode()
+    made = [None if value is None else change(value) for value in coded.dictionary.to_pylist()]
+    return pa.array(made, pa.string()).take(coded.indices)

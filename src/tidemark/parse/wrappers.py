@@ -1,0 +1,46 @@
+"""Log lines inside the envelopes that shippers put around them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import flags_of
+from tidemark.parse.objects import Objects
+
+# JSON: Docker and Fluent Bit, Vector and Filebeat, journald, and Filebeat once it has parsed a line.
+PATHS = ("log", "message", "MESSAGE", "event.original")
+
+_ISO = r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)"
+_TAG = r"[^ :\[]+(?:\[[^ \]]*\])?:"
+_DATA = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
+# Syslog as of RFC 3164 (also as files have it, and with an ISO time), of RFC 5424; CRI; journald's export.
+_PATTERNS = (
+    rf"^(?:<\d{{1,3}}>)?(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_ISO}) (?:[^ ]*[^ :] )?{_TAG} ?(?P<line>.*)$",
+    rf"^<\d{{1,3}}>\d [^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
+    rf"^{_ISO} (?:stdout|stderr) [FP] (?P<line>.*)$",
+    r"^MESSAGE=(?P<line>.*)$",
+)
+_BEGIN = r"^(?:<\d|[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\dT|MESSAGE=)"
+
+
+def unwrapped(text: pa.Array) -> pa.Array:
+    """The lines inside the envelopes of syslog, CRI and journald; NULL where there is none."""
+    found = pa.nulls(len(text), pa.string())
+    rows = np.flatnonzero(flags_of(pc.match_substring_regex(text, _BEGIN)))
+    for pattern in _PATTERNS:
+        if not len(rows):
+            break
+        inner = pc.struct_field(pc.extract_regex(text.take(pa.array(rows)), pattern), "line")
+        there = flags_of(pc.is_valid(inner))
+        mask = np.zeros(len(text), bool)
+        mask[rows[there]] = True
+        found = pc.replace_with_mask(found, pa.array(mask), inner.filter(pa.array(there)))
+        rows = rows[~there]
+    return found
+
+
+def inside(objects: Objects) -> pa.Array:
+    """The lines inside JSON objects; NULL where there is none."""
+    return pc.coalesce(*(objects.texts[path] for path in PATHS))

@@ -1,0 +1,477 @@
+"""Each declared log format: its examples, envelopes around lines, what is no request, and damaged lines."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidemark.contract.log_formats import FORMATS
+from tidemark.parse import formats as package
+from tidemark.parse.detect import DECLARED, fields, formats
+from tidemark.parse.objects import JsonFormat
+from tidemark.parse.text import Lines
+from tidemark.parse.values import COLUMNS
+from tidemark.parse.w3c import W3c
+
+TIME = datetime(2026, 11, 21, 10, tzinfo=UTC)
+# What the examples say; each case names what differs from it.
+USUAL = {
+    "host": "www.example.org", "client_ip": "203.0.113.7", "remote_user": None, "event_time": TIME, "method": "GET",
+    "path": "/docs/", "query": "page=2", "protocol": "HTTP/1.1", "status": 200, "bytes": 512,
+    "referrer": "https://example.org/a", "user_agent": "curl/8.5.0",
+}  # fmt: skip
+NO_HOST = {"host": None}
+NO_REFERRER = {"referrer": None}
+NO_PROTOCOL = {"protocol": None}
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+EXAMPLES: dict[str, list[dict[str, Any]]] = {
+    "combined": [
+        NO_HOST | {"user_agent": FIREFOX},
+        NO_HOST | NO_REFERRER | {"remote_user": "alice", "path": "/", "query": None, "protocol": "HTTP/2.0"},
+    ],
+    "common": [
+        NO_HOST | NO_REFERRER | {"remote_user": "alice", "user_agent": None},
+        NO_HOST | NO_REFERRER | {"status": 304, "bytes": 0, "user_agent": None},
+    ],
+    "vhost_combined": [{}],
+    "caddy_json": [{"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0"}],
+    "traefik_json": [{"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0"}],
+    "gcp_lb_json": [{"event_time": TIME + timedelta(microseconds=123_456)} | NO_PROTOCOL],
+    "cloudflare_json": [{"protocol": "HTTP/2"}],
+    "azure_json": [
+        {"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0"},
+        NO_REFERRER,
+    ],
+    "fastly_json": [{"protocol": "HTTP/2"}],
+    "nginx_json": [
+        {},
+        {"event_time": TIME + timedelta(milliseconds=123), "protocol": "HTTP/2.0"} | NO_HOST | NO_REFERRER,
+    ],
+    "apache_json": [{"bytes": 0} | NO_PROTOCOL | NO_REFERRER],
+    "traefik_clf": [{"remote_user": "alice", "protocol": "HTTP/2.0"} | NO_HOST],
+    "nginx_ingress": [{"protocol": "HTTP/2.0"} | NO_HOST],
+    "nginx_proxy_manager": [
+        NO_PROTOCOL,
+        NO_PROTOCOL | NO_REFERRER | {"query": None, "status": 404, "bytes": 146},
+    ],
+    "npmplus": [{"protocol": "HTTP/2.0"}],
+    "zoraxy": [
+        {"event_time": TIME + timedelta(microseconds=150_624), "bytes": 0} | NO_PROTOCOL | NO_REFERRER
+    ],
+    "haproxy_http": [
+        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None} | NO_HOST | NO_REFERRER,
+        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None} | NO_HOST | NO_REFERRER,
+    ],
+    "envoy": [
+        {"event_time": TIME + timedelta(milliseconds=310), "protocol": "HTTP/2"} | NO_REFERRER,
+        {"event_time": TIME + timedelta(milliseconds=310)} | NO_REFERRER,
+    ],
+    "iis_w3c": [{"user_agent": "Mozilla/5.0 (Windows NT 10.0; Win64)"} | NO_HOST | NO_PROTOCOL],
+    "w3c_extended": [{}],
+    "aws_alb": [{"event_time": TIME + timedelta(microseconds=186_641)} | NO_REFERRER],
+    "aws_elb": [{"event_time": TIME + timedelta(microseconds=945_958)} | NO_REFERRER],
+    "aws_s3": [{"path": "/my-bucket/docs/index.html"} | NO_HOST],
+    "cloudfront": [{"protocol": "HTTP/2.0", "user_agent": "curl/8.5.0 (test)"}],
+    "squid": [
+        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None} | NO_PROTOCOL | NO_REFERRER
+    ],
+    "gandi": [{}],
+    "ovh": [{}],
+    "varnishncsa": [{}],
+    "icecast": [{"path": "/stream.ogg"} | NO_HOST],
+}
+CASES = [(each, number) for each in DECLARED for number in range(len(each.examples))]
+LINES = [each.examples[number] for each, number in CASES if each.detected and not isinstance(each, W3c)]
+
+
+def arrays(lines: Sequence[str | bytes], named: str | None, header: str | None) -> dict[str, pa.Array]:
+    values = [line.encode() if isinstance(line, str) else line for line in lines]
+    others = {"format": named, "fields": header}
+    return {"value": pa.array(values, pa.binary())} | {
+        name: pa.array([value] * len(lines), pa.string()) for name, value in others.items()
+    }
+
+
+def read(
+    lines: Sequence[str | bytes], named: str | None = None, header: str | None = None
+) -> list[dict[str, Any] | None]:
+    """The columns of lines; None for a line that no format has."""
+    found = fields(arrays(lines, named, header))
+    assert all(len(column) == len(lines) for column in found.values())
+    rows = pa.table(found).select(list(COLUMNS)).to_pylist()
+    return [row if sound else None for row, sound in zip(rows, found["well_formed"].to_pylist(), strict=True)]
+
+
+def told(lines: Sequence[str], named: str | None = None, header: str | None = None) -> list[str | None]:
+    return formats(arrays(lines, named, header)).to_pylist()  # type: ignore[no-any-return]
+
+
+def test_every_format_has_its_module_and_its_name() -> None:
+    modules = {
+        file.name.removesuffix(".py") for file in files(package).iterdir() if file.name.endswith(".py")
+    }
+    assert modules - {"__init__"} == set(FORMATS) == {each.name for each in DECLARED} == set(EXAMPLES)
+    assert all(each.about.endswith(".") and each.docs.startswith("https://") for each in DECLARED)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].name} {case[1]}")
+def test_an_example_has_its_fields(case: tuple[Any, int]) -> None:
+    format, number = case
+    line = format.examples[number]
+    expected = USUAL | EXAMPLES[format.name][number]
+    header = format.fields if isinstance(format, W3c) else None
+    assert read([line], format.name, header) == [expected]
+    if format.detected:
+        assert (read([line], None, header), told([line], None, header)) == ([expected], [format.name])
+    assert len(EXAMPLES[format.name]) == len(format.examples)
+    if isinstance(format, W3c):
+        return
+    reached, lacking = format.progress(Lines.of(pa.array([line]), np.ones(1, bool)))
+    assert reached[0] > 2 and lacking[0] == ""
+
+
+def test_lines_of_all_formats_among_each_other_are_read_as_alone() -> None:
+    """Enough lines for blocks of JSON objects, whose types differ from line to line."""
+    chance = random.Random(1)
+    mixed = [chance.choice(LINES) for _ in range(2_000)]
+    alone = {line: read([line])[0] for line in LINES}
+    assert read(mixed) == [alone[line] for line in mixed]
+    for line in LINES:  # blocks of one kind
+        assert read([line] * 100) == [alone[line]] * 100
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_blanks_around_a_line_and_its_end_make_no_difference(line: str) -> None:
+    [expected] = read([line])
+    assert expected is not None
+    for variant in (line + " ", line + "\r", line + "\r\n", "\ufeff" + line, " \t" + line + "\t"):
+        assert read([variant]) == [expected], variant
+
+
+def docker(line: str) -> str:
+    return json.dumps({"log": line + "\n", "stream": "stdout", "time": "2026-11-21T10:00:00.123456789Z"})
+
+
+WRAPPERS = {
+    "RFC 3164": "<190>Nov 21 10:00:00 web1 nginx: {}",
+    "RFC 3164 with a process": "<134>Nov  1 10:00:00 web1 nginx[1234]: {}",
+    "RFC 3164 as in a file": "Nov 21 10:00:00 web1 haproxy[1234]: {}",
+    "RFC 3164 without a host": "<190>Nov 21 10:00:00 nginx: {}",
+    "an ISO time": "2026-11-21T10:00:00.123456+01:00 web1 nginx[1]: {}",
+    "RFC 5424": "<165>1 2026-11-21T10:00:00.003Z web1 nginx 1234 ID47 - {}",
+    "RFC 5424 with data": '<165>1 2026-11-21T10:00:00.003Z web1 nginx - - [a@1 b="c\\"]" d="e"][f@2 g="h"] {}',
+    "CRI": "2026-11-21T10:00:00.123456789Z stdout F {}",
+    "CRI with a zone": "2026-11-21T10:00:00.123456789+01:00 stderr F {}",
+    "a journald export": "MESSAGE={}",
+}
+ENVELOPES = {
+    "Docker": docker,
+    "Fluent Bit": lambda line: json.dumps({"@timestamp": 1795255200.1, "log": line, "kubernetes": {"pod_name": "web"}}),
+    "Vector": lambda line: json.dumps({"host": "web1", "message": line, "source_type": "file", "timestamp": "x"}),
+    "Filebeat": lambda line: json.dumps({"@timestamp": "2026-11-21T10:00:00Z", "agent": {"type": "filebeat"},
+                                         "host": {"name": "web1"}, "log": {"offset": 7}, "message": line}),
+    "journald as JSON": lambda line: json.dumps({"MESSAGE": line, "PRIORITY": "6", "_PID": "7"}),
+    "Docker in syslog": lambda line: WRAPPERS["RFC 3164"].replace("{}", docker(line)),
+    "syslog in Docker": lambda line: docker(WRAPPERS["RFC 5424"].replace("{}", line)),
+    **{name: lambda line, text=text: text.replace("{}", line) for name, text in WRAPPERS.items()},
+}  # fmt: skip
+
+
+AS_READ, AS_TOLD = read(LINES), told(LINES)
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES)
+def test_a_line_in_an_envelope_is_read(envelope: str) -> None:
+    wrapped = [ENVELOPES[envelope](line) for line in LINES]
+    assert read(wrapped * 4) == AS_READ * 4
+    assert told(wrapped) == AS_TOLD
+
+
+def test_at_most_two_envelopes_are_looked_through() -> None:
+    assert read([docker(docker(LINES[0]))]) == read([LINES[0]])
+    assert read([docker(docker(docker(LINES[0])))]) == [None]
+
+
+def test_a_named_format_holds_within_an_envelope_too() -> None:
+    [ovh] = [each for each in DECLARED if each.name == "ovh"]
+    wrapped = docker(ovh.examples[0])
+    assert read([wrapped], "ovh") == [USUAL]
+    assert told([wrapped], "ovh") == ["ovh"]
+    assert read([docker(LINES[0])], "caddy_json") == [None]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "", " ", "-", "{}", "[]", "{", "}{", '{"a":1}', "null", "#Fields: date time c-ip", "# a comment",
+        "2026/11/21 10:00:00 [error] 7#7: *1 open() \"/x\" failed (2: No such file), client: 203.0.113.7",
+        "[Sat Nov 21 10:00:00.123456 2026] [ssl:info] [pid 7] [client 203.0.113.7:41342] AH02008: SSL library error",
+        '{"level":"info","ts":1795255200.1,"logger":"tls","msg":"cleaning storage unit"}',
+        '{"level":"error","ts":1795255200.1,"logger":"http.log.error","msg":"dial tcp: refused","request":{"remote_ip":'
+        '"203.0.113.7","method":"GET","uri":"/"}}',
+        '{"level":"info","msg":"Configuration loaded from flags.","time":"2026-11-21T10:00:00Z"}',
+        "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web~/1: SSL handshake failure",
+        "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web db/db1 0/0/5007 0 -- 1/1/1/1/0 0/0",
+        "Nov 21 10:00:00 web1 haproxy[7]: Proxy web started.",
+        '2026-11-21T10:00:00.945958Z my-lb 203.0.113.7:2817 10.0.0.1:80 0.1 0.1 0.1 - - 82 305 "- - - " "-" - -',
+        "1795255200.123 0 203.0.113.7 TCP_MISS GET http://www.example.org/ - NONE/- -",
+        "Nov 21 10:00:00 web1 sshd[7]: Failed password for root from 203.0.113.7 port 22 ssh2",
+        "2026-11-21T10:00:00.123456789Z stdout F listening on 0.0.0.0:80",
+        "2026-11-21 10:00:00,123 INFO request_id=7 GET / 200",
+    ],
+)  # fmt: skip
+def test_what_is_no_request_is_not_read(line: str) -> None:
+    assert read([line]) == read([docker(line)]) == [None]
+
+
+def nginx(**keys: Any) -> str:
+    usual = {"remote_addr": "203.0.113.7", "time_iso8601": "2026-11-21T10:00:00+00:00",
+             "request": "GET /docs/?page=2 HTTP/1.1", "status": 200, "body_bytes_sent": 512}  # fmt: skip
+    return json.dumps(usual | keys)
+
+
+@pytest.mark.parametrize(
+    "line, differs",
+    [
+        (nginx(), {}),
+        (nginx(status="404"), {"status": 404}),
+        (nginx(status=404.0), {"status": 404}),
+        (nginx(body_bytes_sent="-"), {"bytes": 0}),
+        (nginx(body_bytes_sent=None), {"bytes": 0}),
+        (nginx(body_bytes_sent=5_000_000_000), {"bytes": 5_000_000_000}),
+        (nginx(http_user_agent="naïve \u2603 \U0001d11e"), {"user_agent": "naïve \u2603 \U0001d11e"}),
+        (nginx(http_user_agent='a "b" \\c'), {"user_agent": 'a "b" \\c'}),
+        (nginx(http_user_agent="a\nb\x00c"), {"user_agent": r"a\x0Ab\x00c"}),
+        (nginx(http_user_agent=["a", "b"]), {"user_agent": "a"}),
+        (nginx(http_user_agent=[]), {}),
+        (nginx(http_user_agent=[1]), {}),
+        (nginx(http_user_agent=True), {}),
+        (nginx(http_user_agent={"a": "b"}), {}),
+        (nginx(http_user_agent={"original": "b"}), {}),
+        (nginx(user_agent={"original": "b"}), {"user_agent": "b"}),
+        (nginx(http_user_agent=12), {"user_agent": "12"}),
+        (nginx(http_user_agent="\\ud800").replace("\\\\ud800", "\\ud800"), {"user_agent": "?"}),
+        (nginx()[:-1] + ', "status": 404}', {"status": 404}),
+        (nginx()[:-1] + ', "x": [1, {"y": null}, "z"], "s": NaN}', {}),
+        (nginx(request="-"), {"method": None, "path": None, "query": None, "protocol": None}),
+        (nginx(request="/docs/", request_method="POST"), {"method": "POST", "protocol": None, "query": None}),
+        (nginx(request=None, request_uri="/docs/?page=2"), {"method": None, "protocol": None}),
+        (nginx(time_iso8601=None, time_local="21/Nov/2026:11:00:00 +0100"), {}),
+        (nginx(time_iso8601=None, msec="1795255200.000"), {}),
+        (nginx(time_iso8601=None, msec=1795255200123), {"event_time": TIME + timedelta(milliseconds=123)}),
+        (nginx(remote_addr="203.0.113.7:80"), {}),
+        (nginx(remote_addr="[2001:db8::7]:80"), {"client_ip": "2001:db8::7"}),
+    ],
+)  # fmt: skip
+def test_odd_objects(line: str, differs: dict[str, Any]) -> None:
+    plain = USUAL | {"host": None, "referrer": None, "user_agent": None}
+    assert read([line]) == [plain | differs]
+    # Among others, Arrow tries to read it first; or it is what the types are taken from.
+    for place in (0, 100, 199):
+        lines = [nginx()] * 200
+        lines[place] = line
+        assert read(lines)[place] == plain | differs
+        assert read([line] * 200) == [plain | differs] * 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        nginx()[:-1], nginx() + "}", nginx() + nginx(), nginx() + " " + nginx(), nginx().replace(":", "", 1),
+        nginx(status=None), nginx(remote_addr=None), nginx(time_iso8601=None), nginx(request=None),
+        nginx(request=None, request_method="GET"), nginx(status=True), nginx(status={"a": 1}),
+        nginx(status=[200]), "[" + nginx() + "]", "'" + nginx() + "'",
+        nginx()[:-1] + ', "x": ' + "[" * 20_000 + "}", nginx().replace("{", "{'a': 1, "),
+        '{"x": ' * 10_000 + nginx() + "}" * 10_000,
+    ],
+)  # fmt: skip
+def test_objects_that_are_no_requests(line: str) -> None:
+    assert read([line]) == [None]
+    lines = [nginx()] * 200
+    lines[100] = line
+    found = read(lines)
+    assert found[100] is None and None not in [*found[:100], *found[101:]]
+
+
+HEADER = "date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent)"
+
+
+@pytest.mark.parametrize(
+    "line, header, differs",
+    [
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 curl/8.5.0", HEADER, {}),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 curl/8.5.0", HEADER.upper(), {}),
+        ("2026-11-21\t10:00:00\t203.0.113.7\tGET\t/docs/\t200\tcurl/8.5.0", HEADER, {}),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 curl/8.5.0", HEADER.replace(" ", "  ") + " ", {}),
+        ("2026-11-21\t10:00:00\t203.0.113.7\tGET\t/docs/\t200\tcurl 8", HEADER, {"user_agent": "curl 8"}),
+        ('2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 "curl 8"', HEADER, {"user_agent": "curl 8"}),
+        ('"2026-11-21"  "10:00:00"   203.0.113.7 GET "/docs/" 200 ""', HEADER, {"user_agent": None}),
+        ('2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 "a ""b""  c"', HEADER, {"user_agent": "a b  c"}),
+        ("2026-11-21   10:00:00  203.0.113.7 GET /docs/ 200 curl/8.5.0", HEADER, {}),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 a+(b)", HEADER, {"user_agent": "a (b)"}),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 a%20(b)", HEADER, {"user_agent": "a (b)"}),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 a%2520(b)", HEADER, {"user_agent": "a (b)"}),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 -", HEADER, {"user_agent": None}),
+        ("1795255200 203.0.113.7 GET /docs/ 200 curl/8.5.0", HEADER.replace("date time", "timestamp"), {}),
+        ("10:00:00 2026-11-21 curl/8.5.0 200 /docs/ GET 203.0.113.7", " ".join(
+            ["time", "date", "cs(User-Agent)", "sc-status", "cs-uri-stem", "cs-method", "c-ip"]), {}),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_w3c_log_is_read_by_its_header(line: str, header: str, differs: dict[str, Any]) -> None:
+    plain = dict.fromkeys(("host", "query", "protocol", "referrer")) | {"bytes": 0}
+    assert read([line], None, header) == [USUAL | plain | differs]
+    assert read([line], "iis_w3c", header) == [USUAL | plain | differs]
+
+
+@pytest.mark.parametrize(
+    "header", [None, "", "date", HEADER + " x", HEADER.replace("c-ip", "s-ip"), "\ufeff", "c-ip" * 9]
+)
+def test_a_line_of_a_w3c_log_without_its_header_is_not_read(header: str | None) -> None:
+    line = "2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 curl/8.5.0"
+    for named in (None, "iis_w3c", "w3c_extended"):
+        assert read([line], named, header) == [None]
+        [known] = fields(arrays([line], named, header))["fields_known"].to_pylist()
+        assert known == (header is not None)
+
+
+def test_the_header_may_change_from_line_to_line_and_others_need_none() -> None:
+    by_header = {
+        HEADER: "2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 curl/8.5.0",
+        "date time cs-method cs-uri-stem c-ip sc-status": "2026-11-21 10:00:00 GET /docs/ 203.0.113.7 200",
+    }
+    lines, headers = [*by_header.values(), LINES[0]] * 9, [*by_header, HEADER] * 9
+    found = fields(arrays(lines, None, None) | {"fields": pa.array(headers)})
+    assert found["well_formed"].to_pylist() == [True] * 27
+    assert found["path"].to_pylist() == ["/docs/"] * 27
+    assert found["user_agent"].to_pylist() == ["curl/8.5.0", None, FIREFOX] * 9
+
+
+# Lines from the tests of crowdsecurity/hub (MIT, `.tests/`) and tstack/lnav (BSD, `test/`), and what they say.
+REAL = [
+    (
+        "zoraxy",  # hub, zoraxy-http-logs
+        "2025/05/01 12:01:50 [2025-05-01 12:01:50.912318] [router:host-http] [origin:private.co.uk] [client:"
+        " 192.168.1.1]"
+        " [useragent: python-requests/2.32.3] GET /.git/config 404",
+        "2025-05-01T12:01:50.912318Z 192.168.1.1 private.co.uk GET /.git/config 404 0 python-requests/2.32.3",
+    ),
+    (
+        "traefik_clf",  # hub, traefik_clf
+        '172.17.0.1 - - [08/Dec/2021:13:59:39 +0000] "GET /cgi.cgi/ HTTP/1.1" 200 352 "-" "Nikto" 240 "test@docker"'
+        ' "http://172.17.0.3:80" 0ms',
+        "2021-12-08T13:59:39Z 172.17.0.1 None GET /cgi.cgi/ 200 352 Nikto",
+    ),
+    (
+        "haproxy_http",  # hub, haproxy-logs
+        "117.136.40.129:14853 [14/Jan/2015:12:48:57.127] https-in~ xx_server_https/xxx_node_8002 170/0/0/3/173"
+        " 200 739 - -"
+        ' --NN 0/0/0/0/0 0/0 "GET /xxx/xxx HTTP/1.1"',
+        "2015-01-14T12:48:57.127000Z 117.136.40.129 None GET /xxx/xxx 200 739 None",
+    ),
+    (
+        "envoy",  # hub, envoy-logs
+        '2026-01-24T01:37:00.000000000+00:00 stdout F [2026-01-24T01:37:00.000Z] "GET /api/proxy HTTP/1.1" 200 -'
+        ' 0 512 30'
+        ' 15 "192.168.1.100, 10.42.0.1" "Mozilla/5.0" "multi-ip-clf-v4" "proxy.example.com" "tcp://10.42.0.82:8080"',
+        "2026-01-24T01:37:00Z 10.42.0.1 proxy.example.com GET /api/proxy 200 512 Mozilla/5.0",
+    ),
+    (
+        "npmplus",  # hub, nginx_http-catch-npm
+        '[10/Feb/2024:21:23:40 +0100] wings.example.com 192.168.1.101 0.002 "GET / HTTP/1.1" 401 77 935 -'
+        ' Uptime-Kuma/1.23.11',
+        "2024-02-10T20:23:40Z 192.168.1.101 wings.example.com GET / 401 77 Uptime-Kuma/1.23.11",
+    ),
+    (
+        "nginx_proxy_manager",  # hub, nginx_http-catch-npm
+        '[10/Feb/2024:21:25:15 +0100] - 404 200 - GET http api.example.org "/v1/health" [Client 192.168.1.104]'
+        ' [Length 512]'
+        ' [Gzip 1.1] "curl/7.68.0" "-"',
+        "2024-02-10T20:25:15Z 192.168.1.104 api.example.org GET /v1/health 200 512 curl/7.68.0",
+    ),
+    (
+        "cloudfront",  # hub, aws-cloudfront-logs
+        "2024-03-12\t15:22:28\tCDG50-P2\t703\t1.2.3.4\tGET\td6rcaj0q1hys9.cloudfront.net\t/testseb\t400\t-"
+        "\tcurl/7.81.0\t"
+        "query_param=42\t-\tError\t375WZmnR4hhhnlZKNn0D_LvkWhAqvWvBsUqySq8f_GOoAPP3k8R8fw=="
+        "\thub-cdn.crowdsec.net\thttps\t"
+        "62\t0.113\t-\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tError\tHTTP/2.0\t-\t-\t51754\t0.113\tError\t"
+        "text/plain;%20charset=utf-8\t20\t-\t-",
+        "2024-03-12T15:22:28Z 1.2.3.4 hub-cdn.crowdsec.net GET /testseb 400 703 curl/7.81.0",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("format, line, said", REAL, ids=[format for format, _, _ in REAL])
+def test_a_line_of_somebody_elses_tests(format: str, line: str, said: str) -> None:
+    [row] = read([line])
+    assert row is not None and told([line]) == [format]
+    time = row["event_time"].isoformat().replace("+00:00", "Z")
+    names = ("client_ip", "host", "method", "path", "status", "bytes", "user_agent")
+    assert " ".join([time, *(str(row[name]) for name in names)]) == said
+
+
+TOKENS = [
+    '"', '\\"', "\\\\", "\\", " ", "  ", "-", "[", "]", "] ", " [", "\t", "\r", "\0", "\n", "{", "}", "},{", ",", ":",
+    ": ", '":"', "null", "1e999999999999999999999", "-0", "0.10", "9" * 40, "\ufeff", "é", "\ud7ff", "MESSAGE=", "<1>",
+    '{"log":"', '"}', "Nov 21 10:00:00 a b: ", " - ", "(0 s) ", "#", "true", "\\u0000", "\\ud800", "T", "Z", "+99:99",
+]  # fmt: skip
+SEEDS = [
+    *LINES,
+    *(ENVELOPES[name](line) for name in ("Docker", "RFC 5424", "CRI") for line in LINES),
+    nginx(),
+]
+
+
+def damaged(chance: random.Random) -> bytes:
+    line = chance.choice(SEEDS).encode()
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        at = chance.randrange(len(line) + 1)
+        match chance.randrange(5):
+            case 0:
+                line = line[:at] + chance.choice(TOKENS).encode() + line[at:]
+            case 1:
+                line = line[:at] + line[at + chance.choice((1, 1, 3, 20)) :]
+            case 2:
+                line = line[:at] + bytes([chance.randrange(256)]) + line[at + 1 :]
+            case 3:
+                other = chance.choice(SEEDS).encode()
+                line = line[:at] + other[chance.randrange(len(other)) :]
+            case _:
+                line = line[:at] + line[at : at + chance.randrange(40)] + line[at:]
+    return line
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32), named=st.sampled_from([None, None, *FORMATS, "nonsense"]))
+def test_damaged_lines_are_read_the_same_among_others(seed: int, named: str | None) -> None:
+    chance = random.Random(seed)
+    lines = [damaged(chance) for _ in range(400)] + [
+        chance.randbytes(chance.randrange(200)) for _ in range(20)
+    ]
+    found = read(lines, named)
+    order = chance.sample(range(len(lines)), len(lines))
+    for start in range(0, len(order), 30):
+        some = order[start : start + 30]
+        for place, row in zip(some, read([lines[place] for place in some], named), strict=True):
+            assert row == found[place], lines[place]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_two_lines_in_one_are_not_read(line: str) -> None:
+    assert read([f"{line}\n{line}", f"{line}\r{line}", docker(f"{line}\n{line}")]) == [None] * 3
+
+
+def test_json_formats_need_paths_that_they_declare() -> None:
+    for each in DECLARED:
+        if isinstance(each, JsonFormat):
+            assert {"client_ip", "time", "status"} <= set(each.keys)
