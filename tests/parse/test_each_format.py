@@ -284,6 +284,12 @@ def test_odd_objects(line: str, differs: dict[str, Any]) -> None:
         assert read([line] * 200) == [plain | differs] * 200
 
 
+def test_behind_a_trusted_proxy_traefik_gives_its_own_clients_address() -> None:
+    [traefik] = [each.examples[0] for each in DECLARED if each.name == "traefik_json"]
+    [row] = read([traefik.replace('"ClientHost":"203.0.113.7"', '"ClientHost":"198.51.100.1, 203.0.113.9"')])
+    assert row is not None and row["client_ip"] == "203.0.113.7"
+
+
 @pytest.mark.parametrize(
     "line",
     [

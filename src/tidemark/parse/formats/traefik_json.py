@@ -1,6 +1,19 @@
 """Traefik's access log as JSON."""
 
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.objects import JsonFormat
+
+
+def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+    # Behind a trusted proxy, ClientHost is the whole X-Forwarded-For: then the line's own address is taken.
+    several = flags_of(pc.match_substring(texts["client_ip"], ","))
+    return texts | {"client_ip": where(~several, texts["client_ip"], texts["own_address"])}
+
 
 FORMAT = JsonFormat(
     name="traefik_json",
@@ -16,6 +29,7 @@ FORMAT = JsonFormat(
     marks=("RequestMethod",),
     keys={
         "client_ip": ("ClientHost", "ClientAddr"),
+        "own_address": ("ClientAddr",),
         "remote_user": ("ClientUsername",),
         "time": ("StartUTC", "StartLocal", "time"),
         "method": ("RequestMethod",),
@@ -27,4 +41,5 @@ FORMAT = JsonFormat(
         "user_agent": ("request_User-Agent",),
         "host": ("RequestHost", "RequestAddr"),
     },
+    refine=_refined,
 )
