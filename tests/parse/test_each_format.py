@@ -251,6 +251,7 @@ def nginx(**keys: Any) -> str:
         (nginx(body_bytes_sent=5_000_000_000), {"bytes": 5_000_000_000}),
         (nginx(http_user_agent="naïve \u2603 \U0001d11e"), {"user_agent": "naïve \u2603 \U0001d11e"}),
         (nginx(http_user_agent='a "b" \\c'), {"user_agent": 'a "b" \\c'}),
+        (nginx(status=None)[:-1] + r', "\u0073tatus": 404}', {"status": 404}),
         (nginx(http_user_agent="a\nb\x00c"), {"user_agent": r"a\x0Ab\x00c"}),
         (nginx(http_user_agent=["a", "b"]), {"user_agent": "a"}),
         (nginx(http_user_agent=[]), {}),
