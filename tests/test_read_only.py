@@ -30,7 +30,7 @@ WRITING = [
 ]  # fmt: skip
 READING = ["savepoint list", "status", "broker stop"]
 # The rest needs a Kafka, or no home, or makes one in the cache.
-ELSEWHERE = {"prepare", "import", "generate", "view"}
+ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view"}
 
 
 def tidemark(home: Path, command: str) -> list[str]:

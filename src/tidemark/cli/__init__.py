@@ -28,6 +28,7 @@ COMMANDS = {
     "run": "tidemark.cli.pipeline",
     "status": "tidemark.cli.pipeline",
     "import": "tidemark.cli.importing",
+    "ingest": "tidemark.cli.ingest",
     "explain": "tidemark.cli.explain",
     "generate": "tidemark.cli.generate",
     "quality": "tidemark.cli.quality",

@@ -23,6 +23,7 @@ from tidemark.settings.sections import (
     BatchesSettings,
     BrokerSettings,
     DashboardSettings,
+    IngestSettings,
     JavaSettings,
     KafkaSettings,
     LakehouseSettings,
@@ -53,6 +54,7 @@ class Settings:
     batches: BatchesSettings = field(default_factory=BatchesSettings)
     lakehouse: LakehouseSettings = field(default_factory=LakehouseSettings)
     meaning: MeaningSettings = field(default_factory=MeaningSettings)
+    ingest: IngestSettings = field(default_factory=IngestSettings)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     watching: WatchingSettings = field(default_factory=WatchingSettings)
 

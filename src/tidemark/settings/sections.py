@@ -218,6 +218,43 @@ class UpkeepSettings:
 
 
 @dataclass(frozen=True)
+class IngestSettings:
+    """`tidemark ingest`, the HTTP endpoint for lines."""
+
+    port: int = setting(19080, "Port of `tidemark ingest`; 0 picks a free one.", name="ingest_port", least=0)
+    address: str = setting(
+        "127.0.0.1",
+        "Address that `tidemark ingest` listens on; one that is not loopback needs a token.",
+        name="ingest_address",
+    )
+    token: str = setting(
+        "",
+        "Token that requests to `tidemark ingest` must have. Empty: none is needed.",
+        name="ingest_token",
+        secret=True,
+    )
+    token_file: str = setting("", "File with that token.", name="ingest_token_file")
+    body_bytes: int = setting(
+        10 * 1024 * 1024,
+        "Maximum size of a request to `tidemark ingest`, decompressed.",
+        name="ingest_body_bytes",
+        least=1,
+    )
+    buffer_bytes: int = setting(
+        128 * 1024 * 1024,
+        "Memory for lines that `tidemark ingest` has read and Kafka has not acknowledged; above it, requests get 429.",
+        name="ingest_buffer_bytes",
+        least=1,
+    )
+    timeout_seconds: float = setting(
+        15.0,
+        "Time that Kafka has for the lines of a request; then the request gets 503.",
+        name="ingest_timeout_seconds",
+        least=1,
+    )
+
+
+@dataclass(frozen=True)
 class WatchingSettings:
     """Metrics, health and logs."""
 

@@ -1,0 +1,113 @@
+"""From a request's body to Kafka records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, NoReturn
+
+from tidemark.contract.log_formats import FORMATS
+from tidemark.ingest.refusal import RefusedError, Share
+
+Headers = list[tuple[str, str | bytes | None]]
+Record = tuple[bytes, Headers]
+
+DEFAULT_SITE = "default"
+MOST_KEY_CHARACTERS = 255
+MOST_LINE_BYTES = 8 * 1024 * 1024
+# Memory of a record besides its bytes, here and in the Kafka client, which has a copy of the bytes, too.
+_RECORD_BYTES = 512
+# The keys of an object that has a line and its headers. An object with other keys is a line itself.
+_HEADERS = ("site", "format", "fields", "id")
+_TEXTS = ("line", "message")
+
+
+def records_of(
+    body: bytes, *, ndjson: bool, common: Mapping[str, str], key: str, share: Share
+) -> list[Record]:
+    """The records of a body of plain lines, or of one JSON object per line.
+
+    `common`: headers of every line: `site`, `format`, `fields`. `key`: the request's Idempotency-Key; each line without
+    an `id` gets one from it, from the line's number and from its bytes, so that a key used for another body hides no
+    line. Raises RefusedError, with the number of the line.
+    """
+    if not body:
+        return []
+    share.take(len(body) + _RECORD_BYTES * (body.count(b"\n") + 1))
+    lines = body.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    checked(common)
+    records = []
+    for number, line in enumerate(lines, start=1):
+        line = line.removesuffix(b"\r")
+        if len(line) > MOST_LINE_BYTES:
+            raise RefusedError(413, f"line {number} is longer than {MOST_LINE_BYTES:,} bytes")
+        named = dict(common)
+        if ndjson:
+            if not line.strip():
+                continue
+            line = _from_object(line, number, named)
+        if key and not named.get("id"):
+            digest = blake2b(line, digest_size=8).hexdigest()
+            named["id"] = f"{key}:{number}:{digest}"
+        records.append((line, _headers(named)))
+    return records
+
+
+def checked(named: Mapping[str, str], where: str = "") -> None:
+    """Raises RefusedError for a site or a format that the pipeline would reject."""
+    site, format = named.get("site", DEFAULT_SITE), named.get("format")
+    if not site or len(site) > 200 or not site.isprintable():
+        raise RefusedError(400, f"{where}{site!r} is no site name: use up to 200 printable characters")
+    if format and format not in FORMATS:
+        raise RefusedError(400, f"{where}unknown format {format!r}: docs/formats.md lists the formats")
+
+
+def _headers(named: Mapping[str, str]) -> Headers:
+    """Without defaults, which would take space in every record."""
+    return [
+        (name, value)
+        for name, value in named.items()
+        if value and not (name == "site" and value == DEFAULT_SITE)
+    ]
+
+
+def _from_object(line: bytes, number: int, named: dict[str, str]) -> bytes:
+    """The line in an object of ours, whose headers are added to `named`; else the object."""
+    where = f"line {number}: "
+    try:
+        found = json.loads(line, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        said = "too many levels" if isinstance(error, RecursionError) else error
+        raise RefusedError(400, f"{where}not a JSON object: {said}") from error
+    if not isinstance(found, dict):
+        raise RefusedError(400, f"{where}not a JSON object")
+    text = next((name for name in _TEXTS if name in found), None)
+    unknown = sorted(found.keys() - {text, *_HEADERS})
+    if text is None or (text != "line" and unknown):
+        return line
+    if unknown:
+        raise RefusedError(400, f"{where}unknown key {unknown[0]!r}: use line, {', '.join(_HEADERS)}")
+    try:
+        inner = _text(found.pop(text), text, where).encode()
+        own = {name: _text(value, name, where) for name, value in found.items() if value is not None}
+        _ = [value.encode() for value in own.values()]
+    except UnicodeEncodeError as error:
+        raise RefusedError(400, f"{where}half of a surrogate pair is no text") from error
+    checked(own, where)
+    named.update(own)
+    return inner
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    if name == "id" and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise RefusedError(400, f"{where}{name} must be a string")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
