@@ -58,15 +58,16 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 def _view(log: Path, cache: Path) -> tuple[float, float]:
     """Seconds until the number of visitors is printed for the first time, and until all figures are exact."""
     environment = os.environ | {"XDG_CACHE_HOME": str(cache), "TIDEMARK_JVM_CACHE": str(user_cache())}
-    some = None
+    seen: dict[str, float] = {}
     with _running(["view", "--no-browser", str(log)], environment) as (process, begun):
         assert process.stdout is not None
         for line in process.stdout:
-            if line.startswith("visitors") and some is None and any(map(str.isdigit, line)):
-                some = time.monotonic() - begun
-            if "exact after" in line:
-                assert some is not None
-                return some, time.monotonic() - begun
+            if any(map(str.isdigit, line)):
+                seen.setdefault(
+                    "exact" if "exact after" in line else line.split()[0], time.monotonic() - begun
+                )
+            if seen.keys() >= {"visitors", "exact"}:
+                return seen["visitors"], seen["exact"]
     raise RuntimeError("the view ended before its figures were exact")
 
 
