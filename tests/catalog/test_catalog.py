@@ -99,8 +99,8 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
     found = tasks.rebuild_table(cluster, "all", None, dry_run=False, say=quiet)
     assert {d.table for d in found} >= {"silver.requests", "silver.rejected", "gold.visitors_by_country"}
     assert_equal(files, recount(pairs))
-    tables = spark.catalog.listTables(f"spark_catalog.{catalog.lakehouse.schema}")
-    assert sorted(t.name for t in tables if not t.isTemporary) == sorted(
+    tables = spark.sql(f"SHOW TABLES IN spark_catalog.{catalog.lakehouse.schema}").collect()
+    assert sorted(t.tableName for t in tables if not t.isTemporary) == sorted(
         t.name.replace(".", "_") for t in TABLES
     )
 
