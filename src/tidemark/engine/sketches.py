@@ -96,13 +96,20 @@ def unite(groups: Numbers, hashes: Hashes, theta: Hashes) -> Sketches:
     kept = hashes < theta[groups]
     if not kept.all():
         groups, hashes = groups[kept], hashes[kept]
-    order = np.lexsort((hashes, groups))
-    groups, hashes = groups[order], hashes[order]
-    if len(hashes):
+    # Sketches of a table are in order already, and sorting is most of the work.
+    if not _ascending(groups, hashes):
+        order = np.lexsort((hashes, groups))
+        groups, hashes = groups[order], hashes[order]
         new = np.append(True, (hashes[1:] != hashes[:-1]) | (groups[1:] != groups[:-1]))
         groups, hashes = groups[new], hashes[new]
     offsets = np.searchsorted(groups, np.arange(len(theta) + 1))
     return Sketches(hashes, offsets, theta)
+
+
+def _ascending(groups: Numbers, hashes: Hashes) -> bool:
+    """Whether the groups ascend, and the hashes within each group, none twice."""
+    later = (groups[1:] > groups[:-1]) | ((groups[1:] == groups[:-1]) & (hashes[1:] > hashes[:-1]))
+    return bool(later.all())
 
 
 def of_values(groups: Numbers, values: pa.Array, number: int) -> Sketches:

@@ -46,6 +46,8 @@ class DeltaRsStore:
         self._lakehouse = lakehouse
         self._open: dict[str, DeltaTable] = {}
         self._rows: dict[str, dict[int, int]] = {}
+        # By table and writer, the writer's last commit as a version of a handle says it.
+        self._numbers: dict[tuple[str, str], tuple[DeltaTable, int, int]] = {}
 
     @property
     def can(self) -> Capabilities:
@@ -80,8 +82,7 @@ class DeltaRsStore:
         return self._lakehouse.exists(table)
 
     def committed(self, table: Table, writer: str) -> int:
-        version = self._table(table).transaction_version(writer)
-        return -1 if version is None else version
+        return self._committed(table, self._table(table), writer)
 
     def has_batches_of(self, table: Table, flow: str) -> bool:
         log = self._lakehouse.log(table)
@@ -151,7 +152,7 @@ class DeltaRsStore:
 
     def append_files(self, table: Table, files: Sequence[DataFile], commit: Commit) -> None:
         def add(target: DeltaTable) -> None:
-            if self._is_new(target, commit):
+            if self._is_new(table, target, commit):
                 now = time.time_ns() // 1_000_000
                 actions = (AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in files)
                 target.create_write_transaction(
@@ -162,7 +163,7 @@ class DeltaRsStore:
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
         def write(target: DeltaTable) -> None:
-            if commit is None or self._is_new(target, commit):
+            if commit is None or self._is_new(table, target, commit):
                 write_deltalake(
                     target, rows.select(table.column_names).cast(table.arrow_schema), mode="append",
                     schema_mode="merge",  # a table of an earlier version may have columns that no longer exist
@@ -175,7 +176,7 @@ class DeltaRsStore:
         source = source_of(table, change)
 
         def merge(target: DeltaTable) -> None:
-            if not self._is_new(target, commit):
+            if not self._is_new(table, target, commit):
                 return
             if source.num_rows == 0:  # nothing to change, but the batch number must be committed
                 write_deltalake(
@@ -212,10 +213,17 @@ class DeltaRsStore:
             self._open.pop(path, None)
             raise self._failure(table, "read", error) from error
 
-    @staticmethod
-    def _is_new(target: DeltaTable, commit: Commit) -> bool:
-        done = target.transaction_version(commit.writer)
-        return done is None or done < commit.number
+    def _is_new(self, table: Table, target: DeltaTable, commit: Commit) -> bool:
+        return self._committed(table, target, commit.writer) < commit.number
+
+    def _committed(self, table: Table, target: DeltaTable, writer: str) -> int:
+        """The number of the writer's last commit. delta-rs takes milliseconds for each answer."""
+        key, version = (self._lakehouse.path(table), writer), target.version()
+        known = self._numbers.get(key)
+        if known is None or known[:2] != (target, version):
+            number = target.transaction_version(writer)
+            known = self._numbers[key] = target, version, -1 if number is None else number
+        return known[2]
 
     def _retry(self, table: Table, act: Callable[[DeltaTable], None]) -> None:
         """Retries on the newest version after a conflict, for example with upkeep in another process."""
