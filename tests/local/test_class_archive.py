@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -66,6 +67,38 @@ def test_the_users_own_options_come_first(cached: Settings) -> None:
         assert "SharedArchiveFile" in class_archive.use(cached.java, "", part)
         for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa"):
             assert class_archive.use(cached.java, own, part) == ""
+
+
+def test_the_drivers_archive_belongs_to_one_installation_of_spark(
+    cached: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JVM ignores the archive of other jars, so another virtual environment needs one of its own."""
+    jars = {name: tmp_path / name / "jars" / "spark.jar" for name in ("first", "second")}
+    for jar in jars.values():
+        jar.parent.mkdir(parents=True)
+        jar.touch()
+
+    def made() -> Path:
+        (tmp_path / "made.jsa").write_bytes(b"an archive")
+        assert class_archive.keep(tmp_path / "made.jsa", cached.java)
+        return class_archive.archive(cached.java)
+
+    def kept() -> set[Path]:
+        return set(cache_directory(cached.java).glob("classes-*.jsa"))
+
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "first"))
+    first = made()
+    assert "SharedArchiveFile" in class_archive.use(cached.java, "")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "second"))
+    assert class_archive.use(cached.java, "") == ""
+    second = made()
+    assert kept() == {first, second}
+    os.utime(jars["second"], (1, 1))  # installed again
+    assert class_archive.use(cached.java, "") == ""
+    again = made()
+    assert kept() == {first, again} and again != second
+    shutil.rmtree(tmp_path / "first")
+    assert made() == again and kept() == {again}
 
 
 @pytest.mark.soak

@@ -60,7 +60,7 @@ def demo_command(
 @click.option("--again", is_flag=True, help="Also if it was done before.")
 @click.pass_context
 def prepare_command(ctx: click.Context, /, again: bool) -> None:
-    """Fetch the JVM libraries and make later starts faster; once per machine, under a minute."""
+    """Fetch the JVM libraries and make later starts faster; once per virtual environment, under a minute."""
     from tidemark.cli.prepare import is_prepared, prepare
 
     settings = settings_of(ctx)

@@ -1,12 +1,13 @@
 """Archives of Spark's and Kafka's parsed and verified classes: a JVM that maps its archive starts faster.
 
-`tidemark prepare` creates them once per Java and version of the JVM libraries (Class Data Sharing, JEP 350). The
-JVM ignores a missing or incompatible archive.
+`tidemark prepare` creates them once per Java, version of the JVM libraries, and installation of Spark (Class Data
+Sharing, JEP 350). The JVM ignores a missing or incompatible archive.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from pathlib import Path
 
@@ -22,7 +23,7 @@ QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 def archive(settings: JavaSettings, part: str = DRIVER) -> Path:
     """Path of the driver's or the broker's archive for this Java and these libraries, existing or not."""
-    return _path(settings, part, _pyspark() if part == DRIVER else "")
+    return _path(settings, part, _jars() if part == DRIVER else "")
 
 
 def use(settings: JavaSettings, own: str, part: str = DRIVER) -> str:
@@ -45,10 +46,21 @@ def make(path: Path, settings: JavaSettings) -> str:
 
 
 def keep(made: Path, settings: JavaSettings, part: str = DRIVER) -> bool:
-    """Moves a JVM's new archive to its path; false if there is none."""
+    """Moves a JVM's new archive to its path; false if there is none. Removes driver archives that no JVM can use any
+    more: of a Java or a Spark that is gone, and earlier ones of these."""
     if not made.exists() or made.stat().st_size == 0:
         return False
-    made.replace(archive(settings, part))
+    kept = archive(settings, part)
+    made.replace(kept)
+    if part == DRIVER:
+        owners = f"{require_java().resolve()}\n{_spark_home()}"
+        kept.with_suffix(".of").write_text(owners)
+        for other in kept.parent.glob(f"{DRIVER}-*.jsa"):
+            note = other.with_suffix(".of")
+            of = note.read_text() if note.exists() else ""
+            if other != kept and (of in ("", owners) or not all(map(os.path.exists, of.splitlines()))):
+                other.unlink(missing_ok=True)
+                note.unlink(missing_ok=True)
     return True
 
 
@@ -67,7 +79,16 @@ def _path(settings: JavaSettings, part: str, version: str = "") -> Path:
     return cache_directory(settings) / f"{part}-{hashlib.sha256(made_for.encode()).hexdigest()[:16]}.jsa"
 
 
-def _pyspark() -> str:
-    from pyspark.version import __version__
+def _spark_home() -> Path:
+    from pyspark.find_spark_home import _find_spark_home
 
-    return __version__
+    return Path(_find_spark_home())
+
+
+def _jars() -> str:
+    """What a JVM compares with the archive: path, order, size and time of Spark's jars."""
+    jars = _spark_home() / "jars"
+    if not jars.is_dir():
+        return str(jars)
+    found = ((entry.name, entry.stat()) for entry in os.scandir(jars))
+    return f"{jars} {[(name, status.st_size, status.st_mtime_ns) for name, status in found]}"
