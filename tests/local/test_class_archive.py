@@ -69,7 +69,7 @@ def test_an_archive_that_does_not_fit_is_no_trouble(cached: Settings) -> None:
 def test_the_users_own_options_come_first(cached: Settings) -> None:
     for part in (class_archive.DRIVER, class_archive.BROKER):
         class_archive.archive(cached.java, part).touch()
-        assert "SharedArchiveFile" in class_archive.use(cached.java, "", part)
+        assert class_archive.use(cached.java, "", part)
         for own in ("-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x.jsa", "-XX:AOTCache=/x.aot"):
             assert class_archive.use(cached.java, own, part) == ""
 
@@ -93,7 +93,7 @@ def test_the_drivers_archive_belongs_to_one_installation_of_spark(
 
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "first"))
     first = made()
-    assert "SharedArchiveFile" in class_archive.use(cached.java, "")
+    assert class_archive.use(cached.java, "")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "second"))
     assert class_archive.use(cached.java, "") == ""
     second = made()
