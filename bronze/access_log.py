@@ -13,6 +13,11 @@ from tidemark.contract.table import Column, Table
 # Python and other readers support no time after 9999; a record without a timestamp has -1, just before 1970.
 _TIMES = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
 
+# A shipper that cannot set headers of each record puts them into the JSON object around the line.
+_KEYS = ("site", "format", "fields", "id")
+_KEY_PREFIX = "tidemark_"
+_OBJECT = "_object"
+
 TABLE = Table(
     name="bronze.access_log",
     about="One row per Kafka record, byte for byte. Every other table can be rebuilt from it.",
@@ -26,10 +31,13 @@ TABLE = Table(
         Column("topic", "string", "Kafka topic."),
         Column("partition", "int", "Kafka partition."),
         Column("offset", "long", "Offset in the partition."),
-        Column("site", "string", "Site of the line: header `site`, else `default`."),
-        Column("format", "string", "Log format named by the sender: header `format`; NULL: detected."),
-        Column("fields", "string", "Names of the columns of a line of a W3C log: header `fields`."),
-        Column("id", "string", "Delivery id of a sender that may repeat lines: header `id`."),
+        Column("site", "string", "Site of the line: header `site`, or the key `tidemark_site` of a JSON object, else "
+               "`default`."),
+        Column("format", "string", "Log format named by the sender: header `format`, or key `tidemark_format`; "
+               "NULL: detected."),
+        Column("fields", "string", "Names of the columns of a line of a W3C log: header `fields`, or key "
+               "`tidemark_fields`."),
+        Column("id", "string", "Delivery id of a sender that may repeat lines: header `id`, or key `tidemark_id`."),
         Column("chunk", "string", "Number of this part of an overlong line: header `chunk`."),
         Column("value", "binary", "The raw line without its line end."),
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL if the record has no "
@@ -41,19 +49,30 @@ TABLE = Table(
 
 def access_log(records: DataFrame) -> DataFrame:
     """Converts Kafka records (with headers) to rows of the table, without `ingested_at`, which the batch adds."""
-    return records.select(
+    return records.select("*", _object().alias(_OBJECT)).select(
         "topic",
         "partition",
         "offset",
-        F.coalesce(_header("site"), F.lit("default")).alias("site"),
-        _header("format").alias("format"),
-        _header("fields").alias("fields"),
-        _header("id").alias("id"),
+        F.coalesce(_given("site"), F.lit("default")).alias("site"),
+        *(_given(name).alias(name) for name in ("format", "fields", "id")),
         _header("chunk").alias("chunk"),
         # A record without a value is an empty line, not a missing one.
         F.coalesce("value", F.lit(b"")).alias("value"),
         F.when(F.col("timestamp").between(*map(F.lit, _TIMES)), F.col("timestamp")).alias("kafka_timestamp"),
     )
+
+
+def _object() -> SparkColumn:
+    """The keys of ours in a JSON object; NULL for other lines, which only the two cheap tests look at."""
+    value = F.col("value")
+    ours = F.startswith(value, F.lit(b"{")) & F.contains(value, F.lit(f'"{_KEY_PREFIX}'.encode()))
+    schema = ", ".join(f"{_KEY_PREFIX}{name} string" for name in _KEYS)
+    return F.when(ours, F.from_json(value.cast("string"), schema))
+
+
+def _given(name: str) -> SparkColumn:
+    """By the header, or else by the key of ours."""
+    return F.coalesce(_header(name), F.col(_OBJECT)[f"{_KEY_PREFIX}{name}"])
 
 
 def _header(name: str) -> SparkColumn:

@@ -90,8 +90,9 @@ def formats_page(formats: Sequence[Format]) -> str:
         " between fields.\n"
         "- A time without a zone is in UTC. Times are kept to the microsecond.\n"
         "- Absolute addresses in requests are split into host and path, except in `combined` and its family.\n"
-        "- Lines may be in an envelope, or in two: syslog (RFC 3164 and 5424), CRI, a journald export, and JSON of"
-        " Docker, Fluent Bit, Vector, Filebeat and journald, with the line in `log`, `message` or `MESSAGE`.\n"
+        "- Lines may be in an envelope, or in two: syslog (RFC 3164 and 5424), CRI, a journald export, a JSON string,"
+        " and JSON of Docker, Fluent Bit, Vector, Filebeat and journald, with the line in `log`, `message` or"
+        " `MESSAGE`.\n"
         "- A line that is of no format is rejected as `malformed`.",
         _grid(
             ("format", "", "lines"),

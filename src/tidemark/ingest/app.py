@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 from tidemark.ingest.body import DisconnectedError, Message, Receive, read_body, too_large
 from tidemark.ingest.delivery import Delivery
-from tidemark.ingest.records import MOST_KEY_CHARACTERS, Record, records_of
+from tidemark.ingest.records import MOST_KEY_CHARACTERS, records_of
 from tidemark.ingest.refusal import Budget, RefusedError, Share, busy
 from tidemark.settings.sections import IngestSettings
 
@@ -23,7 +23,14 @@ Send = Callable[[Message], Awaitable[None]]
 PATH = "/lines"
 MOST_REQUESTS = 256
 _PLAIN = ("", "text/plain")
-_NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
+# Some shippers call it JSON.
+_NDJSON = (
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/x-jsonlines",
+    "application/json",
+)
 _PARAMETERS = ("site", "format", "fields")
 # What is still received from a client that is refused before its body was read, so that it reads the answer.
 _LATE_BYTES = 1024 * 1024
@@ -79,12 +86,15 @@ class App:
             )
         if self._requests > MOST_REQUESTS:
             raise busy(f"more than {MOST_REQUESTS} requests wait for Kafka: send the request again later")
-        body = await read_body(request.receive, gzip=gzip, most=self._settings.body_bytes, share=share)
-
-        def read() -> list[Record]:
-            return records_of(body, ndjson=ndjson, common=common, key=key, share=share)
-
-        records = await asyncio.to_thread(read)
+        # Nothing here holds the body, so it is freed while its lines wait for Kafka.
+        records = await asyncio.to_thread(
+            records_of,
+            await read_body(request.receive, gzip=gzip, most=self._settings.body_bytes, share=share),
+            ndjson=ndjson,
+            common=common,
+            key=key,
+            share=share,
+        )
         await self._delivery.send(records)
         return len(records)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import flags_of
-from tidemark.parse.objects import Objects
+from tidemark.parse.objects import Objects, objects_of
 
 # JSON: Docker and Fluent Bit, Vector and Filebeat, journald, and Filebeat once it has parsed a line.
 PATHS = ("log", "message", "MESSAGE", "event.original")
@@ -26,8 +26,8 @@ _BEGIN = r"^(?:<\d|[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\dT|MESSAGE=)"
 
 
 def unwrapped(text: pa.Array) -> pa.Array:
-    """The lines inside the envelopes of syslog, CRI and journald; NULL where there is none."""
-    found = pa.nulls(len(text), pa.string())
+    """The lines inside the envelopes of syslog, CRI and journald, and in JSON strings; NULL where there is none."""
+    found = _strings(text)
     rows = np.flatnonzero(flags_of(pc.match_substring_regex(text, _BEGIN)))
     for pattern in _PATTERNS:
         if not len(rows):
@@ -38,6 +38,17 @@ def unwrapped(text: pa.Array) -> pa.Array:
         mask[rows[there]] = True
         found = pc.replace_with_mask(found, pa.array(mask), inner.filter(pa.array(there)))
         rows = rows[~there]
+    return found
+
+
+def _strings(text: pa.Array) -> pa.Array:
+    """The lines in JSON strings, as the Kafka exporter of OpenTelemetry writes them; NULL for other lines."""
+    found = pa.nulls(len(text), pa.string())
+    quoted = flags_of(pc.and_(pc.starts_with(text, '"'), pc.ends_with(text, '"')))
+    if quoted.any():
+        mask = pa.array(quoted)
+        objects = objects_of(pc.binary_join_element_wise('{"line":', text.filter(mask), "}", ""), ["line"])
+        found = pc.replace_with_mask(found, mask, objects.texts["line"])
     return found
 
 
