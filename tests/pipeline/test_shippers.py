@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 from confluent_kafka import Producer
@@ -23,6 +24,7 @@ from tests.importing import endpoint
 from tests.pipeline.harness import fresh, rows, run_here
 from tidemark.kafka import client as kafka
 from tidemark.local.process import wait_until
+from tidemark.parse import wrappers
 from tidemark.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "shippers.md").read_text(encoding="utf-8")
@@ -225,6 +227,25 @@ def test_keys_of_odd_objects_stop_nothing(spark: SparkSession) -> None:
     )
     found = {row.value: (row.site, row.id) for row in access_log.access_log(frame).collect()}
     assert {bytes(value): given for value, given in found.items()} == BROKEN
+
+
+STRINGS = {
+    r'"a \"b\" \u00e9"': 'a "b" é',
+    '""': "",
+    '"': None,
+    '"a': None,
+    r'"a\"': None,
+    '"a" "b"': None,
+    '"a"}{"line":"b"': None,
+    '"a",': None,
+    '["a"]': None,
+}
+
+
+@pytest.mark.parametrize("times", [1, 50], ids=["one by one", "by Arrow"])
+def test_a_json_string_is_an_envelope(times: int) -> None:
+    found = wrappers.unwrapped(pa.array([*STRINGS, None, *['"whole"'] * 100] * times))
+    assert found.to_pylist() == [*STRINGS.values(), None, *["whole"] * 100] * times
 
 
 @pytest.mark.skipif(not (RSYSLOGD and OMKAFKA), reason="no rsyslog-kafka")
