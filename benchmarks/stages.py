@@ -2,7 +2,7 @@
 
 Collecting includes reading; every other stage runs alone, on rows in memory. Tables are written
 by the flows' own code, including gold's counting and merging. The whole work of the first flow, without the commits,
-also runs in executors, as for a large batch.
+also runs in executors, as for a large batch. At the end, the lines of every format are parsed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from benchmarks import parsing
 from benchmarks.cpu import Used
 from benchmarks.drain import write
 from benchmarks.figures import Figure
@@ -67,7 +68,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
                 figures.append(Figure(f"{name}, lines/s", rates[_WARM_UPS:]))
                 figures.append(Figure(f"{name}, us of CPU a line", costs[_WARM_UPS:]))
             spark.stop()
-    return figures
+    return figures + parsing.measure(lines=lines // 10, runs=runs)
 
 
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:

@@ -25,6 +25,10 @@ TABLE = Table(
         Column("value", "binary", "The raw line, byte for byte."),
         Column("reasons", "strings", "Names of the rules of silver.requests that the line breaks; `delivered_twice`: "
                "none, but a rebuild accepted another delivery of it."),
+        Column("nearest_format", "string", "Format of the line, or the one that it is nearly of; NULL if there is "
+               "none.", of="nearest"),
+        Column("failed_field", "string", "The field for which the line is rejected, or the first that it lacks of "
+               "that format; `end` if something follows its last one.", of="lacks"),
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL if bronze has none."),
         Column("rejected_at", "timestamp", "When Tidemark rejected the line.", of="ingested_at"),
     ),

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from tidemark.contract.expression import column
-from tidemark.contract.log_formats import FORMATS
 from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.contract.table import Column, Table
 from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.engine.verdict import verdict
 from tidemark.parse.columns import KNOWN, Knowledge, describe
 from tidemark.parse.detect import FIELDS, fields
+from tidemark.parse.nearest import of_rejected
 from tidemark.parse.page import is_asset, is_pageview
 from tidemark.parse.site import MOST_CHARACTERS, valid_names
 
@@ -28,6 +28,7 @@ _EMPTY = column("value").length() == 0
 _NO_LINE = ~column("well_formed")
 
 # `unless`: another rule rejects such a line already, so the reasons name each fault once.
+# Rows from before silver.requests had `kafka_timestamp` may lack it, so it is not expected of them.
 REJECTING = (
     RejectingRule("empty", column("value").length() > 0, "value", "The line has content."),
     RejectingRule(
@@ -40,8 +41,8 @@ REJECTING = (
         "The line is text: servers escape control characters.", unless=~column("utf8_ok") | ~column("fits"),
     ),
     RejectingRule(
-        "unknown_format", column("format").is_null() | column("format").isin(FORMATS),
-        "value", "The sender named a known format, or none.",
+        "unknown_format", column("format_known"),
+        "format", "The sender named a known format, or none.",
     ),
     RejectingRule(
         "invalid_site", column("site_ok"), "site",
@@ -49,7 +50,7 @@ REJECTING = (
     ),
     RejectingRule(
         "invalid_kafka_timestamp", _ARRIVED, "kafka_timestamp",
-        "The record has a Kafka timestamp, not before 1970 and not after 9998.",
+        "The record has a Kafka timestamp, not before 1970 and not after 9998.", expected=False,
     ),
     RejectingRule(
         "no_fields", column("fields_known"), "fields",
@@ -70,7 +71,7 @@ REJECTING = (
     RejectingRule(
         "future_time", column("event_time") <= column("kafka_timestamp") + timedelta(days=1), "event_time",
         "The time in the line is at most a day after its arrival.",
-        unless=column("event_time").is_null() | _NOT_ARRIVED,
+        unless=column("event_time").is_null() | _NOT_ARRIVED, expected=False,
     ),
     RejectingRule(
         "invalid_status", column("status").between(100, 599), "status",
@@ -116,7 +117,9 @@ TABLE = Table(
         Column("partition", "int", "Kafka partition."),
         Column("offset", "long", "Offset in the partition."),
         Column("site", "string", "Site of the line."),
-        Column("event_time", "timestamp", "Time in the log line, UTC."),
+        Column(
+            "event_time", "timestamp", "Time in the log line, UTC, to the microsecond if the line has it."
+        ),
         Column("ingested_at", "timestamp", "When Tidemark read the line."),
         Column("client_ip", "string", "Client address as logged. Personal data."),
         Column("country", "string", "ISO 3166-1 alpha-2 country of the address; ZZ where unknown."),
@@ -127,6 +130,7 @@ TABLE = Table(
         Column("protocol", "string", "Such as HTTP/1.1."),
         Column("status", "int", "HTTP status code."),
         Column("bytes", "long", "Size of the response; 0 where the log has a dash, or no size."),
+        Column("duration_us", "long", "Time the server took, in microseconds; NULL where the line has none."),
         Column("referrer", "string", "Referring address; NULL if none was sent."),
         Column("referrer_host", "string", "Its host without www."),
         Column("channel", "string", "direct, internal, search, social, email, paid, campaign or referral."),
@@ -137,8 +141,11 @@ TABLE = Table(
         Column("bot", "boolean", "Whether the user agent is on the list of known crawlers."),
         Column("asset", "boolean", "Whether the path is a file that belongs to a page."),
         Column("pageview", "boolean", "GET by a non-bot of a non-asset path with status below 400."),
-        Column("host", "string", "Virtual host, where the format has it."),
+        Column("host", "string", "Host of the request in lower case, without port, where the line has it."),
         Column("remote_user", "string", "Authenticated user; NULL if none."),
+        Column("format", "string", "Log format by which the line was read.", of="read_as"),
+        Column("edge_country", "string", "Country as a proxy at the edge located the client; see `country`."),
+        Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
         Column(
             "rules_version",
             "string",
@@ -160,16 +167,17 @@ def judging(knowledge: Knowledge, *, again: bool = False) -> Vectorized:
         "kafka_timestamp",
         *(["ingested_at"] if again else []),
     )
-    verdicts = "asset boolean, pageview boolean, accepted boolean, reasons array<string>"
+    verdicts = "asset boolean, pageview boolean, accepted boolean, reasons array<string>, nearest string, lacks string"
     return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {verdicts}", partial(_judged, REJECTING, knowledge))
 
 
 def _judged(rules: Sequence[RejectingRule], knowledge: Knowledge, lines: Arrays) -> Arrays:
-    found = {**lines, **fields(lines)}
+    found = {**lines, **fields(lines, knowledge.reading)}
     found |= describe(knowledge, lines["site"], found)
     if "ingested_at" in lines:
         found["ingested_at"] = lines["ingested_at"]
     found["site_ok"] = valid_names(lines["site"])
     found["asset"] = is_asset(found["path"])
     found["pageview"] = is_pageview(found)
-    return found | verdict({rule.name: rule.accepts.arrow for rule in rules}, found)
+    found |= verdict({rule.name: rule.accepts.arrow for rule in rules}, found)
+    return {**found, **of_rejected({rule.name: rule.on for rule in rules}, found)}

@@ -22,7 +22,7 @@ def judged(records: DataFrame) -> DataFrame:
     lines = records.select(
         F.struct("topic", "partition", "offset", "timestamp", "value").alias("record"),
         "value",
-        *(F.lit(None).cast("string").alias(name) for name in ("format", "fields")),
+        *(F.lit(None).cast("string").alias(name) for name in ("format", "fields", "site")),
     )
     read = F.col("well_formed")
     broken = {

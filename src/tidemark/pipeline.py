@@ -26,6 +26,7 @@ from tidemark.operate.rebuild import Rebuild, Say
 from tidemark.operate.snapshot import Chain
 from tidemark.operate.upkeep import Streams
 from tidemark.parse.columns import Knowledge
+from tidemark.parse.custom import reading_of
 from tidemark.parse.visitor import visitor_key
 from tidemark.settings import Settings
 from tidemark.settings.sections import KafkaSettings, MeaningSettings
@@ -67,7 +68,7 @@ def home_key(settings: Settings, house: Lakehouse, *, renew: bool = False) -> by
 
 def warm_up(settings: Settings) -> None:
     """Loads the enrichment data, so that the first batch need not wait for it."""
-    judge = requests.judging(_knowledge(settings))
+    judge = requests.judging(_knowledge(settings, visitor_key(settings)))
     judge.make({name: pa.array([], access_log.TABLE.arrow_schema.field(name).type) for name in judge.inputs})
 
 
@@ -83,7 +84,7 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
         size=size,
         prepare=access_log.access_log,
         work=Work(
-            judge=requests.judging(Knowledge(key, settings.meaning.geo_database)),
+            judge=requests.judging(_knowledge(settings, key)),
             appends=[(table, _LINES[table.lines]) for table in LAYER_TABLES if table.lines],
             aggregations={table.name: (each, _LINES["accepted"]) for table, each in made},
         ),
@@ -120,8 +121,8 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
     )
 
 
-def _knowledge(settings: Settings) -> Knowledge:
-    return Knowledge(visitor_key(settings), settings.meaning.geo_database)
+def _knowledge(settings: Settings, key: bytes) -> Knowledge:
+    return Knowledge(key, settings.meaning.geo_database, reading_of(settings))
 
 
 def _aggregations(meaning: MeaningSettings, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
@@ -223,7 +224,7 @@ def _judging(settings: Settings) -> Derivation:
         source=access_log.TABLE,
         time="ingested_at",
         work=Work(
-            judge=requests.judging(_knowledge(settings), again=True),
+            judge=requests.judging(_knowledge(settings, visitor_key(settings)), again=True),
             appends=[(table, _LINES[table.lines]) for table in (requests.TABLE, rejected.TABLE)],
         ),
         upserts=(),

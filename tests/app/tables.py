@@ -68,7 +68,7 @@ SCHEMAS = {
     ),
     "silver/rejected": _schema(
         topic=TEXT, partition=pa.int32(), offset=LONG, site=TEXT, value=pa.binary(),
-        reasons=pa.list_(TEXT), kafka_timestamp=TIME, rejected_at=TIME,
+        reasons=pa.list_(TEXT), nearest_format=TEXT, failed_field=TEXT, kafka_timestamp=TIME, rejected_at=TIME,
     ),
     "quality/accounts": _schema(
         flow=TEXT, batch_id=LONG, received=LONG, accepted=LONG, rejected=LONG, duplicate=LONG, late=LONG,
@@ -104,7 +104,10 @@ DECLARED = {
         replace(REQUESTS_BY_STATUS, package="odd-package"),
     )
 }
-SCHEMAS |= {name: DECLARED[name].documented_schema for name in ("quality/tables", "gold/requests_by_status")}
+SCHEMAS |= {
+    name: DECLARED[name].documented_schema
+    for name in ("quality/tables", "gold/requests_by_status", "gold/formats")
+}
 
 
 def write(home: Path, table: str, rows: Iterable[dict[str, Any]], mode: str = "overwrite") -> None:

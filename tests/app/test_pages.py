@@ -233,7 +233,32 @@ def test_quality(tmp_path: Path) -> None:
         ["✗ failed", "in_set"],
         ["✓ holds", "not_null"],
     ]
-    assert len(table(page, "rejected_at", "line")) == 3
+    assert table(page, "rejected_at", "nearest", "line")["nearest"].tolist() == ["", "", ""]
+
+
+def test_formats_by_site_and_the_nearest_one_of_a_rejected_line(tmp_path: Path) -> None:
+    day = tables.floor(now(), 86_400) - timedelta(days=1)
+    hour = timedelta(hours=1)
+    seen = [
+        ("shop", "combined", day, 2),
+        ("shop", "combined", day - 24 * hour, 3),
+        ("shop", "caddy_json", day, 1),
+    ]
+    rows = [
+        {"site": site, "format": name, "window_start": at, "requests": n,
+         "first_event_time": at + hour, "newest_event_time": at + 2 * hour}
+        for site, name, at, n in seen
+    ]  # fmt: skip
+    tables.write(tmp_path, "gold/formats", rows)
+    bad = tables.rejected(0, now(), b"x", "malformed") | {"nearest_format": "envoy", "failed_field": "status"}
+    tables.write(tmp_path, "silver/rejected", [bad])
+
+    page = show("quality", tmp_path)
+
+    found = table(page, "site", "format", "requests", "first", "newest")
+    assert found[["format", "requests"]].values.tolist() == [["combined", 5], ["caddy_json", 1]]
+    assert (found["newest"] - found["first"]).tolist() == [25 * hour, hour]
+    assert table(page, "nearest")["nearest"].tolist() == ["envoy, status"]
 
 
 def test_accounts_that_do_not_balance_are_an_error(tmp_path: Path) -> None:

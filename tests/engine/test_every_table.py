@@ -17,7 +17,7 @@ from tidemark import pipeline
 from tidemark.contract.aggregation import Aggregation
 from tidemark.contract.table import Change, Table
 from tidemark.engine import executors
-from tidemark.engine.work import ALL, Work
+from tidemark.engine.work import ALL, Part, Work
 from tidemark.parse.columns import Knowledge
 from tidemark.settings.sections import MeaningSettings
 
@@ -45,7 +45,7 @@ def accepted() -> pa.Table:
         }
     )
     judged = requests.judging(Knowledge(b"k" * 32)).add(lines)
-    found = judged.filter(judged["accepted"]).select(requests.TABLE.column_names)
+    found = Work().rows(requests.TABLE, Part("accepted"), judged)
     assert found.num_rows > 5_000
     edges = found.slice(0, 400)
     hours = pc.floor_temporal(edges["event_time"], unit="hour")

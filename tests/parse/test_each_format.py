@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from tidemark.contract.log_formats import FORMATS
 from tidemark.parse import formats as package
-from tidemark.parse.detect import DECLARED, fields, formats
+from tidemark.parse.detect import DECLARED, fields
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.text import Lines
-from tidemark.parse.values import COLUMNS
+from tidemark.parse.values import COLUMNS, microseconds
 from tidemark.parse.w3c import W3c
 
 TIME = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -28,67 +28,80 @@ TIME = datetime(2026, 11, 21, 10, tzinfo=UTC)
 USUAL = {
     "host": "www.example.org", "client_ip": "203.0.113.7", "remote_user": None, "event_time": TIME, "method": "GET",
     "path": "/docs/", "query": "page=2", "protocol": "HTTP/1.1", "status": 200, "bytes": 512,
-    "referrer": "https://example.org/a", "user_agent": "curl/8.5.0",
+    "referrer": "https://example.org/a", "user_agent": "curl/8.5.0", "duration_us": None, "edge_country": None,
 }  # fmt: skip
 NO_HOST = {"host": None}
+MS_12 = {"duration_us": 12_000}
 NO_REFERRER = {"referrer": None}
 NO_PROTOCOL = {"protocol": None}
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "combined": [
         NO_HOST | {"user_agent": FIREFOX},
-        NO_HOST | NO_REFERRER | {"remote_user": "alice", "path": "/", "query": None, "protocol": "HTTP/2.0"},
+        NO_REFERRER | {"remote_user": "alice", "path": "/", "query": None, "protocol": "HTTP/2.0"} | MS_12,
     ],
     "common": [
         NO_HOST | NO_REFERRER | {"remote_user": "alice", "user_agent": None},
-        NO_HOST | NO_REFERRER | {"status": 304, "bytes": 0, "user_agent": None},
+        NO_HOST | NO_REFERRER | {"status": 304, "bytes": 0, "user_agent": None, "duration_us": 1_042},
     ],
     "vhost_combined": [{}],
-    "caddy_json": [{"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0"}],
-    "traefik_json": [{"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0"}],
-    "gcp_lb_json": [{"event_time": TIME + timedelta(microseconds=123_456)} | NO_PROTOCOL],
-    "cloudflare_json": [{"protocol": "HTTP/2"}],
+    "caddy_json": [
+        {"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0", "duration_us": 930}
+    ],
+    "traefik_json": [
+        {"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0", "duration_us": 930}
+    ],
+    "gcp_lb_json": [{"event_time": TIME + timedelta(microseconds=123_456)} | NO_PROTOCOL | MS_12],
+    "cloudflare_json": [{"protocol": "HTTP/2", "edge_country": "DE"}],
     "azure_json": [
-        {"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0"},
-        NO_REFERRER,
+        {"event_time": TIME + timedelta(microseconds=123_456), "protocol": "HTTP/2.0"} | MS_12,
+        NO_REFERRER | MS_12,
     ],
     "fastly_json": [{"protocol": "HTTP/2"}],
     "nginx_json": [
-        {},
+        MS_12,
         {"event_time": TIME + timedelta(milliseconds=123), "protocol": "HTTP/2.0"} | NO_HOST | NO_REFERRER,
     ],
     "apache_json": [{"bytes": 0} | NO_PROTOCOL | NO_REFERRER],
-    "traefik_clf": [{"remote_user": "alice", "protocol": "HTTP/2.0"} | NO_HOST],
-    "nginx_ingress": [{"protocol": "HTTP/2.0"} | NO_HOST],
+    "traefik_clf": [{"remote_user": "alice", "protocol": "HTTP/2.0"} | NO_HOST | MS_12],
+    "nginx_ingress": [{"protocol": "HTTP/2.0"} | NO_HOST | MS_12],
     "nginx_proxy_manager": [
         NO_PROTOCOL,
         NO_PROTOCOL | NO_REFERRER | {"query": None, "status": 404, "bytes": 146},
     ],
-    "npmplus": [{"protocol": "HTTP/2.0"}],
+    "npmplus": [{"protocol": "HTTP/2.0"} | MS_12],
     "zoraxy": [
         {"event_time": TIME + timedelta(microseconds=150_624), "bytes": 0} | NO_PROTOCOL | NO_REFERRER
     ],
     "haproxy_http": [
-        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None} | NO_HOST | NO_REFERRER,
-        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None} | NO_HOST | NO_REFERRER,
+        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None, "duration_us": 109_000}
+        | NO_REFERRER,
+        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None, "duration_us": 109_000}
+        | NO_REFERRER
+        | NO_HOST,
     ],
     "envoy": [
-        {"event_time": TIME + timedelta(milliseconds=310), "protocol": "HTTP/2"} | NO_REFERRER,
-        {"event_time": TIME + timedelta(milliseconds=310)} | NO_REFERRER,
+        {"event_time": TIME + timedelta(milliseconds=310), "protocol": "HTTP/2", "duration_us": 226_000}
+        | NO_REFERRER,
+        {"event_time": TIME + timedelta(milliseconds=310), "duration_us": 5_000} | NO_REFERRER,
     ],
-    "iis_w3c": [{"user_agent": "Mozilla/5.0 (Windows NT 10.0; Win64)"} | NO_HOST | NO_PROTOCOL],
+    "iis_w3c": [
+        {"user_agent": "Mozilla/5.0 (Windows NT 10.0; Win64)", "duration_us": 93_000} | NO_HOST | NO_PROTOCOL
+    ],
     "w3c_extended": [{}],
-    "aws_alb": [{"event_time": TIME + timedelta(microseconds=186_641)} | NO_REFERRER],
-    "aws_elb": [{"event_time": TIME + timedelta(microseconds=945_958)} | NO_REFERRER],
-    "aws_s3": [{"path": "/my-bucket/docs/index.html"} | NO_HOST],
-    "cloudfront": [{"protocol": "HTTP/2.0", "user_agent": "curl/8.5.0 (test)"}],
+    "aws_alb": [{"event_time": TIME + timedelta(microseconds=186_641), "duration_us": 171_000} | NO_REFERRER],
+    "aws_elb": [{"event_time": TIME + timedelta(microseconds=945_958), "duration_us": 1_178} | NO_REFERRER],
+    "aws_s3": [{"path": "/my-bucket/docs/index.html", "duration_us": 17_000}],
+    "cloudfront": [{"protocol": "HTTP/2.0", "user_agent": "curl/8.5.0 (test)", "duration_us": 1_000}],
     "squid": [
-        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None} | NO_PROTOCOL | NO_REFERRER
+        {"event_time": TIME + timedelta(milliseconds=123), "user_agent": None, "duration_us": 915_000}
+        | NO_PROTOCOL
+        | NO_REFERRER
     ],
-    "gandi": [{}],
+    "gandi": [{"duration_us": 0}],
     "ovh": [{}],
     "varnishncsa": [{}],
-    "icecast": [{"path": "/stream.ogg"} | NO_HOST],
+    "icecast": [{"path": "/stream.ogg", "duration_us": 1_807_000_000} | NO_HOST],
 }
 CASES = [(each, number) for each in DECLARED for number in range(len(each.examples))]
 LINES = [each.examples[number] for each, number in CASES if each.detected and not isinstance(each, W3c)]
@@ -96,7 +109,7 @@ LINES = [each.examples[number] for each, number in CASES if each.detected and no
 
 def arrays(lines: Sequence[str | bytes], named: str | None, header: str | None) -> dict[str, pa.Array]:
     values = [line.encode() if isinstance(line, str) else line for line in lines]
-    others = {"format": named, "fields": header}
+    others = {"format": named, "fields": header, "site": "default"}
     return {"value": pa.array(values, pa.binary())} | {
         name: pa.array([value] * len(lines), pa.string()) for name, value in others.items()
     }
@@ -113,7 +126,7 @@ def read(
 
 
 def told(lines: Sequence[str], named: str | None = None, header: str | None = None) -> list[str | None]:
-    return formats(arrays(lines, named, header)).to_pylist()  # type: ignore[no-any-return]
+    return fields(arrays(lines, named, header))["read_as"].to_pylist()  # type: ignore[no-any-return]
 
 
 def test_every_format_has_its_module_and_its_name() -> None:
@@ -310,6 +323,48 @@ def test_objects_that_are_no_requests(line: str) -> None:
     assert found[100] is None and None not in [*found[:100], *found[101:]]
 
 
+PLAIN_COMBINED = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"'
+
+
+@pytest.mark.parametrize(
+    "trailing, duration, host",
+    [
+        ("0.012", 12_000, None), ('"0.012"', 12_000, None), ("1.0000005", 1_000_001, None),
+        ("rt=0.012 uct=0.001 urt=0.010", 12_000, None), ('urt="0.010" rt="0.012"', 12_000, None),
+        ("0.012 0.010 .", 12_000, None), ("- 0.012", 12_000, None), ("-0.012", None, None), ("0.0.1", None, None),
+        ("1042", 1_042, None), ("1042 -", 1_042, None), ('"-" 1042', 1_042, None), ("512 1042", None, None),
+        ('"1042"', None, None), ("99999999999999999999", None, None), ("1042 0.012", 12_000, None),
+        ("WWW.Example.ORG:443", None, "www.example.org"), ('"www.example.org"', None, "www.example.org"),
+        ("0.012 www.example.org", 12_000, "www.example.org"), ('host="a.example" 10.0.0.1:80', None, "a.example"),
+        ('"198.51.100.7, 10.0.0.1"', None, None), ("10.0.0.1:8080 HIT", None, None), ("../x a/b.c", None, None),
+    ],
+)  # fmt: skip
+def test_a_duration_and_a_host_are_read_behind_the_last_field(
+    trailing: str, duration: int | None, host: str | None
+) -> None:
+    [row, plain, behind] = read(
+        [f"{PLAIN_COMBINED} {trailing}", PLAIN_COMBINED, f"a.example:80 {PLAIN_COMBINED} {trailing}"]
+    )
+    assert row == (plain or {}) | {"duration_us": duration, "host": host}
+    assert behind == (plain or {}) | {"duration_us": duration, "host": "a.example"}
+    assert told([f"{PLAIN_COMBINED} {trailing}", f"a.example:80 {PLAIN_COMBINED} {trailing}"]) == [
+        "combined", "vhost_combined",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text, digits, expected",
+    [
+        ("0.012", 6, 12_000), ("1", 6, 1_000_000), ("0.0000005", 6, 1), ("0.0000004999", 6, 0), ("12.5", 3, 12_500),
+        ("7", 0, 7), ("7.5", 0, 8), ("1500", -3, 2), ("1499.9", -3, 1), ("499", -3, 0), ("0", -3, 0),
+        ("-1", 6, None), ("-", 6, None), ("", 6, None), (".5", 6, None), ("1e3", 6, None), ("9" * 12, 6, None),
+        ("9" * 11, 6, 99_999_999_999_000_000),
+    ],
+)  # fmt: skip
+def test_durations_are_rounded_half_up(text: str, digits: int, expected: int | None) -> None:
+    assert microseconds(pa.array([text, None]), digits).to_pylist() == [expected, None]
+
+
 HEADER = "date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent)"
 
 
@@ -436,7 +491,10 @@ SEEDS = [
     *LINES,
     *(ENVELOPES[name](line) for name in ("Docker", "RFC 5424", "CRI") for line in LINES),
     nginx(),
+    *(each.examples[0] for each in DECLARED if isinstance(each, W3c)),
+    PLAIN_COMBINED + ' 0.012 www.example.org "198.51.100.1, 10.0.0.1"',
 ]
+HEADERS = [each.fields for each in DECLARED if isinstance(each, W3c)]
 
 
 def damaged(chance: random.Random) -> bytes:
@@ -459,17 +517,23 @@ def damaged(chance: random.Random) -> bytes:
 
 
 @settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 2**32), named=st.sampled_from([None, None, *FORMATS, "nonsense"]))
-def test_damaged_lines_are_read_the_same_among_others(seed: int, named: str | None) -> None:
+@given(
+    seed=st.integers(0, 2**32),
+    named=st.sampled_from([None, None, *FORMATS, "nonsense"]),
+    header=st.sampled_from([None, *HEADERS]),
+)
+def test_damaged_lines_are_read_the_same_among_others(
+    seed: int, named: str | None, header: str | None
+) -> None:
     chance = random.Random(seed)
-    lines = [damaged(chance) for _ in range(400)] + [
-        chance.randbytes(chance.randrange(200)) for _ in range(20)
+    lines = [damaged(chance) for _ in range(200)] + [
+        chance.randbytes(chance.randrange(200)) for _ in range(10)
     ]
-    found = read(lines, named)
+    found = read(lines, named, header)
     order = chance.sample(range(len(lines)), len(lines))
     for start in range(0, len(order), 30):
         some = order[start : start + 30]
-        for place, row in zip(some, read([lines[place] for place in some], named), strict=True):
+        for place, row in zip(some, read([lines[place] for place in some], named, header), strict=True):
             assert row == found[place], lines[place]
 
 

@@ -149,7 +149,9 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "request time of Apache after common": (common() + " 1042", {"referrer": None, "user_agent": None}),
     "request and upstream time of nginx": (combined() + " 0.012 0.004, 0.006", {}),
     "no upstream": (combined() + " 0.000 - .", {}),
-    "host and forwarded for": (combined() + ' www.example.com:443 "198.51.100.7, 10.0.0.1" "-"', {}),
+    "host and forwarded for": (
+        combined() + ' www.example.com:443 "198.51.100.7, 10.0.0.1" "-"', {"host": "www.example.com"}
+    ),
     "trailing fields with names": (combined() + ' rt=0.012 uct="0.001" urt="-" cs:HIT "x"', {}),
     "trailing fields after a host": (
         combined("www.example.com 203.0.113.7 - -") + ' 0.012 "-"', {"host": "www.example.com"}
@@ -287,7 +289,9 @@ def test_a_whole_row(spark: SparkSession) -> None:
         "topic": "access-log", "partition": 0, "offset": 0, "site": "shop", "format": "combined", "fields": None,
         "id": None,
         "chunk": None, "value": line.encode(), "kafka_timestamp": ARRIVAL, "fits": True, "utf8_ok": True,
-        "text_ok": True, "well_formed": True, "fields_known": True, "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
+        "text_ok": True, "well_formed": True, "format_known": True, "fields_known": True,
+        "read_as": "combined", "nearest": None, "lacks": None, "duration_us": None, "edge_country": None,
+        "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
         "referrer_host": "google.com", "channel": "search", "country": "ZZ", "browser": "Firefox", "os": "Linux",
         "device": "desktop", "bot": False, "address_ok": True, "asset": False, "pageview": True, "reasons": [],
         "accepted": True, "visitor_id": row["visitor_id"], "rules_version": KNOWLEDGE.version,
@@ -414,6 +418,11 @@ def reference(value: bytes) -> dict[str, Any] | None:
     host = re.sub(r":[0-9]*\Z", "", words.pop(0)) if named else None
     if len(words) < 3 or not _is_address(words[0]):
         return None
+    if host is None:
+        behind = line[found.end(4 if agent is None else 6) + 1 :].split(" ")
+        domain = r"((?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::[0-9]+)?"
+        name = rf'(?:(?:host|http_host|server_name|vhost)[=:])?"?{domain}"?'
+        host = next((match[1] for word in behind if (match := re.fullmatch(name, word))), None)
     event_time = _reference_time(time)
     if event_time is None or event_time > ARRIVAL + timedelta(days=1):
         return None
@@ -425,7 +434,7 @@ def reference(value: bytes) -> dict[str, Any] | None:
     method, target, protocol = http.groups() if http else (None, None, None)
     path, mark, query = _unescaped(target).partition("?") if target else (None, "", None)
     return {
-        "host": _unescaped(host) if host is not None else None,
+        "host": _unescaped(host).lower() if host is not None else None,
         "client_ip": words[0],
         "remote_user": _present(" ".join(words[2:])),
         "event_time": event_time,

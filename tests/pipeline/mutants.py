@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from tidemark.traffic.lines import FORMATS
+from tidemark.traffic.lines import APACHE, FORMATS
 from tidemark.traffic.stream import Traffic, blocks
 
 Mutation = Callable[[bytes, random.Random], bytes]
@@ -69,18 +69,13 @@ def mutants(count: int, seed: int) -> Iterator[bytes]:
 
 
 def _stock(seed: int) -> Sequence[bytes]:
-    lines: list[bytes] = []
-    for number, name in enumerate(FORMATS):
-        made = Traffic(
-            start=1_780_000_200,
-            rate=20,
-            seconds=150,
-            seed=seed + number,
-            format=name,
-            visitors=200,
-            malformed=0.05,
-        )
-        lines += [line for block in blocks(made) for line in block.lines if len(line) < 10_000]
+    made = Traffic(start=1_780_000_200, rate=20, seconds=150, seed=seed, visitors=200, malformed=0.05)
+    found = list(blocks(made))
+    lines = [line for block in found for line in block.lines if len(line) < 10_000]
+    hits = [(second, hit) for block in found for second, hit, _ in block.outcomes]
+    for name in FORMATS:
+        share = 1 if name in APACHE else 10
+        lines += [line for second, hit in hits[::share] for line in FORMATS[name]([hit], second)]
     return lines
 
 

@@ -32,6 +32,7 @@ class Expected:
     windows: set[tuple[object, ...]]
     traffic: set[tuple[object, ...]]
     pages: set[tuple[object, ...]]
+    formats: set[tuple[object, ...]]
     sessions: set[tuple[object, ...]]
 
 
@@ -72,8 +73,9 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
         """
         CREATE TABLE parsed AS
         SELECT site, g.ip, strptime(g.time, '%d/%b/%Y:%H:%M:%S %z') AS t, g.request, CAST(g.status AS INT) AS status,
+               if(regexp_matches(line, '" \\d{3} [0-9-]+$'), 'common', 'combined') AS form,
                CASE g.size WHEN '-' THEN 0 ELSE CAST(g.size AS BIGINT) END AS bytes, g.agent
-        FROM (SELECT site, regexp_extract(line, ?,
+        FROM (SELECT site, line, regexp_extract(line, ?,
                 ['ip', 'login', 'time', 'request', 'status', 'size', 'referrer', 'agent']) AS g
               FROM raw WHERE regexp_matches(line, ?))
         """,
@@ -89,7 +91,7 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
         """
         CREATE TABLE requests AS
         SELECT *, method = 'GET' AND NOT bot AND NOT regexp_matches(lower(path), ?) AND status < 400 AS pageview
-        FROM (SELECT site, t, status, bytes, country, bot, ip || ' ' || agent AS visitor,
+        FROM (SELECT site, t, status, bytes, form, country, bot, ip || ' ' || agent AS visitor,
                      split_part(request, ' ', 1) AS method, split_part(split_part(request, ' ', 2), '?', 1) AS path
               FROM parsed JOIN places USING (ip) JOIN robots USING (agent))
         """,
@@ -113,6 +115,11 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
             db,
             f"""SELECT site, {_window(3600)}, path, count(*), count(DISTINCT visitor)
             FROM requests WHERE pageview GROUP BY 1, 2, 3""",
+        ),
+        formats=_rows(
+            db,
+            f"""SELECT site, {_window(86_400)}, form, count(*), {visitors}, min(epoch(t)::BIGINT), max(epoch(t)::BIGINT)
+            FROM requests GROUP BY 1, 2, 3""",
         ),
         sessions=_rows(db, _SESSIONS.format(gap=gap_seconds)),
     )

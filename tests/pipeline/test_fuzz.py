@@ -15,10 +15,13 @@ from tests.pipeline.mutants import mutants
 from tidemark.cli.tasks import run_pipeline
 from tidemark.kafka import client as kafka
 from tidemark.settings import Settings
+from tidemark.traffic.lines import FORMATS
+from tidemark.traffic.shapes import COLUMNS
 
 Place = tuple[int, int]
 _SITES = (None, None, None, b"shop", b"", b"\xff\xfe", "бар".encode(), b"default")
-_FORMATS = (None, None, None, b"common", b"combined", b"vhost_combined", b"no such format", b"\xff")
+_FORMATS = (*[None] * 30, *(name.encode() for name in FORMATS), b"no such format", b"\xff")
+_FIELDS = (None, None, *(fields.encode() for fields in COLUMNS.values()), b"date", b"\xff c-ip")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +77,11 @@ def send(settings: Settings, count: int, seed: int) -> tuple[dict[Place, bytes],
         partition = chance.choice(list(ends))
         place = (partition, ends[partition])
         ends[partition] += 1
-        headers = [("site", chance.choice(_SITES)), ("format", chance.choice(_FORMATS))]
+        headers = [
+            ("site", chance.choice(_SITES)),
+            ("format", chance.choice(_FORMATS)),
+            ("fields", chance.choice(_FIELDS)),
+        ]
         if chance.random() < 0.05:
             ids[place] = b"%d" % chance.randrange(count // 30)
             headers.append(("id", ids[place]))

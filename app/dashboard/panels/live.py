@@ -153,7 +153,7 @@ def rejected_panel(look: Look) -> None:
     latest = data.rows_if_any(
         look.reader,
         "silver/rejected",
-        ["rejected_at", "site", "reasons", "value"],
+        REJECTED_COLUMNS,
         look.filters.sites(),
         order_by=["-rejected_at"],
         limit=REJECTED_SHOWN,
@@ -164,6 +164,9 @@ def rejected_panel(look: Look) -> None:
     return None
 
 
+REJECTED_COLUMNS = ["rejected_at", "site", "reasons", "nearest_format", "failed_field", "value"]
+
+
 def rejected_table(rows: pd.DataFrame, look: Look) -> pd.DataFrame:
     """Rejected rows as shown: reasons joined, the raw line as text."""
     return pd.DataFrame(
@@ -171,6 +174,10 @@ def rejected_table(rows: pd.DataFrame, look: Look) -> pd.DataFrame:
             "rejected_at": look.wall(rows["rejected_at"]),
             "site": [shown(s) for s in rows["site"]],
             "reasons": [", ".join(r) if r is not None else "" for r in rows["reasons"]],
+            "nearest": [
+                "" if format is None else f"{shown(format)}, {shown(field)}"
+                for format, field in zip(rows["nearest_format"], rows["failed_field"], strict=True)
+            ],
             "line": [clipped(shown(v), LINE_SHOWN) for v in rows["value"]],
         }
     )
@@ -181,5 +188,9 @@ def rejected_columns(look: Look) -> dict[str, object]:
         "rejected_at": time_column("Rejected", look.filters.zone),
         "site": st.column_config.TextColumn("Site", width="small"),
         "reasons": st.column_config.TextColumn("Reasons"),
+        "nearest": st.column_config.TextColumn(
+            "Nearest format, field",
+            help="The format that the line is nearly of, and the field at which it fails.",
+        ),
         "line": st.column_config.TextColumn("Line", width="large"),
     }

@@ -11,15 +11,16 @@ from .. import charts, data
 from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, nothing, panel
-from ..query import Expression, Where, count, greatest, time_bin, total
+from ..query import Expression, Where, count, greatest, least, time_bin, total
 from ..reader import Reader
 from ..text import clipped, duration, number, plain, shown
-from .live import rejected_columns, rejected_table
+from .live import REJECTED_COLUMNS, rejected_columns, rejected_table
 
 RESULTS = "quality/results"
 ACCOUNTS = "quality/accounts"
 REJECTED = "silver/rejected"
 SITES = "quality/sites"
+FORMATS = "gold/formats"
 COUNTS = {"accepted": "Accepted", "rejected": "Rejected", "duplicate": "Duplicate", "late": "Late"}
 REJECTED_READ = 5000
 REJECTED_SHOWN = 500
@@ -39,6 +40,7 @@ def page(reader: Reader, filters: Filters) -> None:
         reasons_panel(reader, filters)
     with right:
         lateness_panel(reader, filters)
+    formats_panel(reader, filters)
     browser_panel(reader, filters)
 
 
@@ -181,7 +183,7 @@ def newest_rejected(look: Look) -> pd.DataFrame:
     return data.rows(
         look.reader,
         REJECTED,
-        ["rejected_at", "site", "reasons", "value"],
+        REJECTED_COLUMNS,
         look.filters.where("rejected_at", span),
         order_by=["-rejected_at"],
         limit=REJECTED_READ,
@@ -237,6 +239,32 @@ def _ranges(bounds: list[str]) -> list[str]:
         return []
     ends = [duration(float(bound)) for bound in bounds]
     return [f"≤ {ends[0]}", *(f"{a} – {b}" for a, b in pairwise(ends)), f"> {ends[-1]}"]
+
+
+@panel("Log formats", FORMATS, help="Of all accepted lines; the times are those in the lines.")
+def formats_panel(look: Look) -> None:
+    columns: dict[str, str | Expression] = {"site": "site", "format": "format", "requests": total("requests")}
+    columns |= {"first": least("first_event_time"), "newest": greatest("newest_event_time")}
+    found = data.rows(look.reader, FORMATS, columns, look.filters.sites(), group_by=["site", "format"])
+    if found.empty:
+        return nothing()
+    found = found.sort_values(["site", "requests"], ascending=[True, False], kind="stable")
+    shown_rows = found.assign(
+        site=[shown(s) for s in found["site"]],
+        format=[shown(f) for f in found["format"]],
+        first=look.wall(found["first"]),
+        newest=look.wall(found["newest"]),
+    )
+    text = st.column_config.TextColumn
+    settings = {
+        "site": text("Site"),
+        "format": text("Format"),
+        "requests": count_column("Lines"),
+        "first": time_column("First line", look.filters.zone),
+        "newest": time_column("Newest line", look.filters.zone),
+    }
+    grid(shown_rows, "formats", settings, rows=8)
+    return None
 
 
 @panel("Rejected lines", REJECTED)

@@ -96,7 +96,10 @@ def home_options(command: Any) -> Any:
     """Adds `--home` and `--bootstrap-servers` to a command, so that they may follow its name."""
     for option in (
         click.option("--bootstrap-servers", help="Kafka to use instead of the embedded broker."),
-        click.option("--home", type=click.Path(path_type=Path), help="Directory of all state."),
+        # Eager: other options depend on the home's settings.
+        click.option(
+            "--home", type=click.Path(path_type=Path), help="Directory of all state.", is_eager=True
+        ),
     ):
         command = option(command)
     return command

@@ -88,12 +88,19 @@ def formats_page(formats: Sequence[Format]) -> str:
         " `tidemark explain FILE` shows which formats the lines of a file are of, and where others differ.",
         "- Blanks, `\\r` and a byte-order mark around a line make no difference, nor does a tab in place of a space"
         " between fields.\n"
-        "- A time without a zone is in UTC. Times are kept to the microsecond.\n"
+        "- A time without a zone is in the site's time zone, UTC unless it is set. Times are kept to the microsecond.\n"
+        "- Durations are in `duration_us`, hosts in `host`. Behind the last field of `combined`, `common` and"
+        " `vhost_combined`, the first number with decimals is a duration in seconds (nginx's `$request_time`), a single"
+        " whole number one in microseconds (Apache's `%D`), and a domain name the host. A duration in JSON whose name"
+        " leaves its unit open is read only with decimals, as seconds.\n"
+        "- The country that a service at the edge has logged is in `edge_country`; `country` is always looked up.\n"
         "- Absolute addresses in requests are split into host and path, except in `combined` and its family.\n"
         "- Lines may be in an envelope, or in two: syslog (RFC 3164 and 5424), CRI, a journald export, a JSON string,"
         " and JSON of Docker, Fluent Bit, Vector, Filebeat and journald, with the line in `log`, `message` or"
         " `MESSAGE`.\n"
-        "- A line that is of no format is rejected as `malformed`.",
+        "- A line that is of no format is rejected as `malformed`. silver.rejected names the nearest format and the"
+        " field at which the line differs from it.\n"
+        "- `tidemark generate` writes any of them.",
         _grid(
             ("format", "", "lines"),
             [
@@ -101,6 +108,22 @@ def formats_page(formats: Sequence[Format]) -> str:
                 for each in formats
             ],
         ),
+        "## Own formats, and settings of a site",
+        "They are tables of `<home>/tidemark.toml`. A change applies to new lines; `tidemark rebuild silver.requests`"
+        " applies it to earlier ones. `tidemark view` and runs without a home's file, such as those of Databricks, do"
+        " not have them.",
+        "```toml\n[sites.shop]\n"
+        'timezone = "Europe/Berlin"     # of times without a zone\n'
+        "trusted_proxies = 1            # proxies that append their client to X-Forwarded-For\n"
+        'fields = "date time c-ip cs-method cs-uri-stem sc-status"  # of W3C lines that come without\n\n'
+        "[formats.mine]                 # import --format mine\n"
+        "nginx = '$remote_addr [$time_iso8601] \"$request\" $status $body_bytes_sent $request_time'\n\n"
+        "[formats.other]\n"
+        "apache = '%v %h %l %u %t \"%r\" %>s %O %D'\n```",
+        "- The lines of an own format are read only if the sender names it. It needs address, time, status, and the"
+        " request or its target, and a text between every two fields. An nginx format may be JSON.\n"
+        "- Without `trusted_proxies` the client is the address in the line. With a number n it is the n-th address from"
+        " the end of X-Forwarded-For, or the first one if there are fewer.",
         "## Examples",
         *("\n".join([f"`{each.name}`", "", "```", *each.examples, "```"]) for each in formats),
     )

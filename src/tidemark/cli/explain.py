@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import click
 
-from tidemark.cli.importing import format_option
+from tidemark.cli import home_options, settings_of
+from tidemark.cli.importing import line_options
 from tidemark.importing.comments import Comments
 from tidemark.importing.lines import Block, LineSplitter
 from tidemark.importing.reader import READ_BYTES
 from tidemark.importing.sources import expand, open_reader
+from tidemark.parse.custom import reading_of
 from tidemark.parse.explain import Kind, explained
 
 _MOST_SHOWN = 160
@@ -20,14 +23,20 @@ _MOST_SHOWN = 160
 
 @click.command("explain")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@format_option
-def explain_command(files: tuple[str, ...], log_format: str | None) -> None:
+@partial(line_options, own_formats=True)
+@home_options
+@click.pass_context
+def explain_command(
+    ctx: click.Context, /, files: tuple[str, ...], site: str, log_format: str | None, **overrides: Any
+) -> None:
     """Show of which formats the lines of log FILEs are: paths, quoted globs, .gz, or - for standard input.
 
     For each kind of line it prints how many there are, the fields of the first one, and for lines that would be
-    rejected the nearest format and the field at which they differ from it. It imports nothing.
+    rejected the nearest format and the field at which they differ from it. It imports nothing. --home names a home
+    whose settings have own formats, or settings of the site.
     """
-    for kind in explained(_blocks(files), log_format):
+    reading = reading_of(settings_of(ctx, **overrides))
+    for kind in explained(_blocks(files), log_format, site, reading):
         click.echo("\n".join(_described(kind)) + "\n")
 
 
@@ -48,7 +57,7 @@ def _described(kind: Kind) -> Iterator[str]:
     lines = f"{kind.count:,} line{'' if kind.count == 1 else 's'}"
     if not kind.format:
         near = (
-            f"; nearest: {kind.nearest}, differs at {kind.lack.lstrip('_') or 'its end'}"
+            f"; nearest: {kind.nearest}, differs at {'its end' if kind.lack == 'end' else kind.lack}"
             if kind.nearest
             else ""
         )

@@ -19,6 +19,7 @@ import click
 from tqdm import tqdm
 
 from tidemark.cli import home_options, settings_of
+from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import SettingError
 from tidemark.settings import Settings
 
@@ -48,10 +49,11 @@ _LEAST_SPEED = 1e-3
 @click.option(
     "--format",
     "log_format",
-    type=click.Choice(["combined", "common", "vhost_combined"]),
+    type=click.Choice(FORMATS),
+    metavar="FORMAT",
     default="combined",
     show_default=True,
-    help="Format of the lines.",
+    help="Format of the lines, see docs/formats.md.",
 )
 @click.option("--rhythm", is_flag=True, help="Vary the rate over the day; --rate is then the mean.")
 @click.option(
@@ -87,7 +89,7 @@ def generate_command(
     from tidemark.local.broker import located
     from tidemark.local.process import write_record
     from tidemark.traffic.schedule import paced
-    from tidemark.traffic.sinks import prepare, send, write_file
+    from tidemark.traffic.sinks import first_lines, prepare, send, write_file
     from tidemark.traffic.stream import Block, Outcome, Traffic, blocks
     from tidemark.traffic.truth import Truth
 
@@ -121,7 +123,7 @@ def generate_command(
             report.add(len(block.lines), behind)
 
         if output is not None:
-            write_file(blocks(traffic, outcomes_wanted), output, stop, taken)
+            write_file(blocks(traffic, outcomes_wanted), output, stop, taken, head=first_lines(log_format))
         else:
             if sent is not None:
                 sent.load_week(count, stop.is_set)
@@ -134,7 +136,7 @@ def generate_command(
                 settings.run_directory.mkdir(exist_ok=True)
                 write_record(settings.run_directory / "traffic.json", os.getpid())
             made = paced(blocks(traffic, outcomes_wanted), traffic.start, speed, stop, delay)
-            send(made, settings.kafka, traffic.site, stop, taken, sent.record if sent else None)
+            send(made, settings.kafka, traffic, stop, taken, sent.record if sent else None)
     if truth is not None:
         expected.write(truth)
 

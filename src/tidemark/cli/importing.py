@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +19,45 @@ from tidemark.contract.log_formats import FORMATS
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import follow_files
 from tidemark.importing.importer import DEFAULT_SITE, Options, import_files
+from tidemark.importing.sample import Sample
 from tidemark.importing.sources import STDIN, expand
 from tidemark.local.broker import located
+from tidemark.settings import Settings
 
 _PLAIN_EVERY_SECONDS = 10.0
 
 
-format_option = click.option(
-    "--format",
-    "log_format",
-    type=click.Choice(FORMATS),
-    metavar="FORMAT",
-    help="Format of the lines, see docs/formats.md (default: detected per line).",
-)
+class _OwnFormat(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """The name of a format, or of one that the settings of the home declare."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        known: tuple[str, ...] = FORMATS
+        if value not in known and ctx is not None:
+            known = (*known, *settings_of(ctx, home=ctx.params.get("home")).formats)
+        if value not in known:
+            self.fail(f"{value!r} is not one of {', '.join(known)}.", param, ctx)
+        return str(value)
 
 
-def line_options(command: Any) -> Any:
-    """The options that say what the lines of the files are."""
+def line_options(command: Any, *, own_formats: bool = False) -> Any:
+    """The options that say what the lines of the files are. With `own_formats` the command accepts any name of a
+    format, and checks it against those of the settings."""
+    named = click.option(
+        "--format",
+        "log_format",
+        type=_OwnFormat() if own_formats else click.Choice(FORMATS),
+        metavar="FORMAT",
+        help="Format of the lines, see docs/formats.md (default: detected per line).",
+    )
     site = click.option("--site", default=DEFAULT_SITE, show_default=True, help="Site of the lines.")
-    return site(format_option(command))
+    return site(named(command))
 
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@line_options
+@partial(line_options, own_formats=True)
 @click.option("--follow", is_flag=True, help="Keep running and import new lines, across rotation.")
 @click.option("--complete", is_flag=True, help="Import an unfinished last line as it is.")
 @click.option("--again", is_flag=True, help="Import files again that were imported before.")
@@ -67,16 +84,19 @@ def import_command(
     stop = _StopSignal()
     started = time.monotonic()
     settings = settings_of(ctx, **overrides)
+    sample = Sample()
     bar = _Bar(0 if follow else _total(files))
     options = Options(
         located(settings).kafka,
         site=site,
         format=log_format or "",
+        own_formats=tuple(settings.formats),
         again=again,
         complete=complete,
         say=bar.say,
         stopped=lambda: stop.received,
         advance=bar.advance,
+        look=sample.look,
     )
     report = Report()
     try:
@@ -88,6 +108,8 @@ def import_command(
         bar.close()
         if report.files:
             click.echo(_summary(report, time.monotonic() - started))
+            if sample.taken:
+                click.echo(_formats(sample, log_format, site, settings))
     if report.stopped and not follow:
         raise SystemExit(130)
 
@@ -109,6 +131,23 @@ def _summary(report: Report, seconds: float) -> str:
         return text
     rest = "A stream cannot be read again." if report.stream else "The same command goes on from here."
     return f"stopped; {text}. {rest}"
+
+
+def _formats(sample: Sample, named: str | None, site: str, settings: Settings) -> str:
+    # Takes a second to import, which must not delay the import of lines.
+    from tidemark.parse.custom import reading_of
+    from tidemark.parse.explain import formats
+
+    found, reading = Counter[str](), reading_of(settings)
+    for fields, lines in sample.lines.items():
+        found += formats(lines, fields, named, site, reading)
+    whole = sample.taken == sample.seen
+    said = "formats" if whole else f"formats, of {sample.taken:,} lines looked at"
+    counts = ", ".join(f"{name} {count:,}" for name, count in found.most_common() if name)
+    if not found[""]:
+        return f"{said}: {counts}"
+    unread = f"{found['']:,} of none; `tidemark explain` shows what they lack"
+    return f"{said}: {counts}, {unread}" if counts else f"{said}: {unread}"
 
 
 def _total(files: tuple[str, ...]) -> int:

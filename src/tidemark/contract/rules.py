@@ -29,13 +29,15 @@ class Expectation:
 @dataclass(frozen=True)
 class RejectingRule:
     """A condition `holds` on every parsed line. A line for which it is not true is rejected, unless `unless` is true:
-    then another rule rejects it, or there is nothing to check. `on` names its column."""
+    then another rule rejects it, or there is nothing to check. `on` names its column. `expected`: accepted rows are
+    expected to fulfil it, too, if they have its columns."""
 
     name: str
     holds: Expression = field(compare=False)
     on: str
     about: str
     unless: Expression | None = field(default=None, compare=False)
+    expected: bool = True
 
     @property
     def accepts(self) -> Expression:

@@ -127,7 +127,8 @@ class Table:
     @property
     def expectations(self) -> tuple[Expectation, ...]:
         """Expectations for the table's rows: its rejecting rules whose columns it has, and `expects`."""
-        kept = [rule.expectation for rule in self.rejecting if rule.holds.columns <= set(self.column_names)]
+        names = set(self.column_names)
+        kept = [rule.expectation for rule in self.rejecting if rule.expected and rule.holds.columns <= names]
         return (*kept, *self.expects)
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -50,13 +51,15 @@ ROWS = Sum()
 class WindowedCounts:
     """Sums and distinct visitors per site, tumbling window of `seconds`, and further columns `by`.
 
-    Counts the rows of silver.requests, or those with the flag `where`. Visitors exclude bots.
+    Counts the rows of silver.requests, or those with the flag `where`. Visitors exclude bots. `bounds` are smallest or
+    largest values of columns.
     """
 
     seconds: int
     sums: Mapping[str, Sum]
     by: tuple[str, ...] = ()
     where: str = ""
+    bounds: Mapping[str, tuple[str, Literal["min", "max"]]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -65,13 +68,17 @@ class WindowedCounts:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        summed = (each.column for each in self.sums.values())
-        names = ("site", "event_time", "visitor_id", "bot", *self.by, self.where, *summed)
+        used = [
+            *(each.column for each in self.sums.values()),
+            *(column for column, _ in self.bounds.values()),
+        ]
+        names = ("site", "event_time", "visitor_id", "bot", *self.by, self.where, *used)
         return tuple(dict.fromkeys(filter(None, names)))
 
     @property
     def identity(self) -> Mapping[str, str]:
         sums = {name: str(each) for name, each in self.sums.items()}
+        sums |= {name: f"{how} of {column}" for name, (column, how) in self.bounds.items()}
         sketch = f"theta sketch of 2^{sketches.LG_ENTRIES}"
         return {"window": f"{self.seconds} s", **sums, "visitors_sketch": sketch}
 
@@ -92,7 +99,9 @@ class WindowedCounts:
         groups = Groups.by([keys[name] for name in self.key])
         visitors = pc.if_else(rows["bot"], None, rows["visitor_id"])
         found = sketches.of_values(groups.of, visitors, len(groups))
-        return self._rows(groups, keys, {name: each.of(rows) for name, each in self.sums.items()}, found)
+        values = {name: each.of(rows) for name, each in self.sums.items()}
+        values |= {name: rows[column] for name, (column, _) in self.bounds.items()}
+        return self._rows(groups, keys, values, found)
 
     def merge(self, partials: pa.Table) -> pa.Table:
         groups = Groups.by([partials[name] for name in self.key])
@@ -101,13 +110,16 @@ class WindowedCounts:
         np.minimum.at(least, groups.of, theta)
         found = sketches.unite(groups.of[rows], hashes, least)
         keys = {name: partials[name] for name in self.key}
-        return self._rows(groups, keys, {name: partials[name] for name in self.sums}, found)
+        values = {name: partials[name] for name in (*self.sums, *self.bounds)}
+        return self._rows(groups, keys, values, found)
 
     def touched(self, partials: pa.Table) -> Where:
         return in_range("window_start", partials)
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
-        before = semi_join(existing.select([*self.key, *self.sums, "visitors_sketch"]), partials, self.key)
+        before = semi_join(
+            existing.select([*self.key, *self.sums, *self.bounds, "visitors_sketch"]), partials, self.key
+        )
         own = sketches.of_bytes(before["visitors_sketch"])
         kept = before.drop_columns("visitors_sketch")
         kept = kept.append_column("hashes", own.to_lists()).append_column("theta", pa.array(own.theta))
@@ -125,11 +137,12 @@ class WindowedCounts:
         self,
         groups: Groups,
         keys: Mapping[str, pa.ChunkedArray],
-        sums: Mapping[str, pa.ChunkedArray],
+        values: Mapping[str, pa.ChunkedArray],
         visitors: sketches.Sketches,
     ) -> pa.Table:
         columns: dict[str, tuple[pa.ChunkedArray, How]] = {name: (keys[name], "first") for name in self.key}
-        columns |= {name: (values, "sum") for name, values in sums.items()}
+        columns |= {name: (values[name], "sum") for name in self.sums}
+        columns |= {name: (values[name], how) for name, (_, how) in self.bounds.items()}
         return pa.table(
             groups.aggregate(columns) | {"hashes": visitors.to_lists(), "theta": pa.array(visitors.theta)}
         )

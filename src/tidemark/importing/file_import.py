@@ -34,6 +34,7 @@ class Report:
 
 
 Send = Callable[[Batch, Entry], None]
+Look = Callable[[Block], None]
 
 
 class FileImport:
@@ -49,6 +50,7 @@ class FileImport:
         site: str,
         *,
         stream: bool = False,
+        look: Look = lambda block: None,
     ) -> None:
         self.reader = reader
         self.splitter = splitter
@@ -60,6 +62,7 @@ class FileImport:
         self._send = send
         self._site = site
         self._stream = stream
+        self._look = look
         self._batch = Batch()
         self._since = time.monotonic()
 
@@ -108,3 +111,4 @@ class FileImport:
                 self._since = time.monotonic()
             for part in self.comments.without(block, data):
                 self._batch.add(part)
+                self._look(part)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import InputError, SettingError
 from tidemark.importing.comments import Comments
-from tidemark.importing.file_import import BATCH_SECONDS, FileImport, Report, Send
+from tidemark.importing.file_import import BATCH_SECONDS, FileImport, Look, Report, Send
 from tidemark.importing.identity import first_line_of, recognise, resume
 from tidemark.importing.lines import LineSplitter
 from tidemark.importing.producer import PATIENCE_SECONDS, Headers, Sender
@@ -28,26 +28,30 @@ _PIPE_BYTES = 1024 * 1024  # The capacity of a pipe.
 
 @dataclass(frozen=True)
 class Options:
-    """Options of one call. `complete`: a last line without a line feed is complete.
+    """Options of one call. `own_formats` are those that the user has declared. `complete`: a last line without a
+    line feed is complete.
 
-    `say` gets notices; `stopped` is called between blocks.
+    `say` gets notices; `stopped` is called between blocks. `look` sees each block of lines that is read.
     """
 
     kafka: KafkaSettings
     site: str = DEFAULT_SITE
     format: str = ""
+    own_formats: tuple[str, ...] = ()
     again: bool = False
     complete: bool = False
     say: Callable[[str], None] = print
     stopped: Callable[[], bool] = lambda: False
     advance: Callable[[int], None] = lambda _: None
+    look: Look = lambda _: None
     patience: float = PATIENCE_SECONDS
 
     def __post_init__(self) -> None:
         if not self.site or len(self.site) > 200 or not self.site.isprintable():
             raise SettingError(f"{self.site!r} is no site name", "Use up to 200 printable characters.")
-        if self.format and self.format not in FORMATS:
-            raise SettingError(f"unknown format {self.format!r}", f"Use one of {', '.join(FORMATS)}.")
+        known = (*FORMATS, *self.own_formats)
+        if self.format and self.format not in known:
+            raise SettingError(f"unknown format {self.format!r}", f"Use one of {', '.join(known)}.")
 
     @property
     def headers(self) -> Headers:
@@ -129,12 +133,14 @@ def start_file(path: str, send: Send, progress: Progress, options: Options) -> F
         return None
     reader = open_reader(path, verify=True, stopped=options.stopped)
     if match.entry is None:
-        return FileImport(reader, LineSplitter(), Comments(), uuid.uuid4().hex, send, options.site)
+        return FileImport(
+            reader, LineSplitter(), Comments(), uuid.uuid4().hex, send, options.site, look=options.look
+        )
     splitter = resume(reader, match.entry)
     comments = Comments(match.entry.fields, match.entry.comments)
     # Under another name it may be a copy that continues differently: keep the first one's entry.
     entry_id = match.entry.id if match.entry.path == path else uuid.uuid4().hex
-    return FileImport(reader, splitter, comments, entry_id, send, options.site)
+    return FileImport(reader, splitter, comments, entry_id, send, options.site, look=options.look)
 
 
 def _import_file(path: str, progress: Progress, options: Options, report: Report) -> None:
@@ -169,8 +175,9 @@ def _import_stream(path: str, progress: Progress, options: Options, report: Repo
         sender = open_sender(uuid.uuid4().bytes, progress, options)
         stack.callback(sender.close)
         work = FileImport(
-            reader, LineSplitter(), Comments(), uuid.uuid4().hex, sender.send, options.site, stream=True
-        )
+            reader, LineSplitter(), Comments(), uuid.uuid4().hex, sender.send, options.site,
+            stream=True, look=options.look,
+        )  # fmt: skip
         try:
             _drain(work, options, report, complete=True)
         except InputError:

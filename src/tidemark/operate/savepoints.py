@@ -25,6 +25,7 @@ from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.local.broker import bootstrap_servers
 from tidemark.local.process import locked, prepare_home, replace_text
 from tidemark.settings import Settings
+from tidemark.settings.sites import toml_lines
 from tidemark.store import deltalog, lakehouse
 from tidemark.store.copies import take_all
 from tidemark.store.lakehouse import Lakehouse, require_files
@@ -247,9 +248,7 @@ def _take_over(settings: Settings, into: Settings) -> None:
         values = tomllib.loads((settings.home / "tidemark.toml").read_text(encoding="utf-8"))
     values |= {"bootstrap_servers": bootstrap_servers(settings), "topic": settings.kafka.topic}
     values["tables_location"] = into.lakehouse.tables_location
-    file.write_text(
-        "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()), encoding="utf-8"
-    )
+    file.write_text("".join(toml_lines(values)), encoding="utf-8")
     file.chmod(0o600)
 
 

@@ -17,7 +17,7 @@ from tidemark.errors import TableError
 from tidemark.settings import Settings
 from tidemark.store import deltalog
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream import lock
+from tidemark.stream import lock, schema_check
 
 _PATIENCE_SECONDS = 60.0
 _UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
@@ -97,9 +97,18 @@ def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain)
     first, second = deltalog.writer("requests", chain.first), deltalog.writer("activity", chain.second)
     if not first or not second:
         return "a flow has not run yet"
-    done = [store.committed(table, first) for table in (*chain.first_tables, chain.last)]
+    # A table that no pipeline has known yet is not part of any batch.
+    known = schema_check.known(house)
+
+    def committed(table: Table, writer: str) -> list[int]:
+        number = store.committed(table, writer)
+        return [number] if number >= 0 or table.name in known else []
+
+    done = [number for table in (*chain.first_tables, chain.last) for number in committed(table, first)]
     extra = [store.committed(table, first) for table in chain.appends]
-    derived = [store.committed(table, second) for table in chain.second_tables]
+    derived = [number for table in chain.second_tables for number in committed(table, second)]
+    if not done or not derived:
+        return "a flow has not run yet"
     if len(set(done)) > 1 or max(extra, default=-1) > done[-1] or len(set(derived)) > 1:
         return "the last batch was interrupted"
     log = house.log(chain.between)

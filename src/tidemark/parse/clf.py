@@ -2,8 +2,9 @@ r"""Reader of the formats of Apache's `mod_log_config` and nginx: common, combin
 
 Fields are found by splitting at quotes, which is several times as fast as a regular expression.
 
-Servers are often told to add fields behind the last one: a request time, the address of the upstream, the host, the
-header X-Forwarded-For. These are ignored; any client can send the latter.
+Servers are often told to add fields behind the last one. Of these are read: a duration, which is the first number with
+decimals (nginx's `$request_time`, in seconds), or the only whole number (Apache's `%D`, in microseconds); a host; and
+the header X-Forwarded-For, if it is the first field in quotes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tidemark.parse.format import Format
 from tidemark.parse.layout import progress
 from tidemark.parse.logtime import event_time
 from tidemark.parse.text import Lines, has_byte_outside
-from tidemark.parse.values import Read, present, request_of, size, status
+from tidemark.parse.values import Read, microseconds, present, request_of, size, status
 
 KINDS = ("combined", "common", "vhost_combined")
 
@@ -28,6 +29,13 @@ _ADDRESS = r"^[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+$"
 _WORD = r"(?: [\w.:,;=/%+*@~|&?#!$-]+)"
 _COMMON_TAIL = rf"^ +[^ ]+ [^ ]+{_WORD}+ *$"
 _TAIL_END = rf"^{_WORD}*$"
+# In front of the fields in question stands nothing, or one of these names.
+_SECONDS = r'(?:^| )(?:(?:rt|request_time|req_time|duration)[=:])?"?(?P<found>\d+\.\d+)"?(?: |$)'
+_HOST = (
+    r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
+    r'(?P<found>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
+)
+_FORWARDED = r'^ (?:[\w.-]+[=:])?"(?P<found>[0-9A-Fa-f:.\[]*[:.][0-9A-Fa-f:., \[\]]*)"'
 _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
 _IN_ADDRESSES = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:"))
 _IN_HOSTS = ~np.isin(np.arange(256), list(b" =<>"))
@@ -70,8 +78,10 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     user = where(vhost, rest.at(1), words.at(2))
     host = pc.replace_substring_regex(where(sound & vhost, words.at(0), None), r":\d*$", "")
     told = sound & (parts.count > 3)
+    # With `tail`, lines of seven parts have words behind the last quote.
+    more = _trailing(parts, result, sound & ((parts.count > (6 if tail else 7)) | (result.count == 3)))
     columns = {
-        "host": lines.restored(host),
+        "host": pc.utf8_lower(pc.coalesce(lines.restored(host), more["host"])),
         "client_ip": where(sound, where(vhost, words.at(1), words.at(0)), None),
         "remote_user": present(lines.restored(where(sound, user, None))),
         "event_time": event_time(_without_end(where(sound, before.at(1), None), "] ")),
@@ -83,13 +93,49 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
         "bytes": size(where(sound, result.at(1), None)),
         "referrer": present(lines.restored(where(told, parts.at(3), None))),
         "user_agent": present(lines.restored(where(told, parts.at(5), None))),
+        "duration_us": more["duration_us"],
+        "edge_country": pa.nulls(len(sound), pa.string()),
+        "forwarded": more["forwarded"],
+        "zoneless": pa.nulls(len(sound), pa.bool_()),
     }
     return Read(sound, columns)
+
+
+def _trailing(parts: Pieces, result: Pieces, longer: Flags) -> dict[str, pa.Array]:
+    """Duration, host and addresses of proxies in the fields behind the last one of the format, of the flagged lines."""
+    size = len(longer)
+    rows = np.flatnonzero(longer)
+    if not len(rows):
+        texts = {name: pa.nulls(size, pa.string()) for name in ("host", "forwarded")}
+        return texts | {"duration_us": pa.nulls(size, pa.int64())}
+    index = pa.array(rows)
+    quoted = Pieces(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
+    words = pc.fill_null(result.at(2).take(index), "")
+    tail = pc.binary_join_element_wise(words, quoted, " ") if result.count.max() > 2 else quoted
+    numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
+    numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
+    single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
+    whole = _found(where(single, numbers, None), r" (?P<found>\d+) ")
+    duration = pc.coalesce(microseconds(_found(tail, _SECONDS), 6), microseconds(whole, 0))
+    found = {"duration_us": duration, "host": _found(tail, _HOST), "forwarded": _found(quoted, _FORWARDED)}
+    spread = np.full(size, len(rows))
+    spread[rows] = np.arange(len(rows))
+    places = pa.array(spread, mask=spread == len(rows))
+    return {name: column.take(places) for name, column in found.items()}
+
+
+def _found(text: pa.Array, pattern: str) -> pa.Array:
+    return pc.struct_field(pc.extract_regex(text, pattern), "found")
 
 
 def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: int) -> np.ndarray:
     """For each line that was read, the number of its format of KINDS."""
     hosts = flags_of(pc.is_valid(read.columns["host"]))
+    rows = np.flatnonzero(hosts)
+    if len(rows):  # a host may also be behind the last field
+        index = pa.array(rows)
+        first = Pieces.of(lines.parts.at(0).take(index), " ", 1).at(0)
+        hosts[rows] = ~flags_of(pc.equal(first, read.columns["client_ip"].take(index)))
     return np.where(hosts, vhost_combined, np.where(lines.parts.count == 3, common, combined))
 
 

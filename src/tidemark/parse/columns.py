@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tidemark.contract.log_formats import VERSION
 from tidemark.engine.arrays import Arrays, flags_of, where
 from tidemark.parse import country, referrer, user_agent
+from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.visitor import visitor_id
 
 # The columns of `describe`, as Spark types.
@@ -33,14 +34,16 @@ class Knowledge:
 
     key: bytes
     geo_database: str = ""
+    reading: Reading = PLAIN
 
     def __repr__(self) -> str:
         return f"Knowledge({self.version})"
 
     @property
     def version(self) -> str:
-        """Versions of the geo data, the bot list, the user-agent rules and the log formats."""
-        return f"{country.data_version(self.geo_database)}, {user_agent.rules_version()}, formats {VERSION}"
+        """Versions of the geo data, the bot list, the user-agent rules, the log formats and the settings for them."""
+        formats = f"formats {VERSION}" + (f"-{self.reading.version}" if self.reading.version else "")
+        return f"{country.data_version(self.geo_database)}, {user_agent.rules_version()}, {formats}"
 
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:

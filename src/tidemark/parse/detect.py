@@ -7,7 +7,7 @@ an envelope around another line.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -20,9 +20,10 @@ from tidemark.contract.log_formats import FORMATS
 from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_of, where
 from tidemark.parse import clf, w3c, wrappers
 from tidemark.parse.format import Format
-from tidemark.parse.objects import JsonFormat, is_object, objects_of
+from tidemark.parse.objects import JsonFormat, has_escaped_names, is_object, objects_of
+from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.text import Lines, text_of
-from tidemark.parse.values import Read
+from tidemark.parse.values import COLUMNS, Read
 from tidemark.parse.w3c import W3c
 
 # Apache refuses request lines and headers over 8 KiB each, so a real line is far shorter than this.
@@ -31,11 +32,13 @@ MOST_BYTES = 65_536
 MOST_WRAPPERS = 2
 
 # Input and output columns of `fields`, as Spark types.
-LINE = ("value", "format", "fields")
+LINE = ("value", "format", "fields", "site")
 FIELDS = (
-    "fits boolean, utf8_ok boolean, text_ok boolean, well_formed boolean, fields_known boolean, host string, "
+    "fits boolean, utf8_ok boolean, text_ok boolean, well_formed boolean, format_known boolean, "
+    "fields_known boolean, host string, "
     "client_ip string, remote_user string, event_time timestamp, method string, path string, query string, "
-    "protocol string, status int, bytes bigint, referrer string, user_agent string"
+    "protocol string, status int, bytes bigint, referrer string, user_agent string, duration_us bigint, "
+    "edge_country string, read_as string"
 )
 
 DECLARED: tuple[Format, ...] = tuple(
@@ -50,26 +53,36 @@ _PATHS = [*wrappers.PATHS, *(path for each in _JSON for path in each.paths)]
 def parse(lines: DataFrame) -> DataFrame:
     """Adds the fields of each raw log line. Nothing raises; a field that cannot be parsed is NULL.
 
-    Takes `value` (binary, one line), `format` (string, NULL to detect per line) and `fields` (string, the names of the
-    columns of a W3C log); keeps all columns.
+    Takes `value` (binary, one line), `format` (string, NULL to detect per line), `fields` (string, the names of the
+    columns of a W3C log) and `site` (string); keeps all columns.
     Adds FIELDS: `fits` (at most MOST_BYTES long), `utf8_ok`, `text_ok` (both, and no control characters inside),
-    `well_formed` (the line has the fields of a format), `fields_known` (false if it seems to be of a W3C log, but has
-    no `fields`), and for well-formed lines `host`, `client_ip`, `remote_user`,
-    `event_time` (UTC), `method`, `path`, `query`, `protocol`, `status`, `bytes` (0 for "-", and for a format without
-    it), `referrer` and `user_agent`. `method`, `path`, `query` and `protocol` are NULL for a request that is not HTTP.
+    `well_formed` (the line has the fields of a format), `format_known` (the sender named a known format, or none),
+    `fields_known` (false if it seems to be of a W3C log, but has no `fields`), and for well-formed lines `host` (lower
+    case), `client_ip`, `remote_user`, `event_time` (UTC), `method`, `path`, `query`, `protocol`, `status`, `bytes` (0
+    for "-", and for a format without it), `referrer`, `user_agent`, `duration_us`, `edge_country` (as a proxy located
+    the client) and `read_as` (the format). `method`, `path`, `query` and `protocol` are NULL for a request that is not
+    HTTP.
     """
     return Vectorized(LINE, FIELDS, fields).to_frame(lines)
 
 
-def fields(lines: Arrays) -> dict[str, pa.Array]:
-    """The columns FIELDS of lines, see `parse`."""
-    found, whole = _found(lines)
+def fields(lines: Arrays, reading: Reading = PLAIN) -> dict[str, pa.Array]:
+    """The columns FIELDS of lines, see `parse`, with these settings."""
+    value = pc.fill_null(lines["value"], b"")
+    fits = flags_of(pc.less_equal(pc.binary_length(value), MOST_BYTES))
+    text, utf8_ok = text_of(value)
+    header = reading.headers(lines["fields"], lines["site"])
+    found = detected(Lines.of(text, fits & utf8_ok, header), lines["format"], reading.formats)
+    columns = reading.settled(found.read.columns, lines["site"])
     return {
-        **whole,
+        "fits": pa.array(fits),
+        "utf8_ok": pa.array(utf8_ok),
+        "format_known": pa.array(found.known),
         "text_ok": pa.array(found.lines.sound),
         "well_formed": pa.array(found.read.sound),
         "fields_known": pa.array(_fields_known(found)),
-        **found.read.columns,
+        **{name: columns[name] for name in COLUMNS},
+        "read_as": found.names,
     }
 
 
@@ -81,21 +94,16 @@ def _fields_known(found: Detected) -> Flags:
     return known
 
 
-def formats(lines: Arrays) -> pa.Array:
-    """The names of the formats of lines; NULL for those of no format. Takes the same as `fields`."""
-    found, _ = _found(lines)
-    names = pa.array(FORMATS)
-    return names.take(pa.array(found.numbers, mask=found.numbers < 0))
-
-
 @dataclass(frozen=True)
 class Detected:
     """Lines, what was read of them, and for lines of formats outside the combined family, or in envelopes, the
-    numbers of their formats in DECLARED; -1 for other lines."""
+    numbers of their formats among `formats`; -1 for other lines. `known`: the sender named one of these, or none."""
 
     lines: Lines
     read: Read
     which: np.ndarray
+    formats: tuple[str, ...]
+    known: Flags
 
     @property
     def numbers(self) -> np.ndarray:
@@ -103,38 +111,45 @@ class Detected:
         kinds = clf.kind(self.lines, self.read, *(FORMATS.index(name) for name in clf.KINDS))
         return np.where(self.which >= 0, self.which, np.where(self.read.sound, kinds, -1))
 
-
-def _found(lines: Arrays) -> tuple[Detected, dict[str, pa.Array]]:
-    value = pc.fill_null(lines["value"], b"")
-    fits = flags_of(pc.less_equal(pc.binary_length(value), MOST_BYTES))
-    text, utf8_ok = text_of(value)
-    found = detected(Lines.of(text, fits & utf8_ok, lines["fields"]), lines["format"])
-    return found, {"fits": pa.array(fits), "utf8_ok": pa.array(utf8_ok)}
+    @property
+    def names(self) -> pa.Array:
+        """The names of all lines' formats; NULL for lines of no format."""
+        numbers = self.numbers
+        return pa.array(self.formats).take(pa.array(numbers, mask=numbers < 0))
 
 
-def detected(lines: Lines, named: pa.Array, most_wrappers: int = MOST_WRAPPERS) -> Detected:
-    """Reads lines in the formats that the sender named, or else detects these."""
-    read = clf.read(lines, named)
+def detected(
+    lines: Lines, named: pa.Array, own: Sequence[Format] = (), most_wrappers: int = MOST_WRAPPERS
+) -> Detected:
+    """Reads lines in the formats that the sender named, or else detects these. `own` are the user's formats, which are
+    only read by name."""
+    formats = (*FORMATS, *(each.name for each in own))
+    # Objects are never of the combined family.
+    objects = is_object(lines.text)
+    read = Read.nothing(len(named)) if objects.all() else clf.read(lines, named).kept(~objects)
     which = np.full(len(named), -1)
     names = set(pc.unique(named).to_pylist())
-    if others := names & {each.name for each in _OTHERS}:
+    if others := names & {each.name for each in (*_OTHERS, *own)}:
         read = read.kept(~_is_one_of(named, others))
     open_ = lines.sound & (~read.sound | clf.doubtful(read))
-    if unknown := names - {None, *FORMATS}:
-        open_ &= ~_is_one_of(named, unknown)
-    rows = np.flatnonzero(open_)
+    known = np.ones(len(named), bool)
+    if unknown := names - {None, *formats}:
+        known = ~_is_one_of(named, unknown)
+    rows = np.flatnonzero(open_ & known)
     if not len(rows):
-        return Detected(lines, read, which)
-    search = _Search(lines.take(rows), named.take(pa.array(rows)))
+        return Detected(lines, read, which, formats, known)
+    search = _Search(lines.take(rows), named.take(pa.array(rows)), own)
     search.run(most_wrappers)
     which[rows] = search.which
-    return Detected(lines, read.replaced(rows, search.read), which)
+    return Detected(lines, read.replaced(rows, search.read), which, formats, known)
 
 
 class _Search:
     """Reads lines in one format after the other, until each is read or no format is left."""
 
-    def __init__(self, lines: Lines, named: pa.Array) -> None:
+    def __init__(self, lines: Lines, named: pa.Array, own: Sequence[Format]) -> None:
+        self._own = own
+        self._all = (*DECLARED, *own)
         self.read = Read.nothing(len(named))
         self.which = np.full(len(named), -1)
         self._lines = lines
@@ -146,8 +161,8 @@ class _Search:
 
     def run(self, most_wrappers: int) -> None:
         inner = self._read_objects()
-        for format in _OTHERS:
-            if not isinstance(format, JsonFormat):
+        for format in (*_OTHERS, *self._own):
+            if format in self._own or not isinstance(format, JsonFormat):
                 self._attempt(format)
         self._read_with_tail()
         if most_wrappers and self._open.any():
@@ -156,7 +171,7 @@ class _Search:
             if len(rows):
                 index = pa.array(rows)
                 lines = Lines.of(inner.take(index), np.ones(len(rows), bool), self._lines.header.take(index))
-                within = detected(lines, self._named.take(index), most_wrappers - 1)
+                within = detected(lines, self._named.take(index), self._own, most_wrappers - 1)
                 self._put(rows, within.read, within.numbers)
         for doubtful in self._doubtful:
             self._put(*doubtful)
@@ -177,7 +192,7 @@ class _Search:
             text = self._lines.text if format.verbatim else self._hidden
             rows = rows[format.may_be(text.take(pa.array(rows)))]
         if len(rows):
-            self._put_sure(rows, format.read(self._lines.take(rows)), DECLARED.index(format))
+            self._put_sure(rows, format.read(self._lines.take(rows)), self._all.index(format))
 
     def _read_objects(self) -> pa.Array:
         """Reads JSON objects; returns the lines inside those of no format, NULL for other lines."""
@@ -185,7 +200,10 @@ class _Search:
         rows = np.flatnonzero(self._filled & is_object(self._lines.text))
         if not len(rows):
             return inner
-        objects = objects_of(self._lines.text.take(pa.array(rows)), _PATHS)
+        text, escaped = self._lines.text, self._lines.escaped
+        plain = not (escaped.any() and has_escaped_names(text.filter(pa.array(escaped))))
+        strings = self._lines.parts.flat if plain else None
+        objects = objects_of(text.take(pa.array(rows)), _PATHS, strings)
         for format in _JSON:
             some = np.flatnonzero(self._candidates(format)[rows] & format.fits(objects))
             if len(some):
@@ -196,7 +214,8 @@ class _Search:
 
     def _read_with_tail(self) -> None:
         """Reads lines of the combined family with trailing fields."""
-        rows = np.flatnonzero(self._open & (self._unnamed | _is_one_of(self._named, _FAMILY)))
+        named = self._unnamed | _is_one_of(self._named, _FAMILY)
+        rows = np.flatnonzero(self._open & named & ~is_object(self._lines.text))
         if len(rows):
             read = clf.read(self._lines.take(rows), self._named.take(pa.array(rows)), tail=True)
             self._put_sure(rows, read, -1)

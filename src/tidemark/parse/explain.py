@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of
+from tidemark.engine.arrays import flags_of
 from tidemark.parse.country import is_address
-from tidemark.parse.detect import DECLARED, detected, fields, formats
+from tidemark.parse.detect import MOST_WRAPPERS, detected, fields
+from tidemark.parse.nearest import nearest
+from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.text import Lines
 from tidemark.parse.values import COLUMNS
 
-# Fewer fields than this make no line similar to a format.
-_FEW = 2
 _STATUSES = range(100, 600)
 
 
@@ -37,21 +38,22 @@ class Kind:
     count: int = 0
 
 
-def explained(blocks: Iterable[tuple[Sequence[bytes], str]], named: str | None = None) -> list[Kind]:
+def explained(
+    blocks: Iterable[tuple[Sequence[bytes], str]],
+    named: str | None = None,
+    site: str | None = None,
+    reading: Reading = PLAIN,
+) -> list[Kind]:
     """The kinds of lines, the most frequent first. A block is lines, and the names of their columns for a W3C log.
-    `named` is the format that the sender names."""
+    `named` is the format that the sender names; `site` and `reading` are the lines' site and the settings."""
     kinds: dict[tuple[str, str, str, str], Kind] = {}
     for block, header in blocks:
-        said = {"format": named, "fields": header or None}
-        lines = {"value": pa.array(block, pa.binary())} | {
-            name: pa.array([value] * len(block), pa.string()) for name, value in said.items()
-        }
-        found, names = fields(lines), formats(lines)
+        lines = _arrays(block, header, named, site)
+        found = fields(lines, reading)
         faults = _faults(found | {"filled": pc.greater(pc.binary_length(lines["value"]), 0)})
-        nearest, lack = _nearest(lines["value"], flags_of(pc.equal(faults, _NO_FORMAT)))
-        table = pa.table(
-            {"format": pc.fill_null(names, ""), "nearest": nearest, "lack": lack, "fault": faults}
-        )
+        near, lack = nearest(lines["value"], lines["fields"], flags_of(pc.equal(faults, _NO_FORMAT)))
+        texts = {"format": found["read_as"], "nearest": near, "lack": lack, "fault": faults}
+        table = pa.table({name: pc.fill_null(text, "") for name, text in texts.items()})
         groups = table.append_column("row", pa.array(np.arange(len(block))))
         for group in (
             groups.group_by(table.column_names).aggregate([("row", "min"), ("row", "count")]).to_pylist()
@@ -60,9 +62,23 @@ def explained(blocks: Iterable[tuple[Sequence[bytes], str]], named: str | None =
             if key not in kinds:
                 row = group["row_min"]
                 columns = {name: found[name][row].as_py() for name in COLUMNS}
-                kinds[key] = Kind(*key, block[row], columns, _wrapped(block[row], named))
+                kinds[key] = Kind(*key, block[row], columns, _wrapped(block[row], named, reading))
             kinds[key].count += group["row_count"]
     return sorted(kinds.values(), key=lambda kind: -kind.count)
+
+
+def formats(
+    block: Sequence[bytes], header: str, named: str | None, site: str | None, reading: Reading = PLAIN
+) -> Counter[str]:
+    """The number of lines by format; "" has those of none."""
+    found = fields(_arrays(block, header, named, site), reading)["read_as"]
+    return Counter({each["values"] or "": each["counts"] for each in pc.value_counts(found).to_pylist()})
+
+
+def _arrays(block: Sequence[bytes], header: str, named: str | None, site: str | None) -> dict[str, pa.Array]:
+    said = {"format": named, "fields": header or None, "site": site}
+    texts = {name: pa.array([value] * len(block), pa.string()) for name, value in said.items()}
+    return {"value": pa.array(block, pa.binary())} | texts
 
 
 _NO_FORMAT = "is of no format"
@@ -88,30 +104,14 @@ def _faults(found: Mapping[str, pa.Array]) -> pa.Array:
     return pa.array(np.select([~flags_of(holds) for _, holds in faults], [fault for fault, _ in faults], ""))
 
 
-def _nearest(value: pa.Array, unread: Flags) -> tuple[pa.Array, pa.Array]:
-    """For the flagged lines, the name of the format that they have most fields of, and that of the first field that
-    they lack; empty for others."""
-    names, lacks = np.full(len(value), "", object), np.full(len(value), "", object)
-    rows = np.flatnonzero(unread)
-    if len(rows):
-        lines = Lines.of(value.take(pa.array(rows)).cast(pa.string()), np.ones(len(rows), bool))
-        most = np.full(len(rows), _FEW - 1)
-        for format in DECLARED:
-            reached, lacking = format.progress(lines)
-            better = reached > most
-            names[rows[better]], lacks[rows[better]] = format.name, lacking[better]
-            most = np.maximum(most, reached)
-    return pa.array(names, pa.string()), pa.array(lacks, pa.string())
-
-
-def _wrapped(line: bytes, named: str | None) -> bool:
+def _wrapped(line: bytes, named: str | None, reading: Reading) -> bool:
     """Whether the line is read, but not without looking through an envelope."""
     try:
         lines = Lines.of(pa.array([line.decode()]), np.ones(1, bool))
     except UnicodeDecodeError:
         return False
     names = pa.array([named], pa.string())
-    found, outside = detected(lines, names).read, detected(lines, names, 0).read
+    found, outside = (detected(lines, names, reading.formats, most).read for most in (MOST_WRAPPERS, 0))
     # An envelope of syslog can look like a part of the first field.
     clients = [read.columns["client_ip"][0] for read in (found, outside)]
     return bool(found.sound[0]) and clients[0] != clients[1]

@@ -64,12 +64,14 @@ class Layout(Format):
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
         text = self._text(lines)
-        reached, lacking = progress(text, self.layouts[0])
-        for layout in self.layouts[1:]:
-            others, others_lacking = progress(text, layout)
-            lacking = np.where((others > reached) | (others_lacking == ""), others_lacking, lacking)
-            reached = np.maximum(reached, others)
-        return np.where(self.may_be(text), reached, 0), lacking
+        rows = np.flatnonzero(self.may_be(text))
+        reached, lacking = np.zeros(len(text), np.int64), np.full(len(text), None, object)
+        for layout in self.layouts if len(rows) else ():
+            others, others_lacking = progress(text.take(pa.array(rows)), layout)
+            better = (others > reached[rows]) | (others_lacking == "")
+            lacking[rows[better]] = others_lacking[better]
+            reached[rows] = np.maximum(reached[rows], others)
+        return reached, lacking
 
     def _text(self, lines: Lines) -> pa.Array:
         text = lines.text if self.verbatim else lines.hidden
@@ -102,19 +104,48 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
         begun = flags_of(pc.starts_with(text, first))
         rest = Pieces.of(where(begun, text, None), first, 1).at(1)
     reached, found = np.zeros(len(text), np.int64), {}
-    before = first
-    for place, (name, behind) in enumerate(steps):
+    place = 0
+    while place < len(steps):
+        run = _alike(steps, place)
+        name, behind = steps[place]
         value = rest
+        if run > 1:  # fields with the same text behind each are split at once
+            parts = Pieces.of(rest, behind, run)
+            for number, (each, _) in enumerate(steps[place : place + run]):
+                reached += parts.count > number + 1
+                if not each.startswith("_"):
+                    found[each] = where(parts.count > number + 1, parts.at(number), None)
+            rest = parts.at(run)
+            place += run
+            continue
         if behind:
             parts = Pieces.of(rest, behind, 1)
             value, rest = where(parts.count == 2, parts.at(0), None), parts.at(1)
             if place == len(steps) - 1:  # nothing follows the last text
                 value = where(flags_of(pc.equal(rest, "")), value, None)
-            elif behind[0] == " " and (not before or (name.startswith("_") and before.endswith(" "))):
+            elif _is_word(steps, place, first):
                 value = where(~flags_of(pc.match_substring(value, " ")), value, None)
                 rest = where(flags_of(pc.is_valid(value)), rest, None)
         reached += flags_of(pc.is_valid(value))
         if not name.startswith("_"):
             found[name] = value
-        before = behind
+        place += 1
     return found, reached
+
+
+def _alike(steps: Steps, place: int) -> int:
+    """The number of fields from this one on that have the same single character behind them; not the last field."""
+    behind = steps[place][1]
+    if behind not in (" ", "\t", "|", ";"):
+        return 1
+    end = place
+    while end < len(steps) - 1 and steps[end][1] == behind:
+        end += 1
+    return max(end - place, 1)
+
+
+def _is_word(steps: Steps, place: int, first: str) -> bool:
+    """Whether a field must not have spaces inside."""
+    name, behind = steps[place]
+    before = steps[place - 1][1] if place else first
+    return behind[0] == " " and (not before or (name.startswith("_") and before.endswith(" ")))

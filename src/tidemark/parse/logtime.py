@@ -17,8 +17,9 @@ _LOCAL = 20  # the length of the template's part without the zone
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # The maximum offset from UTC in Java and Spark.
 _MOST_MINUTES_AHEAD = 18 * 60
-# What may follow the seconds; without a zone the time is in UTC.
+# What may follow the seconds.
 _REST = r"^(?:[.,](?P<fraction>\d{1,9}))? ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?$"
+_ZONE = r"(?:Z|UTC|[+-]\d\d:?\d\d)$"
 # Seconds, milliseconds, microseconds or nanoseconds since 1970; only seconds have decimals.
 _EPOCH = r"^\d{9,10}(\.\d+)?$|^\d{13}$|^\d{16}$|^\d{19}$"
 
@@ -38,24 +39,36 @@ def event_time(text: pa.Array) -> pa.Array:
     return pa.array(micros, mask=~valid).cast(_UTC_MICROSECONDS)
 
 
-def any_time(text: pa.Array) -> pa.Array:
+def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The same for more forms: brackets around it, `17/May/2015:10:05:03.5`, RFC 3339 (also with a space instead of
     the T, and without a zone), and the time since 1970 in seconds (with decimals), milli-, micro- or nanoseconds.
+    And whether the time has no zone; then it is taken for UTC.
 
     Digits beyond microseconds are left out.
     """
     text = pc.utf8_trim(text, "[]")
     found = event_time(text)
+    zoneless = np.zeros(len(text), bool)
     open_ = pc.is_null(found)
     for parse in (_iso, _local, _epoch):
         rows = np.flatnonzero(flags_of(pc.and_(open_, pc.is_valid(text))))
         if not len(rows):
-            return found
+            break
         micros, valid = np.zeros(len(text), np.int64), np.zeros(len(text), bool)
-        micros[rows], valid[rows] = parse(text.take(pa.array(rows)))
+        some = text.take(pa.array(rows))
+        micros[rows], valid[rows] = parse(some)
+        if parse is not _epoch:
+            zoneless[rows] = valid[rows] & ~flags_of(pc.match_substring_regex(some, _ZONE))
         found = pc.coalesce(found, pa.array(micros, mask=~valid).cast(_UTC_MICROSECONDS))
         open_ = pc.is_null(found)
-    return found
+    return found, pa.array(zoneless)
+
+
+def in_zone(time: pa.Array, zone: str) -> pa.Array:
+    """The times of texts that were taken for UTC, but are of this zone. Of an hour that comes twice it is the first;
+    a time that does not exist is moved behind the gap."""
+    local = time.cast(pa.timestamp("us"))
+    return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest").cast(_UTC_MICROSECONDS)
 
 
 def _iso(text: pa.Array) -> tuple[Numbers, Flags]:

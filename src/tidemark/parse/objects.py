@@ -31,7 +31,7 @@ _NUMBER = pa.decimal128(38, 9)
 _MOST_DIGITS = 28
 _PRINTABLE = ~np.isin(np.arange(256), [*range(32), 127])
 # A name with a character escaped like this is not found as it is written.
-_ESCAPED = re.compile(rb"\\u00(?:2[dD]|3[aA]|[4-7])")
+_ESCAPED = r"\\u00(?:2[dD]|3[aA]|[4-7])"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _REQUIRED = ("client_ip", "time", "status")
 _REQUEST = ("request", "target")
@@ -40,7 +40,7 @@ _REQUEST = ("request", "target")
 @dataclass(frozen=True)
 class Objects:
     """JSON objects: whether a line is one, and by path (names with dots in between) the texts of values. A value is a
-    string, a number, or the first string of an array; others are NULL."""
+    string, a number, or the first string of an array; others are NULL. Paths that no object has may be left out."""
 
     sound: Flags
     texts: Mapping[str, pa.Array]
@@ -48,7 +48,21 @@ class Objects:
     def take(self, rows: np.ndarray, paths: Iterable[str]) -> Objects:
         """The objects of these numbers, with these paths."""
         index = pa.array(rows)
-        return Objects(self.sound[rows], {path: self.texts[path].take(index) for path in paths})
+        there = {path: self.texts[path].take(index) for path in paths if path in self.texts}
+        return Objects(self.sound[rows], there)
+
+    def first(self, paths: Iterable[str]) -> pa.Array:
+        """The text at the first of these paths that each object has."""
+        there = [self.texts[path] for path in paths if path in self.texts]
+        return pc.coalesce(*there) if there else pa.nulls(len(self.sound), pa.string())
+
+    def has(self, paths: Iterable[str]) -> Flags:
+        """Whether objects have a text at one of these paths."""
+        found = np.zeros(len(self.sound), bool)
+        for path in paths:
+            if path in self.texts:
+                found |= flags_of(pc.is_valid(self.texts[path]))
+        return found
 
 
 @dataclass(frozen=True)
@@ -75,16 +89,14 @@ class JsonFormat(Format):
         """Whether objects are of this format; they have all its paths."""
         found = objects.sound
         for _, paths in self._required:
-            there = [flags_of(pc.is_valid(objects.texts[path])) for path in paths]
-            found = found & np.logical_or.reduce(there)
+            if not found.any():
+                break
+            found = found & objects.has(paths)
         return found
 
     def of(self, objects: Objects) -> Read:
         """The fields of objects."""
-        texts = {
-            name: _printable(pc.coalesce(*(objects.texts[path] for path in paths)))
-            for name, paths in self.keys.items()
-        }
+        texts = {name: _printable(objects.first(paths)) for name, paths in self.keys.items()}
         return columns_of(self.refine(texts), self.fits(objects))
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
@@ -93,8 +105,7 @@ class JsonFormat(Format):
         objects = objects_of(lines.text.take(pa.array(rows)), self.paths)
         lacking[rows[~objects.sound]] = "JSON"
         for name, paths in self._required:
-            there = np.logical_or.reduce([flags_of(pc.is_valid(objects.texts[path])) for path in paths])
-            there = there & (lacking[rows] == "")
+            there = objects.has(paths) & (lacking[rows] == "")
             reached[rows[there]] += 1
             lacking[rows[~there & (lacking[rows] == "")]] = name
         return reached, lacking
@@ -114,9 +125,12 @@ def is_object(text: pa.Array) -> Flags:
     return flags_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
 
 
-def objects_of(text: pa.Array, paths: Iterable[str]) -> Objects:
-    """The objects in lines that look like one; `text` has no control characters but tabs."""
+def objects_of(text: pa.Array, paths: Iterable[str], strings: pa.Array | None = None) -> Objects:
+    """The objects in lines that look like one; `text` has no control characters but tabs. `strings` are the texts
+    between quotes in the lines, and maybe more: names that are not among them are not looked for."""
     wanted = sorted(set(paths))
+    if strings is not None:
+        wanted = _present(strings, wanted)
     blocks = list(_blocks(text, wanted))
     sound = np.concatenate([np.zeros(0, bool), *(block.sound for block in blocks)])
     texts = {
@@ -145,11 +159,9 @@ def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:
         raise pa.ArrowInvalid("not an object")
     whole = pa.ListArray.from_arrays(pa.array([0, len(text)], pa.int32()), text)
     lines = pc.binary_join(whole, "\n")[0].as_buffer()
-    absent = pa.nulls(len(text), pa.string())
-    there = paths if _ESCAPED.search(lines) else _present(text, paths)
-    if not there:
-        return Objects(np.zeros(len(text), bool), dict.fromkeys(paths, absent))
-    schema = pa.schema(_fields(_tree(there), first))
+    if not paths:
+        return Objects(np.zeros(len(text), bool), {})
+    schema = pa.schema(_fields(_tree(paths), first))
     table = pj.read_json(
         pa.BufferReader(lines),
         read_options=pj.ReadOptions(use_threads=False, block_size=max(lines.size, 1)),
@@ -158,14 +170,18 @@ def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:
     if table.num_rows != len(text):
         raise pa.ArrowInvalid("not one object a line")
     objects = pa.concat_arrays(table.to_struct_array().chunks)
-    found = {path: _at(objects, path.split(".")) for path in there}
-    return Objects(np.ones(len(text), bool), dict.fromkeys(paths, absent) | found)
+    return Objects(np.ones(len(text), bool), {path: _at(objects, path.split(".")) for path in paths})
 
 
-def _present(text: pa.Array, paths: Sequence[str]) -> list[str]:
-    """The paths whose names are between quotes in any line: Arrow takes time for each one that it looks for."""
+def has_escaped_names(text: pa.Array) -> bool:
+    """Whether names may be escaped in any of the lines, and so be found only by a parser."""
+    return bool(pc.any(pc.match_substring_regex(text, _ESCAPED)).as_py())
+
+
+def _present(strings: pa.Array, paths: Sequence[str]) -> list[str]:
+    """The paths whose names are among the strings: Arrow takes time for each one that it looks for."""
     names = sorted({name for path in paths for name in path.split(".")})
-    numbers = pc.unique(pc.index_in(Pieces.of(text, '"').flat, pa.array(names))).drop_null()
+    numbers = pc.unique(pc.index_in(strings, pa.array(names))).drop_null()
     there = {names[number] for number in numbers.to_pylist()}
     return [path for path in paths if there.issuperset(path.split("."))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,21 +18,27 @@ COLUMNS = {
     "host": pa.string(), "client_ip": pa.string(), "remote_user": pa.string(),
     "event_time": pa.timestamp("us", tz="UTC"), "method": pa.string(), "path": pa.string(), "query": pa.string(),
     "protocol": pa.string(), "status": pa.int32(), "bytes": pa.int64(), "referrer": pa.string(),
-    "user_agent": pa.string(),
+    "user_agent": pa.string(), "duration_us": pa.int64(), "edge_country": pa.string(),
 }  # fmt: skip
+
+# Besides these, what the site's settings decide about: the addresses of proxies that a request came through, the
+# last one behind the others, and whether the time is without a zone.
+READ = COLUMNS | {"forwarded": pa.string(), "zoneless": pa.bool_()}
 
 _METHODS = pa.array(["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
 _METHOD = "^[A-Z][A-Z_-]{1,31}$"
 _PROTOCOLS = pa.array(["HTTP/1.1", "HTTP/2.0", "HTTP/1.0", "HTTP/3.0", "HTTP/2", "HTTP/3"])
 _PROTOCOL = r"^HTTP/\d(\.\d)?$"
+# How many digits the point moves from each unit to microseconds.
+_UNITS = {"duration_s": 6, "duration_ms": 3, "duration_us": 0, "duration_ns": -3}
 # A number with more digits exceeds every allowed size.
 _MOST_DIGITS = 18
 
 
 @dataclass(frozen=True)
 class Read:
-    """What a reader made of lines: whether each has the format's fields, and the columns COLUMNS, which are NULL for
-    the others."""
+    """What a reader made of lines: whether each has the format's fields, and the columns READ, which are NULL for the
+    others."""
 
     sound: Flags
     columns: Mapping[str, pa.Array]
@@ -63,14 +69,15 @@ class Read:
     @staticmethod
     def nothing(rows: int) -> Read:
         """No line read."""
-        return Read(np.zeros(rows, bool), {name: pa.nulls(rows, type) for name, type in COLUMNS.items()})
+        return Read(np.zeros(rows, bool), {name: pa.nulls(rows, type) for name, type in READ.items()})
 
 
 def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
     """Columns of the `sound` lines from the texts of fields, which need not all be there:
 
     host, client_ip (a port is left out), remote_user, time, request (`METHOD target PROTOCOL`) or method, target
-    (with or without its scheme and host), query and protocol, status, bytes, referrer, user_agent.
+    (with or without its scheme and host), query and protocol, status, bytes, referrer, user_agent, duration_s,
+    duration_ms, duration_us and duration_ns (the first of them that is there), edge_country (two letters), forwarded.
     """
     rows = len(sound)
     found = {name: where(sound, text, None) for name, text in texts.items()}
@@ -91,13 +98,14 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
     if "query" in found:
         told = pc.utf8_ltrim(present(text("query")), "?")
         query = pc.coalesce(query, where(http, told, None))
+    time, zoneless = any_time(text("time"))
     return Read(
         sound,
         {
             "host": pc.coalesce(_host(text("host")), host),
             "client_ip": address(text("client_ip")),
             "remote_user": present(text("remote_user")),
-            "event_time": any_time(text("time")),
+            "event_time": time,
             "method": where(http, method, None),
             "path": parts.at(0),
             "query": query,
@@ -106,6 +114,10 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
             "bytes": size(pc.coalesce(text("bytes"), where(sound, pa.repeat("-", rows), None))),
             "referrer": present(text("referrer")),
             "user_agent": present(text("user_agent")),
+            "duration_us": first_duration(found, rows),
+            "edge_country": _country(text("edge_country")),
+            "forwarded": present(text("forwarded")),
+            "zoneless": zoneless,
         },
     )
 
@@ -149,6 +161,50 @@ def size(text: pa.Array) -> pa.Array:
     return where(zero, "0", where(number, digits, None)).cast(pa.int64())
 
 
+def first_duration(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
+    """Microseconds of the first text of each row that says a duration: `duration_s` and its like in other units."""
+    found = pa.nulls(rows, pa.int64())
+    for unit, digits in _UNITS.items():
+        if unit in texts:
+            found = pc.coalesce(found, microseconds(texts[unit], digits))
+    return found
+
+
+def summed_seconds(parts: Sequence[pa.Array]) -> pa.Array:
+    """The sum of texts in seconds, as text in microseconds; NULL where one says no duration."""
+    first, *others = (microseconds(each, 6) for each in parts)
+    for each in others:
+        first = pc.add(first, each)
+    return first.cast(pa.string())
+
+
+def microseconds(text: pa.Array, digits: int) -> pa.Array:
+    """Decimal numbers, shifted by so many digits to the left, rounded half up. NULL for other texts, for negative
+    numbers, and for those too large for the result."""
+    coded = text.dictionary_encode()
+    return _shifted(coded.dictionary, digits).take(coded.indices)
+
+
+def _shifted(text: pa.Array, digits: int) -> pa.Array:
+    most = _MOST_DIGITS - max(digits, 0) - 1
+    sound = pc.match_substring_regex(text, rf"^\d{{1,{most}}}(?:\.\d+)?$")
+    text = where(flags_of(sound), text, None)
+    parts = Pieces.of(text, ".", 1)
+    whole, fraction = parts.at(0), pc.fill_null(parts.at(1), "")
+    if digits < 0:  # the digits behind the point do not matter
+        whole = pc.utf8_lpad(whole, 1 - digits, "0")
+        whole, fraction = pc.utf8_slice_codeunits(whole, 0, digits), pc.utf8_slice_codeunits(whole, digits)
+        digits = 0
+    shifted = pc.utf8_slice_codeunits(pc.utf8_rpad(fraction, digits + 1, "0"), 0, digits + 1)
+    number = pc.binary_join_element_wise(whole, shifted, "").cast(pa.int64())
+    # One digit more than asked for, which decides how to round.
+    return pc.divide(pc.add(number, 5), 10)
+
+
+def _country(text: pa.Array) -> pa.Array:
+    return pc.utf8_upper(where(flags_of(pc.match_substring_regex(text, "^[A-Za-z]{2}$")), text, None))
+
+
 def present(field: pa.Array) -> pa.Array:
     """Servers write "-" (Apache, nginx) or nothing for a header that was not sent."""
     absent = flags_of(pc.equal(field, "-")) | flags_of(pc.equal(field, ""))
@@ -184,12 +240,14 @@ def _without_host(target: pa.Array) -> tuple[pa.Array, pa.Array]:
         where(absolute, target, None), r"^[A-Za-z]+://(?P<host>[^/?#]*)(?P<rest>(?s).*)$"
     )
     host, rest = (pc.struct_field(parts, name) for name in ("host", "rest"))
-    rest = where(flags_of(pc.starts_with(rest, "/")), rest, pc.binary_join_element_wise("/", rest, ""))
+    rooted = flags_of(pc.starts_with(rest, "/"))
+    if not rooted[absolute].all():
+        rest = where(rooted, rest, pc.binary_join_element_wise("/", rest, ""))
     return _host(host), where(~absolute, target, rest)
 
 
 def _host(text: pa.Array) -> pa.Array:
-    return present(pc.replace_substring_regex(text, r":\d*$", ""))
+    return pc.utf8_lower(present(pc.replace_substring_regex(text, r":\d*$", "")))
 
 
 def each_distinct(text: pa.Array, change: Any) -> pa.Array:

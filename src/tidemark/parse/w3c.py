@@ -31,6 +31,9 @@ _COLUMNS = {
     "referrer": ("cs(referer)", "cs(referrer)"),
     "user_agent": ("cs(user-agent)",),
     "host": ("x-host-header", "cs-host", "cs(host)"),
+    "taken": ("time-taken",),
+    "edge_country": ("c-country",),
+    "forwarded": ("x-forwarded-for", "cs(x-forwarded-for)"),
 }
 _REQUIRED = ("client_ip", "time", "method", "target", "status")
 _LINE = r"^\d{4}-\d\d-\d\d[ \t]\d\d:\d\d:\d\d[ \t]"
@@ -40,10 +43,11 @@ _HIDDEN_SPACE = "\x03"
 @dataclass(frozen=True)
 class W3c(Format):
     """A format of this family. `header` is a regular expression for the names of its columns; `fields` are those of the
-    examples."""
+    examples; `taken` is the unit of `time-taken`, as `tidemark.parse.values.columns_of` names durations."""
 
     header: str
     fields: str
+    taken: str
 
     def may_be(self, text: pa.Array) -> Flags:
         return np.ones(len(text), bool)
@@ -57,13 +61,34 @@ class W3c(Format):
         for header in pc.unique(lines.header.drop_null()).to_pylist():
             rows = np.flatnonzero(lines.sound & flags_of(pc.equal(lines.header, header)))
             parts, sound = _split(lines.take(rows), header.split())
-            texts = _texts(parts, [name.lower() for name in header.split()])
-            sound &= np.array([name in texts for name in _REQUIRED]).all()
+            texts = dict(_texts(parts, [name.lower() for name in header.split()]))
+            if "taken" in texts:
+                texts[self.taken] = texts["taken"]
+            sound &= all(name in texts for name in _REQUIRED)
+            if sound.any():
+                sound &= _addressed(texts)
             found = found.replaced(rows, columns_of(texts, sound))
         return found
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(len(lines.sound), np.int64), np.full(len(lines.sound), "")
+        reached, lacking = np.zeros(len(lines.sound), np.int64), np.full(len(lines.sound), "", object)
+        mine = flags_of(pc.is_valid(lines.header)) & self.with_header(lines)
+        for header in pc.unique(lines.header.filter(pa.array(mine))).to_pylist():
+            names = header.split()
+            rows = np.flatnonzero(mine & flags_of(pc.equal(lines.header, header)))
+            parts, whole = _split(lines.take(rows), names)
+            absent = [
+                name for name in _REQUIRED if name not in _texts(parts, [each.lower() for each in names])
+            ]
+            reached[rows] = np.minimum(parts.count, len(names))
+            after = np.array([*names, ""], object)[reached[rows]]
+            lacking[rows] = np.where(whole, absent[0] if absent else "", after)
+        return reached, lacking
+
+
+def _addressed(texts: Mapping[str, pa.Array]) -> Flags:
+    """Whether lines have an address: other lines can have as many words as there are columns."""
+    return flags_of(pc.match_substring_regex(texts["client_ip"], "[.:]"))
 
 
 def lacks_header(lines: Lines) -> Flags:
@@ -99,7 +124,7 @@ def _texts(parts: Pieces, names: Sequence[str]) -> Mapping[str, pa.Array]:
                 *(where(~flags_of(pc.equal(each, "-")), each, None) for each in there), there[0]
             )
     if "date" in found and "clock" in found:
-        found["time"] = pc.binary_join_element_wise(found["date"], found["clock"], " ")
+        found["time"] = pc.binary_join_element_wise(found["date"], found["clock"], "Z", " ")
     elif "timestamp" in found:
         found["time"] = found["timestamp"]
     if "user_agent" in found:

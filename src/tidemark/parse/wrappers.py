@@ -54,4 +54,4 @@ def _strings(text: pa.Array) -> pa.Array:
 
 def inside(objects: Objects) -> pa.Array:
     """The lines inside JSON objects; NULL where there is none."""
-    return pc.coalesce(*(objects.texts[path] for path in PATHS))
+    return objects.first(PATHS)

@@ -33,6 +33,7 @@ from tidemark.settings.sections import (
     WatchingSettings,
     setting,
 )
+from tidemark.settings.sites import FormatSettings, SiteSettings, formats_of, sites_of
 
 DEFAULT_HOME = Path(".tidemark")
 ENVIRONMENT_PREFIX = "TIDEMARK_"
@@ -57,6 +58,9 @@ class Settings:
     ingest: IngestSettings = field(default_factory=IngestSettings)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     watching: WatchingSettings = field(default_factory=WatchingSettings)
+    # Only in the file: by site, and by the format's name.
+    sites: Mapping[str, SiteSettings] = field(default_factory=dict)
+    formats: Mapping[str, FormatSettings] = field(default_factory=dict)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -151,8 +155,12 @@ def load(
     home = home.expanduser().absolute()
 
     values: dict[str, Any] = {}
-    for name, raw in _from_file(home / "tidemark.toml").items():
-        values[name] = _parse(name, raw, f"{home / 'tidemark.toml'}")
+    file = _from_file(home / "tidemark.toml")
+    source = f"{home / 'tidemark.toml'}"
+    sites = sites_of(file.pop("sites", {}), source)
+    formats = formats_of(file.pop("formats", {}), source)
+    for name, raw in file.items():
+        values[name] = _parse(name, raw, source)
     for name in DECLARED:
         variable = ENVIRONMENT_PREFIX + name.upper()
         if environment.get(variable):
@@ -160,7 +168,7 @@ def load(
     for name, raw in given.items():
         values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
     values["home"] = home
-    return Settings.of(**values)
+    return dataclasses.replace(Settings.of(**values), sites=sites, formats=formats)
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:

@@ -95,7 +95,7 @@ def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
 
 def rebuilt(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
     """The states of tables that were just recomputed completely."""
-    whole = {table.name: {_HISTORY: _WHOLE} for table in tables if table.made}
+    whole = {table.name: {_HISTORY: _WHOLE} for table in tables if _has_history(table)}
     return {name: {**state, **whole.get(name, {})} for name, state in states(settings, tables).items()}
 
 
@@ -111,7 +111,7 @@ def _without_history(
     known = _known(house)
     if not known:
         return {}
-    made = {table.name: _state(settings, table) for table in tables if table.made}
+    made = {table.name: _state(settings, table) for table in tables if _has_history(table)}
     return {
         name: {**state, _HISTORY: _MISSING}
         for name, state in made.items()
@@ -157,7 +157,16 @@ def require_visitor_key(
 
 
 def _has_state(table: Table) -> bool:
-    return table.kind == "upsert" or table.keyed
+    return table.kind == "upsert" or table.keyed or _is_judged(table)
+
+
+def _has_history(table: Table) -> bool:
+    """Whether the rows can be made anew from another table of the home."""
+    return table.made is not None or _is_judged(table)
+
+
+def _is_judged(table: Table) -> bool:
+    return table.lines in ("accepted", "rejected")
 
 
 def last_swap(house: Lakehouse, table: Table) -> int:
@@ -180,7 +189,9 @@ def _state(settings: Settings, table: Table) -> State:
         return {}
     made = dict(table.made(settings.meaning).identity) if table.made else {}
     key = {_KEY: fingerprint(visitor_key(settings))} if table.keyed else {}
-    return {**({"key": ", ".join(table.key)} if table.kind == "upsert" else {}), **made, **key}
+    # A column that such a table gains has no values in earlier rows.
+    columns = {f"column {each.name}": each.type for each in table.columns} if _is_judged(table) else {}
+    return {**({"key": ", ".join(table.key)} if table.kind == "upsert" else {}), **made, **key, **columns}
 
 
 def _write(house: Lakehouse, states: Mapping[str, State]) -> None:

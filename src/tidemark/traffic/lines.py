@@ -1,14 +1,13 @@
-"""Formats hits as log lines: Apache's common, combined, and combined with virtual host; times in UTC."""
+"""Formats hits as log lines of any format; times in UTC. Apache's own ones are made of constant parts, for speed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 
+from tidemark.traffic import shapes
 from tidemark.traffic.behaviour import Hit
 from tidemark.traffic.site import HOST
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _HOST = f"{HOST}:443 ".encode()
 
 Formatter = Callable[[Sequence[Hit], int], list[bytes]]
@@ -34,10 +33,13 @@ def vhost_combined(hits: Sequence[Hit], second: int) -> list[bytes]:
     return [_HOST + line for line in combined(hits, second)]
 
 
-FORMATS: dict[str, Formatter] = {"combined": combined, "common": common, "vhost_combined": vhost_combined}
+APACHE: dict[str, Formatter] = {"combined": combined, "common": common, "vhost_combined": vhost_combined}
+FORMATS: dict[str, Formatter] = {
+    **APACHE,
+    **{name: shapes.text(template) for name, template in shapes.TEMPLATES.items()},
+    **{name: shapes.objects(shape) for name, shape in shapes.SHAPES.items()},
+}
 
 
 def _stamp(second: int) -> bytes:
-    at = datetime.fromtimestamp(second, UTC)
-    # Not with strftime, whose month names depend on the locale.
-    return f'{at.day:02}/{_MONTHS[at.month - 1]}/{at:%Y:%H:%M:%S} +0000] "'.encode()
+    return f'{shapes.Moment(second).forms["clf"]}] "'.encode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -136,14 +136,16 @@ KINDS = (
     Kind("bad status", "invalid_status", 6, _bad_status),
     Kind("negative size", "invalid_size", 10, _bad_size),
 )
+# The others find their place in a line by the shape of Apache's formats.
+ANY_FORMAT = tuple(kind for kind in KINDS if kind.name in ("garbage", "binary", "empty"))
 
 
 class Spoiler:
     """Turns good lines into malformed ones of a random kind."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, kinds: Sequence[Kind] = KINDS) -> None:
         self._random = random
-        self._kinds = weighted_table(((kind, kind.weight) for kind in KINDS), _TABLE)
+        self._kinds = weighted_table(((kind, kind.weight) for kind in kinds), _TABLE)
 
     def spoil(self, line: bytes) -> tuple[bytes, str]:
         """A malformed line and the expected reason; `line` is a good one without its line end."""

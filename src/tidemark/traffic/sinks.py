@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tidemark.errors import InputError, KafkaError
 from tidemark.settings.sections import KafkaSettings
-from tidemark.traffic.stream import DEFAULT_SITE, Block
+from tidemark.traffic.shapes import COLUMNS, NAMED
+from tidemark.traffic.stream import DEFAULT_SITE, Block, Traffic
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -38,13 +39,31 @@ def _ignore(_block: Block, _behind: float) -> None:
     pass
 
 
-def write_file(blocks: Iterable[Block], path: Path, stop: Event, taken: Taken = _ignore) -> None:
-    """Writes all lines to `path`, compressed if it ends in .gz; `-` is standard output.
+def first_lines(format: str) -> bytes:
+    """The comments at the beginning of a file of this format."""
+    return f"#Version: 1.0\n#Fields: {COLUMNS[format]}\n".encode() if format in COLUMNS else b""
+
+
+def headers_of(traffic: Traffic) -> list[tuple[str, bytes]]:
+    """The headers of each record, without those that have their default."""
+    said = {
+        "site": "" if traffic.site == DEFAULT_SITE else traffic.site,
+        "format": traffic.format if traffic.format in NAMED else "",
+        "fields": COLUMNS.get(traffic.format, ""),
+    }
+    return [(name, value.encode()) for name, value in said.items() if value]
+
+
+def write_file(
+    blocks: Iterable[Block], path: Path, stop: Event, taken: Taken = _ignore, *, head: bytes = b""
+) -> None:
+    """Writes `head` and all lines to `path`, compressed if it ends in .gz; `-` is standard output.
 
     Ends early when `stop` is set. The same lines give the same file. Raises InputError.
     """
     try:
         with _opened(path, stop) as file:
+            file.write(head)
             for block in blocks:
                 if stop.is_set():
                     return
@@ -100,14 +119,14 @@ def prepare(settings: KafkaSettings) -> None:
 def send(
     parts: Iterable[tuple[Block, float]],
     settings: KafkaSettings,
-    site: str,
+    traffic: Traffic,
     stop: Event,
     taken: Taken = _ignore,
     settled: Settled | None = None,
 ) -> int:
     """Sends paced lines to the prepared topic, one record per line. Returns their number.
 
-    Records of a site other than the default have the header `site`. The producer is idempotent: a retry
+    Records have the headers that their site and their format need. The producer is idempotent: a retry
     writes no line twice. Returns when all are acknowledged. Raises KafkaError.
     """
     from confluent_kafka import Producer
@@ -126,7 +145,7 @@ def send(
             "on_delivery": lambda error, _message: failures.append(error),
         }
     )
-    headers = [] if site == DEFAULT_SITE else [("site", site.encode())]
+    headers = headers_of(traffic)
     sent = 0
     due = time.monotonic() + _SETTLE_SECONDS
     for block, behind in parts:

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from tidemark.errors import SettingError
 from tidemark.traffic.behaviour import Crowd, Hit
-from tidemark.traffic.lines import FORMATS
-from tidemark.traffic.malformed import Spoiler
+from tidemark.traffic.lines import APACHE, FORMATS
+from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
 from tidemark.traffic.schedule import Sample, counts
+from tidemark.traffic.shapes import NO_AGENTS
 from tidemark.traffic.site import build_site
 from tidemark.traffic.visitors import Population
 
@@ -106,10 +107,11 @@ def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
     crowd_random, fault_random, late_random = (
         Random(f"{traffic.seed}/{n}") for n in ("crowd", "faults", "late")
     )
-    people = Population(crowd_random, traffic.visitors, agents_logged=traffic.format != "common")
+    people = Population(crowd_random, traffic.visitors, agents_logged=traffic.format not in NO_AGENTS)
     crowd = Crowd(build_site(), people, crowd_random)
     form = FORMATS[traffic.format]
-    spoiler, spoiled = Spoiler(fault_random), Sample(fault_random, traffic.malformed)
+    kinds = KINDS if traffic.format in APACHE else ANY_FORMAT
+    spoiler, spoiled = Spoiler(fault_random, kinds), Sample(fault_random, traffic.malformed)
     late = Sample(late_random, traffic.late)
     delayed: defaultdict[int, tuple[list[bytes], list[Outcome]]] = defaultdict(lambda: ([], []))
     sizes = counts(traffic.rate, traffic.start, traffic.rhythm)

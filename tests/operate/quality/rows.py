@@ -51,6 +51,10 @@ _GOOD: dict[str, Any] = {
         "status_2xx": 2, "status_3xx": 0, "status_4xx": 1, "status_5xx": 0,
     },
     "gold.pages": lambda n: _window(n, 3600) | {"path": "/", "pageviews": 2, "visitors": 1},
+    "gold.formats": lambda n: _window(n, 86_400) | {
+        "window_start": NOON + timedelta(days=n), "first_event_time": NOON + timedelta(days=n),
+        "newest_event_time": NOON + timedelta(days=n, hours=3), "requests": 2, "visitors": 1, "format": "combined",
+    },
     "quality.sites": lambda n: {"site": f"shop{n}"},
     "quality.accounts": lambda n: {
         "flow": "requests", "batch_id": n, "received": 3, "accepted": 2, "rejected": 1, "duplicate": 0,
@@ -90,6 +94,11 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("gold.traffic", "key_unique"): [_window(0, 60)],
     ("gold.pages", "viewed"): [{"visitors": 0}, {"visitors": 3}],
     ("gold.pages", "key_unique"): [_window(0, 3600)],
+    ("gold.formats", "lines_within_the_day"): [
+        {"requests": 0}, {"newest_event_time": NOON - timedelta(days=9)},
+        {"first_event_time": NOON - timedelta(days=9)},
+    ],
+    ("gold.formats", "key_unique"): [_window(0, 86_400) | {"format": "combined"}],
     ("quality.sites", "key_unique"): [{"site": "shop0"}],
     ("quality.accounts", "balanced"): [{"received": 4}, {"duplicate": 1}],
     ("quality.accounts", "key_unique"): [{"batch_id": 0}],

@@ -1,6 +1,6 @@
 """JSON as people configure it in Apache's `LogFormat`. Its lines are detected as `nginx_json`, by the same names."""
 
-from tidemark.parse.formats.nginx_json import KEYS
+from tidemark.parse.formats.nginx_json import KEYS, refined
 from tidemark.parse.objects import JsonFormat
 
 FORMAT = JsonFormat(
@@ -13,5 +13,6 @@ FORMAT = JsonFormat(
     ),
     marks=(),
     keys=KEYS,
+    refine=refined,
     detected=False,
 )

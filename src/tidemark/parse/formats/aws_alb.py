@@ -1,6 +1,23 @@
 """Logs of AWS Application Load Balancers."""
 
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tidemark.parse.layout import Layout
+from tidemark.parse.values import summed_seconds
+
+
+def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+    # Any of them is -1 where the balancer got no response.
+    parts = [texts[name] for name in ("request_time", "target_time", "response_time")]
+    return texts | {
+        "duration_us": summed_seconds(parts),
+        # The port always follows the address, which has no brackets even if it is IPv6.
+        "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
+    }
+
 
 FORMAT = Layout(
     name="aws_alb",
@@ -16,8 +33,9 @@ FORMAT = Layout(
     ),
     pattern=r"^(?:https?|h2|grpcs?|wss?) \d{4}-\d\d-\d\dT",
     layouts=(
-        "$_type $time $_balancer $client_ip $_target $_request $_processing $_response $status"
+        "$_type $time $_balancer $client_ip $_target $request_time $target_time $response_time $status"
         " $_target_status $_received"
         ' $bytes "$request" "$user_agent"$_rest',
     ),
+    refine=_refined,
 )

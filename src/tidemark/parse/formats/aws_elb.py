@@ -1,6 +1,23 @@
 """Logs of AWS Classic Load Balancers."""
 
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tidemark.parse.layout import Layout
+from tidemark.parse.values import summed_seconds
+
+
+def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+    # Any of them is -1 where the balancer got no response.
+    parts = [texts[name] for name in ("request_time", "target_time", "response_time")]
+    return texts | {
+        "duration_us": summed_seconds(parts),
+        # The port always follows the address, which has no brackets even if it is IPv6.
+        "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
+    }
+
 
 FORMAT = Layout(
     name="aws_elb",
@@ -13,11 +30,12 @@ FORMAT = Layout(
     ),
     pattern=r'^\d{4}-\d\d-\d\dT[0-9:.]+Z [^ ]+ [^ ]+ [^ ]+ [0-9.-]+ [0-9.-]+ [0-9.-]+ \d+ [0-9-]+ \d+ \d+ "',
     layouts=(
-        "$time $_balancer $client_ip $_target $_request $_processing $_response $status $_target_status"
+        "$time $_balancer $client_ip $_target $request_time $target_time $response_time $status $_target_status"
         " $_received $bytes"
         ' "$request" "$user_agent"$_rest',
-        "$time $_balancer $client_ip $_target $_request $_processing $_response $status $_target_status"
+        "$time $_balancer $client_ip $_target $request_time $target_time $response_time $status $_target_status"
         " $_received $bytes"
         ' "$request"',
     ),
+    refine=_refined,
 )

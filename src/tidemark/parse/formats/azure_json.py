@@ -41,6 +41,7 @@ FORMAT = JsonFormat(
         "bytes": ("properties.responseBytes", "properties.sentBytes"),
         "referrer": ("properties.referer", "properties.referrer", "properties.referrerHeader"),
         "user_agent": ("properties.userAgent", "properties.userAgentHeader"),
+        "duration_s": ("properties.timeTaken",),
         "host": ("properties.originalHost", "properties.hostName", "properties.host"),
     },
     refine=_refined,

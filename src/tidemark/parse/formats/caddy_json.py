@@ -27,5 +27,7 @@ FORMAT = JsonFormat(
         "referrer": ("request.headers.Referer",),
         "user_agent": ("request.headers.User-Agent",),
         "host": ("request.host",),
+        "duration_s": ("duration",),
+        "forwarded": ("request.headers.X-Forwarded-For",),
     },
 )

@@ -25,5 +25,8 @@ FORMAT = JsonFormat(
         "referrer": ("ClientRequestReferer",),
         "user_agent": ("ClientRequestUserAgent",),
         "host": ("ClientRequestHost",),
+        "duration_ms": ("EdgeTimeToFirstByteMs", "OriginResponseDurationMs"),
+        "duration_ns": ("OriginResponseTime",),
+        "edge_country": ("ClientCountry",),
     },
 )

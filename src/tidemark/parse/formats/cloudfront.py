@@ -12,7 +12,7 @@ from tidemark.parse.values import each_distinct
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     return texts | {
-        "time": pc.binary_join_element_wise(texts["date"], texts["clock"], " "),
+        "time": pc.binary_join_element_wise(texts["date"], texts["clock"], "Z", " "),
         "user_agent": each_distinct(texts["user_agent"], _decoded),
     }
 
@@ -35,7 +35,7 @@ FORMAT = Layout(
     pattern=r"^\d{4}-\d\d-\d\d\t\d\d:\d\d:\d\d\t",
     layouts=(
         "$date\t$clock\t$_edge\t$bytes\t$client_ip\t$method\t$_distribution\t$target\t$status\t$referrer\t$user_agent\t"
-        "$query\t$_cookie\t$_result\t$_id\t$host\t$_scheme\t$_received\t$_duration\t$_forwarded\t$_tls\t$_cipher\t"
+        "$query\t$_cookie\t$_result\t$_id\t$host\t$_scheme\t$_received\t$duration_s\t$_forwarded\t$_tls\t$_cipher\t"
         "$_response\t$protocol\t$_rest",
     ),
     refine=_refined,

@@ -10,7 +10,8 @@ from tidemark.parse.layout import Layout
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     # At the edge, Envoy appends the address of its client.
-    return texts | {"client_ip": pc.replace_substring_regex(texts["client_ip"], r"^.*, *", "")}
+    own = texts.get("client_ip", pc.replace_substring_regex(texts["forwarded"], r"^.*, *", ""))
+    return texts | {"client_ip": own}
 
 
 FORMAT = Layout(
@@ -27,10 +28,10 @@ FORMAT = Layout(
     ),
     pattern=r'^\[\d{4}-\d\d-\d\dT[^\]]*\] "',
     layouts=(
-        '[$time] "$request" $status $_flags $_received $bytes $_duration $_service "$client_ip" "$user_agent" "$_id"'
+        '[$time] "$request" $status $_flags $_received $bytes $duration_ms $_service "$forwarded" "$user_agent" "$_id"'
         ' "$host" "$_upstream"$_rest',
-        '[$time] "$request" $status $_flags $_details $_reason "$_failure" $_received $bytes $_duration $_service'
-        ' "$_forwarded" "$user_agent" "$_id" "$host" "$_upstream" $_cluster $_local $_own $client_ip $_rest',
+        '[$time] "$request" $status $_flags $_details $_reason "$_failure" $_received $bytes $duration_ms $_service'
+        ' "$forwarded" "$user_agent" "$_id" "$host" "$_upstream" $_cluster $_local $_own $client_ip $_rest',
     ),
     refine=_refined,
 )

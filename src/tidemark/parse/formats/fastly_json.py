@@ -1,6 +1,6 @@
 """Fastly's JSON, as its documentation recommends it."""
 
-from tidemark.parse.formats.nginx_json import KEYS
+from tidemark.parse.formats.nginx_json import KEYS, refined
 from tidemark.parse.objects import JsonFormat
 
 FORMAT = JsonFormat(
@@ -15,4 +15,5 @@ FORMAT = JsonFormat(
     ),
     marks=("fastly_server",),
     keys=KEYS,
+    refine=refined,
 )

@@ -12,7 +12,7 @@ FORMAT = Layout(
     ),
     pattern=r'\] \(\d+ s\) "',
     layouts=(
-        '$host $client_ip $_ident $remote_user [$time] ($_duration s) "$request" $status $bytes "$referrer"'
+        '$host $client_ip $_ident $remote_user [$time] ($duration_s s) "$request" $status $bytes "$referrer"'
         ' "$user_agent"',
     ),
 )

@@ -1,6 +1,16 @@
 """Google Cloud's load balancers, and other services whose log entries have an `httpRequest`."""
 
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tidemark.parse.objects import JsonFormat
+
+
+def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+    return texts | {"duration_s": pc.utf8_rtrim(texts["latency"], "s")}
+
 
 FORMAT = JsonFormat(
     name="gcp_lb_json",
@@ -23,5 +33,8 @@ FORMAT = JsonFormat(
         "bytes": ("httpRequest.responseSize",),
         "referrer": ("httpRequest.referer",),
         "user_agent": ("httpRequest.userAgent",),
+        "latency": ("httpRequest.latency",),
+        "edge_country": ("jsonPayload.clientCountry", "jsonPayload.client_region"),
     },
+    refine=_refined,
 )

@@ -7,10 +7,19 @@ import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
 
+# The header Host, if it is the first one that HAProxy was told to capture.
+_HOST = r"^(?P<host>(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*)(?::\d+)?(?:[|}].*)?$"
+
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
-    # The port always follows the address, which has no brackets even if it is IPv6.
-    return texts | {"client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", "")}
+    captured = texts.get("headers", pa.nulls(len(texts["client_ip"]), pa.string()))
+    return texts | {
+        # The port always follows the address, which has no brackets even if it is IPv6.
+        "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
+        # The last time is that of the whole request. It has a plus where the log was written before its end.
+        "duration_ms": pc.struct_field(pc.extract_regex(texts["durations"], r"/\+?(?P<all>\d+)$"), "all"),
+        "host": pc.struct_field(pc.extract_regex(captured, _HOST), "host"),
+    }
 
 
 FORMAT = Layout(
@@ -25,10 +34,10 @@ FORMAT = Layout(
     ),
     pattern=r"^[0-9A-Fa-f.:]+:\d+ \[\d\d/[A-Z][a-z]{2}/\d{4}:[^\]]*\] [^ ]+ [^ ]+ [0-9+/-]+ ",
     layouts=(
-        "$client_ip [$time] $_frontend $_server $_durations $status $bytes $_cookie $_cookies $_state $_connections"
+        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
+        ' $_queues {$headers} "$request"$_rest',
+        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
         ' $_queues "$request"$_rest',
-        "$client_ip [$time] $_frontend $_server $_durations $status $bytes $_cookie $_cookies $_state $_connections"
-        ' $_queues {$_headers} "$request"$_rest',
     ),
     refine=_refined,
 )

@@ -12,7 +12,7 @@ FORMAT = Layout(
     ),
     pattern=r'\] "',
     layouts=(
-        '$client_ip $_ident $remote_user [$time] "$request" $status $bytes "$referrer" "$user_agent" $_duration',
+        '$client_ip $_ident $remote_user [$time] "$request" $status $bytes "$referrer" "$user_agent" $duration_s',
     ),
     detected=False,
 )

@@ -10,6 +10,7 @@ FORMAT = W3c(
         "2026-11-21 10:00:00 10.0.0.4 GET /docs/ page=2 443 - 203.0.113.7 Mozilla/5.0+(Windows+NT+10.0;+Win64)"
         " https://example.org/a 200 0 0 512 312 93",
     ),
+    taken="duration_ms",
     header=r"sc-(?:win32-|sub)status|s-sitename",
     fields="date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer)"
     " sc-status sc-substatus sc-win32-status sc-bytes cs-bytes time-taken",

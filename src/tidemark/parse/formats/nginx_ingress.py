@@ -12,7 +12,7 @@ FORMAT = Layout(
     ),
     pattern=r'" \d+ [0-9.]+ \[[^\]]*\] ',
     layouts=(
-        '$client_ip - $remote_user [$time] "$request" $status $bytes "$referrer" "$user_agent" $_length $_duration'
+        '$client_ip - $remote_user [$time] "$request" $status $bytes "$referrer" "$user_agent" $_length $duration_s'
         " [$_upstream] $_rest",
     ),
 )

@@ -1,5 +1,11 @@
 """JSON as people configure it in nginx and other servers: keys by a table of synonyms."""
 
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.objects import JsonFormat
 
 KEYS = {
@@ -52,7 +58,38 @@ KEYS = {
         "vhost", "virtual_host", "http_host", "authority", ":authority", "request_host", "url.domain", "domain",
         "server_name", "host",
     ),
+    "duration_s": (
+        "request_time", "requestTime", "request_time_s", "request_duration_seconds", "duration_seconds", "duration_s",
+        "http.server.request.duration", "time_taken_s",
+    ),
+    "duration_ms": (
+        "request_time_ms", "duration_ms", "durationMs", "response_time_ms", "latency_ms", "elapsed_ms", "time_ms",
+    ),
+    "duration_us": (
+        "duration_us", "request_time_us", "response_time_us", "time_us", "elapsed_us", "microseconds", "durationMicros",
+        "duration_usec", "time_elapsed",
+    ),
+    "duration_ns": ("event.duration", "duration_ns", "durationNanos"),
+    "duration": ("duration",),
+    "envoy": ("response_flags", "upstream_cluster"),
+    "edge_country": (
+        "geoip_country_code", "geoip2_country_code", "country_code", "geo_country_code", "http_cf_ipcountry",
+        "cf_ipcountry",
+    ),
+    "forwarded": ("http_x_forwarded_for", "x_forwarded_for", "xForwardedFor", "x-forwarded-for", "forwarded_for"),
 }  # fmt: skip
+
+
+def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+    """A duration without a unit in its name is in seconds if it has decimals, and in milliseconds in Envoy's JSON.
+    Others could be in any unit, and are left out."""
+    milli = flags_of(pc.is_valid(texts["envoy"]))
+    seconds = ~milli & flags_of(pc.match_substring(texts["duration"], "."))
+    return texts | {
+        "duration_s": pc.coalesce(texts["duration_s"], where(seconds, texts["duration"], None)),
+        "duration_ms": pc.coalesce(texts["duration_ms"], where(milli, texts["duration"], None)),
+    }
+
 
 FORMAT = JsonFormat(
     name="nginx_json",
@@ -68,4 +105,5 @@ FORMAT = JsonFormat(
     ),
     marks=(),
     keys=KEYS,
+    refine=refined,
 )

@@ -11,5 +11,5 @@ FORMAT = Layout(
         " https://example.org/a curl/8.5.0",
     ),
     pattern=r'^\[[^\]]*\] [^ ]+ [0-9A-Fa-f.:]+ [0-9.]+ "',
-    layouts=('[$time] $host $client_ip $_duration "$request" $status $bytes $_sent $referrer $user_agent',),
+    layouts=('[$time] $host $client_ip $duration_s "$request" $status $bytes $_sent $referrer $user_agent',),
 )

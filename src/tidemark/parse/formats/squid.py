@@ -13,7 +13,7 @@ FORMAT = Layout(
     ),
     pattern=r"^\d{9,10}\.\d{3} +\d+ [^ ]+ [A-Z_]+/\d{3} ",
     layouts=(
-        "$time $_duration $client_ip $_result/$status $bytes $method $target $remote_user $_server $_type",
+        "$time $duration_ms $client_ip $_result/$status $bytes $method $target $remote_user $_server $_type",
     ),
     squeezed=True,
 )

@@ -1,6 +1,16 @@
 """Traefik's access log as text."""
 
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tidemark.parse.layout import Layout
+
+
+def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+    return texts | {"duration_ms": pc.utf8_rtrim(texts["duration"], "ms")}
+
 
 FORMAT = Layout(
     name="traefik_clf",
@@ -13,6 +23,7 @@ FORMAT = Layout(
     pattern=r'" \d+ "[^"]*" "[^"]*" \d+ms$',
     layouts=(
         '$client_ip - $remote_user [$time] "$request" $status $bytes "$referrer" "$user_agent" $_count "$_router"'
-        ' "$_server" $_duration',
+        ' "$_server" $duration',
     ),
+    refine=_refined,
 )

@@ -12,7 +12,10 @@ from tidemark.parse.objects import JsonFormat
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     # Behind a trusted proxy, ClientHost is the whole X-Forwarded-For: then the line's own address is taken.
     several = flags_of(pc.match_substring(texts["client_ip"], ","))
-    return texts | {"client_ip": where(~several, texts["client_ip"], texts["own_address"])}
+    return texts | {
+        "client_ip": where(~several, texts["client_ip"], texts["own_address"]),
+        "forwarded": pc.coalesce(texts["forwarded"], where(several, texts["client_ip"], None)),
+    }
 
 
 FORMAT = JsonFormat(
@@ -40,6 +43,8 @@ FORMAT = JsonFormat(
         "referrer": ("request_Referer",),
         "user_agent": ("request_User-Agent",),
         "host": ("RequestHost", "RequestAddr"),
+        "duration_ns": ("Duration",),
+        "forwarded": ("request_X-Forwarded-For",),
     },
     refine=_refined,
 )

@@ -11,6 +11,7 @@ FORMAT = W3c(
         "\thttps://example.org/a\tcurl/8.5.0"
         "\twww.example.org",
     ),
+    taken="duration_s",
     header="c-ip",
     fields="date time c-ip cs-username cs-method cs-uri-stem cs-uri-query cs-version sc-status sc-bytes cs(Referer)"
     " cs(User-Agent) cs-host",

@@ -1,0 +1,43 @@
+"""Cost of reading the lines of each log format, in one thread of this process, warm."""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow as pa
+
+from benchmarks.figures import Figure
+from tidemark.contract.log_formats import FORMATS
+from tidemark.parse.detect import fields
+from tidemark.traffic import lines as shapes
+from tidemark.traffic.sinks import headers_of
+from tidemark.traffic.stream import Traffic, blocks
+
+_WARM_UPS = 2
+_BATCH = 10_000
+
+
+def measure(*, lines: int, runs: int) -> list[Figure]:
+    """Lines per second of CPU time, by format: detected line by line where the format can be."""
+    traffic = Traffic(start=1_780_000_000, rate=500, seconds=max(1, lines // 500), seed=1, visitors=5_000)
+    hits = [(second, hit) for block in blocks(traffic) for second, hit, _ in block.outcomes]
+    rates: dict[str, list[float]] = {name: [] for name in FORMATS}
+    batches = {name: _batches(name, hits) for name in FORMATS}
+    for _ in range(_WARM_UPS + runs):
+        for name in FORMATS:
+            begun = time.process_time()
+            for batch in batches[name]:
+                fields(batch)
+            rates[name].append(len(hits) / (time.process_time() - begun))
+    return [Figure(f"parse {name}, lines/s of CPU", rates[name][_WARM_UPS:]) for name in FORMATS]
+
+
+def _batches(name: str, hits: list[tuple[int, shapes.Hit]]) -> list[dict[str, pa.Array]]:
+    headers = dict(headers_of(Traffic(start=0, format=name)))
+    said = {each: headers[each].decode() if each in headers else None for each in ("format", "fields")}
+    made = [line for second, hit in hits for line in shapes.FORMATS[name]([hit], second)]
+    return [
+        {"value": pa.array(part, pa.binary()), "site": pa.array(["default"] * len(part))}
+        | {each: pa.array([text] * len(part), pa.string()) for each, text in said.items()}
+        for part in (made[start : start + _BATCH] for start in range(0, len(made), _BATCH))
+    ]

@@ -1,0 +1,97 @@
+"""The tables of `tidemark.toml`: `[sites.NAME]`, how a site's lines are read, and `[formats.NAME]`, own log formats."""
+
+from __future__ import annotations
+
+import json
+import re
+import zoneinfo
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tidemark.errors import SettingError
+
+
+@dataclass(frozen=True)
+class SiteSettings:
+    """`timezone`: that of times without a zone, such as Europe/Berlin; empty: UTC. `fields`: the names of the columns
+    of W3C lines that come without. `trusted_proxies`: how many proxies in front of the server append the address of
+    their client to X-Forwarded-For; the client is then the address in front of them, else the one that the line
+    names."""
+
+    timezone: str = ""
+    fields: str = ""
+    trusted_proxies: int = 0
+
+
+@dataclass(frozen=True)
+class FormatSettings:
+    """An own log format: Apache's `LogFormat` or nginx's `log_format`, whichever is not empty."""
+
+    apache: str = ""
+    nginx: str = ""
+
+
+def sites_of(found: Any, source: str) -> dict[str, SiteSettings]:
+    """The tables `[sites.NAME]` of a file. Raises SettingError."""
+    sites = {
+        name: SiteSettings(**values) for name, values in _tables("sites", found, SiteSettings, source).items()
+    }
+    for name, site in sites.items():
+        try:
+            zoneinfo.ZoneInfo(site.timezone or "UTC")
+        except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError) as error:
+            raise SettingError(
+                f"{source}: there is no time zone {site.timezone!r}, of site {name}",
+                "Name one such as Europe/Berlin.",
+            ) from error
+        if site.trusted_proxies < 0:
+            raise SettingError(f"{source}: trusted_proxies of site {name} is negative", "Use 0 or more.")
+    return sites
+
+
+def formats_of(found: Any, source: str) -> dict[str, FormatSettings]:
+    """The tables `[formats.NAME]` of a file. Raises SettingError."""
+    formats = {
+        name: FormatSettings(**values)
+        for name, values in _tables("formats", found, FormatSettings, source).items()
+    }
+    for name, each in formats.items():
+        if bool(each.apache) == bool(each.nginx):
+            raise SettingError(f"{source}: format {name} needs either apache or nginx", "Set one of them.")
+    return formats
+
+
+def toml_lines(values: Mapping[str, Any], table: str = "") -> Iterator[str]:
+    """The lines of a TOML file with these values, those of tables last."""
+    for name, value in values.items():
+        if not isinstance(value, dict):
+            yield f"{_name(name)} = {json.dumps(value, ensure_ascii=False)}\n"
+    for name, value in values.items():
+        if isinstance(value, dict):
+            inner = f"{table}.{_name(name)}" if table else _name(name)
+            yield f"[{inner}]\n"
+            yield from toml_lines(value, inner)
+
+
+def _name(text: str) -> str:
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=False)
+
+
+def _tables(what: str, found: Any, of: type, source: str) -> Mapping[str, dict[str, Any]]:
+    if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
+        raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
+    kinds = {each.name: type(each.default) for each in fields(of)}
+    for name, values in found.items():
+        for key, value in values.items():
+            if key not in kinds:
+                known = ", ".join(kinds)
+                raise SettingError(
+                    f"{source}: unknown setting {key!r} of {what}.{name}", f"Use one of {known}."
+                )
+            if type(value) is not kinds[key]:
+                kind = "a whole number" if kinds[key] is int else "text"
+                raise SettingError(
+                    f"{source}: {key} of {what}.{name} must be {kind}, not {value!r}", "Correct it."
+                )
+    return found

@@ -1,0 +1,254 @@
+"""Formats hits as lines of the log formats outside Apache's family: one template or JSON object a format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+from tidemark.traffic.behaviour import Hit
+from tidemark.traffic.site import HOST
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# What stands for the method and the target of a request that is not HTTP.
+_NONE = "-"
+
+IIS_FIELDS = (
+    "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status"
+    " sc-substatus sc-win32-status sc-bytes time-taken"
+)
+W3C_FIELDS = (
+    "date time c-ip cs-method cs-uri-stem cs-uri-query sc-status sc-bytes cs(Referer) cs(User-Agent) cs-host"
+)
+# The columns of the formats whose lines need them.
+COLUMNS = {"iis_w3c": IIS_FIELDS, "w3c_extended": W3C_FIELDS}
+
+_COMBINED = '{ip} - - [{clf}] "{request}" {status} {size} "{referrer}" "{agent}"'
+_ID = "4a0e0f5e9bd9a1d2c3b4a5968778695a4b3c2d1e0f1029384756aabbccddeeff"
+
+# Values are escaped as in the combined format, except those that end in an underscore.
+TEMPLATES = {
+    "traefik_clf": _COMBINED + ' 1 "web@docker" "http://10.0.0.4:80" 0ms',
+    "nginx_ingress": _COMBINED + " 462 0.000 [shop-web-80] [] 10.0.0.4:80 {size} 0.000 {status} " + _ID[:32],
+    "nginx_proxy_manager": (
+        "[{clf}] - {status} {status} - {method} https {host} \"{target}\" [Client {ip}] [Length {size}] [Gzip -]"
+        ' [Sent-to 10.0.0.4] "{agent}" "{referrer}"'
+    ),
+    "npmplus": '[{clf}] {host} {ip} 0.000 "{request}" {status} {size} 935 {referrer} {agent}',
+    "zoraxy": (
+        "[{day} {clock}.000000] [router:host-http] [origin:{host}] [client: {ip}] [useragent: {agent}] {method}"
+        " {target} {status}"
+    ),
+    "haproxy_http": (
+        "{ip}:41342 [{local}.000] web shop/web1 0/0/0/0/0 {status} {size} - - ---- 1/1/1/1/0 0/0 {{{host}}}"
+        ' "{request}"'
+    ),
+    "envoy": (
+        '[{day}T{clock}.000Z] "{request}" {status} - 0 {size} 0 0 "{ip}" "{agent}" "' + _ID[:36] + '" "{host}"'
+        ' "10.0.0.4:80"'
+    ),
+    "iis_w3c": (
+        "{day} {clock} 10.0.0.4 {method} {path_} {query_} 443 - {ip} {plus_} {referrer} {status} 0 0 {size} 0"
+    ),
+    "w3c_extended": (
+        "{day}\t{clock}\t{ip}\t{method}\t{path_}\t{query_}\t{status}\t{size}\t{referrer}\t{percent_}\t{host}"
+    ),
+    "aws_alb": (
+        "https {day}T{clock}.000000Z app/web/50dc6c495c0c9188 {ip}:2817 10.0.0.1:80 0.000 0.000 0.000 {status}"
+        ' {status} 0 {size} "{absolute}" "{agent}" - - arn "Root=1" "{host}" "-" 1 {day}T{clock}.000000Z "forward"'
+        ' "-" "-" "10.0.0.1:80" "200" "-" "-"'
+    ),
+    "aws_elb": (
+        "{day}T{clock}.000000Z web {ip}:2817 10.0.0.1:80 0.000000 0.000000 0.000000 {status} {status} 0 {size}"
+        ' "{absolute}" "{agent}" - -'
+    ),
+    "aws_s3": (
+        _ID + " bucket [{clf}] {ip} - 3E57427F3EXAMPLE REST.GET.OBJECT - \"{request}\" {status} - {size} - 0 0"
+        ' "{referrer}" "{agent}" - - SigV4 - - {host} TLSv1.3'
+    ),
+    "cloudfront": (
+        "{day}\t{clock}\tFRA2\t{size}\t{ip}\t{method}\td111111abcdef8.cloudfront.net\t{path_}\t{status}\t{referrer}\t"
+        "{percent_}\t{query_}\t-\tMiss\tid\t{host}\thttps\t217\t0.000\t-\tTLSv1.3\tcipher\tMiss\t{protocol}\t-\t-"
+    ),
+    "squid": "{epoch}.000      0 {ip} TCP_MISS/{status} {size} {method} {url} - HIER_DIRECT/10.0.0.4 text/html",
+    "gandi": '{host} {ip} - - [{clf}] (0 s) "{request}" {status} {size} "{referrer}" "{agent}"',
+    "ovh": '{ip} {host} - [{clf}] "{request}" {status} {size} "{referrer}" "{agent}"',
+    "varnishncsa": '{ip} - - [{clf}] "{absolute}" {status} {size} "{referrer}" "{agent}"',
+    "icecast": _COMBINED + " 0",
+}  # fmt: skip
+# Formats whose lines are read as another one unless they are named.
+NAMED = ("apache_json", "ovh", "varnishncsa", "icecast")
+# Formats without user agents.
+NO_AGENTS = ("common", "haproxy_http", "squid")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The parts of a request and its response, as they are logged."""
+
+    request: str
+    method: str
+    target: str
+    protocol: str
+    status: str
+    size: str
+
+
+@lru_cache(maxsize=100_000)
+def _asked(text: bytes) -> _Asked:
+    request, _, result = text.decode().rpartition('" ')
+    status, size = result.split()
+    words = request.split(" ")
+    http = len(words) == 3 and words[2].startswith("HTTP/")
+    method, target, protocol = words if http else (_NONE, _NONE, _NONE)
+    return _Asked(request, method, target, protocol, status, "0" if size == "-" else size)
+
+
+@lru_cache(maxsize=100_000)
+def _plain(text: str) -> str:
+    """A text without the escapes of the combined format."""
+    return text.replace("\\\\", "\x02").replace('\\"', '"').replace("\x02", "\\")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A second in the forms that logs use."""
+
+    epoch: int
+
+    @property
+    def forms(self) -> Mapping[str, str]:
+        at = datetime.fromtimestamp(self.epoch, UTC)
+        # Not with strftime, whose month names depend on the locale.
+        local = f"{at.day:02}/{_MONTHS[at.month - 1]}/{at:%Y:%H:%M:%S}"
+        clf, day, clock = f"{local} +0000", f"{at:%Y-%m-%d}", f"{at:%H:%M:%S}"
+        return {"epoch": str(self.epoch), "local": local, "clf": clf, "day": day, "clock": clock}
+
+
+def text(template: str) -> Callable[[Sequence[Hit], int], list[bytes]]:
+    """A function that formats hits of one epoch second by a template."""
+
+    def lines(hits: Sequence[Hit], second: int) -> list[bytes]:
+        moment = Moment(second).forms
+        return [template.format_map({**moment, **_texts(hit)}).encode() for hit in hits]
+
+    return lines
+
+
+def objects(
+    shape: Callable[[Mapping[str, str]], Mapping[str, Any]],
+) -> Callable[[Sequence[Hit], int], list[bytes]]:
+    """A function that formats hits of one epoch second as JSON objects."""
+
+    def lines(hits: Sequence[Hit], second: int) -> list[bytes]:
+        moment = Moment(second).forms
+        found = []
+        for hit in hits:
+            values = {name: _plain(value) for name, value in _texts(hit).items()}
+            found.append(
+                json.dumps(shape({**moment, **values}), separators=(",", ":"), ensure_ascii=False).encode()
+            )
+        return found
+
+    return lines
+
+
+def _texts(hit: Hit) -> dict[str, str]:
+    visitor, request, referrer = hit
+    asked = _asked(request.text)
+    path, _, query = asked.target.partition("?")
+    http = asked.method != _NONE
+    url = f"https://{HOST}{asked.target}" if http else _NONE
+    agent = visitor.agent or "-"
+    return {
+        "ip": visitor.ip, "host": HOST, "request": asked.request, "method": asked.method, "target": asked.target,
+        "protocol": asked.protocol, "status": asked.status, "size": asked.size, "referrer": referrer.decode(),
+        "agent": agent, "path_": path, "query_": query or "-", "url": url,
+        "absolute": f"{asked.method} {url} {asked.protocol}" if http else asked.request,
+        "plus_": _plain(agent).replace(" ", "+"), "percent_": quote(_plain(agent), safe="/();,:=-._"),
+    }  # fmt: skip
+
+
+def _nginx(v: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        "time_iso8601": f"{v['day']}T{v['clock']}+00:00", "remote_addr": v["ip"], "request": v["request"],
+        "status": v["status"], "body_bytes_sent": v["size"], "request_time": "0.000", "http_referer": v["referrer"],
+        "http_user_agent": v["agent"], "host": v["host"],
+    }  # fmt: skip
+
+
+def _apache(v: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        "time": f"[{v['clf']}]", "remoteIP": v["ip"], "host": v["host"], "request": v["target"], "method": v["method"],
+        "status": v["status"], "bytes": v["size"], "userAgent": v["agent"], "referer": v["referrer"],
+    }  # fmt: skip
+
+
+def _fastly(v: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        "timestamp": f"{v['day']}T{v['clock']}", "client_ip": v["ip"], "geo_country_code": "ZZ", "host": v["host"],
+        "url": v["target"], "request_method": v["method"], "request_protocol": v["protocol"],
+        "request_referer": v["referrer"], "request_user_agent": v["agent"], "response_status": int(v["status"]),
+        "response_body_size": int(v["size"]), "fastly_server": "cache-fra-1", "fastly_is_edge": True,
+    }  # fmt: skip
+
+
+def _caddy(v: Mapping[str, str]) -> Mapping[str, Any]:
+    headers = {"User-Agent": [v["agent"]], "Referer": [v["referrer"]]}
+    request = {
+        "remote_ip": v["ip"], "remote_port": "41342", "client_ip": v["ip"], "proto": v["protocol"],
+        "method": v["method"], "host": v["host"], "uri": v["target"], "headers": headers,
+    }  # fmt: skip
+    return {
+        "level": "info", "ts": float(v["epoch"]), "logger": "http.log.access", "msg": "handled request",
+        "request": request, "bytes_read": 0, "user_id": "", "duration": 0.000125, "size": int(v["size"]),
+        "status": int(v["status"]),
+    }  # fmt: skip
+
+
+def _traefik(v: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        "ClientAddr": f"{v['ip']}:41342" if "." in v["ip"] else f"[{v['ip']}]:41342", "ClientHost": v["ip"],
+        "DownstreamContentSize": int(v["size"]), "DownstreamStatus": int(v["status"]), "Duration": 125000,
+        "RequestHost": v["host"], "RequestMethod": v["method"], "RequestPath": v["target"],
+        "RequestProtocol": v["protocol"], "StartUTC": f"{v['day']}T{v['clock']}.000000000Z",
+        "request_Referer": v["referrer"], "request_User-Agent": v["agent"], "time": f"{v['day']}T{v['clock']}Z",
+    }  # fmt: skip
+
+
+def _gcp(v: Mapping[str, str]) -> Mapping[str, Any]:
+    asked = {
+        "requestMethod": v["method"], "requestUrl": v["url"], "status": int(v["status"]), "responseSize": v["size"],
+        "userAgent": v["agent"], "remoteIp": v["ip"], "referer": v["referrer"], "latency": "0.000125s",
+    }  # fmt: skip
+    return {"httpRequest": asked, "timestamp": f"{v['day']}T{v['clock']}.000000Z", "logName": "requests"}
+
+
+def _cloudflare(v: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        "ClientIP": v["ip"], "ClientRequestHost": v["host"], "ClientRequestMethod": v["method"],
+        "ClientRequestURI": v["target"], "ClientRequestProtocol": v["protocol"], "ClientRequestReferer": v["referrer"],
+        "ClientRequestUserAgent": v["agent"], "ClientCountry": "de", "EdgeResponseBytes": int(v["size"]),
+        "EdgeResponseStatus": int(v["status"]), "EdgeStartTimestamp": f"{v['day']}T{v['clock']}Z",
+    }  # fmt: skip
+
+
+def _azure(v: Mapping[str, str]) -> Mapping[str, Any]:
+    properties = {
+        "httpMethod": v["method"], "httpVersion": "2.0.0.0", "requestUri": v["url"], "hostName": v["host"],
+        "responseBytes": v["size"], "userAgent": v["agent"], "clientIp": v["ip"], "timeTaken": "0.000",
+        "httpStatusCode": v["status"], "referer": v["referrer"],
+    }  # fmt: skip
+    return {
+        "time": f"{v['day']}T{v['clock']}.0000000Z", "category": "FrontDoorAccessLog", "properties": properties,
+    }  # fmt: skip
+
+
+SHAPES: dict[str, Callable[[Mapping[str, str]], Mapping[str, Any]]] = {
+    "nginx_json": _nginx, "apache_json": _apache, "fastly_json": _fastly, "caddy_json": _caddy,
+    "traefik_json": _traefik, "gcp_lb_json": _gcp, "cloudflare_json": _cloudflare, "azure_json": _azure,
+}  # fmt: skip

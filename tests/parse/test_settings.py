@@ -1,0 +1,228 @@
+"""Own formats, and settings of a site: time zone, columns of W3C lines, trusted proxies."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tidemark.errors import SettingError
+from tidemark.parse.custom import reading_of
+from tidemark.parse.detect import fields
+from tidemark.parse.reading import Reading
+from tidemark.settings import Settings, load
+from tidemark.settings.sites import FormatSettings, SiteSettings, toml_lines
+
+TIME = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+def reading(**formats: FormatSettings) -> Reading:
+    made = reading_of(dataclasses.replace(Settings(), formats=formats))
+    found: Reading = pickle.loads(pickle.dumps(made))  # as it is sent to executors
+    return found
+
+
+def read(
+    line: str, reading: Reading, named: str | None = None, site: str = "shop", header: str | None = None
+) -> dict[str, Any] | None:
+    """The columns of a line, in the company of a line of another site and of one that is named."""
+    other = '203.0.113.9 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5'
+    lines = {
+        "value": pa.array([other.encode(), line.encode(), other.encode()]),
+        "format": pa.array([None, named, "common"], pa.string()),
+        "fields": pa.array([None, header, None], pa.string()),
+        "site": pa.array(["other", site, "other"]),
+    }
+    found = pa.table(fields(lines, reading)).to_pylist()
+    assert found[0]["event_time"] == found[2]["event_time"] == TIME
+    assert found[0]["client_ip"] == found[2]["client_ip"] == "203.0.113.9"
+    row: dict[str, Any] = found[1]
+    return {name: value for name, value in row.items() if value is not None} if row["well_formed"] else None
+
+
+NGINX = (
+    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer"'
+    ' "$http_user_agent"'
+)
+MS_12 = {"duration_us": 12_000}
+COMBINED = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET /a?b=1 HTTP/1.1" 200 512 "-" "curl \\"8\\""'
+
+
+@pytest.mark.parametrize(
+    "kind, text, line, differs",
+    [
+        ("nginx", NGINX, COMBINED, {}),
+        ("nginx", NGINX + " $upstream_response_time $request_time", COMBINED + " 0.011 0.012", MS_12),
+        ("nginx", f'$host {NGINX} rt=$request_time cc="$geoip_country_code"', f'A.example {COMBINED} rt=0.012 cc="DE"',
+         {"host": "a.example", "duration_us": 12_000, "edge_country": "DE"}),
+        ("nginx", '$msec|$remote_addr|$request_method|$uri|$args|$status|$bytes_sent|$http_user_agent|${host}',
+         '1795255200.000|203.0.113.7|GET|/a|b=1|200|512|curl "8"|a.example', {"host": "a.example", "protocol": None}),
+        ("nginx", "$time_iso8601\t$remote_addr\t$request\t$status\t$body_bytes_sent\t$http_user_agent",
+         '2026-11-21T10:00:00+00:00\t203.0.113.7\tGET /a?b=1 HTTP/1.1\t200\t512\tcurl "8"', {}),
+        ("nginx", '{"t": "$time_iso8601", "c": {"ip": "$remote_addr"}, "r": "$request", "s": $status, "b": $bytes_sent,'
+         ' "a": "$http_user_agent", "d": $request_time}',
+         '{"t": "2026-11-21T10:00:00+00:00", "c": {"ip": "203.0.113.7"}, "r": "GET /a?b=1 HTTP/1.1", "s": 200,'
+         ' "b": 512, "a": "curl \\"8\\"", "d": 0.012}', MS_12),
+        ("apache", '%h %l %u %t \\"%r\\" %>s %O \\"%{Referer}i\\" \\"%{User-Agent}i\\"', COMBINED, {}),
+        ("apache", '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %D', COMBINED + " 1042",
+         {"duration_us": 1_042}),
+        ("apache", '%v:%p %a %{%Y-%m-%dT%H:%M:%S}t.%{msec_frac}t %m %U%q %H %s %B %{ms}T "%{User-agent}i"',
+         'A.example:443 203.0.113.7 2026-11-21T10:00:00.125 GET /a?b=1 HTTP/1.1 200 512 7 "curl \\"8\\""',
+         {"host": "a.example", "duration_us": 7_000, "event_time": TIME.replace(microsecond=125_000)}),
+        ("apache", '%{%Y-%m-%d}t;%{%H:%M:%S}t;%h;%r;%s;%b;%{User-Agent}i;%%',
+         '2026-11-21;10:00:00;203.0.113.7;GET /a?b=1 HTTP/1.1;200;512;curl "8";%', {}),
+        ("apache", '%{sec}t %h "%!200,304{X-Forwarded-For}i" "%r" %400,501s %^FB $ "%{User-Agent}i"',
+         '1795255200 203.0.113.7 "-" "GET /a?b=1 HTTP/1.1" 200 - $ "curl \\"8\\""', {"bytes": 0}),
+    ],
+)  # fmt: skip
+def test_a_line_of_an_own_format_is_read_by_its_name(
+    kind: str, text: str, line: str, differs: dict[str, Any]
+) -> None:
+    own = reading(mine=FormatSettings(**{kind: text}))
+    usual = {
+        "client_ip": "203.0.113.7", "event_time": TIME, "method": "GET", "path": "/a", "query": "b=1",
+        "protocol": "HTTP/1.1", "status": 200, "bytes": 512, "user_agent": 'curl "8"', "read_as": "mine",
+    }  # fmt: skip
+    flags = dict.fromkeys(("fits", "utf8_ok", "text_ok", "well_formed", "format_known", "fields_known"), True)
+    expected = {name: value for name, value in (usual | flags | differs).items() if value is not None}
+    assert read(line, own, "mine") == expected
+    wrapped = "<190>Nov 21 10:00:00 web1 nginx: " + line
+    if "\t" not in line:
+        assert read(wrapped, own, "mine") == expected
+    assert read("nothing of the kind", own, "mine") is None
+    unknown = read(line, Reading(), "mine")
+    assert unknown is None or not unknown["format_known"]
+
+
+@pytest.mark.parametrize(
+    "formats, said",
+    [
+        (
+            {"mine": FormatSettings(nginx="$remote_addr$time_local $request $status")},
+            "without a text in between",
+        ),
+        ({"mine": FormatSettings(nginx="$remote_addr $request")}, "lacks time, status"),
+        ({"mine": FormatSettings(apache="%h %t %>s")}, "lacks request"),
+        ({"mine": FormatSettings(nginx='{"a": ')}, "is no JSON"),
+        ({"combined": FormatSettings(nginx=NGINX)}, "there is a format combined already"),
+    ],
+)
+def test_an_own_format_that_cannot_be_read_is_an_error(formats: dict[str, FormatSettings], said: str) -> None:
+    with pytest.raises(SettingError, match=said):
+        reading(**formats)
+
+
+def of_site(**values: Any) -> Reading:
+    return reading_of(dataclasses.replace(Settings(), sites={"shop": SiteSettings(**values)}))
+
+
+@pytest.mark.parametrize(
+    "time, utc",
+    [
+        ("21/Nov/2026:10:00:00.123", "2026-11-21T09:00:00.123000+00:00"),
+        ("21/Jul/2026:10:00:00.123", "2026-07-21T08:00:00.123000+00:00"),
+        ("25/Oct/2026:02:30:00.123", "2026-10-25T00:30:00.123000+00:00"),  # comes twice, the first is taken
+        ("29/Mar/2026:02:30:00.123", "2026-03-29T01:00:00+00:00"),  # does not exist
+    ],
+)
+def test_a_time_without_a_zone_is_of_the_sites(time: str, utc: str) -> None:
+    line = (
+        f'203.0.113.7:41342 [{time}] web shop/web1 1/0/3/6/10 200 5 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1"'
+    )
+    row = read(line, of_site(timezone="Europe/Berlin"))
+    assert row is not None and row["event_time"].isoformat() == utc
+    elsewhere = read(line, of_site(timezone="Europe/Berlin"), site="else")
+    assert elsewhere is not None and elsewhere["event_time"].isoformat()[11:19] == time[12:20]
+
+
+def test_a_time_with_a_zone_and_a_w3c_time_stay() -> None:
+    berlin = of_site(timezone="Europe/Berlin")
+    for row in (
+        read(COMBINED, berlin),
+        read("2026-11-21 10:00:00 203.0.113.7 GET / 200", berlin,
+             header="date time c-ip cs-method cs-uri-stem sc-status"),
+        read(COMBINED.replace("21/Nov/2026:10:00:00 +0000", "21/Nov/2026:12:00:00 +0200"), berlin),
+    ):  # fmt: skip
+        assert row is not None and row["event_time"] == TIME
+
+
+def test_the_columns_of_w3c_lines_may_be_the_sites() -> None:
+    line = "2026-11-21 10:00:00 203.0.113.7 GET /a 200"
+    site = of_site(fields="date time c-ip cs-method cs-uri-stem sc-status")
+    row = read(line, site)
+    assert row is not None and (row["path"], row["status"]) == ("/a", 200)
+    assert read(line, site, site="else") is None
+    other = read("2026-11-21 10:00:00 404 /b GET 203.0.113.7", site,
+                 header="date time sc-status cs-uri-stem cs-method c-ip")  # fmt: skip
+    assert other is not None and (other["path"], other["status"]) == ("/b", 404)
+
+
+@pytest.mark.parametrize(
+    "proxies, chain, client",
+    [
+        (0, "198.51.100.1, 198.51.100.2", "203.0.113.7"),
+        (1, "198.51.100.1, 198.51.100.2", "198.51.100.2"),
+        (2, "198.51.100.1, 198.51.100.2", "198.51.100.1"),
+        (3, "198.51.100.1,198.51.100.2", "198.51.100.1"),
+        (1, "198.51.100.1, [2001:db8::1]:443", "2001:db8::1"),
+        (1, "198.51.100.1:443", "198.51.100.1"),
+        (1, "-", "203.0.113.7"),
+        (1, "unknown", "203.0.113.7"),
+        (2, "junk, 198.51.100.2", "203.0.113.7"),
+    ],
+)
+def test_the_client_is_in_front_of_the_trusted_proxies(proxies: int, chain: str, client: str) -> None:
+    site = of_site(trusted_proxies=proxies)
+    lines = [
+        f'{COMBINED} "{chain}"',
+        f'{{"remote_addr":"203.0.113.7","time_iso8601":"2026-11-21T10:00:00Z","request":"GET / HTTP/1.1","status":200,'
+        f'"http_x_forwarded_for":"{chain}"}}',
+    ]
+    if "," in chain and "junk" not in chain and "[" not in chain:
+        lines.append(f"<190>Nov 21 10:00:00 web1 nginx: {lines[0]}")
+    for line in lines:
+        row = read(line, site)
+        assert row is not None and row["client_ip"] == client, line
+
+
+def test_the_settings_file_has_sites_and_formats(tmp_path: Path) -> None:
+    values = {
+        "broker_port": 19_192,
+        "sites": {"shop": {"timezone": "Europe/Berlin", "trusted_proxies": 1}, "a b": {"fields": "x"}},
+        "formats": {"mine": {"nginx": NGINX}},
+    }
+    (tmp_path / "tidemark.toml").write_text("".join(toml_lines(values)), encoding="utf-8")
+    settings = load({"home": tmp_path}, {})
+    assert settings.sites == {
+        "shop": SiteSettings(timezone="Europe/Berlin", trusted_proxies=1),
+        "a b": SiteSettings(fields="x"),
+    }
+    assert (settings.broker.port, settings.formats["mine"].nginx) == (19_192, NGINX)
+    assert reading_of(settings).version == reading_of(load({"home": tmp_path}, {})).version != ""
+    assert reading_of(Settings()).version == ""
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("sites = 1", "sites must be tables"),
+        ("[sites]\nshop = 1", "sites must be tables"),
+        ("[sites.shop]\nzone = 1", "unknown setting 'zone' of sites.shop"),
+        ("[sites.shop]\ntimezone = 1", "timezone of sites.shop must be text, not 1"),
+        ("[sites.shop]\ntimezone = 'Mars'", "no time zone 'Mars'"),
+        ("[sites.shop]\ntimezone = '../x'", "no time zone"),
+        ("[sites.shop]\ntrusted_proxies = -1", "is negative"),
+        ("[sites.shop]\ntrusted_proxies = true", "must be a whole number"),
+        ("[formats.a]", "needs either apache or nginx"),
+        ("[formats.a]\nnginx = 'x'\napache = 'x'", "needs either apache or nginx"),
+    ],
+)
+def test_a_wrong_table_is_an_error_that_names_it(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "tidemark.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(SettingError, match=said):
+        load({"home": tmp_path}, {})

@@ -1,0 +1,128 @@
+"""The generator's lines of every format: all are read, and the same traffic gives the same tables."""
+
+from __future__ import annotations
+
+import random
+import threading
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from silver import requests
+from tidemark import pipeline
+from tidemark.contract.log_formats import FORMATS
+from tidemark.engine.work import Part, Work
+from tidemark.importing.comments import Comments
+from tidemark.importing.lines import LineSplitter
+from tidemark.parse.columns import Knowledge
+from tidemark.settings.sections import MeaningSettings
+from tidemark.traffic.behaviour import Hit
+from tidemark.traffic.lines import APACHE
+from tidemark.traffic.lines import FORMATS as LINES
+from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
+from tidemark.traffic.shapes import NO_AGENTS
+from tidemark.traffic.sinks import first_lines, headers_of, write_file
+from tidemark.traffic.stream import Traffic, blocks
+
+START = 1_780_000_000
+# Columns that depend on fields that some formats lack, or write differently: visitors' ids on the exact user agent,
+# channels on referrer and host.
+LACKING = {
+    "updated_at", "visitors_sketch", "session_id", "visitor_id", "browser", "os", "device", "channel", "referrer_host",
+    "format",
+}  # fmt: skip
+NO_SIZES = {"zoraxy": {"bytes"}}
+
+
+def traffic(format: str) -> Traffic:
+    return Traffic(start=START, seconds=1_200, rate=1, seed=5, visitors=60, format=format)
+
+
+@cache
+def hits(format: str) -> list[tuple[int, Hit]]:
+    """The same hits for `combined` and `common` as in any other format with user agents, or without."""
+    return [(second, hit) for block in blocks(traffic(format)) for second, hit, _ in block.outcomes]
+
+
+@cache
+def lines_of(format: str) -> list[bytes]:
+    made = hits("common" if format in NO_AGENTS else "combined")
+    return [line for second, hit in made for line in LINES[format]([hit], second)]
+
+
+def judged(format: str, lines: list[bytes]) -> pa.Table:
+    size = len(lines)
+    headers = dict(headers_of(traffic(format)))
+    said = {name: headers[name].decode() if name in headers else None for name in ("format", "fields")}
+    arrived = [datetime(2026, 11, 1, tzinfo=UTC)] * size
+    rows = pa.table(
+        {
+            "topic": ["log"] * size,
+            "partition": pa.array([0] * size, pa.int32()),
+            "offset": pa.array(range(size), pa.int64()),
+            "site": ["default"] * size,
+            "value": pa.array(lines, pa.binary()),
+            **{name: pa.array([text] * size, pa.string()) for name, text in said.items()},
+            "chunk": pa.nulls(size, pa.string()),
+            "kafka_timestamp": pa.array(arrived, pa.timestamp("us", "UTC")),
+        }
+    )
+    return requests.judging(Knowledge(b"k" * 32)).add(rows)
+
+
+@cache
+def tables(format: str) -> dict[str, list[dict[str, Any]]]:
+    """Every table that is made of the requests, by name, without the columns LACKING."""
+    found = judged(format, lines_of(format))
+    assert [row["reasons"] for row in found.select(["reasons"]).to_pylist() if row["reasons"]] == []
+    assert set(found["read_as"].to_pylist()) == {format}
+    rows = Work().rows(requests.TABLE, Part("accepted"), found)
+    newest = {"default": datetime(2026, 11, 1, tzinfo=UTC)}
+    content = {}
+    for table in pipeline.LAYER_TABLES:
+        if table.made and not table.package:
+            each = table.made(MeaningSettings()).at(newest)
+            change = each.combine(
+                table.arrow_schema.empty_table(), each.partial(rows.select(list(each.needs)))
+            )
+            kept = [name for name in table.column_names if name not in LACKING]
+            content[table.name] = sorted(change.rows.select(kept).to_pylist(), key=repr)
+    return content
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_same_traffic_gives_the_same_tables_in_every_format(format: str) -> None:
+    expected, found = tables("common" if format in NO_AGENTS else "combined"), tables(format)
+    assert len(expected["silver.sessions"]) > 20
+    for name, rows in expected.items():
+        drop = NO_SIZES.get(format, set())
+        assert [{k: v for k, v in row.items() if k not in drop} for row in found[name]] == [
+            {k: v for k, v in row.items() if k not in drop} for row in rows
+        ], name
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_malformed_lines_of_every_format_are_rejected_for_their_reasons(format: str) -> None:
+    spoiler = Spoiler(random.Random(1), KINDS if format in APACHE else ANY_FORMAT)
+    spoiled = [spoiler.spoil(line) for line in lines_of(format)[:200]]
+    found = judged(format, [line for line, _ in spoiled])
+    assert [row["reasons"][:1] for row in found.select(["reasons"]).to_pylist()] == [
+        [reason] for _, reason in spoiled
+    ]
+
+
+@pytest.mark.parametrize("format", ["combined", "iis_w3c", "w3c_extended"])
+def test_a_file_has_the_comments_of_its_format(format: str, tmp_path: Path) -> None:
+    made, path = traffic(format), tmp_path / "some.log"
+    write_file(blocks(made, truth=False), path, threading.Event(), head=first_lines(format))
+    splitter, comments = LineSplitter(), Comments()
+    data = path.read_bytes()
+    found = [
+        (line, part.fields) for part in comments.without(splitter.feed(data), data) for line in part.lines
+    ]
+    fields = dict(headers_of(made)).get("fields", b"").decode()
+    assert found == [(line, fields) for line in lines_of(format)]
