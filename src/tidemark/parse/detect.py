@@ -115,6 +115,8 @@ class Detected:
     def names(self) -> pa.Array:
         """The names of all lines' formats; NULL for lines of no format."""
         numbers = self.numbers
+        if len(numbers) and (numbers == numbers[0]).all() and numbers[0] >= 0:
+            return pa.repeat(self.formats[numbers[0]], len(numbers))
         return pa.array(self.formats).take(pa.array(numbers, mask=numbers < 0))
 
 

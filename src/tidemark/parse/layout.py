@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse.format import Format
-from tidemark.parse.text import Lines
+from tidemark.parse.text import Lines, squeezed
 from tidemark.parse.values import Read, columns_of
 
 # Changes the texts of fields, by name, before they become columns.
@@ -57,6 +57,8 @@ class Layout(Format):
             some = lines.take(rows)
             texts, reached = _split(text.take(pa.array(rows)), layout)
             sound = reached == len(_steps(layout)[1])
+            if not sound.any():
+                continue
             if not self.verbatim:
                 texts = {name: some.restored(each) for name, each in texts.items()}
             found = found.replaced(rows, columns_of(self.refine(texts), sound))
@@ -75,7 +77,7 @@ class Layout(Format):
 
     def _text(self, lines: Lines) -> pa.Array:
         text = lines.text if self.verbatim else lines.hidden
-        return pc.replace_substring_regex(text, " +", " ") if self.squeezed else text
+        return squeezed(text) if self.squeezed else text
 
 
 def _steps(layout: str) -> tuple[str, Steps]:

@@ -122,7 +122,8 @@ class JsonFormat(Format):
 
 def is_object(text: pa.Array) -> Flags:
     """Whether lines look like JSON objects."""
-    return flags_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
+    begun = flags_of(pc.starts_with(text, "{"))
+    return begun & flags_of(pc.ends_with(text, "}")) if begun.any() else begun
 
 
 def objects_of(text: pa.Array, paths: Iterable[str], strings: pa.Array | None = None) -> Objects:

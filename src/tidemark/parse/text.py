@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, Pieces, where
+from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 
 HIDDEN_BACKSLASH, HIDDEN_QUOTE = "\x02", "\x01"
 _AROUND = " \t\r\n\ufeff"
@@ -116,6 +116,15 @@ def changed(text: pa.Array, which: Flags, *replacements: tuple[str, str]) -> pa.
     for old, new in replacements:
         some = pc.replace_substring(some, old, new)
     return pc.replace_with_mask(text, pa.array(which), some)
+
+
+def squeezed(text: pa.Array) -> pa.Array:
+    """The strings with one space in place of several."""
+    several = flags_of(pc.match_substring(text, "  "))
+    if not several.any():
+        return text
+    some = pc.replace_substring_regex(text.filter(pa.array(several)), " +", " ")
+    return pc.replace_with_mask(text, pa.array(several), some)
 
 
 def has_byte_outside(text: pa.Array, allowed: np.ndarray) -> Flags:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse.format import Format
-from tidemark.parse.text import Lines, changed
+from tidemark.parse.text import Lines, changed, squeezed
 from tidemark.parse.values import Read, columns_of, each_distinct
 
 # The columns of a log for each text that `tidemark.parse.values.columns_of` takes, the preferred one first.
@@ -98,21 +98,17 @@ def lacks_header(lines: Lines) -> Flags:
 
 def _split(lines: Lines, names: Sequence[str]) -> tuple[Pieces, Flags]:
     """The columns of lines, and whether there are as many as names."""
-    text = where(lines.tabbed, lines.text, _squeezed(lines.text))
+    text = where(lines.tabbed, lines.text, squeezed(lines.text))
     quoted = lines.parts.count > 1
     if quoted.any():  # spaces within quotes belong to the value
         odd = lines.parts.take(np.flatnonzero(quoted))
         place = np.arange(len(odd.flat)) - np.repeat(odd.start, odd.count)
-        inner = where(place % 2 == 1, pc.replace_substring(odd.flat, " ", _HIDDEN_SPACE), _squeezed(odd.flat))
+        inner = where(place % 2 == 1, pc.replace_substring(odd.flat, " ", _HIDDEN_SPACE), squeezed(odd.flat))
         text = pc.replace_with_mask(text, pa.array(quoted), Pieces(inner, odd.start, odd.count).joined(""))
     # Between tabs, spaces belong to the value.
     parts = Pieces.of(changed(text, lines.tabbed, (" ", _HIDDEN_SPACE), ("\t", " ")), " ")
     values = pc.replace_substring(parts.flat, _HIDDEN_SPACE, " ")
     return Pieces(values, parts.start, parts.count), parts.count == len(names)
-
-
-def _squeezed(text: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(text, " +", " ")
 
 
 def _texts(parts: Pieces, names: Sequence[str]) -> Mapping[str, pa.Array]:

@@ -40,8 +40,8 @@ TEMPLATES = {
     ),
     "npmplus": '[{clf}] {host} {ip} 0.000 "{request}" {status} {size} 935 {referrer} {agent}',
     "zoraxy": (
-        "[{day} {clock}.000000] [router:host-http] [origin:{host}] [client: {ip}] [useragent: {agent}] {method}"
-        " {target} {status}"
+        "{day_} {clock} [{day} {clock}.000000] [router:host-http] [origin:{host}] [client: {ip}] [useragent:"
+        " {agent}] {method} {target} {status}"
     ),
     "haproxy_http": (
         "{ip}:41342 [{local}.000] web shop/web1 0/0/0/0/0 {status} {size} - - ---- 1/1/1/1/0 0/0 {{{host}}}"
@@ -126,7 +126,14 @@ class Moment:
         # Not with strftime, whose month names depend on the locale.
         local = f"{at.day:02}/{_MONTHS[at.month - 1]}/{at:%Y:%H:%M:%S}"
         clf, day, clock = f"{local} +0000", f"{at:%Y-%m-%d}", f"{at:%H:%M:%S}"
-        return {"epoch": str(self.epoch), "local": local, "clf": clf, "day": day, "clock": clock}
+        return {
+            "epoch": str(self.epoch),
+            "local": local,
+            "clf": clf,
+            "day": day,
+            "day_": f"{at:%Y/%m/%d}",
+            "clock": clock,
+        }
 
 
 def text(template: str) -> Callable[[Sequence[Hit], int], list[bytes]]:
