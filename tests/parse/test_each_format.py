@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tidemark.contract.log_formats import FORMATS
 from tidemark.parse import formats as package
 from tidemark.parse.detect import DECLARED, fields
+from tidemark.parse.nearest import nearest
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.text import Lines
 from tidemark.parse.values import COLUMNS, microseconds
@@ -404,6 +405,28 @@ def test_a_line_of_a_w3c_log_without_its_header_is_not_read(header: str | None) 
         assert read([line], named, header) == [None]
         [known] = fields(arrays([line], named, header))["fields_known"].to_pylist()
         assert known == (header is not None)
+
+
+@pytest.mark.parametrize(
+    "line, header, said",
+    [
+        ("2026-11-21 10:00:00 - GET /docs/ 200 curl/8.5.0", HEADER, ("w3c_extended", "client_ip")),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/", HEADER, ("w3c_extended", "sc-status")),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/ 200 curl x", HEADER, ("w3c_extended", "end")),
+        ("2026-11-21 10:00:00 203.0.113.7 GET /docs/", HEADER.rsplit(" ", 2)[0], ("w3c_extended", "status")),
+        (PLAIN_COMBINED.replace(" 200 512", " 200"), HEADER, ("combined", "bytes")),
+        (docker(PLAIN_COMBINED.replace(" 200 512", " 200")), None, ("combined", "bytes")),
+        (nginx(status=None), None, ("nginx_json", "status")),
+        ("Hello, world", None, (None, None)),
+    ],
+)
+def test_a_line_of_no_format_has_a_nearest_one_and_a_field(
+    line: str, header: str | None, said: tuple[str | None, str | None]
+) -> None:
+    assert read([line], None, header) == [None]
+    value, headers = pa.array([line.encode()] * 2), pa.array([header] * 2, pa.string())
+    names, lacks = nearest(value, headers, np.array([True, False]))
+    assert (names.to_pylist(), lacks.to_pylist()) == ([said[0], None], [said[1], None])
 
 
 def test_the_header_may_change_from_line_to_line_and_others_need_none() -> None:

@@ -76,13 +76,17 @@ class W3c(Format):
         for header in pc.unique(lines.header.filter(pa.array(mine))).to_pylist():
             names = header.split()
             rows = np.flatnonzero(mine & flags_of(pc.equal(lines.header, header)))
-            parts, whole = _split(lines.take(rows), names)
-            absent = [
-                name for name in _REQUIRED if name not in _texts(parts, [each.lower() for each in names])
-            ]
-            reached[rows] = np.minimum(parts.count, len(names))
+            some = lines.take(rows)
+            parts, whole = _split(some, names)
+            texts = _texts(parts, [each.lower() for each in names])
+            # A line that has them all lacks an address.
+            absent = [name for name in _REQUIRED if name not in texts] or ["client_ip"]
+            similar = flags_of(pc.match_substring_regex(some.text, _LINE))
+            if "client_ip" in texts:
+                similar |= _addressed(texts)
+            reached[rows] = np.where(similar, np.minimum(parts.count, len(names)), 0)
             after = np.array([*names, ""], object)[reached[rows]]
-            lacking[rows] = np.where(whole, absent[0] if absent else "", after)
+            lacking[rows] = np.where(whole, absent[0], after)
         return reached, lacking
 
 
