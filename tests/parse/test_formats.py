@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -237,33 +238,72 @@ REJECTED: dict[str, tuple[bytes, list[str]]] = {
     ),
 }  # fmt: skip
 
-Line = bytes | tuple[bytes, dict[str, bytes]]
+# Kafka records: the value and the headers.
+RECORDS: dict[str, tuple[bytes | None, dict[str, bytes]]] = {
+    "a whole row": (
+        combined("203.0.113.7 - alice", referrer="https://www.google.com/search?q=x").encode(),
+        {"site": b"shop", "format": b"combined", "other": b"x"},
+    ),
+    "a site of any bytes": (combined().encode(), {"site": b"\xff\xfe"}),
+    "an id": (combined().encode(), {"id": b"1"}),
+    "a part of a line": (combined().encode(), {"chunk": b"1/2"}),
+    "an empty name of a format": (combined().encode(), {"format": b""}),
+    "no value": (None, {}),
+}
+SITES = {
+    "a" * 200: True, "é" * 200: True, "": True, "a" * 201: False, "a\tb": False, "a\x85": False,
+    "\x00": False, "a\x7f": False, "\u200bа б.example": True,
+}  # fmt: skip
+JUDGING = requests.judging(KNOWLEDGE)
 
 
-def judge(spark: SparkSession, lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """What becomes of Kafka records with these values (and headers), in their order."""
-    records = []
-    for offset, line in enumerate(lines):
-        value, headers = line if isinstance(line, tuple) else (line, {})
-        records.append(("access-log", 0, offset, value, ARRIVAL, list(headers.items()) or None))
+def judge(lines: Sequence[bytes], **columns: str) -> list[dict[str, Any]]:
+    """The validated rows of lines without headers, in their order. `columns` are those of bronze.access_log."""
+    names = [name for name in access_log.TABLE.column_names if name != "ingested_at"]
+    usual = {"topic": "access-log", "partition": 0, "site": "default", "kafka_timestamp": ARRIVAL, **columns}
+    rows = [usual | {"offset": offset, "value": line} for offset, line in enumerate(lines)]
+    schema = pa.schema([access_log.TABLE.arrow_schema.field(name) for name in names])
+    return JUDGING.add(pa.Table.from_pylist(rows, schema)).drop_columns("ingested_at").to_pylist()
+
+
+def through_spark(
+    spark: SparkSession, records: Sequence[tuple[bytes | None, dict[str, bytes]]]
+) -> list[dict[str, Any]]:
+    """The validated rows of Kafka records, in their order."""
     frame = spark.createDataFrame(
-        records,
+        [
+            ("access-log", 0, offset, value, ARRIVAL, list(headers.items()) or None)
+            for offset, (value, headers) in enumerate(records)
+        ],
         "topic string, partition int, offset long, value binary, timestamp timestamp, "
         "headers array<struct<key string, value binary>>",
     )
-    judged = requests.judging(KNOWLEDGE).to_frame(access_log.access_log(frame)).drop("ingested_at")
-    return sorted(judged.toArrow().to_pylist(), key=lambda row: row["offset"])
+    rows = JUDGING.to_frame(access_log.access_log(frame)).drop("ingested_at").toArrow().to_pylist()
+    return sorted(rows, key=lambda row: row["offset"])
 
 
 @pytest.fixture(scope="module")
-def accepted(spark: SparkSession) -> dict[str, dict[str, Any]]:
-    rows = judge(spark, [line.encode() for line, _ in ACCEPTED.values()])
-    return dict(zip(ACCEPTED, rows, strict=True))
+def accepted() -> dict[str, dict[str, Any]]:
+    return dict(zip(ACCEPTED, judge([line.encode() for line, _ in ACCEPTED.values()]), strict=True))
 
 
 @pytest.fixture(scope="module")
-def rejected(spark: SparkSession) -> dict[str, dict[str, Any]]:
-    return dict(zip(REJECTED, judge(spark, [line for line, _ in REJECTED.values()]), strict=True))
+def rejected() -> dict[str, dict[str, Any]]:
+    return dict(zip(REJECTED, judge([line for line, _ in REJECTED.values()]), strict=True))
+
+
+@pytest.fixture(scope="module")
+def records(spark: SparkSession) -> dict[str, dict[str, Any]]:
+    """The rows of RECORDS, and of a line of each site, under its name."""
+    sent = RECORDS | {site: (combined().encode(), {"site": site.encode()}) for site in SITES}
+    return dict(zip(sent, through_spark(spark, list(sent.values())), strict=True))
+
+
+def test_spark_makes_the_same_rows(
+    spark: SparkSession, accepted: dict[str, dict[str, Any]], rejected: dict[str, dict[str, Any]]
+) -> None:
+    for rows in (accepted, rejected):
+        assert through_spark(spark, [(row["value"], {}) for row in rows.values()]) == list(rows.values())
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
@@ -282,13 +322,12 @@ def test_a_rejected_line_has_its_reasons_and_its_bytes(
     assert row["value"] == REJECTED[case][0]
 
 
-def test_a_whole_row(spark: SparkSession) -> None:
-    line = combined("203.0.113.7 - alice", referrer="https://www.google.com/search?q=x")
-    [row] = judge(spark, [(line.encode(), {"site": b"shop", "format": b"combined", "other": b"x"})])
+def test_a_whole_row(records: dict[str, dict[str, Any]]) -> None:
+    row = records["a whole row"]
     assert row == PLAIN | {
         "topic": "access-log", "partition": 0, "offset": 0, "site": "shop", "format": "combined", "fields": None,
         "id": None,
-        "chunk": None, "value": line.encode(), "kafka_timestamp": ARRIVAL, "fits": True, "utf8_ok": True,
+        "chunk": None, "value": RECORDS["a whole row"][0], "kafka_timestamp": ARRIVAL, "fits": True, "utf8_ok": True,
         "text_ok": True, "well_formed": True, "format_known": True, "fields_known": True,
         "read_as": "combined", "nearest": None, "lacks": None, "duration_us": None, "edge_country": None,
         "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
@@ -318,8 +357,8 @@ def test_a_whole_row(spark: SparkSession) -> None:
         (combined(request="-"), False, False),
     ],
 )
-def test_what_a_pageview_is(line: str, pageview: bool, asset: bool, spark: SparkSession) -> None:
-    [row] = judge(spark, [line.encode()])
+def test_what_a_pageview_is(line: str, pageview: bool, asset: bool) -> None:
+    [row] = judge([line.encode()])
     assert (row["pageview"], row["asset"], row["reasons"]) == (pageview, asset, [])
 
 
@@ -342,51 +381,42 @@ def test_what_a_pageview_is(line: str, pageview: bool, asset: bool, spark: Spark
         (combined(), "ovh", []),
     ],
 )
-def test_a_named_format(line: str, named: str, reasons: list[str], spark: SparkSession) -> None:
-    [row] = judge(spark, [(line.encode(), {"format": named.encode()})])
+def test_a_named_format(line: str, named: str, reasons: list[str]) -> None:
+    [row] = judge([line.encode()], format=named)
     assert row["reasons"] == reasons
 
 
-def test_a_named_format_tells_an_address_of_the_server_from_the_clients(spark: SparkSession) -> None:
+def test_a_named_format_tells_an_address_of_the_server_from_the_clients() -> None:
     line = combined("198.51.100.1 203.0.113.7 - -").encode()
-    detected, named = judge(spark, [line, (line, {"format": b"combined"})])
+    [detected], [named] = judge([line]), judge([line], format="combined")
     assert (detected["host"], detected["client_ip"]) == ("198.51.100.1", "203.0.113.7")
     assert (named["host"], named["client_ip"]) == (None, "198.51.100.1")
 
 
-def test_headers_of_any_bytes_do_not_stop_the_stream(spark: SparkSession) -> None:
-    line = combined().encode()
-    junk, none, piece = judge(
-        spark, [(line, {"site": b"\xff\xfe"}), (line, {"id": b"1"}), (line, {"chunk": b"1/2"})]
-    )
+def test_headers_of_any_bytes_do_not_stop_the_stream(records: dict[str, dict[str, Any]]) -> None:
+    junk, none, part = (records[name] for name in ("a site of any bytes", "an id", "a part of a line"))
     assert (junk["site"], junk["reasons"]) == ("\ufffd\ufffd", [])
     assert (none["site"], none["reasons"]) == ("default", [])
-    assert (piece["value"], piece["reasons"]) == (line, ["too_long"])
+    assert (part["value"], part["reasons"]) == (combined().encode(), ["too_long"])
+    assert records["an empty name of a format"]["reasons"] == ["unknown_format"]
 
 
-@pytest.mark.parametrize(
-    "site, accepted",
-    [
-        ("a" * 200, True), ("é" * 200, True), ("", True), ("a" * 201, False), ("a\tb", False), ("a\x85", False),
-        ("\x00", False), ("a\x7f", False), ("\u200bа б.example", True),
-    ],
-)  # fmt: skip
-def test_what_a_site_may_be_called(site: str, accepted: bool, spark: SparkSession) -> None:
-    [row] = judge(spark, [(combined().encode(), {"site": site.encode()})])
-    assert (row["site"], row["accepted"]) == (site, accepted)
-    assert row["reasons"] == ([] if accepted else ["invalid_site"])
+@pytest.mark.parametrize("site", SITES)
+def test_what_a_site_may_be_called(site: str, records: dict[str, dict[str, Any]]) -> None:
+    row = records[site]
+    assert (row["site"], row["accepted"]) == (site, SITES[site])
+    assert row["reasons"] == ([] if SITES[site] else ["invalid_site"])
 
 
-def test_a_record_without_a_value_is_an_empty_line(spark: SparkSession) -> None:
-    [row] = judge(spark, [None])  # type: ignore[list-item]
-    assert (row["value"], row["reasons"]) == (b"", ["empty"])
+def test_a_record_without_a_value_is_an_empty_line(records: dict[str, dict[str, Any]]) -> None:
+    assert (records["no value"]["value"], records["no value"]["reasons"]) == (b"", ["empty"])
 
 
-def test_no_cut_of_a_line_passes_for_more_than_it_says(spark: SparkSession) -> None:
+def test_no_cut_of_a_line_passes_for_more_than_it_says() -> None:
     """A cut combined line is malformed, save where what remains is a whole common one."""
     line = combined().encode()
     start = len(common(result="200 5"))
-    for cut, row in enumerate(judge(spark, [line[:cut] for cut in range(len(line))])):
+    for cut, row in enumerate(judge([line[:cut] for cut in range(len(line))])):
         assert row["accepted"] == (reference(line[:cut]) is not None), line[:cut]
         assert not row["accepted"] or start <= cut <= len(common()) + 1
 
@@ -513,12 +543,12 @@ def mutated(chance: random.Random) -> bytes:
 
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_any_bytes_are_accepted_or_rejected_as_the_reference_says(seed: int, spark: SparkSession) -> None:
+def test_any_bytes_are_accepted_or_rejected_as_the_reference_says(seed: int) -> None:
     chance = random.Random(seed)
     lines = [mutated(chance) for _ in range(2500)] + [
         chance.randbytes(chance.randrange(200)) for _ in range(250)
     ]
-    rows = judge(spark, lines)
+    rows = judge(lines)
     assert [row["value"] for row in rows] == lines
     for line, row in zip(lines, rows, strict=True):
         expected = reference(line)
@@ -531,9 +561,9 @@ def test_any_bytes_are_accepted_or_rejected_as_the_reference_says(seed: int, spa
 
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the sample log is not on this machine")
-def test_a_real_log(spark: SparkSession) -> None:
+def test_a_real_log() -> None:
     lines = gzip.decompress(SAMPLE.read_bytes()).splitlines()
-    rows = judge(spark, lines)
+    rows = judge(lines)
     good = [(reference(line), row) for line, row in zip(lines, rows, strict=True) if row["accepted"]]
     assert (len(good), len(rows) - len(good)) == (9_999, 1)
     assert [{name: row[name] for name in FIELDS} for _, row in good] == [expected for expected, _ in good]

@@ -7,6 +7,7 @@ import json
 import re
 from collections import defaultdict
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import crawleruseragents
@@ -33,13 +34,15 @@ def read_back(lines: list[bytes]) -> tuple[list[tuple[object, ...]], int]:
     rows: list[tuple[object, ...]] = []
     unread = 0
     bots = {"": ABSENT_AGENT_IS_BOT, "-": ABSENT_AGENT_IS_BOT}
+    time_of = cache(lambda text: datetime.strptime(text, "%d/%b/%Y:%H:%M:%S %z"))
+    country_of = cache(lambda ip: iptocc.country_code(ip) or "ZZ")
     for line in lines:
         match = LINE.fullmatch(line.decode("utf-8", "replace"))
         if match is None:
             unread += 1
             continue
         try:
-            time = datetime.strptime(match["time"], "%d/%b/%Y:%H:%M:%S %z")
+            time = time_of(match["time"])
         except ValueError:
             unread += 1
             continue
@@ -54,7 +57,7 @@ def read_back(lines: list[bytes]) -> tuple[list[tuple[object, ...]], int]:
             and int(match["status"]) < 400
             and not ASSET.search(path or "")
         )
-        country = iptocc.country_code(match["ip"]) or "ZZ"
+        country = country_of(match["ip"])
         key = "" if agent == "-" else agent
         rows.append((int(time.timestamp()), match["ip"], key, country, bots[agent], page, path))
     return rows, unread
