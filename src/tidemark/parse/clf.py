@@ -72,6 +72,8 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     shape = _with_tail(parts, named) if tail else _quoted(parts, named)
     numbers = (result.count == 2) | ((result.count == 3) & (parts.count == 3) & tail)
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
+    if not sound.any():
+        return Read.nothing(len(sound))
 
     http, method, target, protocol = request_of(where(sound, parts.at(1), None))
     target = Pieces.of(lines.restored(where(http, target, None)), "?", 1)

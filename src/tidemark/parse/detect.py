@@ -20,6 +20,7 @@ from tidemark.contract.log_formats import FORMATS
 from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_of, where
 from tidemark.parse import clf, w3c, wrappers
 from tidemark.parse.format import Format
+from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat, has_escaped_names, is_object, objects_of
 from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.text import Lines, text_of
@@ -47,6 +48,13 @@ DECLARED: tuple[Format, ...] = tuple(
 _FAMILY = [each.name for each in DECLARED if isinstance(each, clf.Clf)]
 _OTHERS = [each for each in DECLARED if each.name not in _FAMILY]
 _JSON = [each for each in _OTHERS if isinstance(each, JsonFormat)]
+_PLAIN = [each for each in _OTHERS if not isinstance(each, JsonFormat)]
+_FEW = 200
+_ANY_LAYOUT = "|".join(
+    f"(?:{each.pattern})"
+    for each in _PLAIN
+    if isinstance(each, Layout) and each.detected and not each.verbatim
+)
 _PATHS = [*wrappers.PATHS, *(path for each in _JSON for path in each.paths)]
 
 
@@ -157,15 +165,15 @@ class _Search:
         self._lines = lines
         self._hidden = lines.hidden
         self._named = named
+        self._names = set(pc.unique(named).to_pylist())
         self._unnamed = flags_of(pc.is_null(named))
         self._doubtful: list[tuple[np.ndarray, Read, int]] = []
         self._filled = flags_of(pc.greater(pc.binary_length(lines.text), 0))
 
     def run(self, most_wrappers: int) -> None:
         inner = self._read_objects()
-        for format in (*_OTHERS, *self._own):
-            if format in self._own or not isinstance(format, JsonFormat):
-                self._attempt(format)
+        for format in (*self._likely, *self._own):
+            self._attempt(format)
         self._read_with_tail()
         if most_wrappers and self._open.any():
             inner = pc.coalesce(inner, wrappers.unwrapped(where(self._open, self._lines.text, None)))
@@ -179,11 +187,23 @@ class _Search:
             self._put(*doubtful)
 
     @property
+    def _likely(self) -> list[Format]:
+        """The formats to try. Of a few lines, as of a log with a broken one here and there, one test tells whether any
+        layout is likely."""
+        few = self._names == {None} and len(self.which) <= _FEW
+        if few and not pc.any(pc.match_substring_regex(self._hidden, _ANY_LAYOUT)).as_py():
+            return [each for each in _PLAIN if not isinstance(each, Layout) or each.verbatim]
+        return [each for each in _PLAIN if each.detected or each.name in self._names]
+
+    @property
     def _open(self) -> Flags:
         return self._filled & ~self.read.sound
 
     def _candidates(self, format: Format) -> Flags:
-        named: Flags = flags_of(pc.equal(self._named, format.name))
+        if format.name in self._names:
+            named: Flags = flags_of(pc.equal(self._named, format.name))
+        else:
+            named = np.zeros(len(self._unnamed), bool)
         if isinstance(format, W3c):
             return self._open & (named | (self._unnamed & format.with_header(self._lines)))
         return self._open & (named | self._unnamed if format.detected else named)
@@ -217,7 +237,8 @@ class _Search:
     def _read_with_tail(self) -> None:
         """Reads lines of the combined family with trailing fields."""
         named = self._unnamed | _is_one_of(self._named, _FAMILY)
-        rows = np.flatnonzero(self._open & named & ~is_object(self._lines.text))
+        quoted = self._lines.parts.count >= 3
+        rows = np.flatnonzero(self._open & named & quoted & ~is_object(self._lines.text))
         if len(rows):
             read = clf.read(self._lines.take(rows), self._named.take(pa.array(rows)), tail=True)
             self._put_sure(rows, read, -1)

@@ -102,6 +102,8 @@ class JsonFormat(Format):
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
         reached, lacking = np.zeros(len(lines.sound), np.int64), np.full(len(lines.sound), "", object)
         rows = np.flatnonzero(self.may_be(lines.text))
+        if not len(rows):
+            return reached, lacking
         objects = objects_of(lines.text.take(pa.array(rows)), self.paths)
         lacking[rows[~objects.sound]] = "JSON"
         for name, paths in self._required:

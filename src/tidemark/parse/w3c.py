@@ -54,6 +54,8 @@ class W3c(Format):
 
     def with_header(self, lines: Lines) -> Flags:
         """Which lines have a header of this format."""
+        if lines.header.null_count == len(lines.header):
+            return np.zeros(len(lines.header), bool)
         return flags_of(pc.match_substring_regex(lines.header, f"(?i){self.header}"))
 
     def read(self, lines: Lines) -> Read:
