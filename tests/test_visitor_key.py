@@ -140,7 +140,7 @@ def test_a_home_of_before_adopts_its_key_and_misses_a_lost_one(
     with_key, _ = unpack(KEPT[-1], broker, settings.home)
     run_here(spark, with_key)
     noted = json.loads((with_key.checkpoints / "states.json").read_text())["silver.requests"]
-    assert list(noted) == ["visitor key"]
+    assert "visitor key" in noted
     key_file(with_key).write_bytes(b"k" * 32)
     with pytest.raises(TableError, match="is not the one"):
         run_here(spark, with_key)

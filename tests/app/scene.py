@@ -170,7 +170,21 @@ def _quality(home: Path, now: datetime, days: float, requests: list[Request], pi
         n = row["accepted"]
         row["lateness"] = [int(n * s) for s in (0.8, 0.09, 0.05, 0.03, 0.02, 0.006, 0.003, 0.001)]
     tables.write(home, "quality/sites", sites)
+    tables.write(home, "gold/formats", _formats(requests))
     _others(home, now, days, pick)
+
+
+def _formats(requests: list[Request]) -> list[dict[str, Any]]:
+    """The shop writes JSON, the other site the combined format."""
+    days: dict[tuple[str, datetime], list[datetime]] = {}
+    for each in requests:
+        days.setdefault((each.site, tables.floor(each.time, 86_400)), []).append(each.time)
+    return [
+        {"site": site, "window_start": day, "window_end": day + timedelta(days=1),
+         "format": "nginx_json" if site == "shop.example.com" else "combined", "requests": len(times),
+         "first_event_time": min(times), "newest_event_time": max(times), "updated_at": max(times)}
+        for (site, day), times in days.items()
+    ]  # fmt: skip
 
 
 def _others(home: Path, now: datetime, days: float, pick: random.Random) -> None:
