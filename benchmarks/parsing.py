@@ -10,6 +10,7 @@ from benchmarks.figures import Figure
 from tidemark.contract.log_formats import FORMATS
 from tidemark.parse.detect import fields
 from tidemark.traffic import lines as shapes
+from tidemark.traffic.behaviour import Hit
 from tidemark.traffic.sinks import headers_of
 from tidemark.traffic.stream import Traffic, blocks
 
@@ -32,7 +33,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
     return [Figure(f"parse {name}, lines/s of CPU", rates[name][_WARM_UPS:]) for name in FORMATS]
 
 
-def _batches(name: str, hits: list[tuple[int, shapes.Hit]]) -> list[dict[str, pa.Array]]:
+def _batches(name: str, hits: list[tuple[int, Hit]]) -> list[dict[str, pa.Array]]:
     headers = dict(headers_of(Traffic(start=0, format=name)))
     said = {each: headers[each].decode() if each in headers else None for each in ("format", "fields")}
     made = [line for second, hit in hits for line in shapes.FORMATS[name]([hit], second)]

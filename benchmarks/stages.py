@@ -76,9 +76,10 @@ def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], ob
     store = DeltaRsStore(house)
     threads = ThreadPoolExecutor(judging_threads())
     numbers = count()
+    key = pipeline.home_key(settings, house)
     for table in pipeline.TABLES:
         store.ensure(table)
-    first = pipeline.requests_flow(settings, pipeline.home_key(settings, house))
+    first = pipeline.requests_flow(settings, key)
     second = pipeline.activity_flow(settings, house, store)
     lines = access_log.access_log(records)
     fetched = lines.toArrow()

@@ -16,13 +16,13 @@ from pathlib import Path
 from benchmarks.drain import write
 from benchmarks.figures import Figure
 from tidemark.importing.importer import Options, import_files
-from tidemark.local import broker, class_archive
+from tidemark.local import broker
 from tidemark.settings import Settings
 
 LINES = 1_000
 _PATIENCE_SECONDS = 120.0
 # Naming a missing archive means to use none.
-_NO_ARCHIVE = f"-XX:SharedArchiveFile=/nonexistent {class_archive.QUIET}"
+_NO_ARCHIVE = "-XX:SharedArchiveFile=/nonexistent -Xlog:disable"
 
 
 def measure(*, runs: int) -> list[Figure]:

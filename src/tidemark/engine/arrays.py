@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,7 @@ class Pieces:
     flat: pa.Array
     start: np.ndarray[Any, Any]
     count: np.ndarray[Any, Any]
+    _taken: dict[int, pa.Array] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
     def of(text: pa.Array, separator: str, most: int | None = None, *, last: bool = False) -> Pieces:
@@ -90,6 +91,13 @@ class Pieces:
 
     def at(self, index: int | np.ndarray[Any, Any]) -> pa.Array:
         """Each row's part of that index; NULL if the row has fewer parts."""
+        if isinstance(index, int):  # readers ask for the same part several times
+            if index not in self._taken:
+                self._taken[index] = self._at(index)
+            return self._taken[index]
+        return self._at(index)
+
+    def _at(self, index: int | np.ndarray[Any, Any]) -> pa.Array:
         missing = (index >= self.count) | np.less(index, 0)
         return self.flat.take(pa.array(np.where(missing, 0, self.start + index), mask=missing))
 

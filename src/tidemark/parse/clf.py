@@ -162,19 +162,20 @@ def _quoted(parts: Pieces, named: pa.Array) -> Flags:
     quoted = (parts.count == 7) | extra
     common = parts.count == 3
     spaced = flags_of(pc.equal(parts.at(4), " ")) & flags_of(pc.equal(parts.at(parts.count - 1), ""))
-    fits: Flags = (
-        _named_so(quoted, common, named)
-        & _spaced_inside(parts, quoted)
-        & (~quoted | spaced)
-        & (~extra | flags_of(pc.equal(parts.at(6), " ")))
-    )
-    return fits
+    fits: Flags = _named_so(quoted, common, named) & _spaced_inside(parts, quoted) & (~quoted | spaced)
+    return fits & (~extra | flags_of(pc.equal(parts.at(6), " "))) if extra.any() else fits
+
+
+def may_have_tail(parts: Pieces) -> Flags:
+    """Whether lines have as many quotes as one with trailing fields."""
+    possible: Flags = (parts.count == 3) | ((parts.count >= 7) & (parts.count % 2 == 1))
+    return possible
 
 
 def _with_tail(parts: Pieces, named: pa.Array) -> Flags:
     """Whether the parts between the quotes have the shape of a format with trailing fields."""
-    quoted = (parts.count >= 7) & (parts.count % 2 == 1)
     common = parts.count == 3
+    quoted = may_have_tail(parts) & ~common
     place = np.arange(len(parts.flat)) - np.repeat(parts.start, parts.count)
     last = place == np.repeat(parts.count, parts.count) - 1
     unquoted = (place >= 6) & (place % 2 == 0)

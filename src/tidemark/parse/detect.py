@@ -237,8 +237,8 @@ class _Search:
     def _read_with_tail(self) -> None:
         """Reads lines of the combined family with trailing fields."""
         named = self._unnamed | _is_one_of(self._named, _FAMILY)
-        quoted = self._lines.parts.count >= 3
-        rows = np.flatnonzero(self._open & named & quoted & ~is_object(self._lines.text))
+        possible = self._open & named & clf.may_have_tail(self._lines.parts)
+        rows = np.flatnonzero(possible & ~is_object(self._lines.text))
         if len(rows):
             read = clf.read(self._lines.take(rows), self._named.take(pa.array(rows)), tail=True)
             self._put_sure(rows, read, -1)

@@ -14,6 +14,10 @@ _UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 _TEMPLATE = np.frombuffer(b"00/Mon/0000:00:00:00 +0000", np.uint8)
 _ISO = np.frombuffer(b"0000-00-00T00:00:00", np.uint8)
 _LOCAL = 20  # the length of the template's part without the zone
+_TEMPLATE_DIGITS = np.flatnonzero(np.equal(_TEMPLATE[:_LOCAL], ord("0")))
+_TEMPLATE_MARKS = np.flatnonzero(np.isin(_TEMPLATE[:_LOCAL], list(b"/: ")))
+# Days since 1970 of the first day of each month up to 9999.
+_FIRST_DAYS = np.arange("1970-01", "9999-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int64)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # The maximum offset from UTC in Java and Spark.
 _MOST_MINUTES_AHEAD = 18 * 60
@@ -87,23 +91,23 @@ def in_zone(time: pa.Array, zone: str) -> pa.Array:
 
 def _iso(text: pa.Array) -> tuple[Numbers, Flags]:
     fitting, head, digits, micros, ahead, valid = _with_head(text, len(_ISO))
-    if len(head):
+    if head.size:
         number = _Digits(digits)
-        digit = np.equal(_ISO, ord("0"))
+        digit = np.equal(_ISO, ord("0"))[:, np.newaxis]
         same = ((digits >= 0) & (digits <= 9)) | ~digit
-        marks = (head == _ISO) | digit
-        marks[:, 10] |= head[:, 10] == ord(" ")
+        marks = (head == _ISO[:, np.newaxis]) | digit
+        marks[10] |= head[10] == ord(" ")
         seconds, sound = _seconds(
             number(0, 4), number(5), number(8), number(11), number(14), number(17), ahead
         )
-        valid[fitting] = valid[fitting] & same.all(axis=1) & marks.all(axis=1) & sound
+        valid[fitting] = valid[fitting] & same.all(axis=0) & marks.all(axis=0) & sound
         micros[fitting] += seconds * 1_000_000
     return micros, valid
 
 
 def _local(text: pa.Array) -> tuple[Numbers, Flags]:
     fitting, head, digits, micros, ahead, valid = _with_head(text, _LOCAL)
-    if len(head):
+    if head.size:
         seconds, sound = _template(head, digits, ahead)
         valid[fitting] = valid[fitting] & sound
         micros[fitting] += seconds * 1_000_000
@@ -124,9 +128,8 @@ def _with_head(text: pa.Array, length: int) -> tuple[Flags, Numbers, Numbers, Nu
     head = _bytes(pc.utf8_slice_codeunits(long, 0, length), length)
     zone = pc.replace_substring(pc.fill_null(pc.struct_field(rest, "zone"), ""), ":", "")
     zone = where(flags_of(pc.equal(pc.binary_length(zone), 5)), zone, "+0000")
-    zones = _bytes(zone, 5)
-    ahead = _ahead(zones, zones.astype(np.int64) - ord("0"), 0)
-    return fitting, head, head.astype(np.int64) - ord("0"), micros, ahead, valid
+    ahead = _ahead(zones := _bytes(zone, 5), _digits(zones), 0)
+    return fitting, head, _digits(head), micros, ahead, valid
 
 
 def _epoch(text: pa.Array) -> tuple[Numbers, Flags]:
@@ -148,56 +151,56 @@ def _micros(fraction: pa.Array) -> Numbers:
 
 
 def _bytes(text: pa.Array, length: int) -> Numbers:
-    """Strings of equal length as rows of bytes."""
+    """The bytes of strings of equal length: a row for each place in the strings, which numpy works through at once."""
     if not len(text):
-        return np.zeros((0, length), np.uint8)
+        return np.zeros((length, 0), np.uint8)
     _, offsets, data = text.buffers()
     start = np.frombuffer(offsets, np.int32)[text.offset]
-    return np.frombuffer(data, np.uint8, len(text) * length, start).reshape(len(text), length)
+    rows = np.frombuffer(data, np.uint8, len(text) * length, start).reshape(len(text), length)
+    places: Numbers = np.ascontiguousarray(rows.T)
+    return places
+
+
+def _digits(places: Numbers) -> Numbers:
+    return places.astype(np.int32) - ord("0")
 
 
 class _Digits:
-    """Numbers in rows of digits."""
+    """Numbers from digits at several places."""
 
     def __init__(self, digits: Numbers) -> None:
         self._digits = digits
 
     def __call__(self, start: int, length: int = 2) -> Numbers:
-        value = self._digits[:, start]
+        value: Numbers = self._digits[start]
         for place in range(start + 1, start + length):
-            value = value * 10 + self._digits[:, place]
+            value = value * 10 + self._digits[place]
         return value
 
 
-def _parsed(rows: Numbers) -> tuple[Numbers, Flags]:
-    """Microseconds since 1970 of rows as long as the template, and whether each is valid."""
-    digits = rows.astype(np.int64) - ord("0")
-    seconds, valid = _template(rows, digits, _ahead(rows, digits, _LOCAL + 1))
-    zone = digits[:, _LOCAL + 2 :]
-    valid &= (
-        (rows[:, _LOCAL] == ord(" "))
-        & np.isin(rows[:, _LOCAL + 1], (ord("+"), ord("-")))
-        & ((zone >= 0) & (zone <= 9)).all(axis=1)
-    )
-    return seconds * 1_000_000, valid
+def _parsed(places: Numbers) -> tuple[Numbers, Flags]:
+    """Microseconds since 1970 of texts as long as the template, and whether each is valid."""
+    digits = _digits(places)
+    seconds, valid = _template(places, digits, _ahead(places, digits, _LOCAL + 1))
+    zone, sign = digits[_LOCAL + 2 :], places[_LOCAL + 1]
+    valid &= (places[_LOCAL] == ord(" ")) & ((sign == ord("+")) | (sign == ord("-")))
+    return seconds * 1_000_000, valid & ((zone >= 0) & (zone <= 9)).all(axis=0)
 
 
-def _template(rows: Numbers, digits: Numbers, ahead: Numbers) -> tuple[Numbers, Flags]:
-    """Seconds of rows that begin like the template, and whether each is valid."""
-    number, month = _Digits(digits), _month(rows[:, 3:6])
+def _template(places: Numbers, digits: Numbers, ahead: Numbers) -> tuple[Numbers, Flags]:
+    """Seconds of texts that begin like the template, and whether each is valid."""
+    number, month = _Digits(digits), _month(places[3:6])
     seconds, valid = _seconds(number(7, 4), month, number(0), number(12), number(15), number(18), ahead)
-    local = _TEMPLATE[:_LOCAL]
-    places = np.flatnonzero(np.equal(local, ord("0")))
-    marks = np.flatnonzero(np.isin(local, np.frombuffer(b"/: ", np.uint8)))
-    valid &= ((digits[:, places] >= 0) & (digits[:, places] <= 9)).all(axis=1)
-    return seconds, valid & (rows[:, marks] == local[marks]).all(axis=1)
+    numbers = digits[_TEMPLATE_DIGITS]
+    valid &= ((numbers >= 0) & (numbers <= 9)).all(axis=0)
+    return seconds, valid & (places[_TEMPLATE_MARKS] == _TEMPLATE[_TEMPLATE_MARKS, np.newaxis]).all(axis=0)
 
 
-def _ahead(rows: Numbers, digits: Numbers, start: int) -> Numbers:
+def _ahead(places: Numbers, digits: Numbers, start: int) -> Numbers:
     """Minutes ahead of UTC of a zone, `+0530`; too many if it is not valid."""
     number = _Digits(digits)
     hours, minutes = number(start + 1), number(start + 3)
-    ahead = np.where(rows[:, start] == ord("-"), -1, 1) * (hours * 60 + minutes)
+    ahead = np.where(places[start] == ord("-"), -1, 1) * (hours * 60 + minutes)
     return np.where(minutes < 60, ahead, _MOST_MINUTES_AHEAD + 1)
 
 
@@ -221,17 +224,17 @@ def _seconds(
         & (second < 60)
         & (np.abs(ahead) <= _MOST_MINUTES_AHEAD)
     )
-    first = np.where(valid, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
-    midnight = first.astype("datetime64[D]").astype(np.int64)
-    days = (first + 1).astype("datetime64[D]").astype(np.int64) - midnight
-    valid &= (day >= 1) & (day <= days)
-    return (midnight + day - 1) * 86_400 + hour * 3_600 + (minute - ahead) * 60 + second, valid
+    months = np.where(valid, (year - 1970) * 12 + month - 1, 0)
+    first = _FIRST_DAYS[months]
+    valid &= (day >= 1) & (first + day <= _FIRST_DAYS[months + 1])
+    return (first + day - 1) * 86_400 + hour * 3_600 + (minute - ahead) * 60 + second, valid
 
 
 def _month(letters: Numbers) -> Numbers:
     """1 to 12 of three letters; 0 for others."""
-    code = (letters.astype(np.int64) * (65_536, 256, 1)).sum(axis=1)
-    months = np.zeros(len(code), np.int64)
+    first, second, third = letters.astype(np.int32)
+    code = first << 16 | second << 8 | third
+    months = np.zeros(len(code), np.int32)
     for number, name in enumerate(_MONTHS, start=1):
         months[code == int.from_bytes(name.encode())] = number
     return months
