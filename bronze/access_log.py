@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from tidemark.contract.table import Column, Table
 
 # Python and other readers support no time after 9999; a record without a timestamp has -1, just before 1970.
-_TIMES = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
+_FIRST, _LAST = "TIMESTAMP'1970-01-01 00:00:00Z'", "TIMESTAMP'9998-12-31 23:59:59.999999Z'"
 
 # A shipper that cannot set headers of each record puts them into the JSON object around the line.
 _KEYS = ("site", "format", "fields", "id")
 _KEY_PREFIX = "tidemark_"
+_OURS = f'"{_KEY_PREFIX}'.encode()
 _OBJECT = "_object"
 
 TABLE = Table(
@@ -49,34 +46,33 @@ TABLE = Table(
 
 def access_log(records: DataFrame) -> DataFrame:
     """Converts Kafka records (with headers) to rows of the table, without `ingested_at`, which the batch adds."""
-    return records.select("*", _object().alias(_OBJECT)).select(
+    # As SQL: composing it from columns would take hundreds of calls from Python to the JVM.
+    return records.selectExpr("*", f"{_object()} AS {_OBJECT}").selectExpr(
         "topic",
         "partition",
         "offset",
-        F.coalesce(_given("site"), F.lit("default")).alias("site"),
-        *(_given(name).alias(name) for name in ("format", "fields", "id")),
-        _header("chunk").alias("chunk"),
+        f"coalesce({_given('site')}, 'default') AS site",
+        *(f"{_given(name)} AS {name}" for name in ("format", "fields", "id")),
+        f"{_header('chunk')} AS chunk",
         # A record without a value is an empty line, not a missing one.
-        F.coalesce("value", F.lit(b"")).alias("value"),
-        F.when(F.col("timestamp").between(*map(F.lit, _TIMES)), F.col("timestamp")).alias("kafka_timestamp"),
+        "coalesce(value, X'') AS value",
+        f"CASE WHEN timestamp BETWEEN {_FIRST} AND {_LAST} THEN timestamp END AS kafka_timestamp",
     )
 
 
-def _object() -> SparkColumn:
+def _object() -> str:
     """The keys of ours in a JSON object; NULL for other lines, which only the two cheap tests look at."""
-    value = F.col("value")
-    ours = F.startswith(value, F.lit(b"{")) & F.contains(value, F.lit(f'"{_KEY_PREFIX}'.encode()))
+    ours = f"startswith(value, X'{b'{'.hex()}') AND contains(value, X'{_OURS.hex()}')"
     schema = ", ".join(f"{_KEY_PREFIX}{name} string" for name in _KEYS)
-    return F.when(ours, F.from_json(value.cast("string"), schema))
+    return f"CASE WHEN {ours} THEN from_json(CAST(value AS string), '{schema}') END"
 
 
-def _given(name: str) -> SparkColumn:
+def _given(name: str) -> str:
     """By the header, or else by the key of ours."""
-    return F.coalesce(_header(name), F.col(_OBJECT)[f"{_KEY_PREFIX}{name}"])
+    return f"coalesce({_header(name)}, {_OBJECT}.{_KEY_PREFIX}{name})"
 
 
-def _header(name: str) -> SparkColumn:
-    found = F.filter("headers", lambda header: header["key"] == name)
+def _header(name: str) -> str:
+    found = f"get(filter(headers, header -> header.key = '{name}'), 0).value"
     # Any producer can send any bytes, and a string that is not UTF-8 would stop the stream.
-    text = F.make_valid_utf8(F.get(found, F.lit(0))["value"].cast("string"))
-    return F.when(F.size("headers") > 0, text)
+    return f"CASE WHEN size(headers) > 0 THEN make_valid_utf8(CAST({found} AS string)) END"
