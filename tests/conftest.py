@@ -24,7 +24,11 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A test is over before compilers would have paid for themselves: the JVM's optimizing one, and Spark's of queries.
-QUICK_JVM = "-XX:TieredStopAtLevel=1"
+# The JVM's other compiler waits for five times as many calls as usual.
+QUICK_JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:Tier3InvocationThreshold=1000 -XX:Tier3MinInvocationThreshold=500"
+    " -XX:Tier3CompileThreshold=6000"
+)
 QUICK_SPARK = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN"
 os.environ.setdefault("TIDEMARK_DRIVER_JAVA_OPTIONS", QUICK_JVM)
 os.environ.setdefault("TIDEMARK_BROKER_JAVA_OPTIONS", QUICK_JVM)

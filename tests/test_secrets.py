@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.app.test_pages import show
+from tests.conftest import QUICK_JVM
 from tests.kafka.secured import secured_broker
 from tests.pipeline.harness import produce, run_process
 from tests.recovery.killing import traffic
@@ -40,7 +41,7 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
             log_format="json",
             log_level="debug",
             quality_interval_seconds=2.0,
-            driver_java_options="-XX:TieredStopAtLevel=1",
+            driver_java_options=QUICK_JVM,
         )
 
 

@@ -61,10 +61,12 @@ _STREAMING = {
 _REDACTED = "(?i)secret|password|passphrase|token|credential|access[.]?key|jaas|keystore|truststore"
 # For many columns Spark generates methods that are longer than HotSpot compiles by default. HotSpot stops compiling
 # when its code cache, 48 MB by default, is full. Its optimizing compiler takes most of the first minute's CPU time on
-# few cores, so it starts after twenty times as many calls as usual.
+# few cores, so it starts after twenty times as many calls as usual. While Spark's classes are loaded, the JVM would
+# collect the whole heap each time their space grows.
 _JVM = (
-    "-XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=100000"
-    " -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
+    "-XX:MetaspaceSize=256m -XX:-DontCompileHugeMethods -XX:ReservedCodeCacheSize=512m"
+    " -XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000 -XX:Tier4CompileThreshold=300000"
+    " -XX:Tier4BackEdgeThreshold=800000"
 )
 _ANYWHERE = {
     # Arrow gives memory back to the system at once, by default: a fifth of the workers' time was clearing pages.

@@ -11,6 +11,7 @@ from http.client import HTTPException
 
 import pytest
 
+from tests.conftest import QUICK_JVM
 from tests.importing import endpoint
 from tests.importing.conftest import Record
 from tests.importing.endpoint import Answer, Endpoint
@@ -29,7 +30,7 @@ MEMORY = {"ingest_buffer_bytes": 1_000_000, "ingest_timeout_seconds": 100.0}
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A broker that these tests may stop."""
     home = tmp_path_factory.mktemp("own")
-    settings = Settings.of(home=home, broker_port=0, broker_java_options="-XX:TieredStopAtLevel=1")
+    settings = Settings.of(home=home, broker_port=0, broker_java_options=QUICK_JVM)
     with embedded.running(settings) as there:
         yield there
 

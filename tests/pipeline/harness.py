@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from tests.conftest import QUICK_JVM
 from tests.pipeline.recount import Delivery, Expected
 from tidemark import pipeline
 from tidemark.contract.registry import tables
@@ -35,7 +36,7 @@ def fresh(broker: Settings, directory: Path, **changes: object) -> Settings:
     settings = broker.changed(
         home=directory / "home",
         topic=f"log-{uuid.uuid4().hex[:8]}",
-        driver_java_options="-XX:TieredStopAtLevel=1",
+        driver_java_options=QUICK_JVM,
         quality_interval_seconds=0.0,
         maintain_interval_seconds=0.0,
         **changes,
