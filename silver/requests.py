@@ -139,6 +139,22 @@ TABLE = Table(
         Column("os", "string", "Operating system family."),
         Column("device", "string", "desktop, mobile, tablet, bot or other."),
         Column("bot", "boolean", "Whether the user agent is on the list of known crawlers."),
+        Column(
+            "bot_name",
+            "string",
+            "The part of the user agent that names the bot, such as GPTBot; NULL for people.",
+        ),
+        Column(
+            "bot_kind",
+            "string",
+            "ai-crawler, search-engine, scanner, seo, monitoring, social-preview, feed-reader, archiver, academic, "
+            "advertising, http-library, browser-automation or other; NULL for people.",
+        ),
+        Column(
+            "ai_purpose",
+            "string",
+            "Purpose of an AI company's bot: training, search or assistant; NULL for people and other bots.",
+        ),
         Column("asset", "boolean", "Whether the path is a file that belongs to a page."),
         Column("pageview", "boolean", "GET by a non-bot of a non-asset path with status below 400."),
         Column("host", "string", "Host of the request in lower case, without port, where the line has it."),

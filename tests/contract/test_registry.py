@@ -49,7 +49,7 @@ def tidemark(
     environment = {
         **os.environ,
         **settings.environment(),
-        "PYTHONPATH": str(installed),
+        "PYTHONPATH": os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "TIDEMARK_CRASH_AT": crash_at,
     }
     return subprocess.run(

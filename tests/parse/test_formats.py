@@ -332,7 +332,8 @@ def test_a_whole_row(records: dict[str, dict[str, Any]]) -> None:
         "read_as": "combined", "nearest": None, "lacks": None, "duration_us": None, "edge_country": None,
         "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
         "referrer_host": "google.com", "channel": "search", "country": "ZZ", "browser": "Firefox", "os": "Linux",
-        "device": "desktop", "bot": False, "address_ok": True, "asset": False, "pageview": True, "reasons": [],
+        "device": "desktop", "bot": False, "bot_name": None, "bot_kind": None, "ai_purpose": None,
+        "address_ok": True, "asset": False, "pageview": True, "reasons": [],
         "accepted": True, "visitor_id": row["visitor_id"], "rules_version": KNOWLEDGE.version,
     }  # fmt: skip
     assert re.fullmatch("[0-9a-f]{32}", row["visitor_id"])

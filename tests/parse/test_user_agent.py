@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidemark.parse.bots import Bot
 from tidemark.parse.user_agent import Agent, describe
 
 IPHONE = (
@@ -22,13 +23,13 @@ GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.
 @pytest.mark.parametrize(
     "user_agent, expected",
     [
-        (CHROME, Agent("Chrome", "Windows", "desktop", False)),
-        (IPHONE, Agent("Mobile Safari", "iOS", "mobile", False)),
-        (GALAXY_TAB, Agent("Chrome", "Android", "tablet", False)),
-        (GOOGLEBOT, Agent("Googlebot", "Other", "bot", True)),
-        ("curl/8.5.0", Agent("curl", "Other", "bot", True)),
-        ("", Agent("Other", "Other", "other", False)),
-        ("\u2028 \\x00 <script>", Agent("Other", "Other", "other", False)),
+        (CHROME, Agent("Chrome", "Windows", "desktop", None)),
+        (IPHONE, Agent("Mobile Safari", "iOS", "mobile", None)),
+        (GALAXY_TAB, Agent("Chrome", "Android", "tablet", None)),
+        (GOOGLEBOT, Agent("Googlebot", "Other", "bot", Bot("Googlebot", "search-engine", None))),
+        ("curl/8.5.0", Agent("curl", "Other", "bot", Bot("curl", "http-library", None))),
+        ("", Agent("Other", "Other", "other", None)),
+        ("\u2028 \\x00 <script>", Agent("Other", "Other", "other", None)),
     ],
 )
 def test_agents(user_agent: str, expected: Agent) -> None:

@@ -23,7 +23,8 @@ from tidemark.parse.visitor import visitor_id
 
 # The columns of `describe`, as Spark types.
 KNOWN = (
-    "country string, visitor_id string, browser string, os string, device string, bot boolean, "
+    "country string, visitor_id string, browser string, os string, device string, bot boolean, bot_name string, "
+    "bot_kind string, ai_purpose string, "
     "referrer_host string, channel string, address_ok boolean, ingested_at timestamp, rules_version string"
 )
 
@@ -78,7 +79,10 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
         "browser": agent.spread([a.browser for a in agents], pa.string()),
         "os": agent.spread([a.os for a in agents], pa.string()),
         "device": agent.spread([a.device for a in agents], pa.string()),
-        "bot": agent.spread([a.bot for a in agents], pa.bool_()),
+        "bot": agent.spread([a.bot is not None for a in agents], pa.bool_()),
+        "bot_name": agent.spread([a.bot and a.bot.name for a in agents], pa.string()),
+        "bot_kind": agent.spread([a.bot and a.bot.kind for a in agents], pa.string()),
+        "ai_purpose": agent.spread([a.bot and a.bot.ai_purpose for a in agents], pa.string()),
         "referrer_host": sources.spread([o.host for o in origins], pa.string()),
         "channel": sources.spread([o.channel for o in origins], pa.string()),
         "address_ok": client_ip.spread(

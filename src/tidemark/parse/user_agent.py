@@ -1,4 +1,4 @@
-"""Browser, operating system, device class and bot flag of a user agent, by maintained pattern lists."""
+"""Browser, operating system, device class and bot of a user agent, by maintained pattern lists."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import NamedTuple
 
-import crawleruseragents
 from ua_parser import parse
+
+from tidemark.parse import bots
+from tidemark.parse.bots import Bot
 
 _MOBILE = re.compile(r"Mobi|iPhone|iPod|Windows Phone|Opera Mini")
 _TABLET = re.compile(r"iPad|Tablet|Kindle|Silk/|PlayBook")
@@ -16,18 +18,18 @@ _TABLET = re.compile(r"iPad|Tablet|Kindle|Silk/|PlayBook")
 
 class Agent(NamedTuple):
     """`browser` and `os` are families such as "Firefox" and "Windows"; `device` is desktop, mobile,
-    tablet, bot or other."""
+    tablet, bot or other; `bot` is None for a person."""
 
     browser: str
     os: str
     device: str
-    bot: bool
+    bot: Bot | None
 
 
 @cache
 def rules_version() -> str:
     """Versions of the pattern lists."""
-    return f"ua-parser {version('ua-parser-builtins')}, crawlers {version('crawler-user-agents')}"
+    return f"ua-parser {version('ua-parser-builtins')}, {bots.rules_version()}"
 
 
 # A worker sees the same few thousand agents repeatedly; parsing one takes about a millisecond.
@@ -35,11 +37,11 @@ def rules_version() -> str:
 def describe(user_agent: str) -> Agent:
     """The agent behind a User-Agent header; an empty one is an unknown agent, not a bot."""
     if not user_agent:
-        return Agent("Other", "Other", "other", False)
+        return Agent("Other", "Other", "other", None)
     result = parse(user_agent)
     browser = result.user_agent.family if result.user_agent else "Other"
     os = result.os.family if result.os else "Other"
-    bot = bool(crawleruseragents.is_crawler(user_agent))
+    bot = bots.bot_of(user_agent)
     return Agent(browser, os, "bot" if bot else _device(user_agent, os), bot)
 
 
