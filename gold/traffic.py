@@ -51,6 +51,7 @@ TABLE = Table(
         ),
     ),
     made=lambda meaning: COUNTS,
+    now=True,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the minute."),

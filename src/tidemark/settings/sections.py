@@ -154,8 +154,8 @@ class BatchesSettings:
         50_000, "The driver processes batches of up to this many rows, executors larger ones.", least=0
     )
     derive_interval_seconds: float = setting(
-        2.0,
-        "Interval at which sessions, traffic, pages and dead letters follow the lines.",
+        10.0,
+        "Interval at which sessions, pages, all other tables made of requests, and dead letters follow the lines.",
         least=0,
     )
 

@@ -24,6 +24,7 @@ SWAP = "swap"
 # The entry of a query that keeps its results in another system.
 ELSEWHERE = "elsewhere"
 _KEY = "visitor key"
+_COMMITTED = "committed"
 # Whether a table has the history from before it, or one of its columns, was added to the home.
 _HISTORY, _MISSING, _WHOLE = "history", "missing", "whole"
 _KEY_REMEDY = (
@@ -191,7 +192,15 @@ def _state(settings: Settings, table: Table) -> State:
     key = {_KEY: fingerprint(visitor_key(settings))} if table.keyed else {}
     # A column that such a table gains has no values in earlier rows.
     columns = {f"column {each.name}": each.type for each in table.columns} if _is_judged(table) else {}
-    return {**({"key": ", ".join(table.key)} if table.kind == "upsert" else {}), **made, **key, **columns}
+    # A table that another flow commits from now on lacks the lines between the two flows, until it is filled.
+    now = {_COMMITTED: "with the lines"} if table.now else {}
+    return {
+        **({"key": ", ".join(table.key)} if table.kind == "upsert" else {}),
+        **made,
+        **key,
+        **columns,
+        **now,
+    }
 
 
 def _write(house: Lakehouse, states: Mapping[str, State]) -> None:
