@@ -113,7 +113,7 @@ def _runtime(
     job: Job, spark: SparkSession, settings: Settings, house: Lakehouse
 ) -> tuple[Runtime, list[Query]]:
     """Creates the job's topics and tables. Returns its runtime, and its queries."""
-    store, known = DeltaRsStore(house), schema_check.known(house)
+    store, known = DeltaRsStore(house), schema_check.known(house, job.all_tables)
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(settings.kafka, topic, partitions=partitions)
     for table in job.all_tables:

@@ -28,9 +28,13 @@ TRAFFIC = ["site", "window_start", "visitors", "pageviews", "requests", "bot_req
            *(f"status_{c}xx" for c in (2, 3, 4, 5))]  # fmt: skip
 
 
-# Tables with columns that a kept home does not have, and tables that it does not have.
-NEWER = {"home-0.1.tar.gz": {"silver.requests", "silver.rejected", "gold.formats"}}
-NEW = {"gold.formats"}
+# Tables made of requests that a kept home has, and those that it lacks.
+HAD = {"silver.sessions", "gold.visitors_by_country", "gold.traffic", "gold.pages"}
+NEW = {table.name for table in pipeline.LAYER_TABLES if table.made} - HAD
+# Those with a new column, or with another flow than in the kept home, are filled, too.
+NEWER = {
+    "home-0.1.tar.gz": NEW | {"silver.requests", "silver.rejected", "gold.visitors_by_country", "gold.traffic"}
+}
 
 
 def incomplete(settings: Settings) -> set[object]:

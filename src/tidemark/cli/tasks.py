@@ -76,7 +76,7 @@ def _run(
 ) -> None:
     _require_lasting_key(settings.meaning, house)
     losses.require_repaired(settings)
-    known = schema_check.known(house)
+    known = schema_check.known(house, TABLES)
     home_key(settings, house, renew=renew_key)
     settings = located(settings)
     # Spark and an embedded broker start at the same time.
@@ -165,7 +165,7 @@ def rebuild_table(
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
         return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)
-    losses.require_whole(settings, house, chain(house), schema_check.known(house))
+    losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
     if renew_key and not has_visitor_key(settings):
         _make_key_for(settings, house, dry_run=dry_run)
     home_key(settings, house, renew=renew_key)
@@ -220,7 +220,7 @@ def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
         require_same_topic(settings.kafka, chain(house).first)
         first, lines = flows(settings, house, DeltaRsStore(house))[0], places().lines
         job = Repair(settings, house, chain(house), first, lines, say)
-        lost = job.prepare(schema_check.known(house))
+        lost = job.prepare(schema_check.known(house, TABLES))
         spark = spark_session(settings)
         store = open_store(settings.lakehouse, house, spark)
         for table in TABLES:
@@ -234,7 +234,7 @@ def make_savepoint(settings: Settings, name: str) -> Savepoint:
     """The `savepoint create` command. Raises as `savepoints.create`."""
     house = lakehouse.of(settings)
     lakehouse.require_files(house, "`savepoint`")
-    losses.require_whole(settings, house, chain(house), schema_check.known(house))
+    losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
     return create(settings, house, name)
 
 
@@ -253,7 +253,7 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
     """The `forget` command. Raises as `forget`, and TableError without tables."""
     house = _house_with_tables(settings)
     lakehouse.require_files(house, "`forget`")
-    losses.require_whole(settings, house, chain(house), schema_check.known(house))
+    losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
     home_key(settings, house)
     return forget(
         settings, house, TABLES, chain(house), streams(house), places(), visitor=visitor, address=address

@@ -59,7 +59,7 @@ def require_repaired(settings: Settings) -> None:
 def require_whole(settings: Settings, house: Lakehouse, chain: Chain, known: Collection[str]) -> None:
     """Raises TableError with the tables and the remedy, unless they have every committed batch.
 
-    `known` are the upsert tables that an earlier start has noted (`fit.known`): others are new. Looks at nothing
+    `known` are the upsert tables that the flows have run on (`schema_check.known`): others are new. Looks at nothing
     where a commit outlives a power cut.
     """
     if house.can.durable:

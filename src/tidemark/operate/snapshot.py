@@ -97,8 +97,8 @@ def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain)
     first, second = deltalog.writer("requests", chain.first), deltalog.writer("activity", chain.second)
     if not first or not second:
         return "a flow has not run yet"
-    # A table that no pipeline has known yet is not part of any batch.
-    known = schema_check.known(house)
+    # A table that no pipeline has known yet, or none of its present flow, is not part of any batch.
+    known = schema_check.known(house, tables)
 
     def committed(table: Table, writer: str) -> list[int]:
         number = store.committed(table, writer)

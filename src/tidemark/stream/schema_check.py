@@ -175,9 +175,14 @@ def last_swap(house: Lakehouse, table: Table) -> int:
     return int(_known(house).get(table.name, {}).get(SWAP, 0))
 
 
-def known(house: Lakehouse) -> frozenset[str]:
-    """Names of the tables whose state is recorded."""
-    return frozenset(_known(house))
+def known(house: Lakehouse, tables: Sequence[Table]) -> frozenset[str]:
+    """Names of the recorded tables that a pipeline with today's flows has run on."""
+    recorded = _known(house)
+    return frozenset(
+        table.name
+        for table in tables
+        if table.name in recorded and (not table.now or _COMMITTED in recorded[table.name])
+    )
 
 
 def elsewhere(house: Lakehouse) -> dict[str, str]:
