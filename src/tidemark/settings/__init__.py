@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from tidemark.errors import SettingError
+from tidemark.settings.alerts import AlertSettings, alerts_of
 from tidemark.settings.sections import (
     BatchesSettings,
     BrokerSettings,
@@ -58,9 +59,10 @@ class Settings:
     ingest: IngestSettings = field(default_factory=IngestSettings)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     watching: WatchingSettings = field(default_factory=WatchingSettings)
-    # Only in the file: by site, and by the format's name.
+    # Only in the file: by site, by the format's name, and by the rule's.
     sites: Mapping[str, SiteSettings] = field(default_factory=dict)
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
+    alerts: Mapping[str, AlertSettings] = field(default_factory=dict)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -159,6 +161,7 @@ def load(
     source = f"{home / 'tidemark.toml'}"
     sites = sites_of(file.pop("sites", {}), source)
     formats = formats_of(file.pop("formats", {}), source)
+    alerts = alerts_of(file.pop("alerts", {}), source)
     for name, raw in file.items():
         values[name] = _parse(name, raw, source)
     for name in DECLARED:
@@ -168,7 +171,7 @@ def load(
     for name, raw in given.items():
         values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
     values["home"] = home
-    return dataclasses.replace(Settings.of(**values), sites=sites, formats=formats)
+    return dataclasses.replace(Settings.of(**values), sites=sites, formats=formats, alerts=alerts)
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:

@@ -262,6 +262,11 @@ class WatchingSettings:
         -1, "Port of /metrics and /health; 0 picks a free one, -1: neither is served.", least=-1
     )
     metrics_address: str = setting("127.0.0.1", "Address that /metrics and /health listen on.")
+    alert_to: str = setting(
+        "",
+        "Notification URLs of alerts that have no `to` of their own, separated by spaces.",
+        secret=True,
+    )
     stale_seconds: float = setting(
         120.0, "/health fails when a flow with rows waiting has committed nothing for this long.", least=1
     )

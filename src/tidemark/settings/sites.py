@@ -6,10 +6,11 @@ import json
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from tidemark.errors import SettingError
+from tidemark.settings.tables import tables_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class FormatSettings:
 def sites_of(found: Any, source: str) -> dict[str, SiteSettings]:
     """The tables `[sites.NAME]` of a file. Raises SettingError."""
     sites = {
-        name: SiteSettings(**values) for name, values in _tables("sites", found, SiteSettings, source).items()
+        name: SiteSettings(**values)
+        for name, values in tables_of("sites", found, SiteSettings, source).items()
     }
     for name, site in sites.items():
         try:
@@ -54,7 +56,7 @@ def formats_of(found: Any, source: str) -> dict[str, FormatSettings]:
     """The tables `[formats.NAME]` of a file. Raises SettingError."""
     formats = {
         name: FormatSettings(**values)
-        for name, values in _tables("formats", found, FormatSettings, source).items()
+        for name, values in tables_of("formats", found, FormatSettings, source).items()
     }
     for name, each in formats.items():
         if bool(each.apache) == bool(each.nginx):
@@ -76,22 +78,3 @@ def toml_lines(values: Mapping[str, Any], table: str = "") -> Iterator[str]:
 
 def _name(text: str) -> str:
     return text if re.fullmatch("[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=False)
-
-
-def _tables(what: str, found: Any, of: type, source: str) -> Mapping[str, dict[str, Any]]:
-    if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
-        raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
-    kinds = {each.name: type(each.default) for each in fields(of)}
-    for name, values in found.items():
-        for key, value in values.items():
-            if key not in kinds:
-                known = ", ".join(kinds)
-                raise SettingError(
-                    f"{source}: unknown setting {key!r} of {what}.{name}", f"Use one of {known}."
-                )
-            if type(value) is not kinds[key]:
-                kind = "a whole number" if kinds[key] is int else "text"
-                raise SettingError(
-                    f"{source}: {key} of {what}.{name} must be {kind}, not {value!r}", "Correct it."
-                )
-    return found

@@ -1,0 +1,93 @@
+"""Judges windows of a figure by a rule. Pure functions over arrays whose last axis is consecutive windows.
+
+A value is NaN where the figure is undefined, such as a share without requests. A window that cannot be judged neither
+breaches a rule nor obeys it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tidemark.settings.alerts import AlertSettings
+
+Numbers = np.ndarray[Any, Any]
+
+WEEKS = 4
+LEAST_WEEKS = 3
+# Scales the median absolute deviation of a normal distribution to its standard deviation.
+MAD_SCALE = 1.4826
+
+
+@dataclass(frozen=True)
+class Judged:
+    """By window: whether it `breaches` the rule or `obeys` it (neither if it is not judged), and the `bound` that
+    decides: the one that it breaches, else the nearest."""
+
+    breaches: Numbers
+    obeys: Numbers
+    bound: Numbers
+
+
+def judged(rule: AlertSettings, values: Numbers, history: Numbers | None = None) -> Judged:
+    """Judges windows by their `values`. `history`: the values of the same windows of the last WEEKS weeks, on a new
+    first axis, for a rule with a deviation."""
+    lower = np.full(values.shape, -np.inf if rule.below is None else rule.below)
+    upper = np.full(values.shape, np.inf if rule.above is None else rule.above)
+    known = np.isfinite(values) & (np.isfinite(lower) | np.isfinite(upper))
+    if rule.deviation is not None and history is not None:
+        middle, spread = usual(history)
+        usable = np.isfinite(values) & np.isfinite(middle) & (spread > 0)
+        distance = np.where(usable, rule.deviation * MAD_SCALE * np.where(usable, spread, 0), np.inf)
+        middle = np.where(usable, middle, 0)
+        lower, upper = np.maximum(lower, middle - distance), np.minimum(upper, middle + distance)
+        known |= usable
+    with np.errstate(invalid="ignore"):
+        breaches = known & ((values < lower) | (values > upper))
+        nearer_lower = np.where(breaches, values < lower, np.abs(values - lower) < np.abs(values - upper))
+    return Judged(breaches, known & ~breaches, np.where(known, np.where(nearer_lower, lower, upper), np.nan))
+
+
+def usual(history: Numbers) -> tuple[Numbers, Numbers]:
+    """Median and median absolute deviation over the first axis, NaN where fewer than LEAST_WEEKS values are known."""
+    enough = np.isfinite(history).sum(axis=0) >= LEAST_WEEKS
+    some = np.where(enough, history, 0.0)
+    middle = np.nanmedian(some, axis=0)
+    spread = np.nanmedian(np.abs(some - middle), axis=0)
+    return np.where(enough, middle, np.nan), np.where(enough, spread, np.nan)
+
+
+def firing(rule: AlertSettings, judged: Judged, before: Numbers) -> Numbers:
+    """Whether the alert fires at each window: from the window on at which `breaches` of the last `of` windows breach
+    the rule, until as many of the last `of` obey it. `before`: whether it fires before the first window."""
+    bad, good = (_of_last(rule.of, each) >= rule.breaches for each in (judged.breaches, judged.obeys))
+    decided = bad | good
+    last = np.maximum.accumulate(np.where(decided, np.arange(decided.shape[-1]), -1), axis=-1)
+    state = np.take_along_axis(bad, np.maximum(last, 0), axis=-1)
+    return np.where(last < 0, np.expand_dims(before, -1), state)
+
+
+def _of_last(number: int, flags: Numbers) -> Numbers:
+    """How many of the last `number` windows, each with itself, have the flag."""
+    sums = np.cumsum(flags, axis=-1)
+    earlier = np.zeros_like(sums)
+    earlier[..., number:] = sums[..., :-number]
+    found: Numbers = sums - earlier
+    return found
+
+
+def episodes(firing: Numbers, before: bool) -> Iterator[tuple[int, int | None]]:
+    """The alerts of one series: the window at which each starts, and the one at which it ends (None: not yet). One
+    that fires before the first window starts at -1."""
+    edges = np.flatnonzero(np.diff(firing.astype(np.int8), prepend=int(before)))
+    starts = [-1] if before else []
+    for edge in edges.tolist():
+        if firing[edge]:
+            starts.append(edge)
+        else:
+            yield starts.pop(), edge
+    for start in starts:
+        yield start, None

@@ -1,0 +1,41 @@
+"""Tables of `tidemark.toml` such as `[sites.NAME]`: their values by the fields of a dataclass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from tidemark.errors import SettingError
+
+_KINDS = {int: "a whole number", float: "a number", tuple: "a list of texts", str: "text"}
+
+
+def tables_of(what: str, found: Any, of: type, source: str) -> Mapping[str, dict[str, Any]]:
+    """The tables `[what.NAME]` of a file, whose keys and types are those of the dataclass `of` with its defaults.
+
+    A field whose default is None takes a number, one whose default is a tuple a list of texts. Raises SettingError; it
+    never shows the value of a field that is not in the dataclass's `repr`.
+    """
+    if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
+        raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
+    known = {each.name: each for each in fields(of)}
+    return {
+        name: {key: _value(f"{what}.{name}", key, value, known, source) for key, value in values.items()}
+        for name, values in found.items()
+    }
+
+
+def _value(table: str, key: str, value: Any, known: Mapping[str, Any], source: str) -> Any:
+    if key not in known:
+        raise SettingError(f"{source}: unknown setting {key!r} of {table}", f"Use one of {', '.join(known)}.")
+    default = known[key].default
+    wanted = float if default is None else type(default)
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if wanted is tuple and type(value) is list and all(type(each) is str for each in value):
+        value = tuple(value)
+    if type(value) is not wanted:
+        shown = repr(value) if known[key].repr else "***"
+        raise SettingError(f"{source}: {key} of {table} must be {_KINDS[wanted]}, not {shown}", "Correct it.")
+    return value
