@@ -33,7 +33,8 @@ HAD = {"silver.sessions", "gold.visitors_by_country", "gold.traffic", "gold.page
 NEW = {table.name for table in pipeline.LAYER_TABLES if table.made} - HAD
 # Those with a new column, or with another flow than in the kept home, are filled, too.
 NEWER = {
-    "home-0.1.tar.gz": NEW | {"silver.requests", "silver.rejected", "gold.visitors_by_country", "gold.traffic"}
+    "home-0.1.tar.gz": NEW
+    | {"silver.requests", "silver.rejected", "gold.visitors_by_country", "gold.traffic"}
 }
 
 
