@@ -8,7 +8,9 @@ from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, WindowedCounts
 
 WINDOW_SECONDS = 3600
-COUNTS = WindowedCounts(seconds=WINDOW_SECONDS, by=("path",), where="pageview", sums={"pageviews": ROWS})
+COUNTS = WindowedCounts(
+    seconds=WINDOW_SECONDS, by=("path",), where=column("pageview"), sums={"pageviews": ROWS}
+)
 
 TABLE = Table(
     name="gold.pages",

@@ -24,14 +24,20 @@ from tidemark.store.deltars import DeltaRsStore
 LAYERS = {table.name for table in pipeline.LAYER_TABLES}
 # Written by the pipeline about itself: what they hold is checked where it is written.
 RECORDS = {"quality.progress", "quality.results"}
-LINE = b'192.0.2.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0 Firefox/120.0"'
+# Every table has a row of one of them.
+LINES = [
+    b'192.0.2.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a?q=b HTTP/1.1" 200 5 "-" "Mozilla/5.0 Firefox/120.0" 0.005',
+    b'192.0.2.1 - - [22/Nov/2026:10:00:01 +0000] "GET /b HTTP/1.1" 404 5 "-" "Mozilla/5.0 Firefox/120.0"',
+    b'192.0.2.2 - - [22/Nov/2026:10:00:02 +0000] "GET /a HTTP/1.1" 200 5 "-" "Googlebot/2.1"',
+    b"no log line",
+]
 
 
 @pytest.fixture(scope="module")
 def used(broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """A home with an accepted line and a rejected one."""
+    """A home with accepted lines and a rejected one."""
     settings = fresh(broker, tmp_path_factory.mktemp("every-table"))
-    produce(settings, [("shop", LINE), ("shop", b"no log line")])
+    produce(settings, [("shop", line) for line in LINES])
     run_here(spark, settings)
     return settings
 

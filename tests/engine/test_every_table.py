@@ -48,9 +48,48 @@ def accepted() -> pa.Table:
     found = Work().rows(requests.TABLE, Part("accepted"), judged)
     assert found.num_rows > 5_000
     edges = found.slice(0, 400)
-    hours = pc.floor_temporal(edges["event_time"], unit="hour")
-    on_the_hour = edges.set_column(edges.column_names.index("event_time"), "event_time", hours)
-    return pa.concat_tables([found, on_the_hour]).combine_chunks()
+    on_the_hour = replaced(edges, event_time=pc.floor_temporal(edges["event_time"], unit="hour"))
+    return pa.concat_tables([timed(found), on_the_hour, odd(found.slice(400, 400))]).combine_chunks()
+
+
+def replaced(rows: pa.Table, **columns: object) -> pa.Table:
+    """The rows with other values in these columns."""
+    for name, values in columns.items():
+        field = rows.schema.field(name)
+        column = values if isinstance(values, pa.ChunkedArray) else pa.array(values, field.type)
+        rows = rows.set_column(rows.column_names.index(name), field, column)
+    return rows
+
+
+def timed(rows: pa.Table) -> pa.Table:
+    """The rows with durations: none, nothing, and up to hours."""
+    chance = random.Random(11)
+    durations = [
+        chance.choice([None, 0, 1, 2**63 - 1, round(chance.lognormvariate(11, 3))]) for _ in range(len(rows))
+    ]
+    return replaced(rows, duration_us=durations)
+
+
+def odd(rows: pa.Table) -> pa.Table:
+    """The rows with what few lines have: missing text, paths that are cut, and signs of several bytes."""
+    chance = random.Random(12)
+    long = "/ä" * 150
+    paths = [None, "", "/", "/robots.txt", "/ünïcode/日本", long, long[:200], long + "b", "/" * 200]
+
+    def some(values: Sequence[object]) -> list[object]:
+        return [chance.choice(values) for _ in range(len(rows))]
+
+    return replaced(
+        rows,
+        path=some(paths),
+        method=some([None, "GET", "PROPFIND"]),
+        protocol=some([None, "HTTP/3"]),
+        host=some([None, "a.example", "ä.example"]),
+        country=some(["ZZ", "DE"]),
+        status=some([200, 404, 503]),
+        bot=some([False, False, True]),
+        asset=some([False, True]),
+    )
 
 
 def aggregation(table: Table, rows: pa.Table) -> Aggregation:

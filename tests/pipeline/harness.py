@@ -142,6 +142,15 @@ def _sessions(settings: Settings, expected: Expected) -> None:
     assert {(*row, count) for row, count in found.items()} == expected.sessions
 
 
+def _visitor_days(settings: Settings, expected: Expected) -> None:
+    columns = ["site", "day", "requests", "pageviews", "assets", "not_found", "robots_txt", "minutes"]
+    found = Counter(
+        (*row, " ".join(f"{minute}:{views}" for minute, views in minutes))  # type: ignore[attr-defined]
+        for *row, minutes in rows(settings, "silver.visitor_days", columns)
+    )
+    assert {(*row, count) for row, count in found.items()} == expected.visitor_days
+
+
 _COUNTS = ["visitors", "pageviews", "requests", "bot_requests"]
 _CLASSES = [f"status_{c}xx" for c in (2, 3, 4, 5)]
 
@@ -166,6 +175,25 @@ RECOUNTED: dict[str, Callable[[Settings, Expected], None]] = {
         ["site", "window_start", "format", "requests", "visitors", "first_event_time", "newest_event_time"],
         e.formats,
     ),
+    "gold.responses": lambda s, e: _same(
+        s,
+        "gold.responses",
+        ["site", "window_start", "status", "method", "protocol", "host", "bot", "requests", "bytes"],
+        e.responses,
+    ),
+    "gold.errors": lambda s, e: _same(
+        s,
+        "gold.errors",
+        ["site", "window_start", "path", "status", "requests", "visitors", "newest_event_time"],
+        e.errors,
+    ),
+    "gold.visitor_hours": lambda s, e: _same(
+        s, "gold.visitor_hours", ["site", "window_start", "visitors"], e.visitor_hours
+    ),
+    "gold.page_latency": lambda s, e: _same(
+        s, "gold.page_latency", ["site", "window_start", "path", "requests"], e.page_latency
+    ),
+    "silver.visitor_days": _visitor_days,
 }
 
 

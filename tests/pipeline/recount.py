@@ -21,6 +21,7 @@ _LINE = (
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?$'
 )
 _ASSET = r"\.(css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|otf|eot|mp4|webm|mp3|wasm)$"
+_HTTP = r"^[A-Z][A-Z_-]{1,31} [^ \t].* HTTP/\d(\.\d)?$"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Expected:
     traffic: set[tuple[object, ...]]
     pages: set[tuple[object, ...]]
     formats: set[tuple[object, ...]]
+    responses: set[tuple[object, ...]]
+    errors: set[tuple[object, ...]]
+    visitor_hours: set[tuple[object, ...]]
+    page_latency: set[tuple[object, ...]]
+    visitor_days: set[tuple[object, ...]]
     sessions: set[tuple[object, ...]]
 
 
@@ -90,12 +96,16 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
     db.execute(
         """
         CREATE TABLE requests AS
-        SELECT *, method = 'GET' AND NOT bot AND NOT regexp_matches(lower(path), ?) AND status < 400 AS pageview
+        SELECT *, method = 'GET' AND NOT bot AND NOT asset AND status < 400 AS pageview
+        FROM (SELECT *, regexp_matches(lower(path), ?) AS asset
         FROM (SELECT site, t, status, bytes, form, country, bot, ip || ' ' || agent AS visitor,
-                     split_part(request, ' ', 1) AS method, split_part(split_part(request, ' ', 2), '?', 1) AS path
-              FROM parsed JOIN places USING (ip) JOIN robots USING (agent))
+                     if(http, split_part(request, ' ', 1), '') AS method,
+                     if(http, split_part(request, ' ', -1), '') AS protocol,
+                     if(http, split_part(split_part(request, ' ', 2), '?', 1), '') AS path
+              FROM (SELECT *, regexp_matches(request, ?) AS http FROM parsed)
+              JOIN places USING (ip) JOIN robots USING (agent)))
         """,
-        [_ASSET],
+        [_ASSET, _HTTP],
     )
     counts = "count(*) FILTER (pageview), count(*), count(*) FILTER (bot)"
     visitors = "count(DISTINCT visitor) FILTER (NOT bot)"
@@ -121,6 +131,22 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
             f"""SELECT site, {_window(86_400)}, form, count(*), {visitors}, min(epoch(t)::BIGINT), max(epoch(t)::BIGINT)
             FROM requests GROUP BY 1, 2, 3""",
         ),
+        responses=_rows(
+            db,
+            f"""SELECT site, {_window(3600)}, status, method, protocol, '', bot, count(*), sum(bytes)::BIGINT
+            FROM requests GROUP BY ALL""",
+        ),
+        errors=_rows(
+            db,
+            f"""SELECT site, {_window(3600)}, left(path, 200), status, count(*), {visitors}, max(epoch(t)::BIGINT)
+            FROM requests WHERE status >= 400 GROUP BY 1, 2, 3, 4""",
+        ),
+        visitor_hours=_rows(
+            db,
+            f"SELECT site, {_window(3600)}, count(DISTINCT visitor) FROM requests WHERE NOT bot GROUP BY 1, 2",
+        ),
+        page_latency=set(),  # these lines have no durations
+        visitor_days=_rows(db, _VISITOR_DAYS),
         sessions=_rows(db, _SESSIONS.format(gap=gap_seconds)),
     )
 
@@ -140,6 +166,21 @@ found AS (
 clocks AS (SELECT site, max(epoch(t)::BIGINT) AS newest FROM requests GROUP BY site)
 SELECT site, country, a, b, b - a, views, entry, leave, views = 1, newest - b > {gap}, count(*)
 FROM found JOIN clocks USING (site) GROUP BY ALL
+"""
+
+# Visitors without their ids, which need the key: how many there are of each kind.
+_VISITOR_DAYS = """
+WITH minutes AS (
+  SELECT site, visitor, epoch(t)::BIGINT // 86400 * 86400 AS day, epoch(t)::BIGINT // 60 % 1440 AS minute,
+         count(*) AS requests, count(*) FILTER (pageview) AS views, count(*) FILTER (asset) AS assets,
+         count(*) FILTER (status = 404) AS missing, count(*) FILTER (path = '/robots.txt') AS robots
+  FROM requests WHERE NOT bot GROUP BY ALL),
+days AS (
+  SELECT site, day, visitor, sum(requests)::BIGINT AS requests, sum(views)::BIGINT AS views,
+         sum(assets)::BIGINT AS assets, sum(missing)::BIGINT AS missing, sum(robots)::BIGINT AS robots,
+         string_agg(minute || ':' || views, ' ' ORDER BY minute) FILTER (views > 0) AS minutes
+  FROM minutes GROUP BY ALL)
+SELECT site, day, requests, views, assets, missing, robots, coalesce(minutes, ''), count(*) FROM days GROUP BY ALL
 """
 
 

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     DoubleType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -39,6 +40,7 @@ _TYPES: dict[str, tuple[DataType, pa.DataType]] = {
     "timestamp": (TimestampType(), pa.timestamp("us", tz="UTC")),
     "strings": (ArrayType(StringType()), pa.list_(pa.string())),
     "longs": (ArrayType(LongType()), pa.list_(pa.int64())),
+    "counts": (MapType(IntegerType(), LongType()), pa.map_(pa.int32(), pa.int64())),
 }
 
 

@@ -1,21 +1,26 @@
-"""Sums and distinct visitors per event-time window."""
+"""Sums, distinct visitors and histograms per event-time window."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import acero
 
 from tidemark.contract.aggregation import Newest, in_range, stamped
+from tidemark.contract.expression import Expression
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change
-from tidemark.engine import sketches
-from tidemark.engine.groups import Groups, How, semi_join, whole
+from tidemark.engine import histograms, sketches
+from tidemark.engine.arrays import Flags, flags_of
+from tidemark.engine.groups import Column, Groups, How, encoded, semi_join, whole
 
+# Paths and terms in a key are cut, so that a row is short whatever a client sends.
+MOST_CHARACTERS = 200
 _MICROSECONDS = 1_000_000
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -23,13 +28,27 @@ _TIME = pa.timestamp("us", tz="UTC")
 @dataclass(frozen=True)
 class Sum:
     """The contribution of each row to a sum: 1, the value of a column (a flag is 1 or 0, NULL is 0), or 1 if the value
-    is within bounds."""
+    is within bounds; 0 unless the condition `where` is true."""
 
     column: str = ""
     within: tuple[int, int] | None = None
+    where: Expression | None = field(default=None, compare=False)
 
-    def of(self, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
+    @property
+    def needs(self) -> frozenset[str]:
+        """The columns that it reads."""
+        return frozenset([self.column] if self.column else []) | (
+            self.where.columns if self.where is not None else frozenset()
+        )
+
+    def of(self, rows: pa.Table) -> Column:
         """The contributions of the rows (long)."""
+        if self.where is not None:
+            held = pa.array(_holds(self.where, rows)).cast(pa.int64())
+            return pc.multiply(held, self._values(rows)) if self.column else held
+        return self._values(rows)
+
+    def _values(self, rows: pa.Table) -> Column:
         if not self.column:
             return pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
         values = rows[self.column]
@@ -39,48 +58,115 @@ class Sum:
         return pc.fill_null(pc.cast(values, pa.int64()), 0)
 
     def __str__(self) -> str:
+        condition = f" where {self.where.sql}" if self.where is not None else ""
         if self.within:
-            return f"rows with {self.column} {self.within[0]} to {self.within[1]}"
-        return f"sum of {self.column}" if self.column else "rows"
+            return f"rows with {self.column} {self.within[0]} to {self.within[1]}{condition}"
+        return (f"sum of {self.column}" if self.column else "rows") + condition
 
 
 ROWS = Sum()
 
 
 @dataclass(frozen=True)
+class Text:
+    """A text column of the key: NULL is the empty string, and text is cut after `most` characters. `of` is the column
+    of the source's rows if its name differs."""
+
+    name: str
+    of: str = ""
+    most: int | None = None
+
+    def value(self, rows: pa.Table) -> pa.DictionaryArray:
+        """The column, dictionary-encoded."""
+        found = encoded(rows[self.of or self.name])
+        text = pc.fill_null(found.dictionary, "")
+        if self.most is not None:
+            text = pc.utf8_slice_codeunits(text, 0, self.most)
+        # Values that became equal are one.
+        different = text.dictionary_encode()
+        return pa.DictionaryArray.from_arrays(different.indices.take(found.indices), different.dictionary)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A map from a whole number of each row to how many rows have it, of those for which `where` is true.
+
+    `number` makes the numbers (int) of the values of `column`, NULL for rows that are left out; `about` says how.
+    """
+
+    column: str
+    about: str
+    number: Callable[[pa.Array], pa.Array] = field(compare=False)
+    where: Expression | None = field(default=None, compare=False)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The columns that it reads."""
+        return frozenset([self.column]) | (self.where.columns if self.where is not None else frozenset())
+
+    def of(self, rows: pa.Table, groups: Groups) -> pa.MapArray:
+        """One map per group of the rows."""
+        values, group = whole(rows[self.column]), groups.of
+        if self.where is not None:
+            held = _holds(self.where, rows)
+            values, group = values.filter(pa.array(held)), group[held]
+        return histograms.of_rows(group, self.number(values), len(groups))
+
+    def __str__(self) -> str:
+        return f"rows by {self.about}" + (f" where {self.where.sql}" if self.where is not None else "")
+
+
+@dataclass(frozen=True)
 class WindowedCounts:
     """Sums and distinct visitors per site, tumbling window of `seconds`, and further columns `by`.
 
-    Counts the rows of silver.requests, or those with the flag `where`. Visitors exclude bots. `bounds` are smallest or
-    largest values of columns.
+    Counts the rows for which `where` is true. Their time is the column `time`; the key has the start of the window as
+    `start`, and the table `window_end` with a `window_start`. Visitors are `people`, who are no bots, those of all
+    rows, or not counted. `bounds` are smallest or largest values of columns, `histograms` maps.
     """
 
     seconds: int
     sums: Mapping[str, Sum]
-    by: tuple[str, ...] = ()
-    where: str = ""
+    by: tuple[str | Text, ...] = ()
+    where: Expression | None = field(default=None, compare=False)
     bounds: Mapping[str, tuple[str, Literal["min", "max"]]] = field(default_factory=dict)
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    visitors: Literal["people", "all", "none"] = "people"
+    start: str = "window_start"
+    time: str = "event_time"
 
     @property
     def key(self) -> tuple[str, ...]:
         """The key of the table."""
-        return ("site", "window_start", *self.by)
+        return ("site", self.start, *(each if isinstance(each, str) else each.name for each in self.by))
 
     @property
     def needs(self) -> tuple[str, ...]:
-        used = [
-            *(each.column for each in self.sums.values()),
-            *(column for column, _ in self.bounds.values()),
-        ]
-        names = ("site", "event_time", "visitor_id", "bot", *self.by, self.where, *used)
-        return tuple(dict.fromkeys(filter(None, names)))
+        names = ["site", self.time]
+        names += ["visitor_id"] if self.visitors != "none" else []
+        names += ["bot"] if self.visitors == "people" else []
+        names += [each if isinstance(each, str) else each.of or each.name for each in self.by]
+        names += sorted(self.where.columns) if self.where is not None else []
+        for sum_ in self.sums.values():
+            names += sorted(sum_.needs)
+        for histogram in self.histograms.values():
+            names += sorted(histogram.needs)
+        names += [column for column, _ in self.bounds.values()]
+        return tuple(dict.fromkeys(names))
 
     @property
     def identity(self) -> Mapping[str, str]:
-        sums = {name: str(each) for name, each in self.sums.items()}
-        sums |= {name: f"{how} of {column}" for name, (column, how) in self.bounds.items()}
-        sketch = f"theta sketch of 2^{sketches.LG_ENTRIES}"
-        return {"window": f"{self.seconds} s", **sums, "visitors_sketch": sketch}
+        found = {"window": f"{self.seconds} s"}
+        found |= {name: str(each) for name, each in (*self.sums.items(), *self.histograms.items())}
+        found |= {name: f"{how} of {column}" for name, (column, how) in self.bounds.items()}
+        cut = (each for each in self.by if isinstance(each, Text) and each.most is not None)
+        found |= {each.name: f"at most {each.most} characters" for each in cut}
+        # What a flag means is recorded with the rows that have it.
+        if self.where is not None and self.where.sql not in self.where.columns:
+            found["rows"] = self.where.sql
+        if self.visitors != "none":
+            found["visitors_sketch"] = f"theta sketch of 2^{sketches.LG_ENTRIES}"
+        return found
 
     @property
     def window_seconds(self) -> int:
@@ -90,64 +176,99 @@ class WindowedCounts:
         return self
 
     def partial(self, rows: pa.Table) -> pa.Table:
-        """Key, sums, `hashes` (list of uint64) of the visitors and `theta`, see `tidemark.engine.sketches`."""
-        if self.where:
-            rows = rows.filter(rows[self.where])
-        keys = {name: rows[name] for name in ("site", *self.by)} | {
-            "window_start": self._start(rows["event_time"])
-        }
-        groups = Groups.by([keys[name] for name in self.key])
-        visitors = pc.if_else(rows["bot"], None, rows["visitor_id"])
-        found = sketches.of_values(groups.of, visitors, len(groups))
+        """Key, sums, bounds, histograms and, with visitors, their `hashes` (list of uint64) and `theta`, see
+        `tidemark.engine.sketches`."""
+        if self.where is not None:
+            rows = rows.filter(pa.array(_holds(self.where, rows)))
+        keys: dict[str, Column] = {"site": rows["site"], self.start: self._start(rows[self.time])}
+        for each in self.by:
+            keys |= {each: rows[each]} if isinstance(each, str) else {each.name: each.value(rows)}
+        groups = Groups.by(list(keys.values()))
         values = {name: each.of(rows) for name, each in self.sums.items()}
         values |= {name: rows[column] for name, (column, _) in self.bounds.items()}
-        return self._rows(groups, keys, values, found)
+        maps = {name: each.of(rows, groups) for name, each in self.histograms.items()}
+        return self._rows(groups, keys, values, maps, self._visitors(rows, groups))
 
     def merge(self, partials: pa.Table) -> pa.Table:
         groups = Groups.by([partials[name] for name in self.key])
-        rows, hashes, theta = sketches.of_lists(whole(partials["hashes"]), whole(partials["theta"]))
-        least = np.full(len(groups), sketches.WHOLE)
-        np.minimum.at(least, groups.of, theta)
-        found = sketches.unite(groups.of[rows], hashes, least)
         keys = {name: partials[name] for name in self.key}
         values = {name: partials[name] for name in (*self.sums, *self.bounds)}
-        return self._rows(groups, keys, values, found)
+        maps = {
+            name: histograms.merged(groups.of, whole(partials[name]), len(groups)) for name in self.histograms
+        }
+        visitors = None
+        if self.visitors != "none":
+            rows, hashes, theta = sketches.of_lists(whole(partials["hashes"]), whole(partials["theta"]))
+            least = np.full(len(groups), sketches.WHOLE)
+            np.minimum.at(least, groups.of, theta)
+            visitors = sketches.unite(groups.of[rows], hashes, least)
+        return self._rows(groups, keys, values, maps, visitors)
 
     def touched(self, partials: pa.Table) -> Where:
-        return in_range("window_start", partials)
+        return in_range(self.start, partials)
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
-        before = semi_join(
-            existing.select([*self.key, *self.sums, *self.bounds, "visitors_sketch"]), partials, self.key
-        )
-        own = sketches.of_bytes(before["visitors_sketch"])
-        kept = before.drop_columns("visitors_sketch")
-        kept = kept.append_column("hashes", own.to_lists()).append_column("theta", pa.array(own.theta))
+        own = [*self.key, *self.sums, *self.bounds, *self.histograms]
+        sketched = ["visitors_sketch"] if self.visitors != "none" else []
+        before = semi_join(existing.select([*own, *sketched]), partials, self.key)
+        kept = before.select(own)
+        if sketched:
+            known = sketches.of_bytes(before["visitors_sketch"])
+            kept = kept.append_column("hashes", known.to_lists()).append_column(
+                "theta", pa.array(known.theta)
+            )
         merged = self.merge(
             pa.concat_tables([kept.select(partials.column_names).cast(partials.schema), partials])
         )
-        rows, hashes, theta = sketches.of_lists(whole(merged["hashes"]), whole(merged["theta"]))
-        visitors = sketches.unite(rows, hashes, theta).limited()
-        end = pc.add(merged["window_start"], pa.scalar(self.seconds * _MICROSECONDS, pa.duration("us")))
-        made = merged.drop_columns(["hashes", "theta"]).append_column("window_end", end)
-        made = made.append_column("visitors", visitors.counts())
-        return Change(stamped(made.append_column("visitors_sketch", visitors.to_bytes())))
+        made = merged.select(own)
+        if self.start == "window_start":
+            width = pa.scalar(self.seconds * _MICROSECONDS, pa.duration("us"))
+            made = made.append_column("window_end", pc.add(merged[self.start], width))
+        if sketched:
+            rows, hashes, theta = sketches.of_lists(whole(merged["hashes"]), whole(merged["theta"]))
+            visitors = sketches.unite(rows, hashes, theta).limited()
+            made = made.append_column("visitors", visitors.counts())
+            made = made.append_column("visitors_sketch", visitors.to_bytes())
+        return Change(stamped(made))
+
+    def _visitors(self, rows: pa.Table, groups: Groups) -> sketches.Sketches | None:
+        if self.visitors == "none":
+            return None
+        group, visitors = groups.of, whole(rows["visitor_id"])
+        if self.visitors == "people":
+            people = ~flags_of(whole(rows["bot"]))
+            group, visitors = group[people], visitors.filter(pa.array(people))
+        return sketches.of_values(group, visitors, len(groups))
 
     def _rows(
         self,
         groups: Groups,
-        keys: Mapping[str, pa.ChunkedArray],
-        values: Mapping[str, pa.ChunkedArray],
-        visitors: sketches.Sketches,
+        keys: Mapping[str, Column],
+        values: Mapping[str, Column],
+        maps: Mapping[str, pa.MapArray],
+        visitors: sketches.Sketches | None,
     ) -> pa.Table:
-        columns: dict[str, tuple[pa.ChunkedArray, How]] = {name: (keys[name], "first") for name in self.key}
+        columns: dict[str, tuple[Column, How]] = {name: (keys[name], "first") for name in self.key}
         columns |= {name: (values[name], "sum") for name in self.sums}
         columns |= {name: (values[name], how) for name, (_, how) in self.bounds.items()}
-        return pa.table(
-            groups.aggregate(columns) | {"hashes": visitors.to_lists(), "theta": pa.array(visitors.theta)}
-        )
+        found = {**groups.aggregate(columns), **maps}
+        if visitors is not None:
+            found |= {"hashes": visitors.to_lists(), "theta": pa.array(visitors.theta)}
+        return pa.table(found)
 
     def _start(self, time: pa.ChunkedArray) -> pa.Array:
         width = self.seconds * _MICROSECONDS
         micros = np.asarray(time.cast(pa.int64()))
         return pa.array(micros // width * width).cast(_TIME)
+
+
+def _holds(condition: Expression, rows: pa.Table) -> Flags:
+    """For each row, whether the condition is true."""
+    if condition.sql in condition.columns:  # a flag
+        return flags_of(whole(rows[condition.sql]))
+    source = acero.Declaration(
+        "table_source", acero.TableSourceNodeOptions(rows.select(sorted(condition.columns)))
+    )
+    project = acero.ProjectNodeOptions([condition.arrow], ["held"])
+    found = acero.Declaration("project", project, [source]).to_table(use_threads=False)
+    return flags_of(whole(found["held"]))

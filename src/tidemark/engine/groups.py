@@ -13,6 +13,8 @@ Numbers = np.ndarray[Any, Any]
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 How = Literal["sum", "min", "max", "first"]
 
+_MOST_CODES = 2**62
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -26,11 +28,13 @@ class Groups:
         """Groups by the values of the columns, in order of appearance; NULL is a value."""
         code, number = np.zeros(len(columns[0]), np.int64), 1
         for column in columns:
-            own = whole(column).dictionary_encode(null_encoding="encode")
-            code = code * len(own.dictionary) + own.indices.to_numpy(zero_copy_only=False)
-            encoded = pa.array(code).dictionary_encode()
-            code, number = encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
-        first = np.zeros(number if len(code) else 0, np.int64)
+            own = encoded(column)
+            if number * len(own.dictionary) > _MOST_CODES:
+                code, number = _renumbered(code)
+            code = code * len(own.dictionary) + own.indices.to_numpy()
+            number *= len(own.dictionary)
+        code, number = _renumbered(code)
+        first = np.zeros(number, np.int64)
         first[code[::-1]] = np.arange(len(code))[::-1]
         return cls(code, first)
 
@@ -40,7 +44,7 @@ class Groups:
     def aggregate(self, columns: Mapping[str, tuple[Column, How]]) -> dict[str, pa.Array]:
         """One value per group and column. NULLs are ignored; the result is NULL if there is no other value."""
         firsts = {
-            name: whole(column).take(pa.array(self.first))
+            name: plain(whole(column).take(pa.array(self.first)))
             for name, (column, how) in columns.items()
             if how == "first"
         }
@@ -84,3 +88,24 @@ def whole(column: Column) -> pa.Array:
     """A column in one chunk."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+
+
+def encoded(column: Column) -> pa.DictionaryArray:
+    """A column as indices into its distinct values, of which NULL is one."""
+    found = whole(column)
+    if isinstance(found, pa.DictionaryArray):
+        if not found.indices.null_count:
+            return found
+        found = found.dictionary_decode()
+    return found.dictionary_encode(null_encoding="encode")
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """A column whose values are not dictionary-encoded."""
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def _renumbered(code: Numbers) -> tuple[Numbers, int]:
+    """Numbers from 0 on in order of appearance, and how many there are."""
+    found = pa.array(code).dictionary_encode()
+    return found.indices.to_numpy().astype(np.int64), len(found.dictionary)

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasketches import compact_theta_sketch
 
+from tidemark.engine.groups import encoded
+
 LG_ENTRIES = 20
 MOST_ENTRIES = 1 << LG_ENTRIES
 _VERSION = b"\x03"
@@ -114,10 +116,17 @@ def _ascending(groups: Numbers, hashes: Hashes) -> bool:
 
 def of_values(groups: Numbers, values: pa.Array, number: int) -> Sketches:
     """One sketch for each of `number` groups, from one string per row; NULL and "" are ignored."""
-    hashes = hash_of(values)
-    there = pc.is_valid(hashes).to_numpy(zero_copy_only=False)
-    found = hashes.drop_null().to_numpy()
-    return unite(groups[there], found, np.full(number, WHOLE))
+    found = encoded(values)
+    own = hash_of(found.dictionary)
+    hashes, rank = np.unique(pc.fill_null(own, 0).to_numpy(), return_inverse=True)
+    index = found.indices.to_numpy()
+    if own.null_count:
+        there = own.is_valid().to_numpy(zero_copy_only=False)[index]
+        groups, index = groups[there], index[there]
+    # Few rows are the first of their group and value, and sorting is most of the work.
+    pairs = np.sort(pc.unique(pa.array(groups * len(hashes) + rank[index])).to_numpy())
+    group, place = np.divmod(pairs, max(1, len(hashes)))
+    return unite(group, hashes[place], np.full(number, WHOLE))
 
 
 def of_lists(lists: pa.Array, theta: pa.Array) -> tuple[Numbers, Hashes, Hashes]:

@@ -55,6 +55,18 @@ _GOOD: dict[str, Any] = {
         "window_start": NOON + timedelta(days=n), "first_event_time": NOON + timedelta(days=n),
         "newest_event_time": NOON + timedelta(days=n, hours=3), "requests": 2, "visitors": 1, "format": "combined",
     },
+    "gold.responses": lambda n: _window(n, 3600) | {
+        "status": 200, "method": "GET", "protocol": "HTTP/1.1", "host": "", "bot": False, "requests": 2, "bytes": 9,
+    },
+    "gold.errors": lambda n: _window(n, 3600) | {
+        "path": "/", "status": 404, "requests": 2, "visitors": 1, "newest_event_time": NOON + timedelta(hours=n),
+    },
+    "gold.visitor_hours": lambda n: _window(n, 3600) | {"visitors": 1},
+    "gold.page_latency": lambda n: _window(n, 3600) | {"path": "/", "requests": 1, "buckets": [(9, 1)]},
+    "silver.visitor_days": lambda n: {
+        "site": "shop", "day": NOON.replace(hour=0), "visitor_id": f"v{n}", "requests": 3, "pageviews": 1,
+        "assets": 1, "not_found": 1, "robots_txt": 0, "minutes": [(60, 1)],
+    },
     "quality.sites": lambda n: {"site": f"shop{n}"},
     "quality.accounts": lambda n: {
         "flow": "requests", "batch_id": n, "received": 3, "accepted": 2, "rejected": 1, "duplicate": 0,
@@ -99,6 +111,23 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
         {"first_event_time": NOON - timedelta(days=9)},
     ],
     ("gold.formats", "key_unique"): [_window(0, 86_400) | {"format": "combined"}],
+    ("gold.responses", "responded"): [{"requests": 0}, {"bytes": -1}],
+    ("gold.responses", "key_unique"): [_window(0, 3600), _window(0, 3600) | {"host": None}],
+    ("gold.errors", "failed"): [{"status": 399}, {"requests": 0, "visitors": 0}, {"visitors": 3}],
+    ("gold.errors", "newest_within_the_hour"): [
+        {"newest_event_time": NOON - timedelta(seconds=1)}, {"newest_event_time": NOON + timedelta(hours=9)},
+    ],
+    ("gold.errors", "key_unique"): [_window(0, 3600) | {"newest_event_time": NOON}],
+    ("gold.visitor_hours", "aligned_window"): [{"window_end": NOON}],
+    ("gold.visitor_hours", "visited"): [{"visitors": 0}],
+    ("gold.visitor_hours", "key_unique"): [_window(0, 3600)],
+    ("gold.page_latency", "timed"): [{"requests": 0}],
+    ("gold.page_latency", "key_unique"): [_window(0, 3600)],
+    ("silver.visitor_days", "parts_of_requests"): [
+        {"requests": 0}, {"pageviews": 3}, {"not_found": 4}, {"robots_txt": 4},
+    ],
+    ("silver.visitor_days", "whole_day"): [{"day": NOON}],
+    ("silver.visitor_days", "key_unique"): [{"visitor_id": "v0"}],
     ("quality.sites", "key_unique"): [{"site": "shop0"}],
     ("quality.accounts", "balanced"): [{"received": 4}, {"duplicate": 1}],
     ("quality.accounts", "key_unique"): [{"batch_id": 0}],

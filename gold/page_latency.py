@@ -1,0 +1,50 @@
+"""gold.page_latency: how long the pages of a site took, per hour."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tidemark.contract.expression import column
+from tidemark.contract.rules import Expectation
+from tidemark.contract.table import Column, Table
+from tidemark.engine.counts import MOST_CHARACTERS, ROWS, Histogram, Text, WindowedCounts
+from tidemark.engine.latency import buckets
+
+WINDOW_SECONDS = 3600
+ALPHA = 0.05
+COUNTS = WindowedCounts(
+    seconds=WINDOW_SECONDS,
+    by=(Text("path", most=MOST_CHARACTERS),),
+    where=~column("bot") & ~column("asset") & (column("status") < 400) & column("duration_us").is_valid(),
+    sums={"requests": ROWS},
+    histograms={
+        "buckets": Histogram(
+            "duration_us", f"bucket of latency, alpha {ALPHA}", partial(buckets, alpha=ALPHA)
+        )
+    },
+    visitors="none",
+)
+
+TABLE = Table(
+    name="gold.page_latency",
+    about="One row per site, hour of event time and path of people's requests with a duration, without assets and"
+    " errors. A bucket b stands for 2γ^b/(γ+1) microseconds with γ = (1+α)/(1-α), so any quantile is within α ="
+    f" {ALPHA} of the truth; add the buckets of several rows.",
+    kind="upsert",
+    key=COUNTS.key,
+    time="window_start",
+    reads="silver.requests",
+    quiet=True,
+    expects=(Expectation("timed", column("requests") >= 1, "requests", "At least one request has a duration."),),
+    made=lambda meaning: COUNTS,
+    tells=lambda settings: {"alpha": ALPHA},
+    columns=(
+        Column("site", "string", "Site."),
+        Column("window_start", "timestamp", "Start of the hour."),
+        Column("window_end", "timestamp", "Its exclusive end."),
+        Column("path", "string", f"Path without the query, its first {MOST_CHARACTERS} characters."),
+        Column("requests", "long", "Requests with a duration."),
+        Column("buckets", "counts", "From the number of a bucket to the requests whose duration is in it."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)  # fmt: skip
