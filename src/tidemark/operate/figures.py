@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from pyarrow import fs
 
 from tidemark.engine import sketches
 from tidemark.engine.groups import Groups
@@ -99,7 +100,8 @@ def _read(settings: Settings, table: str, *columns: str) -> pa.Table:
     path = settings.tables.joinpath(*table.split("."))
     try:
         if DeltaTable.is_deltatable(str(path)):
-            return DeltaTable(path).to_pyarrow_table(columns=list(columns))
+            files = fs.SubTreeFileSystem(str(path), fs.LocalFileSystem())
+            return DeltaTable(path).to_pyarrow_table(columns=list(columns), filesystem=files)
     except (DeltaError, OSError) as error:
         raise TableError(f"{table} at {path} cannot be read: {first_line(error)}", "Try again.") from error
     kinds = [(name, _TYPES.get(name, pa.string() if name in _TEXTS else pa.int64())) for name in columns]

@@ -119,7 +119,8 @@ class DeltaRsStore:
     ) -> pa.Table:
         """The rows of a version (None: the newest) that fulfil `where`, with these columns in the declared types."""
         try:
-            rows = self._at(table, version).to_pyarrow_dataset().to_table(columns=columns, filter=where)
+            found = self._lakehouse.dataset(table, self._at(table, version))
+            rows = found.to_table(columns=columns, filter=where)
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise self._failure(table, "read", error) from error
         return rows.cast(pa.schema([table.arrow_schema.field(name) for name in columns]))
@@ -139,7 +140,8 @@ class DeltaRsStore:
         found = []
         for scan in scans:
             try:
-                found.append(measured(self._at(scan.table, scan.version), scan))
+                target = self._at(scan.table, scan.version)
+                found.append(measured(target, self._lakehouse.dataset(scan.table, target), scan))
             except (DeltaError, OSError, pa.ArrowException) as error:
                 raise self._failure(scan.table, "read", error) from error
         return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
+from pyarrow import dataset as ds
 from pyarrow import fs
 
 from tidemark.contract.store import Capabilities, Files
@@ -79,6 +80,10 @@ class Lakehouse:
     def delta(self, table: Table | str, version: int | None = None) -> DeltaTable:
         """A table in delta-rs, at its newest version if none is given. Raises DeltaError."""
         return DeltaTable(self.path(table), version=version, storage_options=self.files.options)
+
+    def dataset(self, table: Table | str, at: DeltaTable) -> ds.Dataset:
+        """The rows of a table at the version of `at`. Raises as `files`."""
+        return at.to_pyarrow_dataset(filesystem=self.files.rooted(self.directory(table)))
 
     def exists(self, table: Table | str) -> bool:
         """Whether the table has a log. Raises as `files`."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow import acero
 
@@ -19,20 +20,22 @@ _BATCH_ROWS = 1 << 16
 Batches = Callable[[Iterable[str]], Iterator[pa.Table]]
 
 
-def measured(target: DeltaTable, scan: Scan, most_keys: int = MOST_KEYS) -> list[int | None]:
-    """The measures of a scan over `target`, which is the table at the scan's version.
+def measured(
+    target: DeltaTable, rows: ds.Dataset, scan: Scan, most_keys: int = MOST_KEYS
+) -> list[int | None]:
+    """The measures of a scan over `rows`, those of `target`, which is the table at the scan's version.
 
     Raises DeltaError, OSError or ArrowException if it cannot be read.
     """
     if scan.where is None and not any(each.columns for each in scan.measures):
-        rows, _ = size_in_log(target)
-        if rows is not None:
-            return [rows for _ in scan.measures]
-    files, where = target.to_pyarrow_dataset(), None if scan.where is None else scan.where.arrow
+        number, _ = size_in_log(target)
+        if number is not None:
+            return [number for _ in scan.measures]
+    where = None if scan.where is None else scan.where.arrow
 
     def batches(names: Iterable[str]) -> Iterator[pa.Table]:
         schema = pa.schema([scan.table.arrow_schema.field(name) for name in names])
-        scanner = files.scanner(
+        scanner = rows.scanner(
             columns=schema.names, filter=where, batch_size=_BATCH_ROWS, batch_readahead=1,
             fragment_readahead=1, use_threads=False,
         )  # fmt: skip
@@ -43,7 +46,7 @@ def measured(target: DeltaTable, scan: Scan, most_keys: int = MOST_KEYS) -> list
     return [
         next(values)
         if each.value is not None
-        else _repeated(sorted(each.columns), batches, files.count_rows(filter=where), most_keys)
+        else _repeated(sorted(each.columns), batches, rows.count_rows(filter=where), most_keys)
         for each in scan.measures
     ]
 

@@ -140,7 +140,7 @@ def _commit(step: Step, target: DeltaTable, house: Lakehouse, staged: Lakehouse,
     if step.mode == "delete":
         target.delete(step.predicate, writer_properties=_WRITER_PROPERTIES, commit_properties=properties)
     elif step.mode == "replace":
-        rows = staged.delta(step.table).to_pyarrow_dataset().scanner().to_reader()
+        rows = staged.dataset(step.table, staged.delta(step.table)).scanner().to_reader()
         write_deltalake(
             target, rows, mode="overwrite", predicate=step.predicate,
             writer_properties=_WRITER_PROPERTIES, commit_properties=properties,
