@@ -286,6 +286,9 @@ def nginx(**keys: Any) -> str:
         (nginx(time_iso8601=None, msec=1795255200123), {"event_time": TIME + timedelta(milliseconds=123)}),
         (nginx(remote_addr="203.0.113.7:80"), {}),
         (nginx(remote_addr="[2001:db8::7]:80"), {"client_ip": "2001:db8::7"}),
+        (nginx(remote_addr="fe80::7%eth0"), {"client_ip": "fe80::7"}),
+        (nginx(remote_addr="[fe80::7%12]:80"), {"client_ip": "fe80::7"}),
+        (nginx(ua="curl/8.5.0"), {"user_agent": "curl/8.5.0"}),
     ],
 )  # fmt: skip
 def test_odd_objects(line: str, differs: dict[str, Any]) -> None:
@@ -303,6 +306,45 @@ def test_behind_a_trusted_proxy_traefik_gives_its_own_clients_address() -> None:
     [traefik] = [each.examples[0] for each in DECLARED if each.name == "traefik_json"]
     [row] = read([traefik.replace('"ClientHost":"203.0.113.7"', '"ClientHost":"198.51.100.1, 203.0.113.9"')])
     assert row is not None and row["client_ip"] == "203.0.113.7"
+
+
+@pytest.mark.parametrize(
+    "instance, taken, microseconds",
+    [
+        ("appgw_2", 0.034, 34_000),
+        ("appgw_2", 205, None),
+        ("ApplicationGatewayRole_IN_0", 205, 205_000),
+        ("ApplicationGatewayRole_IN_0", 0.205, 205_000),
+    ],
+)
+def test_durations_of_azures_gateways_are_in_two_units(
+    instance: str, taken: float, microseconds: int | None
+) -> None:
+    # Fields from Microsoft's documentation of the two versions.
+    gateway = {"clientIP": "203.0.113.7", "httpMethod": "GET", "requestUri": "/docs/", "httpStatus": 200}
+    line = {
+        "time": "2026-11-21T10:00:00Z",
+        "properties": gateway | {"instanceId": instance, "timeTaken": taken},
+    }
+    [row] = read([json.dumps(line)])
+    assert row is not None and row["duration_us"] == microseconds
+
+
+def test_azures_app_service() -> None:
+    # opentelemetry-collector-contrib (Apache-2.0, `azureencodingextension`).
+    line = (
+        r'{"category":"AppServiceHTTPLogs","time":"2022-05-08T20:14:15.0000000","properties":{"UserAgent":'
+        r'"Mozilla\/5.0","ScStatus":"200","CsUsername":"-","CsHost":"test-site.azurewebsites.net","CsMethod":"GET",'
+        r'"CsBytes":"1635","CsUriQuery":"_=1652036313179","CIp":"123.45.67.89","SPort":"80","Referer":"-","CsUriStem":'
+        r'"\/api\/site\/wwwroot\/","TimeTaken":19619,"ScBytes":"494"}}'
+    )
+    [row] = read([line])
+    assert row is not None and told([line]) == ["azure_json"]
+    said = "client_ip", "host", "path", "query", "status", "bytes", "user_agent", "referrer", "duration_us"
+    assert [row[name] for name in said] == [
+        "123.45.67.89", "test-site.azurewebsites.net", "/api/site/wwwroot/", "_=1652036313179", 200, 494,
+        "Mozilla/5.0", None, 19_619_000,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -417,7 +459,18 @@ def test_a_line_of_a_w3c_log_without_its_header_is_not_read(header: str | None) 
         (PLAIN_COMBINED.replace(" 200 512", " 200"), HEADER, ("combined", "bytes")),
         (docker(PLAIN_COMBINED.replace(" 200 512", " 200")), None, ("combined", "bytes")),
         (nginx(status=None), None, ("nginx_json", "status")),
+        (
+            "2026-11-21 10:00:00 203.0.113.7 GET /docs/",
+            "date time c-ip cs-method cs-uri-stem",
+            ("w3c_extended", "status"),
+        ),
+        ("2026-11-21 10:00:00 203.0.113.7", "date time s-ip", ("w3c_extended", "client_ip")),
         ("Hello, world", None, (None, None)),
+        (
+            '2026/11/21 10:00:00 [error] 31#31: *3 open() "/a" failed, client: 203.0.113.7, request: "GET /a HTTP/1.1"',
+            None,
+            (None, None),
+        ),
     ],
 )
 def test_a_line_of_no_format_has_a_nearest_one_and_a_field(
@@ -441,8 +494,66 @@ def test_the_header_may_change_from_line_to_line_and_others_need_none() -> None:
     assert found["user_agent"].to_pylist() == ["curl/8.5.0", None, FIREFOX] * 9
 
 
-# Lines from the tests of crowdsecurity/hub (MIT, `.tests/`) and tstack/lnav (BSD, `test/`), and what they say.
+# Lines from the tests of crowdsecurity/hub (MIT, `.tests/`), elastic/beats (Apache-2.0, `filebeat/module/`),
+# fluent/fluentd (Apache-2.0, `test/plugin/`) and logstash-plugins/logstash-patterns-core (Apache-2.0, `spec/`), and
+# what they say.
 REAL = [
+    (
+        "combined",  # beats, nginx/access
+        '10.0.0.2, 10.0.0.1, 85.181.35.98 - - [07/Dec/2016:11:05:07 +0100] "GET /ocelot HTTP/1.1" 200 571 "-"'
+        ' "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.12; rv:49.0) Gecko/20100101 Firefox/49.0"',
+        "2016-12-07T10:05:07Z 85.181.35.98 None GET /ocelot 200 571"
+        " Mozilla/5.0 (Macintosh; Intel Mac OS X 10.12; rv:49.0) Gecko/20100101 Firefox/49.0",
+    ),
+    (
+        "combined",  # beats, nginx/access
+        '"10.5.102.222, 199.96.1.1, 204.246.1.1" 10.2.1.185 - - [22/Jan/2016:13:18:29 +0000]'
+        ' "GET /assets/xxxx?q=100 HTTP/1.1" 200 25507 "-" "Amazon CloudFront"',
+        "2016-01-22T13:18:29Z 10.2.1.185 None GET /assets/xxxx 200 25507 Amazon CloudFront",
+    ),
+    (
+        "vhost_combined",  # beats, nginx/access
+        "1.128.3.4 2a02:cf40:10ff:f00f:0000:0000:0:8000, 10.225.192.17 10.2.2.121 - - [30/Dec/2016:06:47:09 +0000]"
+        ' "GET /test.html HTTP/1.1" 404 8571 "-" "Mozilla/5.0 (compatible; Facebot 1.0)"',
+        "2016-12-30T06:47:09Z 10.2.2.121 1.128.3.4 GET /test.html 404 8571 Mozilla/5.0 (compatible; Facebot 1.0)",
+    ),
+    (
+        "vhost_combined",  # beats, nginx/access: a name in place of the address, which a rule rejects
+        '1.128.3.4 localhost - - [29/May/2017:19:02:48 +0000] "GET /test2 HTTP/1.1" 200 612 "-" "Mozilla/5.0" "-"',
+        "2017-05-29T19:02:48Z localhost 1.128.3.4 GET /test2 200 612 Mozilla/5.0",
+    ),
+    (
+        "combined",  # fluentd, test_parser_nginx
+        '127.0.0.1 192.168.0.1 - [28/Feb/2013:12:00:00 +0900] "GET /a[ ]b HTTP/1.1" 200 777 "-" "Opera/12.0"',
+        "2013-02-28T03:00:00Z 127.0.0.1 None GET /a[ ]b 200 777 Opera/12.0",
+    ),
+    (
+        "vhost_combined",  # hub, bunkerweb-bad-user-agent
+        'example.com 127.0.0.1 - abc123def456 - [29/Sep/2021:14:11:34 +0200] "HEAD / HTTP/1.1" 200 0 "-"'
+        ' "Mozilla/5.00 (Nikto/2.1.5) (Evasions:None) (Test:Port Check)"',
+        "2021-09-29T12:11:34Z 127.0.0.1 example.com HEAD / 200 0"
+        " Mozilla/5.00 (Nikto/2.1.5) (Evasions:None) (Test:Port Check)",
+    ),
+    (
+        "fastly_json",  # hub, fastly-logs
+        '2021-11-12T16:59:46.613304+00:00 1.1.1.1  {     "timestamp": "2021-11-12T16:59:45+0000",     "client_ip":'
+        ' "1.2.3.4",     "geo_country": "france",     "host": "fastly.mydomain.com",     "url": "/zVnC16Tl.exe",    '
+        ' "request_method": "GET",     "request_protocol": "HTTP/1.1",     "request_referer": "",    '
+        ' "request_user_agent": "Mozilla/5.0 (Windows NT 10.0; Win64; x64)",     "response_state":'
+        ' "MISS-CLUSTER", "response_status": 404,    '
+        ' "response_body_size": 564,     "fastly_server": "cache-cdg20764-CDG"   }',
+        "2021-11-12T16:59:45Z 1.2.3.4 fastly.mydomain.com GET /zVnC16Tl.exe 404 564"
+        " Mozilla/5.0 (Windows NT 10.0; Win64; x64)",
+    ),
+    (
+        "cloudfront",  # logstash-patterns-core, aws_spec: from before the columns of HTTP's version
+        "2016-06-10\t18:41:39\tIAD53\t224281\t192.168.1.1\tGET\td27enomp470abc.cloudfront.net"
+        "\t/content/sample/thing.pdf\t200\thttps://example.com/\tMozilla/5.0%2520(Windows%2520NT%25206.1)\t-\t-\tMiss"
+        "\tUGskZ6dUKY7b4C6Pt7wAWVsU2KO-vTRe-mR4r9H-WQMjhNvY6w1Xcg==\thost.example.com\thttps\t883\t0.036\t-\tTLSv1.2"
+        "\tECDHE-RSA-AES128-GCM-SHA256\tRefreshHit",
+        "2016-06-10T18:41:39Z 192.168.1.1 host.example.com GET /content/sample/thing.pdf 200 224281"
+        " Mozilla/5.0 (Windows NT 6.1)",
+    ),
     (
         "zoraxy",  # hub, zoraxy-http-logs
         "2025/05/01 12:01:50 [2025-05-01 12:01:50.912318] [router:host-http] [origin:private.co.uk] [client:"

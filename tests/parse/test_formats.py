@@ -82,6 +82,9 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "user with brackets": (combined("203.0.113.7 - a [b] c"), {"remote_user": "a [b] c"}),
     "user with quotes": (combined(r"203.0.113.7 - a\"b\\"), {"remote_user": 'a"b\\'}),
     "ident": (combined("203.0.113.7 ident alice"), {"remote_user": "alice"}),
+    "address in place of the ident": (combined("203.0.113.7 198.51.100.1 alice"), {"remote_user": "alice"}),
+    "identifier of the request in front of no user": (combined("203.0.113.7 - 4f3c29 -"), {}),
+    "the same after a host": (combined("www.example.com 203.0.113.7 - 4f3c29 -"), {"host": "www.example.com"}),
     "empty user": (combined("203.0.113.7 - "), {}),
     "quotes in the agent": (combined(agent=r"a \"b\" c"), {"user_agent": 'a "b" c'}),
     "agent ends with a backslash": (combined(agent=r"a\\"), {"user_agent": "a\\"}),
@@ -444,11 +447,22 @@ def reference(value: bytes) -> dict[str, Any] | None:
         return None
     head, time = start.groups()
     words = head.split(" ")
-    # A host stands in front where the second word looks like an address, a valid one or not.
-    named = len(words) > 1 and re.fullmatch(r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+", words[1])
+    # A host stands in front where the second of four words looks like an address, a valid one or not, or where the
+    # last two are the dashes of ident and user.
+    named = (
+        len(words) > 3
+        and words[1] not in ("", "-")
+        and "," not in words[0]
+        and (re.fullmatch(r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+", words[1]) or words[2:] == ["-", "-"])
+    )
     host = re.sub(r":[0-9]*\Z", "", words.pop(0)) if named else None
     if len(words) < 3 or not _is_address(words[0]):
         return None
+    user = " ".join(words[2:])
+    if user.endswith(" -"):  # another field, and no user
+        if host is None and words[1].endswith(","):
+            return None
+        user = ""
     if host is None:
         behind = line[found.end(4 if agent is None else 6) + 1 :].split(" ")
         domain = r"((?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::[0-9]+)?"
@@ -467,7 +481,7 @@ def reference(value: bytes) -> dict[str, Any] | None:
     return {
         "host": _unescaped(host).lower() if host is not None else None,
         "client_ip": words[0],
-        "remote_user": _present(" ".join(words[2:])),
+        "remote_user": _present(user),
         "event_time": event_time,
         "method": method,
         "path": path,

@@ -185,6 +185,9 @@ def test_the_client_is_in_front_of_the_trusted_proxies(proxies: int, chain: str,
     ]
     if "," in chain and "junk" not in chain and "[" not in chain:
         lines.append(f"<190>Nov 21 10:00:00 web1 nginx: {lines[0]}")
+        lines += [f"{chain}, {COMBINED}", f"{chain} {COMBINED}", f"www.example.org:443 {chain}, {COMBINED}"]
+    if "junk" not in chain and "[" not in chain:
+        lines += [f'"{chain}" {COMBINED}', f'www.example.org "{chain}" {COMBINED} 0.012']
     for line in lines:
         row = read(line, site)
         assert row is not None and row["client_ip"] == client, line

@@ -83,24 +83,27 @@ def formats_page(formats: Sequence[Format]) -> str:
     return _page(
         "the formats' declarations (`src/tidemark/parse/formats/`)",
         "# Log formats",
-        "The format is detected for each line. The option `--format` of `tidemark import` and the header `format` of a"
-        " record name it; some formats, marked *named*, are read only so, because their lines look like another's."
-        " `tidemark explain FILE` shows which formats the lines of a file are of, and where others differ.",
-        "- Blanks, `\\r` and a byte-order mark around a line make no difference, nor does a tab in place of a space"
-        " between fields.\n"
-        "- A time without a zone is in the site's time zone, UTC unless it is set. Times are kept to the microsecond.\n"
-        "- Durations are in `duration_us`, hosts in `host`. Behind the last field of `combined`, `common` and"
-        " `vhost_combined`, the first number with decimals is a duration in seconds (nginx's `$request_time`), a single"
-        " whole number one in microseconds (Apache's `%D`), and a domain name the host. A duration in JSON whose name"
-        " leaves its unit open is read only with decimals, as seconds.\n"
-        "- The country that a service at the edge has logged is in `edge_country`; `country` is always looked up.\n"
-        "- Absolute addresses in requests are split into host and path, except in `combined` and its family.\n"
-        "- Lines may be in an envelope, or in two: syslog (RFC 3164 and 5424), CRI, a journald export, a JSON string,"
-        " and JSON of Docker, Fluent Bit, Vector, Filebeat and journald, with the line in `log`, `message` or"
+        "Tidemark detects the format of each line. `--format` of `tidemark import` and the header `format` of a record"
+        " name one instead. Formats marked *named* must be named: their lines look like those of another format."
+        " `tidemark explain FILE` shows the formats of a file's lines, and at which field other lines differ from the"
+        " nearest format.",
+        "- Blanks, `\\r` and a byte-order mark around a line do not matter. Between fields a tab counts as a space.\n"
+        "- A time without a zone is read in the site's time zone; the default is UTC. Times keep microseconds.\n"
+        "- `duration_us` is the request's duration, `host` its host. `combined`, `common` and `vhost_combined` may have"
+        " trailing fields. Of these, the first number with decimals is the duration in seconds (nginx's"
+        " `$request_time`), a single whole number is the duration in microseconds (Apache's `%D`), and a domain name"
+        " is the host. A JSON duration without a unit in its name is only read if it has decimals, as seconds.\n"
+        "- `edge_country` is the country that a service at the edge has logged. `country` never comes from the line.\n"
+        "- An absolute URL in a request is split into host and path, except in `combined`, `common` and"
+        " `vhost_combined`.\n"
+        "- `combined` and `vhost_combined` may have a list of proxies' addresses in front of the address, or in its"
+        " place. The address of the line is then the last one.\n"
+        "- A line may be wrapped once or twice: in a syslog header (RFC 3164 or 5424), CRI, a journald export, a JSON"
+        " string, or the JSON of Docker, Fluent Bit, Vector, Filebeat or journald, with the line in `log`, `message` or"
         " `MESSAGE`.\n"
-        "- A line that is of no format is rejected as `malformed`. silver.rejected names the nearest format and the"
-        " field at which the line differs from it.\n"
-        "- `tidemark generate` writes any of them.",
+        "- A line of no format is rejected as `malformed`. silver.rejected names the nearest format and the first field"
+        " that differs.\n"
+        "- `tidemark generate` writes every format.",
         _grid(
             ("format", "", "lines"),
             [
@@ -109,9 +112,9 @@ def formats_page(formats: Sequence[Format]) -> str:
             ],
         ),
         "## Own formats, and settings of a site",
-        "They are tables of `<home>/tidemark.toml`. A change applies to new lines; `tidemark rebuild silver.requests`"
-        " applies it to earlier ones. `tidemark view` and runs without a home's file, such as those of Databricks, do"
-        " not have them.",
+        "Both are tables in `<home>/tidemark.toml`. A change applies to new lines; `tidemark rebuild silver.requests`"
+        " applies it to earlier lines. `tidemark view` and runs without that file, such as on Databricks, do not use"
+        " them.",
         "```toml\n[sites.shop]\n"
         'timezone = "Europe/Berlin"     # of times without a zone\n'
         "trusted_proxies = 1            # proxies that append their client to X-Forwarded-For\n"
@@ -120,10 +123,10 @@ def formats_page(formats: Sequence[Format]) -> str:
         "nginx = '$remote_addr [$time_iso8601] \"$request\" $status $body_bytes_sent $request_time'\n\n"
         "[formats.other]\n"
         "apache = '%v %h %l %u %t \"%r\" %>s %O %D'\n```",
-        "- The lines of an own format are read only if the sender names it. It needs address, time, status, and the"
-        " request or its target, and a text between every two fields. An nginx format may be JSON.\n"
-        "- Without `trusted_proxies` the client is the address in the line. With a number n it is the n-th address from"
-        " the end of X-Forwarded-For, or the first one if there are fewer.",
+        "- An own format is only used for lines whose sender names it. It needs the address, the time, the status, and"
+        " the request or its target, with text between each two fields. An nginx format may be JSON.\n"
+        "- Without `trusted_proxies` the client is the address in the line. With `trusted_proxies = n` the client is"
+        " the n-th address from the end of X-Forwarded-For, or the first one if the header has fewer.",
         "## Examples",
         *("\n".join([f"`{each.name}`", "", "```", *each.examples, "```"]) for each in formats),
     )

@@ -4,7 +4,7 @@ Each has a module of its name in `tidemark.parse.formats`. Where lines could be 
 """
 
 # Changes with what any line means. It is part of `rules_version` in silver.requests.
-VERSION = 3
+VERSION = 4
 
 FORMATS = (
     "combined", "common", "vhost_combined",

@@ -22,6 +22,8 @@ from tidemark.parse.logtime import event_time
 from tidemark.parse.text import Lines, has_byte_outside
 from tidemark.parse.values import Read, microseconds, present, request_of, size, status
 
+_NO_IDENT = pa.array(["-", "", None])
+
 KINDS = ("combined", "common", "vhost_combined")
 
 _ADDRESS = r"^[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+$"
@@ -68,16 +70,21 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     vhost = _has_host(words, named)
     # After a leading host, the third word is followed by another.
     rest = Pieces.of(where(vhost, words.at(2), None), " ", 1)
+    if vhost.any():  # otherwise an address is in place of the ident
+        vhost &= (rest.count == 2) | ~flags_of(pc.is_null(named))
     result = Pieces.of(pc.ascii_trim(parts.at(2), " "), " ", 2 if tail else None)
     shape = _with_tail(parts, named) if tail else _quoted(parts, named)
     numbers = (result.count == 2) | ((result.count == 3) & (parts.count == 3) & tail)
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
+    user = where(vhost, rest.at(1), words.at(2))
+    if (more_words := flags_of(pc.ends_with(user, " -"))).any():  # another field, and no user
+        user = where(~more_words, user, None)
+        sound &= ~more_words | vhost | ~flags_of(pc.ends_with(words.at(1), ","))
     if not sound.any():
         return Read.nothing(len(sound))
 
     http, method, target, protocol = request_of(where(sound, parts.at(1), None))
     target = Pieces.of(lines.restored(where(http, target, None)), "?", 1)
-    user = where(vhost, rest.at(1), words.at(2))
     host = pc.replace_substring_regex(where(sound & vhost, words.at(0), None), r":\d*$", "")
     told = sound & (parts.count > 3)
     # With `tail`, lines of seven parts have words behind the last quote.
@@ -150,9 +157,14 @@ def doubtful(read: Read) -> Flags:
 
 
 def _has_host(words: Pieces, named: pa.Array) -> Flags:
-    """Whether a line starts with a virtual host: by its named format, else if the second word is an address."""
+    """Whether a line starts with a virtual host: by its named format, else if the second word is an address, or if
+    four words end with the two dashes of ident and user."""
     second = words.at(1)
-    looks_so = flags_of(pc.not_equal(second, "-")) & flags_of(pc.match_substring_regex(second, _ADDRESS))
+    given = ~flags_of(pc.is_in(second, _NO_IDENT))
+    looks_so = given & flags_of(pc.match_substring_regex(second, _ADDRESS))
+    if given.any():
+        looks_so |= given & flags_of(pc.equal(words.at(2), "- -"))
+        looks_so &= ~flags_of(pc.match_substring(words.at(0), ","))
     return np.where(flags_of(pc.is_null(named)), looks_so, flags_of(pc.equal(named, "vhost_combined")))
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from tidemark.contract.log_formats import FORMATS
 from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_of, where
-from tidemark.parse import clf, w3c, wrappers
+from tidemark.parse import clf, proxies, w3c, wrappers
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat, has_escaped_names, is_object, objects_of
@@ -175,6 +175,7 @@ class _Search:
         for format in (*self._likely, *self._own):
             self._attempt(format)
         self._read_with_tail()
+        self._read_behind_proxies()
         if most_wrappers and self._open.any():
             inner = pc.coalesce(inner, wrappers.unwrapped(where(self._open, self._lines.text, None)))
             rows = np.flatnonzero(flags_of(pc.is_valid(inner)) & self._open)
@@ -242,6 +243,16 @@ class _Search:
         if len(rows):
             read = clf.read(self._lines.take(rows), self._named.take(pa.array(rows)), tail=True)
             self._put_sure(rows, read, -1)
+
+    def _read_behind_proxies(self) -> None:
+        """Reads lines of the combined family that begin with a list of addresses."""
+        named = self._unnamed | _is_one_of(self._named, _FAMILY)
+        found, text, before = proxies.without_list(where(self._open & named, self._lines.text, None))
+        rows = np.flatnonzero(found)
+        if len(rows):
+            lines = Lines.of(text, np.ones(len(rows), bool))
+            within = detected(lines, self._named.take(pa.array(rows)), most_wrappers=0)
+            self._put(rows, proxies.forwarded(within.read, before), within.numbers)
 
     def _put_sure(self, rows: np.ndarray, read: Read, which: int) -> None:
         """Keeps the results with a sound address. Other lines may be in an envelope; if they are not, the address is

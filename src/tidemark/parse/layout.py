@@ -19,9 +19,10 @@ from tidemark.parse.values import Read, columns_of
 Refine = Callable[[dict[str, pa.Array]], Mapping[str, pa.Array]]
 Steps = list[tuple[str, str]]
 
-# What the values of some fields look like.
+# What the values of some fields look like. A time of day is not an address.
 _VALUES = {
-    "client_ip": r"^\[?[0-9A-Fa-f.]*[.:][0-9A-Fa-f.:]+\]?(?::\d+)?(?:,.*)?$",
+    "client_ip": r"^\[?(?:\d+\.\d+\.\d+\.\d+|[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){5,}[0-9A-Fa-f.:]+)\]?"
+    r"(?::\d+)?(?:,.*)?$",
     "time": r"^\d",
     "status": r"^\d{3}$",
     "bytes": r"^(?:\d+|-)(?: |$)",

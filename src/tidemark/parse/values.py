@@ -220,11 +220,12 @@ def present(field: pa.Array) -> pa.Array:
 
 
 def address(text: pa.Array) -> pa.Array:
-    """An address without the port behind it and without brackets."""
-    ported = flags_of(pc.match_substring_regex(text, r"^\d+\.\d+\.\d+\.\d+:\d+$|^\["))
+    """An address without the port behind it, without brackets and without the zone of an IPv6 address."""
+    ported = flags_of(pc.match_substring_regex(text, r"^\d+\.\d+\.\d+\.\d+:\d+$|^\[|:.*%"))
     if not ported.any():
         return text
-    return where(~ported, text, pc.replace_substring_regex(text, r"^\[?([^\]]*?)\]?(:\d+)?$", r"\1"))
+    plain = pc.replace_substring_regex(text, r"^\[?([^\]%]*?)(?:%[^\]]*)?\]?(:\d+)?$", r"\1")
+    return where(~ported, text, plain)
 
 
 def _path_of(request: pa.Array) -> pa.Array:

@@ -15,10 +15,12 @@ PATHS = ("log", "message", "MESSAGE", "event.original")
 _ISO = r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)"
 _TAG = r"[^ :\[]+(?:\[[^ \]]*\])?:"
 _DATA = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
-# Syslog as of RFC 3164 (also as files have it, and with an ISO time), of RFC 5424; CRI; journald's export.
+# Syslog as of RFC 3164 (also as files have it, and with an ISO time), of RFC 5424, and without a tag in front of JSON;
+# CRI; journald's export.
 _PATTERNS = (
     rf"^(?:<\d{{1,3}}>)?(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_ISO}) (?:[^ ]*[^ :] )?{_TAG} ?(?P<line>.*)$",
     rf"^<\d{{1,3}}>\d [^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
+    rf"^{_ISO} [^ ]+ +(?P<line>{{.*}})$",
     rf"^{_ISO} (?:stdout|stderr) [FP] (?P<line>.*)$",
     r"^MESSAGE=(?P<line>.*)$",
 )

@@ -21,7 +21,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
 
 FORMAT = Layout(
     name="aws_elb",
-    about="AWS Classic Load Balancer; lines of TCP listeners are no requests.",
+    about="AWS Classic Load Balancer; lines of TCP listeners are not requests.",
     docs="https://docs.aws.amazon.com/elasticloadbalancing/latest/classic/access-log-collection.html",
     examples=(
         "2026-11-21T10:00:00.945958Z my-loadbalancer 203.0.113.7:2817 10.0.0.1:80 0.000073 0.001048 0.000057"

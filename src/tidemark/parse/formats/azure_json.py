@@ -1,22 +1,31 @@
-"""Azure's Front Door, content delivery network and Application Gateway."""
+"""Azure's Front Door, content delivery network, Application Gateway and App Service."""
 
 from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.objects import JsonFormat
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     # Front Door writes 2.0.0.0.
     protocol = pc.replace_substring_regex(texts["protocol"], r"^(\d\.\d)\.0\.0$", r"\1")
-    return texts | {"protocol": protocol}
+    # Application Gateway's whole numbers are milliseconds in its first version, and otherwise of an unknown unit.
+    taken, instance = texts["taken"], texts["instance"]
+    whole = flags_of(pc.is_valid(instance)) & flags_of(pc.match_substring_regex(taken, r"^\d+$"))
+    first = whole & flags_of(pc.starts_with(instance, "ApplicationGatewayRole"))
+    return texts | {
+        "protocol": protocol,
+        "duration_s": where(~whole, taken, None),
+        "duration_ms": pc.coalesce(texts["milliseconds"], where(first, taken, None)),
+    }
 
 
 FORMAT = JsonFormat(
     name="azure_json",
-    about="Access logs of Azure Front Door and Application Gateway.",
+    about="Access logs of Azure Front Door, Application Gateway and App Service.",
     docs="https://learn.microsoft.com/azure/frontdoor/standard-premium/how-to-logs",
     examples=(
         '{"time":"2026-11-21T10:00:00.1234567Z","category":"FrontDoorAccessLog","operationName":'
@@ -29,20 +38,33 @@ FORMAT = JsonFormat(
         '"requestUri":"/docs/","requestQuery":"page=2","userAgent":"curl/8.5.0","httpStatus":200,"httpVersion":'
         '"HTTP/1.1","receivedBytes":312,"sentBytes":512,"timeTaken":0.012,"host":"www.example.org"}}',
     ),
-    marks=("properties.requestUri",),
+    marks=(),
     keys={
-        "client_ip": ("properties.clientIp", "properties.clientIP", "properties.clientip"),
+        "client_ip": ("properties.clientIp", "properties.clientIP", "properties.clientip", "properties.CIp"),
+        "remote_user": ("properties.CsUsername",),
         "time": ("time", "timeStamp", "timestamp"),
-        "method": ("properties.httpMethod", "properties.httpMethodName"),
-        "target": ("properties.requestUri",),
-        "query": ("properties.requestQuery",),
-        "protocol": ("properties.httpVersion", "properties.requestProtocol"),
-        "status": ("properties.httpStatusCode", "properties.httpStatus", "properties.httpstatus"),
-        "bytes": ("properties.responseBytes", "properties.sentBytes"),
-        "referrer": ("properties.referer", "properties.referrer", "properties.referrerHeader"),
-        "user_agent": ("properties.userAgent", "properties.userAgentHeader"),
-        "duration_s": ("properties.timeTaken",),
-        "host": ("properties.originalHost", "properties.hostName", "properties.host"),
+        "method": ("properties.httpMethod", "properties.httpMethodName", "properties.CsMethod"),
+        "target": ("properties.requestUri", "properties.CsUriStem"),
+        "query": ("properties.requestQuery", "properties.CsUriQuery"),
+        "protocol": ("properties.httpVersion", "properties.requestProtocol", "properties.Protocol"),
+        "status": (
+            "properties.httpStatusCode",
+            "properties.httpStatus",
+            "properties.httpstatus",
+            "properties.ScStatus",
+        ),
+        "bytes": ("properties.responseBytes", "properties.sentBytes", "properties.ScBytes"),
+        "referrer": (
+            "properties.referer",
+            "properties.referrer",
+            "properties.referrerHeader",
+            "properties.Referer",
+        ),
+        "user_agent": ("properties.userAgent", "properties.userAgentHeader", "properties.UserAgent"),
+        "taken": ("properties.timeTaken",),
+        "instance": ("properties.instanceId",),
+        "milliseconds": ("properties.TimeTaken",),
+        "host": ("properties.originalHost", "properties.hostName", "properties.host", "properties.CsHost"),
     },
     refine=_refined,
 )

@@ -22,6 +22,11 @@ def _decoded(agent: str) -> str:
     return unquote(agent.replace("%2520", "%20"))
 
 
+_COLUMNS = (
+    "$date\t$clock\t$_edge\t$bytes\t$client_ip\t$method\t$_distribution\t$target\t$status\t$referrer\t$user_agent\t"
+    "$query\t$_cookie\t$_result\t$_id\t$host\t$_scheme\t$_received\t$duration_s\t$_forwarded\t$_tls\t$_cipher\t"
+    "$_response"
+)
 FORMAT = Layout(
     name="cloudfront",
     about="Standard logs of Amazon CloudFront, in the order of its documentation.",
@@ -33,11 +38,8 @@ FORMAT = Layout(
         "www.example.org\thttps\t217\t0.001\t-\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tMiss\tHTTP/2.0\t-\t-",
     ),
     pattern=r"^\d{4}-\d\d-\d\d\t\d\d:\d\d:\d\d\t",
-    layouts=(
-        "$date\t$clock\t$_edge\t$bytes\t$client_ip\t$method\t$_distribution\t$target\t$status\t$referrer\t$user_agent\t"
-        "$query\t$_cookie\t$_result\t$_id\t$host\t$_scheme\t$_received\t$duration_s\t$_forwarded\t$_tls\t$_cipher\t"
-        "$_response\t$protocol\t$_rest",
-    ),
+    # Older logs have fewer columns.
+    layouts=(f"{_COLUMNS}\t$protocol\t$_rest", f"{_COLUMNS}\t$protocol", _COLUMNS),
     refine=_refined,
     verbatim=True,
 )

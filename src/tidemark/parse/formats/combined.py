@@ -4,7 +4,7 @@ from tidemark.parse.clf import Clf
 
 FORMAT = Clf(
     name="combined",
-    about="Apache's and nginx's `combined`, also with trailing fields such as a request time.",
+    about="Apache's and nginx's `combined`, with or without trailing fields such as a request time.",
     docs="https://httpd.apache.org/docs/2.4/logs.html#combined",
     examples=(
         '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET /docs/?page=2 HTTP/1.1" 200 512 "https://example.org/a"'

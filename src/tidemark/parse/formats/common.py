@@ -4,7 +4,7 @@ from tidemark.parse.clf import Clf
 
 FORMAT = Clf(
     name="common",
-    about="The Common Log Format, also with trailing fields without quotes.",
+    about="The Common Log Format, with or without trailing fields without quotes.",
     docs="https://httpd.apache.org/docs/2.4/logs.html#common",
     examples=(
         '203.0.113.7 - alice [21/Nov/2026:10:00:00 +0000] "GET /docs/?page=2 HTTP/1.1" 200 512',

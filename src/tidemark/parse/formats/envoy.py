@@ -16,7 +16,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
 
 FORMAT = Layout(
     name="envoy",
-    about="Envoy's default text format, and Istio's. Envoy's has no address but the last one in X-Forwarded-For.",
+    about="Envoy's and Istio's default text formats. Envoy's has only X-Forwarded-For; its last address is the client.",
     docs="https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage",
     examples=(
         '[2026-11-21T10:00:00.310Z] "GET /docs/?page=2 HTTP/2" 200 - 154 512 226 100'

@@ -24,7 +24,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
 
 FORMAT = Layout(
     name="haproxy_http",
-    about="HAProxy's `option httplog` and `httpslog`; its times are the server's, taken for UTC.",
+    about="HAProxy's `option httplog` and `httpslog`. Their times have no zone.",
     docs="https://docs.haproxy.org/3.0/configuration.html#8.2.3",
     examples=(
         "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web~ shop/web1 10/0/30/69/109 200 512 - - ---- 1/1/1/1/0 0/0"

@@ -4,7 +4,7 @@ from tidemark.parse.layout import Layout
 
 FORMAT = Layout(
     name="icecast",
-    about="Icecast: combined, then the seconds that a listener stayed; detected as `combined`.",
+    about="Icecast: combined, then the seconds of listening. Detected as `combined`.",
     docs="https://www.icecast.org/docs/",
     examples=(
         '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET /stream.ogg?page=2 HTTP/1.1" 200 512 "https://example.org/a"'

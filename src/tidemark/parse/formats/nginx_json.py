@@ -43,7 +43,7 @@ KEYS = {
     "bytes": (
         "body_bytes_sent", "bytes_sent", "bytesSent", "bytes", "response_size", "responseSize", "response_body_size",
         "response_length", "http.response.body.bytes", "http.response.bytes", "network.bytes_written", "size",
-        "length", "sc-bytes",
+        "length", "body_bytes", "sc-bytes",
     ),
     "referrer": (
         "http_referer", "http_referrer", "referer", "referrer", "request_referer", "httpReferer",
@@ -51,7 +51,7 @@ KEYS = {
     ),
     "user_agent": (
         "http_user_agent", "user_agent.original", "user_agent", "useragent", "userAgent", "request_user_agent",
-        "httpUserAgent", "http.useragent", "agent", "user-agent",
+        "httpUserAgent", "http.useragent", "agent", "user-agent", "ua",
         "cs-user-agent",
     ),
     "host": (

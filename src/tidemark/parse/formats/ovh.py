@@ -4,7 +4,7 @@ from tidemark.parse.layout import Layout
 
 FORMAT = Layout(
     name="ovh",
-    about="OVHcloud's web hosting: combined with the host in place of the ident; detected as `combined`, without it.",
+    about="OVHcloud's web hosting: combined with the host as ident. Detected as `combined`, without the host.",
     docs="https://help.ovhcloud.com/csm/en-gb-web-hosting-statistics-logs",
     examples=(
         '203.0.113.7 www.example.org - [21/Nov/2026:10:00:00 +0000] "GET /docs/?page=2 HTTP/1.1" 200 512'

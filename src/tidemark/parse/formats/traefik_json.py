@@ -20,7 +20,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
 
 FORMAT = JsonFormat(
     name="traefik_json",
-    about="Traefik's access log with `format: json`; headers must be kept for referrer and user agent.",
+    about="Traefik's access log with `format: json`. It has referrer and user agent only if Traefik keeps headers.",
     docs="https://doc.traefik.io/traefik/observe/logs-and-access-logs/",
     examples=(
         '{"ClientAddr":"203.0.113.7:41342","ClientHost":"203.0.113.7","ClientPort":"41342","ClientUsername":"-",'

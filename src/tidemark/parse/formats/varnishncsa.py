@@ -4,7 +4,7 @@ from tidemark.parse.layout import Layout
 
 FORMAT = Layout(
     name="varnishncsa",
-    about="Varnish's `varnishncsa`: combined with absolute addresses; detected as `combined`, with them as paths.",
+    about="Varnish's `varnishncsa`: combined with absolute URLs. Detected as `combined`, with the URL as the path.",
     docs="https://varnish-cache.org/docs/trunk/reference/varnishncsa.html",
     examples=(
         '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET http://www.example.org/docs/?page=2 HTTP/1.1" 200 512'

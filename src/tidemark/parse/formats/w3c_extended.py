@@ -12,7 +12,7 @@ FORMAT = W3c(
         "\twww.example.org",
     ),
     taken="duration_s",
-    header="c-ip",
+    header="",  # any
     fields="date time c-ip cs-username cs-method cs-uri-stem cs-uri-query cs-version sc-status sc-bytes cs(Referer)"
     " cs(User-Agent) cs-host",
 )

@@ -4,7 +4,7 @@ from tidemark.parse.layout import Layout
 
 FORMAT = Layout(
     name="zoraxy",
-    about="Zoraxy's log of requests; its times are the server's, taken for UTC.",
+    about="Zoraxy's log of requests. Its times have no zone.",
     docs="https://github.com/tobychui/zoraxy",
     examples=(
         "2026/11/21 10:00:00 [2026-11-21 10:00:00.150624] [router:host-http] [origin:www.example.org]"
