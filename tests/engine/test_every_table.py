@@ -89,6 +89,9 @@ def odd(rows: pa.Table) -> pa.Table:
         status=some([200, 404, 503]),
         bot=some([False, False, True]),
         asset=some([False, True]),
+        bot_name=some([None, "GPTBot", "bot"]),
+        bot_kind=some([None, "ai-crawler", "other"]),
+        browser=some([None, "Firefox"]),
     )
 
 

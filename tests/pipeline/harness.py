@@ -151,6 +151,18 @@ def _visitor_days(settings: Settings, expected: Expected) -> None:
     assert {(*row, count) for row, count in found.items()} == expected.visitor_days
 
 
+def _same_sums(
+    settings: Settings, table: str, key: list[str], sums: list[str], expected: set[tuple[object, ...]]
+) -> None:
+    """Compares sums over the rows with an equal part of the key."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for row in rows(settings, table, [*key, *sums]):
+        totals = found.setdefault(row[: len(key)], [0] * len(sums))
+        for place, value in enumerate(row[len(key) :]):
+            totals[place] += value  # type: ignore[operator]
+    assert {(*group, *totals) for group, totals in found.items()} == expected, table
+
+
 _COUNTS = ["visitors", "pageviews", "requests", "bot_requests"]
 _CLASSES = [f"status_{c}xx" for c in (2, 3, 4, 5)]
 
@@ -194,6 +206,24 @@ RECOUNTED: dict[str, Callable[[Settings, Expected], None]] = {
         s, "gold.page_latency", ["site", "window_start", "path", "requests"], e.page_latency
     ),
     "silver.visitor_days": _visitor_days,
+    "gold.bots": lambda s, e: _same_sums(
+        s,
+        "gold.bots",
+        ["site", "window_start"],
+        ["requests", "pages", "bytes", "robots_txt", "errors"],
+        e.bots,
+    ),
+    "gold.bot_pages": lambda s, e: _same_sums(
+        s, "gold.bot_pages", ["site", "day", "path"], ["requests"], e.bot_pages
+    ),
+    # A visitor has one country, device, browser and system.
+    "gold.audience": lambda s, e: _same_sums(
+        s,
+        "gold.audience",
+        ["site", "window_start", "country"],
+        ["requests", "pageviews", "bytes", "visitors"],
+        e.audience,
+    ),
 }
 
 

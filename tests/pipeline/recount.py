@@ -39,6 +39,9 @@ class Expected:
     visitor_hours: set[tuple[object, ...]]
     page_latency: set[tuple[object, ...]]
     visitor_days: set[tuple[object, ...]]
+    bots: set[tuple[object, ...]]
+    bot_pages: set[tuple[object, ...]]
+    audience: set[tuple[object, ...]]
     sessions: set[tuple[object, ...]]
 
 
@@ -147,6 +150,23 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
         ),
         page_latency=set(),  # these lines have no durations
         visitor_days=_rows(db, _VISITOR_DAYS),
+        # Of all bots, and of all devices and programs: their names are not read here.
+        bots=_rows(
+            db,
+            f"""SELECT site, {_window(3600)}, count(*),
+            count(*) FILTER (method = 'GET' AND NOT asset AND status < 400 AND path <> '/robots.txt'),
+            sum(bytes)::BIGINT, count(*) FILTER (path = '/robots.txt'), count(*) FILTER (status >= 400)
+            FROM requests WHERE bot GROUP BY 1, 2""",
+        ),
+        bot_pages=_rows(
+            db,
+            f"SELECT site, {_window(86_400)}, left(path, 200), count(*) FROM requests WHERE bot GROUP BY 1, 2, 3",
+        ),
+        audience=_rows(
+            db,
+            f"""SELECT site, {_window(3600)}, country, count(*), count(*) FILTER (pageview), sum(bytes)::BIGINT,
+            {visitors} FROM requests GROUP BY 1, 2, 3""",
+        ),
         sessions=_rows(db, _SESSIONS.format(gap=gap_seconds)),
     )
 

@@ -67,6 +67,17 @@ _GOOD: dict[str, Any] = {
         "site": "shop", "day": NOON.replace(hour=0), "visitor_id": f"v{n}", "requests": 3, "pageviews": 1,
         "assets": 1, "not_found": 1, "robots_txt": 0, "minutes": [(60, 1)],
     },
+    "gold.bots": lambda n: _window(n, 3600) | {
+        "bot_name": "GPTBot", "bot_kind": "ai-crawler", "requests": 3, "pages": 1, "bytes": 5, "robots_txt": 1,
+        "errors": 1,
+    },
+    "gold.bot_pages": lambda n: {
+        "site": "shop", "day": NOON + timedelta(days=n), "bot_name": "GPTBot", "path": "/", "requests": 1,
+    },
+    "gold.audience": lambda n: _window(n, 3600) | {
+        "bot_kind": "", "country": "DE", "device": "mobile", "browser": "Firefox", "os": "Android", "requests": 2,
+        "pageviews": 1, "bytes": 5, "visitors": 1,
+    },
     "quality.sites": lambda n: {"site": f"shop{n}"},
     "quality.accounts": lambda n: {
         "flow": "requests", "batch_id": n, "received": 3, "accepted": 2, "rejected": 1, "duplicate": 0,
@@ -128,6 +139,12 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ],
     ("silver.visitor_days", "whole_day"): [{"day": NOON}],
     ("silver.visitor_days", "key_unique"): [{"visitor_id": "v0"}],
+    ("gold.bots", "parts_of_requests"): [{"requests": 0}, {"pages": 3}, {"robots_txt": 4}],
+    ("gold.bots", "key_unique"): [_window(0, 3600)],
+    ("gold.bot_pages", "requested"): [{"requests": 0}],
+    ("gold.bot_pages", "key_unique"): [{"day": NOON}],
+    ("gold.audience", "parts_of_requests"): [{"requests": 0}, {"pageviews": 3}, {"visitors": 3}],
+    ("gold.audience", "key_unique"): [_window(0, 3600)],
     ("quality.sites", "key_unique"): [{"site": "shop0"}],
     ("quality.accounts", "balanced"): [{"received": 4}, {"duplicate": 1}],
     ("quality.accounts", "key_unique"): [{"batch_id": 0}],

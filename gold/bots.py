@@ -1,0 +1,65 @@
+"""gold.bots: requests of declared bots per hour."""
+
+from __future__ import annotations
+
+from tidemark.contract.expression import column
+from tidemark.contract.rules import Expectation
+from tidemark.contract.table import Column, Table
+from tidemark.engine.counts import ROWS, Sum, Text, WindowedCounts
+
+WINDOW_SECONDS = 3600
+_ROBOTS = column("path") == "/robots.txt"
+_FAILED = column("status") >= 400
+_PAGE = (
+    (column("method") == "GET")
+    & ~column("asset")
+    & (column("status") < 400)
+    & (column("path") != "/robots.txt")
+)
+COUNTS = WindowedCounts(
+    seconds=WINDOW_SECONDS,
+    by=(Text("bot_name"), Text("bot_kind")),
+    where=column("bot"),
+    sums={
+        "requests": ROWS,
+        "pages": Sum(where=_PAGE),
+        "bytes": Sum("bytes"),
+        "robots_txt": Sum(where=_ROBOTS),
+        "errors": Sum(where=_FAILED),
+    },
+    visitors="none",
+)
+
+TABLE = Table(
+    name="gold.bots",
+    about="One row per site, hour of event time and bot that names itself in its user agent.",
+    kind="upsert",
+    key=COUNTS.key,
+    time="window_start",
+    reads="silver.requests",
+    quiet=True,
+    expects=(
+        Expectation(
+            "parts_of_requests",
+            (column("requests") >= 1)
+            & (column("pages") + column("errors") <= column("requests"))
+            & (column("robots_txt") <= column("requests")),
+            "requests",
+            "A bot makes a request, and no more of one kind than of all.",
+        ),
+    ),
+    made=lambda meaning: COUNTS,
+    columns=(
+        Column("site", "string", "Site."),
+        Column("window_start", "timestamp", "Start of the hour."),
+        Column("window_end", "timestamp", "Its exclusive end."),
+        Column("bot_name", "string", "Name of the bot, see silver.requests; empty in rows from before it had one."),
+        Column("bot_kind", "string", "Kind of the bot, see silver.requests; empty likewise."),
+        Column("requests", "long", "Accepted requests."),
+        Column("pages", "long", "GETs with a status below 400 of what is neither an asset nor /robots.txt."),
+        Column("bytes", "long", "Bytes of all responses."),
+        Column("robots_txt", "long", "Requests of /robots.txt."),
+        Column("errors", "long", "Responses with a status of 400 and above."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)  # fmt: skip
