@@ -10,12 +10,19 @@ from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.contract.table import Column, Table
 from tidemark.engine.arrays import Arrays, Vectorized
+from tidemark.engine.latency import buckets
 from tidemark.engine.verdict import verdict
+from tidemark.parse.bots import KINDS, OTHER_KIND
+from tidemark.parse.channels import CHANNELS
 from tidemark.parse.columns import KNOWN, Knowledge, describe
 from tidemark.parse.detect import FIELDS, fields
 from tidemark.parse.nearest import of_rejected
 from tidemark.parse.page import is_asset, is_pageview
 from tidemark.parse.site import MOST_CHARACTERS, valid_names
+from tidemark.parse.tags import CLICK_IDS, SEARCH_PARAMETERS
+
+# Latencies are within this share of the truth.
+LATENCY_ALPHA = 0.01
 
 # The sum of the sizes of many lines must not overflow.
 MOST_RESPONSE_BYTES = 1 << 40
@@ -117,9 +124,7 @@ TABLE = Table(
         Column("partition", "int", "Kafka partition."),
         Column("offset", "long", "Offset in the partition."),
         Column("site", "string", "Site of the line."),
-        Column(
-            "event_time", "timestamp", "Time in the log line, UTC, to the microsecond if the line has it."
-        ),
+        Column("event_time", "timestamp", "Time in the log line, UTC, to the microsecond if the line has it."),
         Column("ingested_at", "timestamp", "When Tidemark read the line."),
         Column("client_ip", "string", "Client address as logged. Personal data."),
         Column("country", "string", "ISO 3166-1 alpha-2 country of the address; ZZ where unknown."),
@@ -131,28 +136,38 @@ TABLE = Table(
         Column("status", "int", "HTTP status code."),
         Column("bytes", "long", "Size of the response; 0 where the log has a dash, or no size."),
         Column("duration_us", "long", "Time the server took, in microseconds; NULL where the line has none."),
+        Column(
+            "latency_bucket", "int",
+            "Bucket of the time: 0 below 1 µs, else ceil(ln d / ln γ), γ = (1+α)/(1-α), α = 0.01; NULL without time.",
+        ),
         Column("referrer", "string", "Referring address; NULL if none was sent."),
         Column("referrer_host", "string", "Its host without www."),
-        Column("channel", "string", "direct, internal, search, social, email, paid, campaign or referral."),
+        Column("channel", "string", f"Marketing channel: {', '.join(CHANNELS[:-1])} or {CHANNELS[-1]}."),
+        Column(
+            "source", "string",
+            "utm_source, else the platform of the click id, else the listed name of the referring host, else that "
+            "host; lower case, empty for a direct visit.",
+        ),
+        Column("utm_source", "string", "Campaign tag of the query, decoded, at most 200 characters; NULL if none."),
+        Column("utm_medium", "string", "Likewise."),
+        Column("utm_campaign", "string", "Likewise."),
+        Column("utm_term", "string", "Likewise."),
+        Column("utm_content", "string", "Likewise."),
+        Column("click_id", "string", f"Name of the query's click id: {', '.join(CLICK_IDS)}; NULL if none."),
+        Column(
+            "search_term", "string",
+            f"Term of a site search: the first of the query's {', '.join(SEARCH_PARAMETERS)} that is not empty; "
+            "decoded, at most 200 characters.",
+        ),
         Column("user_agent", "string", "User agent; NULL if none was sent."),
         Column("browser", "string", "Browser family."),
         Column("os", "string", "Operating system family."),
         Column("device", "string", "desktop, mobile, tablet, bot or other."),
         Column("bot", "boolean", "Whether the user agent is on the list of known crawlers."),
+        Column("bot_name", "string", "The part of the user agent that names the bot, such as GPTBot; NULL for people."),
+        Column("bot_kind", "string", f"{', '.join(KINDS)} or {OTHER_KIND}; NULL for people."),
         Column(
-            "bot_name",
-            "string",
-            "The part of the user agent that names the bot, such as GPTBot; NULL for people.",
-        ),
-        Column(
-            "bot_kind",
-            "string",
-            "ai-crawler, search-engine, scanner, seo, monitoring, social-preview, feed-reader, archiver, academic, "
-            "advertising, http-library, browser-automation or other; NULL for people.",
-        ),
-        Column(
-            "ai_purpose",
-            "string",
+            "ai_purpose", "string",
             "Purpose of an AI company's bot: training, search or assistant; NULL for people and other bots.",
         ),
         Column("asset", "boolean", "Whether the path is a file that belongs to a page."),
@@ -163,12 +178,12 @@ TABLE = Table(
         Column("edge_country", "string", "Country as a proxy at the edge located the client; see `country`."),
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
         Column(
-            "rules_version",
-            "string",
-            "Geo data, user-agent rules, bot list and log formats the row was made with.",
+            "rules_version", "string",
+            "Geo data, lists and rules for user agents, bots, channels and sources, log formats and settings of sites "
+            "that the row was made with.",
         ),
     ),
-)
+)  # fmt: skip
 
 
 def judging(knowledge: Knowledge, *, again: bool = False) -> Vectorized:
@@ -183,8 +198,9 @@ def judging(knowledge: Knowledge, *, again: bool = False) -> Vectorized:
         "kafka_timestamp",
         *(["ingested_at"] if again else []),
     )
-    verdicts = "asset boolean, pageview boolean, accepted boolean, reasons array<string>, nearest string, lacks string"
-    return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {verdicts}", partial(_judged, REJECTING, knowledge))
+    verdicts = "accepted boolean, reasons array<string>, nearest string, lacks string"
+    judged = f"latency_bucket int, asset boolean, pageview boolean, {verdicts}"
+    return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {judged}", partial(_judged, REJECTING, knowledge))
 
 
 def _judged(rules: Sequence[RejectingRule], knowledge: Knowledge, lines: Arrays) -> Arrays:
@@ -193,6 +209,7 @@ def _judged(rules: Sequence[RejectingRule], knowledge: Knowledge, lines: Arrays)
     if "ingested_at" in lines:
         found["ingested_at"] = lines["ingested_at"]
     found["site_ok"] = valid_names(lines["site"])
+    found["latency_bucket"] = buckets(found["duration_us"], LATENCY_ALPHA)
     found["asset"] = is_asset(found["path"])
     found["pageview"] = is_pageview(found)
     found |= verdict({rule.name: rule.accepts.arrow for rule in rules}, found)

@@ -13,12 +13,13 @@ from tidemark.settings import Settings
 ROOT = Path(__file__).parent.parent
 
 
-def test_it_has_every_module_of_every_package(home: Settings) -> None:
+def test_it_has_every_module_and_list_of_every_package(home: Settings) -> None:
     names = set(zipfile.ZipFile(code_archive(home)).namelist())
     modules = {
         path.relative_to(ROOT if package != "tidemark" else ROOT / "src").as_posix()
         for package in PACKAGES
-        for path in (ROOT / ("src" if package == "tidemark" else "") / package).rglob("*.py")
+        for kind in ("*.py", "*.tsv")
+        for path in (ROOT / ("src" if package == "tidemark" else "") / package).rglob(kind)
     }
     assert len(modules) > 80
     assert names == modules
@@ -26,7 +27,8 @@ def test_it_has_every_module_of_every_package(home: Settings) -> None:
 
 def test_what_executors_unpickle_can_be_imported_from_it_alone(home: Settings) -> None:
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import tidemark.parse.columns as c; print(c.__file__)"
+        "import sys; sys.path.insert(0, sys.argv[1]); import tidemark.parse.columns as c;"
+        "c.channels.rules_version(); print(c.__file__)"
     )
     archive = code_archive(home)
     done = subprocess.run(

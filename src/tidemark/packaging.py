@@ -11,6 +11,8 @@ from tidemark import __version__
 from tidemark.settings import Settings
 
 PACKAGES = ("tidemark", "bronze", "silver", "gold")
+# Code, and the data that it reads.
+_SUFFIXES = (".py", ".tsv")
 # A fixed time for all files, so that the same code gives the same archive.
 _EPOCH = (2020, 1, 1, 0, 0, 0)
 
@@ -43,7 +45,7 @@ def _files() -> list[tuple[str, bytes]]:
         for place in (spec.submodule_search_locations or ()) if spec else ():
             found += [
                 (f"{package}/{file.relative_to(place)}", file.read_bytes())
-                for file in sorted(Path(place).rglob("*.py"))
-                if "_app" not in file.parts
+                for file in sorted(Path(place).rglob("*.*"))
+                if file.suffix in _SUFFIXES and "_app" not in file.parts
             ]
     return found

@@ -96,9 +96,9 @@ def _visit(
          ("Chrome", "Mac OS X", "Desktop"), ("Samsung Internet", "Android", "Tablet")]
     )  # fmt: skip
     channel, referrer = pick.choice(
-        [("direct", None), ("direct", None), ("search", "www.google.com"), ("search", "duckduckgo.com"),
-         ("social", "news.ycombinator.com"), ("referral", "blog.partner.example"),
-         ("campaign", "mail.example.com")]
+        [("direct", None), ("direct", None), ("organic search", "google.com"),
+         ("organic search", "duckduckgo.com"), ("organic social", "news.ycombinator.com"),
+         ("referral", "blog.partner.example"), ("email", "mail.example.com")]
     )  # fmt: skip
     sessions.append(
         tables.session(

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from bronze import access_log
 from silver import requests
 from tidemark.parse.columns import Knowledge
+from tidemark.parse.tags import UTM
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "apache_logs.log.gz"
 ARRIVAL = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -334,7 +335,8 @@ def test_a_whole_row(records: dict[str, dict[str, Any]]) -> None:
         "text_ok": True, "well_formed": True, "format_known": True, "fields_known": True,
         "read_as": "combined", "nearest": None, "lacks": None, "duration_us": None, "edge_country": None,
         "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
-        "referrer_host": "google.com", "channel": "search", "country": "ZZ", "browser": "Firefox", "os": "Linux",
+        "referrer_host": "google.com", "channel": "organic search", "source": "google", "latency_bucket": None,
+        **dict.fromkeys((*UTM, "click_id", "search_term")), "country": "ZZ", "browser": "Firefox", "os": "Linux",
         "device": "desktop", "bot": False, "bot_name": None, "bot_kind": None, "ai_purpose": None,
         "address_ok": True, "asset": False, "pageview": True, "reasons": [],
         "accepted": True, "visitor_id": row["visitor_id"], "rules_version": KNOWLEDGE.version,

@@ -193,16 +193,24 @@ def test_the_client_is_in_front_of_the_trusted_proxies(proxies: int, chain: str,
         assert row is not None and row["client_ip"] == client, line
 
 
+def test_another_list_of_own_hosts_is_another_version() -> None:
+    versions = {of_site(hosts=hosts).version for hosts in ((), ("a.example",), ("a.example", "b.example"))}
+    assert len(versions) == 3
+
+
 def test_the_settings_file_has_sites_and_formats(tmp_path: Path) -> None:
     values = {
         "broker_port": 19_192,
-        "sites": {"shop": {"timezone": "Europe/Berlin", "trusted_proxies": 1}, "a b": {"fields": "x"}},
+        "sites": {
+            "shop": {"timezone": "Europe/Berlin", "trusted_proxies": 1, "hosts": ["shop.example", "[::1]"]},
+            "a b": {"fields": "x"},
+        },
         "formats": {"mine": {"nginx": NGINX}},
     }
     (tmp_path / "tidemark.toml").write_text("".join(toml_lines(values)), encoding="utf-8")
     settings = load({"home": tmp_path}, {})
     assert settings.sites == {
-        "shop": SiteSettings(timezone="Europe/Berlin", trusted_proxies=1),
+        "shop": SiteSettings(timezone="Europe/Berlin", trusted_proxies=1, hosts=("shop.example", "[::1]")),
         "a b": SiteSettings(fields="x"),
     }
     assert (settings.broker.port, settings.formats["mine"].nginx) == (19_192, NGINX)
@@ -221,6 +229,15 @@ def test_the_settings_file_has_sites_and_formats(tmp_path: Path) -> None:
         ("[sites.shop]\ntimezone = '../x'", "no time zone"),
         ("[sites.shop]\ntrusted_proxies = -1", "is negative"),
         ("[sites.shop]\ntrusted_proxies = true", "must be a whole number"),
+        ("[sites.shop]\nhosts = 'a.example'", "hosts of sites.shop must be a list of texts, not 'a.example'"),
+        ("[sites.shop]\nhosts = ['a.example', 1]", "must be a list of texts"),
+        (
+            "[sites.shop]\nhosts = ['https://a.example']",
+            "'https://a.example' of hosts of site shop is no host",
+        ),
+        ("[sites.shop]\nhosts = ['a.example:443']", "is no host"),
+        ("[sites.shop]\nhosts = ['*.a.example']", "is no host"),
+        ("[sites.shop]\nhosts = ['']", "is no host"),
         ("[formats.a]", "needs either apache or nginx"),
         ("[formats.a]\nnginx = 'x'\napache = 'x'", "needs either apache or nginx"),
     ],

@@ -116,6 +116,7 @@ def formats_page(formats: Sequence[Format]) -> str:
         " applies it to earlier lines. `tidemark view` and runs without that file, such as on Databricks, do not use"
         " them.",
         "```toml\n[sites.shop]\n"
+        'hosts = ["shop.example", "www.shop.example"]  # own hosts: a referrer of one of them is internal\n'
         'timezone = "Europe/Berlin"     # of times without a zone\n'
         "trusted_proxies = 1            # proxies that append their client to X-Forwarded-For\n"
         'fields = "date time c-ip cs-method cs-uri-stem sc-status"  # of W3C lines that come without\n\n'
@@ -126,7 +127,9 @@ def formats_page(formats: Sequence[Format]) -> str:
         "- An own format is only used for lines whose sender names it. It needs the address, the time, the status, and"
         " the request or its target, with text between each two fields. An nginx format may be JSON.\n"
         "- Without `trusted_proxies` the client is the address in the line. With `trusted_proxies = n` the client is"
-        " the n-th address from the end of X-Forwarded-For, or the first one if the header has fewer.",
+        " the n-th address from the end of X-Forwarded-For, or the first one if the header has fewer.\n"
+        "- The host of the line itself, where the format has one, is an own host, too. Own hosts are compared whole,"
+        " without `www.`.",
         "## Examples",
         *("\n".join([f"`{each.name}`", "", "```", *each.examples, "```"]) for each in formats),
     )

@@ -1,4 +1,4 @@
-"""Enriches lines with facts about the address, the user agent and the referrer.
+"""Enriches lines with facts about the address, the user agent, the referrer and the query.
 
 Each distinct value of a batch is looked up once, and the results are spread over the rows, so the work grows with
 the number of distinct values, not of rows.
@@ -6,26 +6,29 @@ the number of distinct values, not of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.contract.log_formats import VERSION
-from tidemark.engine.arrays import Arrays, flags_of, where
-from tidemark.parse import country, referrer, user_agent
+from tidemark.engine.arrays import Arrays
+from tidemark.parse import channels, country, user_agent
+from tidemark.parse.channels import Campaign, Origin, origin_of
 from tidemark.parse.reading import PLAIN, Reading
+from tidemark.parse.sources import bare, host_of
+from tidemark.parse.tags import NO_TAGS, UTM, tags_of, told
 from tidemark.parse.visitor import visitor_id
 
 # The columns of `describe`, as Spark types.
 KNOWN = (
     "country string, visitor_id string, browser string, os string, device string, bot boolean, bot_name string, "
-    "bot_kind string, ai_purpose string, "
-    "referrer_host string, channel string, address_ok boolean, ingested_at timestamp, rules_version string"
+    "bot_kind string, ai_purpose string, referrer_host string, channel string, source string, utm_source string, "
+    "utm_medium string, utm_campaign string, utm_term string, utm_content string, click_id string, search_term string, "
+    "address_ok boolean, ingested_at timestamp, rules_version string"
 )
 
 
@@ -42,9 +45,11 @@ class Knowledge:
 
     @property
     def version(self) -> str:
-        """Versions of the geo data, the bot list, the user-agent rules, the log formats and the settings for them."""
+        """Versions of the geo data, the bot list, the rules for user agents and channels, the list of sources, the log
+        formats and the settings of sites."""
         formats = f"formats {VERSION}" + (f"-{self.reading.version}" if self.reading.version else "")
-        return f"{country.data_version(self.geo_database)}, {user_agent.rules_version()}, {formats}"
+        data = country.data_version(self.geo_database)
+        return f"{data}, {user_agent.rules_version()}, {channels.rules_version()}, {formats}"
 
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
@@ -54,11 +59,9 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
     The time is set here because Spark writes its own `current_timestamp` into the generated code and would compile
     it again for every micro-batch.
     """
-    query = fields["query"]
-    campaign = where(flags_of(pc.match_substring(query, "utm_")), query, None)
-    columns = (site, fields["client_ip"], fields["user_agent"], fields["referrer"], campaign, fields["host"])
+    columns = (site, fields["client_ip"], fields["user_agent"], fields["host"])
     rows = len(site)
-    site, client_ip, agent, source, campaign, host = (_Coded.of(column) for column in columns)
+    site, client_ip, agent, host = (_Coded.of(column) for column in columns)
     codes = country.lookup(knowledge.geo_database)([ip or "" for ip in client_ip.values])
     valid = [ip is not None and country.is_address(ip) for ip in client_ip.values]
     agents = [user_agent.describe(value or "") for value in agent.values]
@@ -68,8 +71,6 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
         visitor_id(knowledge.key, s or "", ip, ua or "") if ip is not None else None
         for s, ip, ua in visitors.values
     ]
-    sources = _Pairs.of(source, campaign, host)
-    origins = [referrer.origin(*values) for values in sources.values]
 
     return {
         "country": client_ip.spread(
@@ -83,14 +84,39 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
         "bot_name": agent.spread([a.bot and a.bot.name for a in agents], pa.string()),
         "bot_kind": agent.spread([a.bot and a.bot.kind for a in agents], pa.string()),
         "ai_purpose": agent.spread([a.bot and a.bot.ai_purpose for a in agents], pa.string()),
-        "referrer_host": sources.spread([o.host for o in origins], pa.string()),
-        "channel": sources.spread([o.channel for o in origins], pa.string()),
+        **_origins(knowledge.reading, site, host, fields["referrer"], fields["query"]),
         "address_ok": client_ip.spread(
             [ok if ip is not None else None for ok, ip in zip(valid, client_ip.values, strict=True)],
             pa.bool_(),
         ),
         "ingested_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), rows),
         "rules_version": pa.repeat(knowledge.version, rows),
+    }
+
+
+def _origins(
+    reading: Reading, site: _Coded, host: _Coded, referrer: pa.Array, query: pa.Array
+) -> dict[str, pa.Array]:
+    """The columns that tell where requests come from, and what was searched for."""
+    from_host = _Coded.of(referrer).mapped(lambda value: value and host_of(value))
+    queries = _Coded.of(told(query))
+    tags = [tags_of(value) if value else NO_TAGS for value in queries.values]
+    campaign = _Coded(tags, queries.indices).mapped(Campaign.of)
+    ways = _Pairs.of(site, host, from_host, campaign)
+
+    def origin(site: str | None, host: str | None, referring: str | None, campaign: Campaign) -> Origin:
+        own = {bare(each) for each in (*reading.own_hosts(site or ""), host or "")}
+        return origin_of(referring, referring in own, campaign)
+
+    origins = [origin(*values) for values in ways.values]
+    return {
+        "referrer_host": from_host.spread(from_host.values, pa.string()),
+        "channel": ways.spread([each.channel for each in origins], pa.string()),
+        "source": ways.spread([each.source for each in origins], pa.string()),
+        **{
+            name: queries.spread([getattr(each, name) for each in tags], pa.string())
+            for name in (*UTM, "click_id", "search_term")
+        },
     }
 
 
@@ -106,6 +132,12 @@ class _Coded:
         encoded = column.dictionary_encode(null_encoding="encode")
         return _Coded(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False))
 
+    def mapped(self, function: Callable[[Any], Any]) -> _Coded:
+        """The column with a function of each value, whose distinct results are the values."""
+        number: dict[Any, int] = {}
+        codes = [number.setdefault(function(value), len(number)) for value in self.values]
+        return _Coded(list(number), np.array(codes, np.int64)[self.indices] if codes else self.indices)
+
     def spread(self, values: Sequence[Any], type: pa.DataType) -> pa.Array:
         """One value per distinct value -> one value per row."""
         return pa.array(values, type).take(pa.array(self.indices))
@@ -119,6 +151,9 @@ class _Pairs(_Coded):
         code = np.zeros(len(columns[0].indices), dtype=np.int64)
         for column in columns:
             code = code * len(column.values) + column.indices
-        _, first, indices = np.unique(code, return_index=True, return_inverse=True)
-        values = [[c.values[index] for index in c.indices[first].tolist()] for c in columns]
-        return _Pairs(list(zip(*values, strict=True)), indices)
+        encoded = pa.array(code).dictionary_encode()
+        parts, rest = [], encoded.dictionary.to_numpy()
+        for column in reversed(columns):
+            rest, part = np.divmod(rest, max(len(column.values), 1))
+            parts.append([column.values[index] for index in part.tolist()])
+        return _Pairs(list(zip(*reversed(parts), strict=True)), encoded.indices.to_numpy())

@@ -22,11 +22,12 @@ _ADDRESS = r"^\[?[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+(?:\]:\d+|\]|:\d+)?$"
 class SiteReading:
     """How lines of a site are read: `timezone` of times without a zone; `fields`, the names of the columns of a W3C
     log, for lines that come without; `trusted_proxies`, how many proxies in front of the server append the address of
-    their client to X-Forwarded-For."""
+    their client to X-Forwarded-For; `hosts`, its own hosts, whose pages refer to its other pages."""
 
     timezone: str = ""
     fields: str = ""
     trusted_proxies: int = 0
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Reading:
             return ""
         said = repr((sorted(self.sites.items()), self.declared))
         return blake2b(said.encode(), digest_size=4).hexdigest()
+
+    def own_hosts(self, site: str) -> tuple[str, ...]:
+        """The site's own hosts by the settings."""
+        return self.sites[site].hosts if site in self.sites else ()
 
     def headers(self, header: pa.Array, site: pa.Array) -> pa.Array:
         """The names of the columns of W3C lines: the sender's, else the site's."""

@@ -12,17 +12,20 @@ from typing import Any
 from tidemark.errors import SettingError
 from tidemark.settings.tables import tables_of
 
+_HOST = r"[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
+
 
 @dataclass(frozen=True)
 class SiteSettings:
     """`timezone`: that of times without a zone, such as Europe/Berlin; empty: UTC. `fields`: the names of the columns
     of W3C lines that come without. `trusted_proxies`: how many proxies in front of the server append the address of
     their client to X-Forwarded-For; the client is then the address in front of them, else the one that the line
-    names."""
+    names. `hosts`: the site's own hosts; a referrer of one of them, or of the line's own host, is internal."""
 
     timezone: str = ""
     fields: str = ""
     trusted_proxies: int = 0
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,12 @@ def sites_of(found: Any, source: str) -> dict[str, SiteSettings]:
             ) from error
         if site.trusted_proxies < 0:
             raise SettingError(f"{source}: trusted_proxies of site {name} is negative", "Use 0 or more.")
+        for host in site.hosts:
+            if not re.fullmatch(_HOST, host):
+                raise SettingError(
+                    f"{source}: {host!r} of hosts of site {name} is no host",
+                    "Name hosts such as shop.example, without https:// and port.",
+                )
     return sites
 
 

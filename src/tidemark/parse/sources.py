@@ -1,0 +1,94 @@
+"""Sources of visits: the list of search engines, social networks, AI assistants, mail, video and shopping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from hashlib import blake2b
+from importlib.resources import files
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+# A later file's entry wins.
+_FILES = ("sources_matomo.tsv", "sources_own.tsv")
+# Labels that stand between a name and a country, as in google.co.uk.
+_SECOND_LEVEL = ("com", "co", "org", "net", "it", "edu")
+
+
+class Source(NamedTuple):
+    """`name` in lower case; `category` is search, social, ai, mail, video or shopping, empty for other sites."""
+
+    name: str
+    category: str
+
+
+@cache
+def version() -> str:
+    """Changes with the content of the list."""
+    return blake2b("".join(map(_text, _FILES)).encode(), digest_size=4).hexdigest()
+
+
+@lru_cache(maxsize=100_000)
+def source_of_host(host: str) -> Source:
+    """The source behind a host, by the longest suffix of whole labels that is in the list; without one, the host."""
+    labels = host.split(".")
+    for first in range(len(labels)):
+        for suffix in _written(labels[first:]):
+            if suffix in _by_host():
+                return _by_host()[suffix]
+    return Source(host, "")
+
+
+def category_of_name(name: str) -> str:
+    """The category of a source as `utm_source` has it, in lower case: a name or a host."""
+    found = _by_name().get(name)
+    return found if found is not None else source_of_host(name).category if "." in name else ""
+
+
+@lru_cache(maxsize=100_000)
+def host_of(referrer: str) -> str | None:
+    """The host of a referring address, in lower case, without `www.`; None if there is none."""
+    try:
+        host = urlsplit(referrer).hostname
+    except ValueError:  # for example an unclosed bracket of an IPv6 address
+        return None
+    return bare(host) if host else None
+
+
+def bare(host: str) -> str:
+    """A host in lower case as hosts are compared: without `www.` and without the dot of the root."""
+    return host.lower().removesuffix(".").removeprefix("www.")
+
+
+def _written(labels: list[str]) -> Iterator[str]:
+    """How a host with these labels can stand in the list: itself, or with {} for its country."""
+    yield ".".join(labels)
+    if len(labels) > 1 and len(labels[-1]) == 2:
+        yield ".".join([*labels[:-1], "{}"])
+        if len(labels) > 2 and labels[-2] in _SECOND_LEVEL:
+            yield ".".join([*labels[:-2], "{}"])
+
+
+@cache
+def _by_host() -> dict[str, Source]:
+    return {key: source for key, source in _entries() if "." in key}
+
+
+@cache
+def _by_name() -> dict[str, str]:
+    """Category by what `utm_source` may say: the sources' names, and other names that the list has for them."""
+    named = {source.name: source.category for _, source in _entries() if source.category}
+    return named | {key: source.category for key, source in _entries() if "." not in key}
+
+
+def _entries() -> Iterator[tuple[str, Source]]:
+    for file in _FILES:
+        for line in _text(file).splitlines():
+            if not line.startswith("#"):
+                category, name, key = line.split("\t")
+                yield key, Source(name.lower(), "" if category == "other" else category)
+
+
+@cache
+def _text(file: str) -> str:
+    return (files("tidemark.parse") / file).read_text(encoding="utf-8")

@@ -1,0 +1,69 @@
+"""What the query of a requested page says about a visit: campaign tags, click ids, the term of a site search."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote_plus
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import flags_of, where
+
+MOST_CHARACTERS = 200
+
+# Parameters that ad platforms add to a link, by precedence.
+CLICK_IDS = ("gclid", "gbraid", "wbraid", "msclkid", "yclid", "ttclid", "twclid", "li_fat_id", "fbclid")
+SEARCH_PARAMETERS = ("q", "s", "query", "search", "keyword", "term")
+UTM = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
+
+_KNOWN = frozenset((*UTM, *CLICK_IDS, *SEARCH_PARAMETERS))
+# A query with one of these parameters, or with an escaped name.
+_TOLD = rf"(?:^|&)(?:(?:{'|'.join(sorted(_KNOWN))})=|[^=&]*[%+])"
+
+
+class Tags(NamedTuple):
+    """Decoded values, at most MOST_CHARACTERS long; None where the query has none. `click_id` is a parameter's name."""
+
+    utm_source: str | None = None
+    utm_medium: str | None = None
+    utm_campaign: str | None = None
+    utm_term: str | None = None
+    utm_content: str | None = None
+    click_id: str | None = None
+    search_term: str | None = None
+
+
+NO_TAGS = Tags()
+
+
+def told(query: pa.Array) -> pa.Array:
+    """The queries that may have tags, NULL for all others."""
+    return where(flags_of(pc.match_substring_regex(query, _TOLD)), query, None)
+
+
+@lru_cache(maxsize=100_000)
+def tags_of(query: str) -> Tags:
+    """The tags of a query. Of a repeated `utm_` parameter the first occurrence counts, even if it is empty."""
+    first: dict[str, str] = {}
+    filled: dict[str, str] = {}
+    for parameter in query.split("&"):
+        name, _, value = parameter.partition("=")
+        name = _decoded(name)
+        if name in _KNOWN:
+            value = _decoded(value)[:MOST_CHARACTERS]
+            first.setdefault(name, value)
+            if value:
+                filled.setdefault(name, value)
+    if not filled:
+        return NO_TAGS
+    return Tags(
+        **{name: first.get(name) or None for name in UTM},
+        click_id=next((name for name in CLICK_IDS if name in filled), None),
+        search_term=next((filled[name] for name in SEARCH_PARAMETERS if name in filled), None),
+    )
+
+
+def _decoded(text: str) -> str:
+    return unquote_plus(text) if "%" in text or "+" in text else text

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.parse.tags import CLICK_IDS, NO_TAGS, SEARCH_PARAMETERS, UTM, Tags, tags_of, told
+
+
+@pytest.mark.parametrize(
+    "query, expected",
+    [
+        (
+            "utm_source=a&utm_medium=b&utm_campaign=c&utm_term=d&utm_content=e",
+            Tags("a", "b", "c", "d", "e"),
+        ),
+        ("utm_source=New+York%20%C3%A9%2B&x=1", Tags("New York é+")),
+        ("utm_source=%E9", Tags("\ufffd")),
+        ("utm%5Fsource=a", Tags("a")),
+        ("utm_source=a&utm_source=b", Tags("a")),
+        ("utm_source=&utm_source=b&utm_medium=c", Tags(None, "c")),
+        ("utm_source=", NO_TAGS),
+        ("utm_source", NO_TAGS),
+        ("UTM_SOURCE=a", NO_TAGS),
+        ("my_utm_source=a", NO_TAGS),
+        ("utm_source=a=b", Tags("a=b")),
+        ("utm_campaign=" + "é" * 201, Tags(utm_campaign="é" * 200)),
+        ("utm_campaign=" + "%C3%A9" * 201, Tags(utm_campaign="é" * 200)),
+        ("gclid=x", Tags(click_id="gclid")),
+        ("gclid=", NO_TAGS),
+        ("fbclid=x&yclid=y&gclid=", Tags(click_id="yclid")),
+        ("a=gclid=x", NO_TAGS),
+        ("term=a&q=b", Tags(search_term="b")),
+        ("keyword=a&search=b", Tags(search_term="b")),
+        ("q=&s=a+b%26c", Tags(search_term="a b&c")),
+        ("q=&q=a", Tags(search_term="a")),
+        ("query=" + "x" * 300, Tags(search_term="x" * 200)),
+        ("page=2&sq=a", NO_TAGS),
+        ("", NO_TAGS),
+    ],
+)
+def test_tags(query: str, expected: Tags) -> None:
+    assert tags_of(query) == expected
+    assert told(pa.array([query])).to_pylist()[0] == query or expected == NO_TAGS
+
+
+_NAMES = st.sampled_from([*UTM, *CLICK_IDS, *SEARCH_PARAMETERS, "page", "utm%5Fsource", "%71", "a+b"])
+_VALUES = st.text("ab+%20=é", max_size=5)
+
+
+@given(st.lists(st.tuples(_NAMES, _VALUES), max_size=5))
+def test_tags_equal_those_of_the_standard_library(parameters: list[tuple[str, str]]) -> None:
+    query = "&".join(f"{name}={value}" for name, value in parameters)
+    found = parse_qsl(query, keep_blank_values=True)
+    first = dict(reversed(found))
+    filled = {name: value for name, value in reversed(found) if value}
+    expected = Tags(
+        *(first.get(name) or None for name in UTM),
+        next((name for name in CLICK_IDS if name in filled), None),
+        next((filled[name] for name in SEARCH_PARAMETERS if name in filled), None),
+    )
+    assert tags_of(query) == expected
+    assert expected == NO_TAGS or told(pa.array([query, None])).to_pylist() == [query, None]
+
+
+def test_most_queries_are_not_parsed() -> None:
+    queries = pa.array(["page=2", "id=7&sort=price", "x=%20", None, "sq=1", "a=utm_source"])
+    assert told(queries).null_count == len(queries)
