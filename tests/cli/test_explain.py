@@ -58,12 +58,12 @@ def test_each_kind_is_counted_with_the_fields_of_its_first_line(tmp_path: Path) 
 @pytest.mark.parametrize(
     "line, said",
     [
-        (COMBINED.replace(" 200 512", " 200"), "is of no format; nearest: combined, differs at bytes"),
-        (COMBINED[:-5], "is of no format; nearest: combined, differs at user_agent"),
-        (COMBINED.replace('"GET', "GET"), "is of no format; nearest: combined, differs at time"),
-        (CADDY.replace("status", "code"), "is of no format; nearest: caddy_json, differs at status"),
-        (CADDY[:-1] + ",}", "is of no format"),
-        ("Hello, world", "is of no format"),
+        (COMBINED.replace(" 200 512", " 200"), "matches no format; nearest: combined, differs at bytes"),
+        (COMBINED[:-5], "matches no format; nearest: combined, differs at user_agent"),
+        (COMBINED.replace('"GET', "GET"), "matches no format; nearest: combined, differs at time"),
+        (CADDY.replace("status", "code"), "matches no format; nearest: caddy_json, differs at status"),
+        (CADDY[:-1] + ",}", "matches no format"),
+        ("Hello, world", "matches no format"),
         ("", "is empty"),
         (COMBINED + "\0", "has control characters"),
         (b"\xff", "is not UTF-8"),
@@ -95,7 +95,7 @@ def test_envelopes_compressed_files_and_named_formats(tmp_path: Path) -> None:
     path = tmp_path / "some.log.gz"
     path.write_bytes(gzip.compress(f"<190>Nov 21 10:00:00 web1 nginx: {COMBINED}\n".encode() * 2))
     assert explain(path)[0].splitlines()[0] == "2 lines of combined in an envelope"
-    assert explain(path, "--format", "common")[0].startswith("2 lines rejected: is of no format")
+    assert explain(path, "--format", "common")[0].startswith("2 lines rejected: matches no format")
 
 
 def test_a_w3c_log_is_read_by_its_header(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_w3c_log_is_read_by_its_header(tmp_path: Path) -> None:
     [kind] = explain(log(tmp_path, header, line, line))
     assert kind.splitlines()[:2] == ["2 lines of iis_w3c", "  client_ip    203.0.113.7"]
     [lost] = explain(log(tmp_path, line))
-    assert lost.splitlines()[0] == "1 line rejected: is of a W3C log without its header"
+    assert lost.splitlines()[0] == "1 line rejected: is from a W3C log whose header is missing"
 
 
 def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:

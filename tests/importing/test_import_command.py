@@ -57,7 +57,7 @@ def test_a_site_that_the_pipeline_would_reject_is_refused_before_anything_is_sen
     process = tidemark(str(write(tmp_path / "a.log", [b"line"])), "--site", site)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "is no site name. Use up to 200 printable" in err.decode() and err.count(b"\n") == 1
+    assert "is not a site name. Use up to 200 printable" in err.decode() and err.count(b"\n") == 1
     assert lines() == []
 
 

@@ -15,6 +15,8 @@ import pytest
 from tests.importing import endpoint
 from tests.importing.conftest import Record
 from tests.importing.endpoint import TOKEN, Endpoint
+from tidemark.ingest.records import records_of
+from tidemark.ingest.refusal import Budget
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
 
@@ -67,6 +69,18 @@ def test_parameters_are_the_headers_of_every_line(
     assert server.post(b"a\nb\n", "?site=my%20sh%C3%B6p&format=iis_w3c&fields=date%20time")[0] == 200
     headers = {"site": "my shöp".encode(), "format": b"iis_w3c", "fields": b"date time"}
     assert sorted(added()) == [(b"a", headers), (b"b", headers)]
+
+
+def test_a_format_may_be_one_of_the_users() -> None:
+    for ndjson, body, common in (
+        (False, b"a", {"format": "mine"}),
+        (True, b'{"line": "a", "format": "mine"}', {}),
+    ):
+        with Budget(BUFFER_BYTES).share() as share:
+            records = records_of(
+                body, ndjson=ndjson, common=common, key="", share=share, formats=("combined", "mine")
+            )
+        assert records == [(b"a", [("format", "mine")])]
 
 
 def test_an_object_is_a_line_with_its_headers_or_the_line_itself(

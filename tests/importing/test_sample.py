@@ -25,15 +25,15 @@ def printed(*blocks: Block, named: str | None = None) -> str:
 def test_every_line_of_a_small_import_is_counted() -> None:
     mixed = Block(lines=[COMBINED] * 3 + [COMBINED + b" 0.012", b"nonsense"])
     assert printed(mixed, Block(lines=[W3C] * 2, fields=HEADER), Block(lines=[W3C])) == (
-        "formats: combined 4, w3c_extended 2, 2 of none; `tidemark explain` shows what they lack"
+        "formats: combined 4, w3c_extended 2, 2 of no format; `tidemark explain` shows where they differ"
     )
     assert printed(Block(lines=[COMBINED])) == "formats: combined 1"
-    assert printed(Block(lines=[COMBINED]), named="icecast").startswith("formats: 1 of none; ")
+    assert printed(Block(lines=[COMBINED]), named="icecast").startswith("formats: 1 of no format; ")
 
 
 def test_of_a_large_import_a_sample_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"FIRST_LINES": 10, "ONE_OF": 5, "MOST_LINES": 20}.items():
         monkeypatch.setattr(sampling, name, value)
     blocks = [Block(lines=[COMBINED] * 6) for _ in range(4)]
-    assert printed(*blocks) == "formats, of 15 lines looked at: combined 15"
-    assert printed(*blocks, Block(lines=[COMBINED] * 1_000)) == "formats, of 20 lines looked at: combined 20"
+    assert printed(*blocks) == "formats in a sample of 15 lines: combined 15"
+    assert printed(*blocks, Block(lines=[COMBINED] * 1_000)) == "formats in a sample of 20 lines: combined 20"

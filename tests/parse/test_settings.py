@@ -108,8 +108,8 @@ def test_a_line_of_an_own_format_is_read_by_its_name(
         ),
         ({"mine": FormatSettings(nginx="$remote_addr $request")}, "lacks time, status"),
         ({"mine": FormatSettings(apache="%h %t %>s")}, "lacks request"),
-        ({"mine": FormatSettings(nginx='{"a": ')}, "is no JSON"),
-        ({"combined": FormatSettings(nginx=NGINX)}, "there is a format combined already"),
+        ({"mine": FormatSettings(nginx='{"a": ')}, "is not JSON"),
+        ({"combined": FormatSettings(nginx=NGINX)}, "the format combined already exists"),
     ],
 )
 def test_an_own_format_that_cannot_be_read_is_an_error(formats: dict[str, FormatSettings], said: str) -> None:

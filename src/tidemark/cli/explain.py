@@ -29,11 +29,11 @@ _MOST_SHOWN = 160
 def explain_command(
     ctx: click.Context, /, files: tuple[str, ...], site: str, log_format: str | None, **overrides: Any
 ) -> None:
-    """Show of which formats the lines of log FILEs are: paths, quoted globs, .gz, or - for standard input.
+    """Show the formats of the lines in log FILEs: paths, quoted globs, .gz, or - for standard input.
 
-    For each kind of line it prints how many there are, the fields of the first one, and for lines that would be
-    rejected the nearest format and the field at which they differ from it. It imports nothing. --home names a home
-    whose settings have own formats, or settings of the site.
+    For each kind of line it prints their number and the fields of the first one. For lines that would be rejected
+    it prints the nearest format and the first field that differs. It imports nothing. Own formats and settings of
+    the site come from the home that --home names.
     """
     reading = reading_of(settings_of(ctx, **overrides))
     for kind in explained(_blocks(files), log_format, site, reading):

@@ -142,11 +142,11 @@ def _formats(sample: Sample, named: str | None, site: str, settings: Settings) -
     for fields, lines in sample.lines.items():
         found += formats(lines, fields, named, site, reading)
     whole = sample.taken == sample.seen
-    said = "formats" if whole else f"formats, of {sample.taken:,} lines looked at"
+    said = "formats" if whole else f"formats in a sample of {sample.taken:,} lines"
     counts = ", ".join(f"{name} {count:,}" for name, count in found.most_common() if name)
     if not found[""]:
         return f"{said}: {counts}"
-    unread = f"{found['']:,} of none; `tidemark explain` shows what they lack"
+    unread = f"{found['']:,} of no format; `tidemark explain` shows where they differ"
     return f"{said}: {counts}, {unread}" if counts else f"{said}: {unread}"
 
 

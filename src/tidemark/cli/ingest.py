@@ -15,8 +15,8 @@ from tidemark.cli import home_options, settings_of
 def ingest_command(ctx: click.Context, /, **home: Any) -> None:
     """Take lines by HTTP and send them to Kafka, until stopped.
 
-    POST /lines takes plain lines (text/plain) or one JSON object per line (application/x-ndjson), also compressed
-    (gzip). The answer is 200 when Kafka has acknowledged all lines. The settings begin with `ingest_`.
+    POST /lines takes plain lines (text/plain) or one JSON object per line (application/x-ndjson), with or without
+    gzip. It answers with 200 after Kafka has acknowledged all lines. The settings begin with `ingest_`.
     """
     from tidemark import logs
     from tidemark.ingest.server import serve
@@ -24,4 +24,4 @@ def ingest_command(ctx: click.Context, /, **home: Any) -> None:
 
     settings = settings_of(ctx, **home)
     logs.configure(settings.watching)
-    serve(located(settings).kafka, settings.ingest)
+    serve(located(settings).kafka, settings.ingest, tuple(settings.formats))

@@ -48,7 +48,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if not self.site or len(self.site) > 200 or not self.site.isprintable():
-            raise SettingError(f"{self.site!r} is no site name", "Use up to 200 printable characters.")
+            raise SettingError(f"{self.site!r} is not a site name", "Use up to 200 printable characters.")
         known = (*FORMATS, *self.own_formats)
         if self.format and self.format not in known:
             raise SettingError(f"unknown format {self.format!r}", f"Use one of {', '.join(known)}.")

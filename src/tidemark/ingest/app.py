@@ -7,10 +7,11 @@ import contextlib
 import hmac
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 from urllib.parse import parse_qsl
 
+from tidemark.contract.log_formats import FORMATS
 from tidemark.ingest.body import DisconnectedError, Message, Receive, read_body, too_large
 from tidemark.ingest.delivery import Delivery
 from tidemark.ingest.records import MOST_KEY_CHARACTERS, records_of
@@ -41,8 +42,11 @@ log = logging.getLogger("tidemark.ingest")
 class App:
     """An ASGI application. A request is answered with 200 when Kafka has acknowledged all of its lines."""
 
-    def __init__(self, settings: IngestSettings, token: str, delivery: Delivery) -> None:
+    def __init__(
+        self, settings: IngestSettings, token: str, delivery: Delivery, own_formats: Collection[str] = ()
+    ) -> None:
         self._settings = settings
+        self._formats = (*FORMATS, *own_formats)
         self._token = token
         self._delivery = delivery
         self._budget = Budget(settings.buffer_bytes)
@@ -65,7 +69,7 @@ class App:
             pass
         except Exception:
             log.exception("a request failed")
-            await _answer(send, 500, {"error": "a fault of the endpoint, see its log"}, close=True)
+            await _answer(send, 500, {"error": "the endpoint failed: see its log"}, close=True)
         finally:
             self._requests -= 1
 
@@ -94,6 +98,7 @@ class App:
             common=common,
             key=key,
             share=share,
+            formats=self._formats,
         )
         await self._delivery.send(records)
         return len(records)
@@ -122,11 +127,11 @@ def _content(headers: dict[str, str]) -> tuple[bool, bool]:
     """Whether the body is NDJSON, and whether it is compressed."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (*_PLAIN, *_NDJSON):
-        raise RefusedError(415, f"Content-Type {kind} is not read: use text/plain or {_NDJSON[0]}")
+        raise RefusedError(415, f"Content-Type {kind} is not supported: use text/plain or {_NDJSON[0]}")
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
         raise RefusedError(
-            415, f"Content-Encoding {encoding} is not read: use gzip or none", Accept_Encoding="gzip"
+            415, f"Content-Encoding {encoding} is not supported: use gzip or none", Accept_Encoding="gzip"
         )
     return kind in _NDJSON, encoding.endswith("gzip")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import blake2b
 from typing import Any, NoReturn
 
@@ -24,13 +24,19 @@ _TEXTS = ("line", "message")
 
 
 def records_of(
-    body: bytes, *, ndjson: bool, common: Mapping[str, str], key: str, share: Share
+    body: bytes,
+    *,
+    ndjson: bool,
+    common: Mapping[str, str],
+    key: str,
+    share: Share,
+    formats: Collection[str] = FORMATS,
 ) -> list[Record]:
     """The records of a body of plain lines, or of one JSON object per line.
 
-    `common`: headers of every line: `site`, `format`, `fields`. `key`: the request's Idempotency-Key; each line without
-    an `id` gets one from it, from the line's number and from its bytes, so that a key used for another body hides no
-    line. Raises RefusedError, with the number of the line.
+    `common`: headers of every line: `site`, `format`, `fields`. `formats`: the names that a format may have. `key`: the
+    request's Idempotency-Key; each line without an `id` gets one from it, from the line's number and from its bytes, so
+    that a key used for another body hides no line. Raises RefusedError, with the number of the line.
     """
     if not body:
         return []
@@ -38,7 +44,7 @@ def records_of(
     lines = body.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    checked(common)
+    checked(common, formats)
     records = []
     for number, line in enumerate(lines, start=1):
         line = line.removesuffix(b"\r")
@@ -48,7 +54,7 @@ def records_of(
         if ndjson:
             if not line.strip():
                 continue
-            line = _from_object(line, number, named)
+            line = _from_object(line, number, named, formats)
         if key and not named.get("id"):
             digest = blake2b(line, digest_size=8).hexdigest()
             named["id"] = f"{key}:{number}:{digest}"
@@ -56,12 +62,12 @@ def records_of(
     return records
 
 
-def checked(named: Mapping[str, str], where: str = "") -> None:
+def checked(named: Mapping[str, str], formats: Collection[str], where: str = "") -> None:
     """Raises RefusedError for a site or a format that the pipeline would reject."""
     site, format = named.get("site", DEFAULT_SITE), named.get("format")
     if not site or len(site) > 200 or not site.isprintable():
-        raise RefusedError(400, f"{where}{site!r} is no site name: use up to 200 printable characters")
-    if format and format not in FORMATS:
+        raise RefusedError(400, f"{where}{site!r} is not a site name: use up to 200 printable characters")
+    if format and format not in formats:
         raise RefusedError(400, f"{where}unknown format {format!r}: docs/formats.md lists the formats")
 
 
@@ -74,7 +80,7 @@ def _headers(named: Mapping[str, str]) -> Headers:
     ]
 
 
-def _from_object(line: bytes, number: int, named: dict[str, str]) -> bytes:
+def _from_object(line: bytes, number: int, named: dict[str, str], formats: Collection[str]) -> bytes:
     """The line in an object of ours, whose headers are added to `named`; else the object."""
     where = f"line {number}: "
     try:
@@ -95,8 +101,8 @@ def _from_object(line: bytes, number: int, named: dict[str, str]) -> bytes:
         own = {name: _text(value, name, where) for name, value in found.items() if value is not None}
         _ = [value.encode() for value in own.values()]
     except UnicodeEncodeError as error:
-        raise RefusedError(400, f"{where}half of a surrogate pair is no text") from error
-    checked(own, where)
+        raise RefusedError(400, f"{where}half of a surrogate pair is not text") from error
+    checked(own, formats, where)
     named.update(own)
     return inner
 
@@ -110,4 +116,4 @@ def _text(value: Any, name: str, where: str) -> str:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+from collections.abc import Collection
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -21,8 +22,9 @@ _KEEP_ALIVE_SECONDS = 20
 log = logging.getLogger("tidemark.ingest")
 
 
-def serve(settings: KafkaSettings, ingest: IngestSettings) -> None:
-    """Returns after SIGTERM or SIGINT, when the requests under way are answered.
+def serve(settings: KafkaSettings, ingest: IngestSettings, own_formats: Collection[str] = ()) -> None:
+    """Returns after SIGTERM or SIGINT, when the requests under way are answered. `own_formats`: the names of the
+    user's formats.
 
     Raises SettingError for an address without a token that other machines reach, InputError for an unreadable file of
     the token, PlatformError if the port is taken, KafkaError if Kafka cannot be reached.
@@ -37,7 +39,7 @@ def serve(settings: KafkaSettings, ingest: IngestSettings) -> None:
         kafka.ensure_topic(settings, settings.topic)
         delivery = Delivery(settings, ingest)
         config = uvicorn.Config(
-            App(ingest, token, delivery),
+            App(ingest, token, delivery, own_formats),
             http="h11",
             ws="none",
             loop="asyncio",

@@ -56,7 +56,7 @@ def reading_of(settings: Settings) -> Reading:
     own = []
     for name, each in settings.formats.items():
         if name in FORMATS:
-            raise SettingError(f"there is a format {name} already", "Give the own one another name.")
+            raise SettingError(f"the format {name} already exists", "Choose another name.")
         own.append(apache(name, each.apache) if each.apache else nginx(name, each.nginx))
     return Reading(sites, tuple(own), repr(sorted(settings.formats.items())))
 
@@ -134,7 +134,7 @@ def _keys(name: str, text: str) -> Mapping[str, tuple[str, ...]]:
     try:
         shape = json.loads(quoted)
     except ValueError as error:
-        raise SettingError(f"the format {name} is no JSON: {error}", "Correct it.") from error
+        raise SettingError(f"the format {name} is not JSON: {error}", "Correct it.") from error
     keys: dict[str, tuple[str, ...]] = {}
     for path, value in _paths(shape):
         if found := _VARIABLE.fullmatch(value):

@@ -81,7 +81,7 @@ def _arrays(block: Sequence[bytes], header: str, named: str | None, site: str | 
     return {"value": pa.array(block, pa.binary())} | texts
 
 
-_NO_FORMAT = "is of no format"
+_NO_FORMAT = "matches no format"
 
 
 def _faults(found: Mapping[str, pa.Array]) -> pa.Array:
@@ -94,7 +94,7 @@ def _faults(found: Mapping[str, pa.Array]) -> pa.Array:
         ("is too long", found["fits"]),
         ("is not UTF-8", found["utf8_ok"]),
         ("has control characters", found["text_ok"]),
-        ("is of a W3C log without its header", found["fields_known"]),
+        ("is from a W3C log whose header is missing", found["fields_known"]),
         (_NO_FORMAT, found["well_formed"]),
         ("has no valid address of the client", addressed),
         ("has no valid time", pc.is_valid(found["event_time"])),

@@ -1,7 +1,7 @@
 """Formats whose lines are JSON objects.
 
 Arrow reads the lines of a block in one pass, with the types that the first one has. A block that it refuses, because a
-line is no JSON, repeats a key or has a value of another type, is halved until few lines remain, which Python's parser
+line is not JSON, repeats a key or has a value of another type, is halved until few lines remain, which Python's parser
 decides on one by one. Both give the same texts for the same line.
 """
 
@@ -292,5 +292,5 @@ def _value(found: Any, path: Sequence[str]) -> str | None:
         found = found[0] if found and not isinstance(found[0], _Number) else None
     if not isinstance(found, str):
         return None
-    # Half of a surrogate pair is no text.
+    # Half of a surrogate pair is not text.
     return found.encode("utf-8", "replace").decode()

@@ -56,7 +56,7 @@ class Traffic:
         if self.format not in FORMATS:
             raise SettingError(f"format is {self.format!r}", f"Use one of {', '.join(FORMATS)}.")
         if not self.site.strip() or len(self.site) > 200 or not self.site.isprintable():
-            raise SettingError(f"{self.site!r} is no site name", "Use up to 200 printable characters.")
+            raise SettingError(f"{self.site!r} is not a site name", "Use up to 200 printable characters.")
 
 
 class Outcome(NamedTuple):
