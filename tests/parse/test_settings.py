@@ -68,6 +68,18 @@ COMBINED = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET /a?b=1 HTTP/1.1" 2
          ' "a": "$http_user_agent", "d": $request_time}',
          '{"t": "2026-11-21T10:00:00+00:00", "c": {"ip": "203.0.113.7"}, "r": "GET /a?b=1 HTTP/1.1", "s": 200,'
          ' "b": 512, "a": "curl \\"8\\"", "d": 0.012}', MS_12),
+        ("nginx", "$http_x_forwarded_for " + NGINX, f"1.2.3.4, 5.6.7.8 {COMBINED}", {}),
+        ("nginx", NGINX.replace(" [", " $http_x_forwarded_for ["), COMBINED.replace(" [", " 1.2.3.4, unknown ["), {}),
+        ("nginx", NGINX + " $upstream_addr $upstream_response_time $request_time",
+         COMBINED + " 10.0.0.1:80, 10.0.0.2:80 : 10.0.0.3:80 0.001, 0.002 : 0.003 0.012", MS_12),
+        ("nginx", NGINX.replace("$remote_addr", "$http_x_real_ip"), COMBINED, {}),
+        ("nginx", "$http_x_real_ip " + NGINX, f"1.2.3.4 {COMBINED}", {}),
+        ("nginx", '{"t": $msec, "c": "$proxy_protocol_addr", "r": "$request", "s": $status, "b": $bytes_sent,'
+         ' "a": "$http_user_agent"}',
+         '{"t": 1795255200.000, "c": "203.0.113.7", "r": "GET /a?b=1 HTTP/1.1", "s": 200, "b": 512,'
+         ' "a": "curl \\"8\\""}', {}),
+        ("apache", '%{X-Real-IP}i [%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t] "%r" %>s %b "%{User-agent}i"',
+         '203.0.113.7 [21/Nov/2026:11:00:00.000 +0100] "GET /a?b=1 HTTP/1.1" 200 512 "curl \\"8\\""', {}),
         ("apache", '%h %l %u %t \\"%r\\" %>s %O \\"%{Referer}i\\" \\"%{User-Agent}i\\"', COMBINED, {}),
         ("apache", '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %D', COMBINED + " 1042",
          {"duration_us": 1_042}),

@@ -39,6 +39,11 @@ _DIRECTIVES = {
     "H": "protocol", "s": "status", "b": "bytes", "B": "bytes", "O": "bytes", "v": "host", "V": "host",
     "D": "duration_us", "T": "duration_s",
 }  # fmt: skip
+# Addresses that others have told the server. They are the client only where the server's own is not logged.
+_TOLD = {
+    "proxy_protocol_addr", "http_x_real_ip", "http_cf_connecting_ip", "http_true_client_ip", "http_x_client_ip",
+    "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip",
+}  # fmt: skip
 _HEADERS = {
     "referer": "referrer", "user-agent": "user_agent", "host": "host", "x-forwarded-for": "forwarded",
     "cf-ipcountry": "edge_country",
@@ -47,6 +52,7 @@ _TIMES = {"sec": "time", "msec": "time", "usec": "time", "msec_frac": "fraction"
 _UNITS = {"s": "duration_s", "ms": "duration_ms", "us": "duration_us"}
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _DIRECTIVE = re.compile(r"%[!\d,]*[<>]?(?:\{([^}]*)\})?[<>]?(\^?[A-Za-z%]{1,2}?)(?<!\^)(?=.|$)", re.DOTALL)
+_TOLD_IP = "told_ip"
 _REQUIRED = ("client_ip", "time", "status")
 
 
@@ -81,6 +87,8 @@ def apache(name: str, text: str) -> Format:
 
 def _variable(name: str) -> str:
     # An upstream's variables have a value for each server that was asked, with blanks in between.
+    if name in _TOLD:
+        return _TOLD_IP
     return _VARIABLES.get(name, name if name.startswith("upstream") else f"_{name}")
 
 
@@ -92,7 +100,8 @@ def _directive(argument: str | None, letter: str) -> str:
     if letter == "T" and argument:
         return f"${_UNITS.get(argument, '_duration')}"
     if letter == "i" and argument:
-        return f"${_HEADERS.get(argument.lower(), '_header')}"
+        header = argument.lower()
+        return f"${_TOLD_IP if header in _TOLD else _HEADERS.get(header, '_header')}"
     return "$" + _DIRECTIVES.get(letter, f"_{letter[-1]}")
 
 
@@ -100,6 +109,8 @@ def _time(form: str | None) -> str:
     if not form:
         return "[$time]"
     form = re.sub("^(?:begin|end):", "", form)
+    if form == "%z":
+        return "$zone"
     if form in _TIMES:
         return f"${_TIMES[form]}"
     has_date, has_clock = re.search("%[YyFDcs]", form), re.search("%[HTRXcs]", form)
@@ -108,6 +119,8 @@ def _time(form: str | None) -> str:
 
 def _layout(name: str, about: str, docs: str, layout: str) -> Layout:
     known: set[str] = set()
+    if "$client_ip" not in layout:
+        layout = layout.replace(f"${_TOLD_IP}", "$client_ip")
 
     def once(found: re.Match[str]) -> str:
         field = found[1]
@@ -140,6 +153,8 @@ def _keys(name: str, text: str) -> Mapping[str, tuple[str, ...]]:
         if found := _VARIABLE.fullmatch(value):
             field = _variable(found[1] or found[2])
             keys[field] = (*keys.get(field, ()), path)
+    if _TOLD_IP in keys:
+        keys.setdefault("client_ip", keys[_TOLD_IP])
     _require(name, keys)
     return keys
 
@@ -171,4 +186,6 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         texts["time"] = pc.binary_join_element_wise(texts["date"], texts["clock"], " ")
     if "fraction" in texts and "time" in texts:
         texts["time"] = pc.binary_join_element_wise(texts["time"], texts["fraction"], ".")
+    if "zone" in texts and "time" in texts:
+        texts["time"] = pc.binary_join_element_wise(texts["time"], texts["zone"], "")
     return texts

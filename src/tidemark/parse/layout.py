@@ -112,7 +112,12 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
         run = _alike(steps, place)
         name, behind = steps[place]
         value = rest
-        if run > 1:  # fields with the same text behind each are split at once
+        if _is_list(steps[place]):
+            pattern = rf"^(?P<value>[^ ,]*(?:(?:, ?| : )[^ ,]+)*){re.escape(behind)}(?P<rest>(?s).*)$"
+            value, rest = pc.extract_regex(rest, pattern).flatten()
+            if place == len(steps) - 1:  # nothing follows the last text
+                value = where(flags_of(pc.equal(rest, "")), value, None)
+        elif run > 1:  # fields with the same text behind each are split at once
             parts = Pieces.of(rest, behind, run)
             for number, (each, _) in enumerate(steps[place : place + run]):
                 reached += parts.count > number + 1
@@ -121,7 +126,7 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
             rest = parts.at(run)
             place += run
             continue
-        if behind:
+        elif behind:
             parts = Pieces.of(rest, behind, 1)
             value, rest = where(parts.count == 2, parts.at(0), None), parts.at(1)
             if place == len(steps) - 1:  # nothing follows the last text
@@ -142,9 +147,14 @@ def _alike(steps: Steps, place: int) -> int:
     if behind not in (" ", "\t", "|", ";"):
         return 1
     end = place
-    while end < len(steps) - 1 and steps[end][1] == behind:
+    while end < len(steps) - 1 and steps[end][1] == behind and not _is_list(steps[end]):
         end += 1
     return max(end - place, 1)
+
+
+def _is_list(step: tuple[str, str]) -> bool:
+    """Whether a field is a list of addresses, or of upstream servers' values, with spaces inside and behind it."""
+    return step[0].startswith(("forwarded", "upstream")) and step[1].startswith(" ")
 
 
 def _is_word(steps: Steps, place: int, first: str) -> bool:
