@@ -10,7 +10,7 @@ from benchmarks.figures import Figure
 from tidemark.contract.log_formats import FORMATS
 from tidemark.parse.detect import fields
 from tidemark.traffic import lines as shapes
-from tidemark.traffic.behaviour import Hit
+from tidemark.traffic.robots import Hit
 from tidemark.traffic.sinks import headers_of
 from tidemark.traffic.stream import Traffic, blocks
 

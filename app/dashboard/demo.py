@@ -29,8 +29,8 @@ def intro(reader: Reader) -> None:
             "through Kafka and Spark into Delta tables, and this page reads the tables."
         )
         st.html(
-            "The week has a newsletter campaign, a crawler's visit at night, a link to a page that does not exist, and "
-            "an outage. Find them: "
+            "The week has a newsletter campaign, a crawler's visit at night, a link to a page that does not exist, "
+            "an afternoon of slow searches, and an outage. Find them: "
             '<a href="pages?range=7d" target="_self">Pages and traffic of the last 7 days →</a>'
         )
         left, right = st.columns(2)

@@ -21,22 +21,21 @@ from tidemark.importing.comments import Comments
 from tidemark.importing.lines import LineSplitter
 from tidemark.parse.columns import Knowledge
 from tidemark.settings.sections import MeaningSettings
-from tidemark.traffic.behaviour import Hit
-from tidemark.traffic.lines import APACHE
+from tidemark.traffic.lines import APACHE, with_request_time
 from tidemark.traffic.lines import FORMATS as LINES
 from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
-from tidemark.traffic.shapes import NO_AGENTS
+from tidemark.traffic.robots import Hit
+from tidemark.traffic.shapes import NO_AGENTS, ROUNDED, TIMED
 from tidemark.traffic.sinks import first_lines, headers_of, write_file
-from tidemark.traffic.stream import Traffic, blocks
+from tidemark.traffic.stream import Traffic, blocks, generate
 
 START = 1_780_000_000
-# Columns that depend on fields that some formats lack, or write differently: visitors' ids on the exact user agent,
-# channels on referrer and host.
-LACKING = {
-    "updated_at", "visitors_sketch", "session_id", "visitor_id", "browser", "os", "device", "channel", "referrer_host",
-    "format",
-}  # fmt: skip
+# Columns of requests that depend on fields that some formats lack, or write differently.
+LACKING = {"protocol", "host", "referrer_host", "channel", "source", "browser", "os", "device"}
+# Columns of other tables: of visitors, whose ids depend on the exact user agent, and of the run.
+OWN = {"updated_at", "visitors_sketch", "session_id", "visitor_id", "format"}
 NO_SIZES = {"zoraxy": {"bytes"}}
+TIMES = {"gold.latency", "gold.page_latency"}
 
 
 def traffic(format: str) -> Traffic:
@@ -51,8 +50,10 @@ def hits(format: str) -> list[tuple[int, Hit]]:
 
 @cache
 def lines_of(format: str) -> list[bytes]:
+    """The lines of the same hits; those of Apache's family have the request time, as others by themselves."""
     made = hits("common" if format in NO_AGENTS else "combined")
-    return [line for second, hit in made for line in LINES[format]([hit], second)]
+    form = with_request_time(LINES[format]) if format in APACHE else LINES[format]
+    return [line for second, hit in made for line in form([hit], second)]
 
 
 def judged(format: str, lines: list[bytes], *, again: bool = False) -> pa.Table:
@@ -79,11 +80,14 @@ def judged(format: str, lines: list[bytes], *, again: bool = False) -> pa.Table:
 
 @cache
 def tables(format: str) -> dict[str, list[dict[str, Any]]]:
-    """Every table that is made of the requests, by name, without the columns LACKING."""
+    """Every table that is made of the requests, by name, without the columns LACKING and OWN."""
     found = judged(format, lines_of(format))
     assert [row["reasons"] for row in found.select(["reasons"]).to_pylist() if row["reasons"]] == []
     assert set(found["read_as"].to_pylist()) == {format}
     rows = Work().rows(requests.TABLE, Part("accepted"), found)
+    for at, name in enumerate(rows.column_names):
+        if name in LACKING:
+            rows = rows.set_column(at, name, pa.nulls(len(rows), rows.schema.field(name).type))
     newest = {"default": datetime(2026, 11, 1, tzinfo=UTC)}
     content = {}
     for table in pipeline.LAYER_TABLES:
@@ -92,7 +96,7 @@ def tables(format: str) -> dict[str, list[dict[str, Any]]]:
             change = each.combine(
                 table.arrow_schema.empty_table(), each.partial(rows.select(list(each.needs)))
             )
-            kept = [name for name in table.column_names if name not in LACKING]
+            kept = [name for name in table.column_names if name not in OWN]
             content[table.name] = sorted(change.rows.select(kept).to_pylist(), key=repr)
     return content
 
@@ -101,11 +105,23 @@ def tables(format: str) -> dict[str, list[dict[str, Any]]]:
 def test_the_same_traffic_gives_the_same_tables_in_every_format(format: str) -> None:
     expected, found = tables("common" if format in NO_AGENTS else "combined"), tables(format)
     assert len(expected["silver.sessions"]) > 15
-    for name, rows in expected.items():
+    for name in expected.keys() - (set() if format in TIMED else TIMES):
+        rows = expected[name]
         drop = NO_SIZES.get(format, set())
         assert [{k: v for k, v in row.items() if k not in drop} for row in found[name]] == [
             {k: v for k, v in row.items() if k not in drop} for row in rows
         ], name
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_lines_have_the_duration_of_the_response_if_their_format_has_one(format: str) -> None:
+    made = hits("common" if format in NO_AGENTS else "combined")
+    seconds = [float(hit[1].seconds) for _, hit in made]
+    expected = [round(each * 1e6) for each in seconds] if format in TIMED else [None] * len(made)
+    if format in ROUNDED:
+        expected = [int(each) * 1_000_000 for each in seconds]
+    lines = [line for second, hit in made for line in LINES[format]([hit], second)]
+    assert judged(format, lines)["duration_us"].to_pylist() == expected
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -136,4 +152,4 @@ def test_a_file_has_the_comments_of_its_format(format: str, tmp_path: Path) -> N
         (line, part.fields) for part in comments.without(splitter.feed(data), data) for line in part.lines
     ]
     fields = dict(headers_of(made)).get("fields", b"").decode()
-    assert found == [(line, fields) for line in lines_of(format)]
+    assert found == [(line.value, fields) for line in generate(made)]

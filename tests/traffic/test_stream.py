@@ -150,11 +150,7 @@ def test_people_can_be_as_many_as_asked_for_and_no_more() -> None:
 
 def test_user_agents_of_people_are_browsers_and_those_of_bots_are_bots() -> None:
     people = [agent for agent, _ in agents.people()]
-    bots = [
-        a
-        for kind in (agents.CRAWLERS, agents.FEED_READERS, agents.MONITORS, agents.SCANNERS)
-        for a, _ in kind
-    ]
+    bots = [bot.agent for declared in agents.BOTS.values() for bot in declared]
     assert len(set(people)) >= 60 and len(set(bots)) >= 25
     assert [agent for agent in people if crawleruseragents.is_crawler(agent)] == []
     assert [
@@ -188,9 +184,18 @@ def test_the_traffic_has_what_real_logs_have() -> None:
         assert re.search(pattern, text, re.MULTILINE), pattern
 
 
+def test_a_request_time_is_at_the_end_only_if_it_is_asked_for() -> None:
+    few = replace(TRAFFIC, seconds=5)
+    plain, timed = lines_of(few), lines_of(replace(few, request_time=True))
+    assert [re.sub(rb" \d+\.\d{3}$", b"", line.value) for line in timed] == [line.value for line in plain]
+    assert all(line.value.endswith(b'"') for line in plain)
+    assert {line.outcome.hit[1].seconds for line in timed} == {line.value.split(b" ")[-1] for line in timed}
+
+
 @pytest.mark.parametrize(
     "bad",
-    [{"rate": 0}, {"rate": float("nan")}, {"late": 1.5}, {"malformed": -0.1}, {"seconds": 0}, {"visitors": 0},
+    [{"request_time": True, "format": "iis_w3c"},
+     {"rate": 0}, {"rate": float("nan")}, {"late": 1.5}, {"malformed": -0.1}, {"seconds": 0}, {"visitors": 0},
      {"late_by": 0}, {"format": "json"}, {"site": " "}],
 )  # fmt: skip
 def test_values_that_cannot_be_met_are_refused(bad: dict[str, object]) -> None:

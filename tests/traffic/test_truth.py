@@ -19,12 +19,13 @@ import pytest
 from tidemark.traffic.site import request
 from tidemark.traffic.stream import Outcome, Traffic, generate
 from tidemark.traffic.truth import Truth
-from tidemark.traffic.visitors import ABSENT_AGENT_IS_BOT, Visitor
+from tidemark.traffic.visitors import Visitor
 
 START = 1_779_000_000
 LINE = re.compile(
     r'(?:(?P<host>\S+:\d+) )?(?P<ip>\S+) - (?P<user>.*?) \[(?P<time>[^]]+)\] "(?P<request>(?:[^"\\]|\\.)*)" '
     r'(?P<status>\d{3}) (?P<size>\d+|-)(?: "(?P<referrer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)")?'
+    r"(?: \d+\.\d{3})?"
 )
 ASSET = re.compile(r"\.(css|js|svg|png|jpg|webp|ico|woff2)$", re.IGNORECASE)
 
@@ -33,7 +34,7 @@ def read_back(lines: list[bytes]) -> tuple[list[tuple[object, ...]], int]:
     """(second, ip, agent, country, bot, pageview, path) of each readable line, and how many are not."""
     rows: list[tuple[object, ...]] = []
     unread = 0
-    bots = {"": ABSENT_AGENT_IS_BOT, "-": ABSENT_AGENT_IS_BOT}
+    bots = {"": False, "-": False}
     time_of = cache(lambda text: datetime.strptime(text, "%d/%b/%Y:%H:%M:%S %z"))
     country_of = cache(lambda ip: iptocc.country_code(ip) or "ZZ")
     for line in lines:

@@ -82,7 +82,7 @@ def run_demo(
 
 
 def _traffic(settings: Settings, launch: Launch, rate: float) -> Part:
-    pace = ["--late", "0.05", "--malformed", "0.02", "--rate", f"{rate:g}"]
+    pace = ["--request-time", "--late", "0.05", "--malformed", "0.02", "--rate", f"{rate:g}"]
     return Part(
         name="traffic",
         command=launch.command("generate", "--demo", *pace),

@@ -55,6 +55,11 @@ _LEAST_SPEED = 1e-3
     show_default=True,
     help="Format of the lines, see docs/formats.md.",
 )
+@click.option(
+    "--request-time",
+    is_flag=True,
+    help="Add the request time to lines of combined, common and vhost_combined.",
+)
 @click.option("--rhythm", is_flag=True, help="Vary the rate over the day; --rate is then the mean.")
 @click.option(
     "-o",
@@ -107,7 +112,7 @@ def generate_command(
     sent = _sent(settings) if demo else None
     if output is None:
         prepare(settings.kafka)
-    expected = Truth()
+    expected = Truth(timed=traffic.timed)
     outcomes_wanted = truth is not None or sent is not None
     total = None if traffic.seconds is None else round(traffic.rate * traffic.seconds)
     with _stopping() as stop, _reporting(total) as report:

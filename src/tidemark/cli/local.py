@@ -44,8 +44,8 @@ def demo_command(
 ) -> None:
     """Run broker, pipeline, generated traffic and dashboard until Ctrl-C.
 
-    A new home begins with a week of past traffic, which has a campaign, a crawler's visit, a broken link and an
-    outage to find. A later demo on the same home goes on with its tables.
+    A new home begins with a week of past traffic, which has a campaign, a crawler's visit, a broken link, slow
+    searches, visits from AI assistants and an outage to find. A later demo on the same home goes on with its tables.
     """
     from tidemark.cli.demo import RATE, run_demo
 

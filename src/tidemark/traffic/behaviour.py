@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from math import log
 from random import Random
 
-from tidemark.traffic import referrers, site
+from tidemark.traffic import referrers, robots, site
 from tidemark.traffic.referrers import Arrival
-from tidemark.traffic.site import Page, Request, Site
+from tidemark.traffic.robots import Hit, Visit
+from tidemark.traffic.site import VARIANTS, Page, Site
 from tidemark.traffic.visitors import Population, Visitor, weighted_table
 
-Hit = tuple[Visitor, Request, bytes]
-"""Visitor, request and referrer."""
-
-Visit = Iterator[tuple[list[Hit], int]]
-"""Page loads, each with the seconds until the next."""
-
-_KINDS = [("person", 78.0), ("crawler", 7.0), ("feed", 4.0), ("monitor", 4.0), ("scanner", 7.0)]
-_TABLE = 1024
+# Shares of visits. A hurrying suspect makes more than ten times as many requests as others.
+_KINDS = [
+    ("person", 77.0), ("crawler", 7.0), ("preview", 1.5), ("feed", 4.0), ("monitor", 4.0), ("client", 1.0),
+    ("scanner", 5.0), ("robots_txt", 0.2), ("no_assets", 0.12), ("fast", 0.06), ("all_404", 0.12),
+]  # fmt: skip
+_TABLE = 4096
 _BOUNCE = 0.38
 _LEAVE = 0.24
 _MEAN_LOOK = 42.0  # seconds on a page
@@ -37,23 +35,6 @@ _BROKEN = [
 ]
 _BROKEN.append(site.request("/img/missing.png", status=404, size=548, asset=True))
 _NOT_MODIFIED = 0.25
-_PROBES = [
-    *(
-        site.request(p, status=404, size=548)
-        for p in ("/wp-login.php", "/.env", "/.git/config", "/admin/config.php")
-    ),
-    site.request("/index.php", query="s=/index/think&vars[0]=md5", status=404, size=548),
-    site.request("/xmlrpc.php", method="POST", status=405, size=552),
-    site.request("/", method="HEAD", size=None, protocol="HTTP/1.0"),
-    site.request("/", size=4521, protocol="HTTP/1.0"),
-    site.request("/cgi-bin/luci/;stok=/locale", query="form=country", status=404, size=548),
-    site.not_http(r"\x16\x03\x01\x00\xee\x01\x00\x00\xea\x03\x03\xd0g"),
-    site.not_http(r"\x03\x00\x00/*\xe0\x00\x00\x00\x00\x00Cookie: mstshash=Administr"),
-    site.not_http("SSH-2.0-Go"),
-    site.not_http("-", status=408, size=None),
-    site.not_http(r"\n", status=400, size=0),
-    site.not_http("MGLNDD_203.0.113.9_443"),
-]
 
 
 class Crowd:
@@ -95,21 +76,22 @@ class Crowd:
         kind = self._kinds[int(self._random() * _TABLE)]
         if kind == "person":
             return self.person(self._people.person(now))
-        visitor = self._people.bot(kind)
-        if kind == "crawler":
-            return self._crawler(visitor)
-        if kind == "scanner":
-            return self._scanner(visitor)
-        return self._poller(visitor, "/feed.xml" if kind == "feed" else "/health")
+        suspicions = list(robots.SUSPECTED)
+        if kind in suspicions:
+            visitor = self._people.suspect(suspicions.index(kind), len(suspicions))
+            return robots.SUSPECTED[kind](visitor, self._site, self._rng)
+        return robots.DECLARED[kind](self._people.bot(kind), self._site, self._rng)
 
     def person(self, visitor: Visitor, arrival: Arrival | None = None) -> Visit:
         """A visit of a person, who comes by `arrival` or a random one."""
         random, plan = self._random, self._site
-        referrer, query = arrival or self._arrivals[int(random() * referrers.TABLE)]
+        referrer, query, campaign = arrival or self._arrivals[int(random() * referrers.TABLE)]
         page = plan.landing[int(random() * site.TABLE)]
-        answer = page.variants[int(random() * 8)]
+        answer = page.variants[int(random() * VARIANTS)]
         if query:
-            answer = site.request(page.path, query=query, size=page.size)
+            answer = site.request(
+                page.path, query=query, size=page.size, seconds=answer.seconds, campaign=campaign
+            )
         hits: list[Hit] = [(visitor, answer, referrer)]
         if random() >= _NOT_MODIFIED:  # otherwise the browser has cached them in an earlier visit
             hits += [(visitor, asset, page.url) for asset in plan.common]
@@ -124,7 +106,7 @@ class Crowd:
             chance = random()
             if chance < 0.88:
                 page = page.links[int(random() * len(page.links))]
-                hits = [(visitor, page.variants[int(random() * 8)], referrer)]
+                hits = [(visitor, page.variants[int(random() * VARIANTS)], referrer)]
             else:
                 page, hits = self._detour(visitor, page, chance)
 
@@ -132,8 +114,10 @@ class Crowd:
         """Actions other than following a link: search, log in, sign up, run into errors."""
         rng, plan, referrer = self._rng, self._site, page.url
         if chance < 0.93:
+            query, term = rng.choice(plan.searches)
+            took = plan.results.variants[int(rng.random() * VARIANTS)].seconds
             found = site.request(
-                "/search", query=f"q={rng.choice(plan.searches)}", size=rng.randint(4000, 9000)
+                "/search", query=query, size=rng.randint(4000, 9000), seconds=took, search=term
             )
             return plan.results, [(visitor, found, referrer)]
         if chance < 0.955:
@@ -152,8 +136,10 @@ class Crowd:
         if chance < 0.98:
             old, new = rng.choice(plan.moved)
             return new, [(visitor, old, referrer), (visitor, new.variants[0], referrer)]
-        if chance < 0.994:
+        if chance < 0.992:
             return page, [(visitor, rng.choice(_BROKEN), referrer)]
+        if chance < 0.996:
+            return page, [(visitor, rng.choice(plan.downloads), referrer)]
         failed = site.request(page.path, status=rng.choice((500, 500, 502, 503)), size=170)
         return page, [(visitor, failed, referrer), (visitor, page.variants[1], referrer)]
 
@@ -162,20 +148,3 @@ class Crowd:
         if random() < _PAUSE:
             return int(random() * _LONGEST_PAUSE) + 1
         return int(-log(1.0 - random()) * _MEAN_LOOK) + 1
-
-    def _crawler(self, visitor: Visitor) -> Visit:
-        rng, plan = self._rng, self._site
-        yield [(visitor, site.request("/robots.txt", size=310), b"-")], 1
-        for _ in range(rng.randint(3, 25)):
-            page = plan.landing[int(rng.random() * site.TABLE)]
-            yield [(visitor, page.variants[0], b"-")], rng.randint(1, 12)
-
-    def _poller(self, visitor: Visitor, path: str) -> Visit:
-        answer = site.request(path, size=5211 if path == "/feed.xml" else 2)
-        for _ in range(8):
-            yield [(visitor, answer, b"-")], 60
-
-    def _scanner(self, visitor: Visitor) -> Visit:
-        rng = self._rng
-        for _ in range(rng.randint(1, 6)):
-            yield [(visitor, rng.choice(_PROBES), b"-")], rng.randint(1, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tidemark.traffic import shapes
-from tidemark.traffic.behaviour import Hit
+from tidemark.traffic.robots import Hit
 from tidemark.traffic.site import HOST
 
 _HOST = f"{HOST}:443 ".encode()
@@ -31,6 +31,15 @@ def combined(hits: Sequence[Hit], second: int) -> list[bytes]:
 def vhost_combined(hits: Sequence[Hit], second: int) -> list[bytes]:
     """The combined format after the virtual host and its port."""
     return [_HOST + line for line in combined(hits, second)]
+
+
+def with_request_time(form: Formatter) -> Formatter:
+    """The formatter with the request time in seconds behind the last field, as nginx's `$request_time`."""
+
+    def timed(hits: Sequence[Hit], second: int) -> list[bytes]:
+        return [b"%b %b" % (line, hit[1].seconds) for line, hit in zip(form(hits, second), hits, strict=True)]
+
+    return timed
 
 
 APACHE: dict[str, Formatter] = {"combined": combined, "common": common, "vhost_combined": vhost_combined}

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from tidemark.traffic.behaviour import Hit
+from tidemark.traffic.robots import Hit
 from tidemark.traffic.site import HOST
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -32,56 +32,63 @@ _ID = "4a0e0f5e9bd9a1d2c3b4a5968778695a4b3c2d1e0f1029384756aabbccddeeff"
 
 # Values are escaped as in the combined format, except those that end in an underscore.
 TEMPLATES = {
-    "traefik_clf": _COMBINED + ' 1 "web@docker" "http://10.0.0.4:80" 0ms',
-    "nginx_ingress": _COMBINED + " 462 0.000 [shop-web-80] [] 10.0.0.4:80 {size} 0.000 {status} " + _ID[:32],
+    "traefik_clf": _COMBINED + ' 1 "web@docker" "http://10.0.0.4:80" {ms}ms',
+    "nginx_ingress": _COMBINED + " 462 {seconds} [shop-web-80] [] 10.0.0.4:80 {size} {seconds} {status} " + _ID[:32],
     "nginx_proxy_manager": (
         "[{clf}] - {status} {status} - {method} https {host} \"{target}\" [Client {ip}] [Length {size}] [Gzip -]"
         ' [Sent-to 10.0.0.4] "{agent}" "{referrer}"'
     ),
-    "npmplus": '[{clf}] {host} {ip} 0.000 "{request}" {status} {size} 935 {referrer} {agent}',
+    "npmplus": '[{clf}] {host} {ip} {seconds} "{request}" {status} {size} 935 {referrer} {agent}',
     "zoraxy": (
         "{day_} {clock} [{day} {clock}.000000] [router:host-http] [origin:{host}] [client: {ip}] [useragent:"
         " {agent}] {method} {target} {status}"
     ),
     "haproxy_http": (
-        "{ip}:41342 [{local}.000] web shop/web1 0/0/0/0/0 {status} {size} - - ---- 1/1/1/1/0 0/0 {{{host}}}"
+        "{ip}:41342 [{local}.000] web shop/web1 0/0/0/{ms}/{ms} {status} {size} - - ---- 1/1/1/1/0 0/0 {{{host}}}"
         ' "{request}"'
     ),
     "envoy": (
-        '[{day}T{clock}.000Z] "{request}" {status} - 0 {size} 0 0 "{ip}" "{agent}" "' + _ID[:36] + '" "{host}"'
+        '[{day}T{clock}.000Z] "{request}" {status} - 0 {size} {ms} 0 "{ip}" "{agent}" "' + _ID[:36] + '" "{host}"'
         ' "10.0.0.4:80"'
     ),
     "iis_w3c": (
-        "{day} {clock} 10.0.0.4 {method} {path_} {query_} 443 - {ip} {plus_} {referrer} {status} 0 0 {size} 0"
+        "{day} {clock} 10.0.0.4 {method} {path_} {query_} 443 - {ip} {plus_} {referrer} {status} 0 0 {size} {ms}"
     ),
     "w3c_extended": (
         "{day}\t{clock}\t{ip}\t{method}\t{path_}\t{query_}\t{status}\t{size}\t{referrer}\t{percent_}\t{host}"
     ),
     "aws_alb": (
-        "https {day}T{clock}.000000Z app/web/50dc6c495c0c9188 {ip}:2817 10.0.0.1:80 0.000 0.000 0.000 {status}"
+        "https {day}T{clock}.000000Z app/web/50dc6c495c0c9188 {ip}:2817 10.0.0.1:80 0.000 {seconds} 0.000 {status}"
         ' {status} 0 {size} "{absolute}" "{agent}" - - arn "Root=1" "{host}" "-" 1 {day}T{clock}.000000Z "forward"'
         ' "-" "-" "10.0.0.1:80" "200" "-" "-"'
     ),
     "aws_elb": (
-        "{day}T{clock}.000000Z web {ip}:2817 10.0.0.1:80 0.000000 0.000000 0.000000 {status} {status} 0 {size}"
+        "{day}T{clock}.000000Z web {ip}:2817 10.0.0.1:80 0.000000 {seconds}000 0.000000 {status} {status} 0 {size}"
         ' "{absolute}" "{agent}" - -'
     ),
     "aws_s3": (
-        _ID + " bucket [{clf}] {ip} - 3E57427F3EXAMPLE REST.GET.OBJECT - \"{request}\" {status} - {size} - 0 0"
+        _ID + " bucket [{clf}] {ip} - 3E57427F3EXAMPLE REST.GET.OBJECT - \"{request}\" {status} - {size} - {ms} {ms}"
         ' "{referrer}" "{agent}" - - SigV4 - - {host} TLSv1.3'
     ),
     "cloudfront": (
         "{day}\t{clock}\tFRA2\t{size}\t{ip}\t{method}\td111111abcdef8.cloudfront.net\t{path_}\t{status}\t{referrer}\t"
-        "{percent_}\t{query_}\t-\tMiss\tid\t{host}\thttps\t217\t0.000\t-\tTLSv1.3\tcipher\tMiss\t{protocol}\t-\t-"
+        "{percent_}\t{query_}\t-\tMiss\tid\t{host}\thttps\t217\t{seconds}\t-\tTLSv1.3\tcipher\tMiss\t{protocol}\t-\t-"
     ),
-    "squid": "{epoch}.000      0 {ip} TCP_MISS/{status} {size} {method} {url} - HIER_DIRECT/10.0.0.4 text/html",
-    "gandi": '{host} {ip} - - [{clf}] (0 s) "{request}" {status} {size} "{referrer}" "{agent}"',
+    "squid": "{epoch}.000 {ms:>6} {ip} TCP_MISS/{status} {size} {method} {url} - HIER_DIRECT/10.0.0.4 text/html",
+    "gandi": '{host} {ip} - - [{clf}] ({whole} s) "{request}" {status} {size} "{referrer}" "{agent}"',
     "ovh": '{ip} {host} - [{clf}] "{request}" {status} {size} "{referrer}" "{agent}"',
     "varnishncsa": '{ip} - - [{clf}] "{absolute}" {status} {size} "{referrer}" "{agent}"',
-    "icecast": _COMBINED + " 0",
+    "icecast": _COMBINED + " {whole}",
 }  # fmt: skip
 # Formats whose lines are read as another one unless they are named.
 NAMED = ("apache_json", "ovh", "varnishncsa", "icecast")
+# Formats that have a duration in milliseconds or finer. Apache's own ones have it only if it is asked for.
+TIMED = (
+    "nginx_json", "caddy_json", "traefik_json", "traefik_clf", "envoy", "haproxy_http", "nginx_ingress", "npmplus",
+    "iis_w3c", "aws_alb", "aws_elb", "aws_s3", "cloudfront", "gcp_lb_json", "azure_json", "squid",
+)  # fmt: skip
+# Formats whose durations are whole seconds.
+ROUNDED = ("gandi", "icecast")
 # Formats without user agents.
 NO_AGENTS = ("common", "haproxy_http", "squid")
 
@@ -112,6 +119,14 @@ def _asked(text: bytes) -> _Asked:
 def _plain(text: str) -> str:
     """A text without the escapes of the combined format."""
     return text.replace("\\\\", "\x02").replace('\\"', '"').replace("\x02", "\\")
+
+
+@lru_cache(maxsize=100_000)
+def _took(seconds: bytes) -> Mapping[str, str]:
+    """A duration in the units that logs use."""
+    text = seconds.decode()
+    millis = int(text.replace(".", ""))
+    return {"seconds": text, "ms": str(millis), "whole": str(millis // 1000)}
 
 
 @dataclass(frozen=True)
@@ -172,6 +187,7 @@ def _texts(hit: Hit) -> dict[str, str]:
     url = f"https://{HOST}{asked.target}" if http else _NONE
     agent = visitor.agent or "-"
     return {
+        **_took(request.seconds),
         "ip": visitor.ip, "host": HOST, "request": asked.request, "method": asked.method, "target": asked.target,
         "protocol": asked.protocol, "status": asked.status, "size": asked.size, "referrer": referrer.decode(),
         "agent": agent, "path_": path, "query_": query or "-", "url": url,
@@ -183,8 +199,8 @@ def _texts(hit: Hit) -> dict[str, str]:
 def _nginx(v: Mapping[str, str]) -> Mapping[str, Any]:
     return {
         "time_iso8601": f"{v['day']}T{v['clock']}+00:00", "remote_addr": v["ip"], "request": v["request"],
-        "status": v["status"], "body_bytes_sent": v["size"], "request_time": "0.000", "http_referer": v["referrer"],
-        "http_user_agent": v["agent"], "host": v["host"],
+        "status": v["status"], "body_bytes_sent": v["size"], "request_time": v["seconds"],
+        "http_referer": v["referrer"], "http_user_agent": v["agent"], "host": v["host"],
     }  # fmt: skip
 
 
@@ -212,7 +228,7 @@ def _caddy(v: Mapping[str, str]) -> Mapping[str, Any]:
     }  # fmt: skip
     return {
         "level": "info", "ts": float(v["epoch"]), "logger": "http.log.access", "msg": "handled request",
-        "request": request, "bytes_read": 0, "user_id": "", "duration": 0.000125, "size": int(v["size"]),
+        "request": request, "bytes_read": 0, "user_id": "", "duration": float(v["seconds"]), "size": int(v["size"]),
         "status": int(v["status"]),
     }  # fmt: skip
 
@@ -220,7 +236,8 @@ def _caddy(v: Mapping[str, str]) -> Mapping[str, Any]:
 def _traefik(v: Mapping[str, str]) -> Mapping[str, Any]:
     return {
         "ClientAddr": f"{v['ip']}:41342" if "." in v["ip"] else f"[{v['ip']}]:41342", "ClientHost": v["ip"],
-        "DownstreamContentSize": int(v["size"]), "DownstreamStatus": int(v["status"]), "Duration": 125000,
+        "DownstreamContentSize": int(v["size"]), "DownstreamStatus": int(v["status"]),
+        "Duration": int(v["ms"]) * 1_000_000,
         "RequestHost": v["host"], "RequestMethod": v["method"], "RequestPath": v["target"],
         "RequestProtocol": v["protocol"], "StartUTC": f"{v['day']}T{v['clock']}.000000000Z",
         "request_Referer": v["referrer"], "request_User-Agent": v["agent"], "time": f"{v['day']}T{v['clock']}Z",
@@ -230,7 +247,7 @@ def _traefik(v: Mapping[str, str]) -> Mapping[str, Any]:
 def _gcp(v: Mapping[str, str]) -> Mapping[str, Any]:
     asked = {
         "requestMethod": v["method"], "requestUrl": v["url"], "status": int(v["status"]), "responseSize": v["size"],
-        "userAgent": v["agent"], "remoteIp": v["ip"], "referer": v["referrer"], "latency": "0.000125s",
+        "userAgent": v["agent"], "remoteIp": v["ip"], "referer": v["referrer"], "latency": f"{v['seconds']}s",
     }  # fmt: skip
     return {"httpRequest": asked, "timestamp": f"{v['day']}T{v['clock']}.000000Z", "logName": "requests"}
 
@@ -247,7 +264,7 @@ def _cloudflare(v: Mapping[str, str]) -> Mapping[str, Any]:
 def _azure(v: Mapping[str, str]) -> Mapping[str, Any]:
     properties = {
         "httpMethod": v["method"], "httpVersion": "2.0.0.0", "requestUri": v["url"], "hostName": v["host"],
-        "responseBytes": v["size"], "userAgent": v["agent"], "clientIp": v["ip"], "timeTaken": "0.000",
+        "responseBytes": v["size"], "userAgent": v["agent"], "clientIp": v["ip"], "timeTaken": v["seconds"],
         "httpStatusCode": v["status"], "referer": v["referrer"],
     }  # fmt: skip
     return {

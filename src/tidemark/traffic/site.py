@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import log
 from random import Random
 from typing import NamedTuple
 
@@ -12,8 +13,13 @@ from tidemark.traffic.visitors import weighted_table
 HOST = "www.example.com"
 ORIGIN = f"https://{HOST}"
 TABLE = 16384
+SLOW = "/products/compare"
+CONVERTED = "/welcome"
+FUNNEL = ("/cart", "/checkout", CONVERTED)
+# Of a page's links.
+_TO_CART, _TO_CHECKOUT, _TO_BOUGHT = 2, 14, 15
 _LINKS = 24
-_VARIANTS = 8
+VARIANTS = 16
 _ZIPF_EXPONENT = 1.0
 _PROTOCOLS = ("HTTP/1.1", "HTTP/1.1", "HTTP/2.0")
 
@@ -22,12 +28,18 @@ class Request(NamedTuple):
     """One request and its response: `text` as logged from method to size, without the opening quote.
 
     `path` has no query and is None if the request is not HTTP. `page`: a GET of a path that is not
-    an asset, with a status below 400.
+    an asset, with a status below 400. `seconds` is what the response took, in milliseconds behind the point.
+    `campaign` and `search` are what the query says, decoded.
     """
 
     text: bytes
     path: str | None
     page: bool
+    status: int = 200
+    asset: bool = False
+    seconds: bytes = b"0.000"
+    campaign: str = ""
+    search: str = ""
 
 
 def request(
@@ -39,16 +51,25 @@ def request(
     size: int | None = 0,
     asset: bool = False,
     protocol: str = "HTTP/1.1",
+    seconds: bytes = b"0.004",
+    campaign: str = "",
+    search: str = "",
 ) -> Request:
     """A request for `path`; `size` None is logged as a dash."""
     target = f"{path}?{query}" if query else path
     text = f'{method} {target} {protocol}" {status} {"-" if size is None else size}'
-    return Request(text.encode(), path, method == "GET" and not asset and status < 400)
+    page = method == "GET" and not asset and status < 400
+    return Request(text.encode(), path, page, status, asset, seconds, campaign, search)
 
 
 def not_http(text: str, status: int = 400, size: int | None = 226) -> Request:
     """A server's log text for bytes that are not an HTTP request, escaped as servers do."""
-    return Request(f'{text}" {status} {"-" if size is None else size}'.encode(), None, False)
+    return Request(f'{text}" {status} {"-" if size is None else size}'.encode(), None, False, status)
+
+
+def took(random: Random, typical: float, spread: float = 0.5) -> bytes:
+    """A duration in seconds, log-normal around a typical one."""
+    return f"{random.lognormvariate(log(typical), spread):.3f}".encode()
 
 
 @dataclass(slots=True)
@@ -65,17 +86,21 @@ class Page:
 
 @dataclass(frozen=True)
 class Site:
-    """Entry pages are drawn from `landing`; the first page of a visit loads the `common` assets."""
+    """Entry pages are drawn from `landing`; the first page of a visit loads the `common` assets.
+
+    `searches` are queries of the search page with their terms; `bought` is the last page of a purchase."""
 
     pages: Sequence[Page]
     landing: Sequence[Page]
     common: Sequence[Request]
-    searches: Sequence[str]
+    searches: Sequence[tuple[str, str]]
     results: Page
     login: Page
     account: Page
     signup: Page
+    bought: Page
     moved: Sequence[tuple[Request, Page]]
+    downloads: Sequence[Request]
 
 
 _TOPICS = (
@@ -108,7 +133,12 @@ _DOCS = (
     "faq",
     "parts",
 )
-_FIXED = ("/about", "/contact", "/pricing", "/careers", "/press", "/terms", "/privacy", "/cart", "/checkout")
+_FIXED = ("/about", "/contact", "/pricing", "/careers", "/press", "/terms", "/privacy")
+_DOWNLOADS = (
+    ("/files/catalogue.pdf", 2_410_112),
+    ("/files/price-list.zip", 181_204),
+    ("/files/manual-kettle.PDF", 904_331),
+)
 _COMMON = (
     ("/static/css/site.4f2a.css", 18233), ("/static/js/app.91bc.js", 74120), ("/static/img/logo.svg", 3110),
     ("/static/fonts/inter-var.woff2", 98012), ("/favicon.ico", 1150),
@@ -118,50 +148,64 @@ _COMMON = (
 def build_site() -> Site:
     """The site, always the same: home, 200 articles, 240 products, 60 documents, search, login, other pages.
 
-    Entry pages follow a Zipf law over the pages in order of rank, home first.
+    Products lead to the cart, the cart to the checkout, and that to the last page of a purchase. One product page is
+    slow. Entry pages follow a Zipf law over the pages in order of rank, home first.
     """
     random = Random("site")
-    home, results, login, account, signup = (
-        _page(random, path) for path in ("/", "/search", "/login", "/account", "/signup")
-    )
+    home, login, account, signup = (_page(random, path) for path in ("/", "/login", "/account", "/signup"))
+    results = _page(random, "/search", typical=0.18)
+    cart, checkout, bought = (_page(random, path, typical=0.12) for path in ("/cart", "/checkout", CONVERTED))
+    slow = _page(random, SLOW, images=1, typical=2.4, spread=0.25)
     articles = [_page(random, f"/articles/{slug}", images=2) for slug in _slugs(random, 200)]
     products = [_page(random, f"/products/{slug}", images=3) for slug in _slugs(random, 240)]
     documents = [_page(random, f"/docs/{d}/{t}") for d in _DOCS for t in _TOPICS[:6]]
     sections = [_page(random, path, images=1) for path in ("/articles", "/products", "/docs")]
     fixed = [_page(random, path) for path in _FIXED]
 
-    body = articles + products + documents + fixed
+    body = [*articles, *products, *documents, *fixed, slow]
     random.shuffle(body)
     ranked = [home, *sections, *body]
     popular = [(page, 1 / rank**_ZIPF_EXPONENT) for rank, page in enumerate(ranked, start=1)]
     landing = weighted_table(popular, TABLE)
     kinds = {"/articles": articles, "/products": products, "/docs": documents}
-    for page in [*ranked, results, login, account, signup]:
+    others = [results, login, account, signup]
+    for page in [*ranked, *others, cart, checkout, bought]:
         kin = kinds.get("/" + page.path.split("/")[1], body)
         page.links = random.choices(kin, k=_LINKS // 2) + random.choices(landing, k=_LINKS // 2)
+    for product in products:
+        product.links[:_TO_CART] = [cart] * _TO_CART
+    cart.links[:_TO_CHECKOUT] = [checkout] * _TO_CHECKOUT
+    checkout.links[:_TO_BOUGHT] = [bought] * _TO_BOUGHT
     moved = [
         (request(page.path.replace("/products/", "/shop/item-"), status=301, size=162), page)
         for page in products[:40]
     ]
-    searches = [f"{topic}+{word}" for topic in _TOPICS for word in _WORDS] + [
-        "caf%C3%A9",
-        "%22cold+brew%22",
-        "a%26b",
-    ]
-    common = [request(path, size=size, asset=True) for path, size in _COMMON]
-    pages = [*ranked, results, login, account, signup]
-    return Site(pages, landing, common, searches, results, login, account, signup, moved)
+    searches = [
+        *((f"q={topic}+{word}", f"{topic} {word}") for topic in _TOPICS for word in _WORDS),
+        ("q=caf%C3%A9", "café"), ("q=%22cold+brew%22", '"cold brew"'), ("q=a%26b", "a&b"),
+        ("q=&s=Moka+Pot", "Moka Pot"),
+        ("page=2&query=Kettle%20Lid", "Kettle Lid"),
+    ]  # fmt: skip
+    common = [request(path, size=size, asset=True, seconds=took(random, 0.002)) for path, size in _COMMON]
+    downloads = [request(path, size=size, seconds=took(random, 0.3)) for path, size in _DOWNLOADS]
+    pages = [*ranked, *others]
+    return Site(pages, landing, common, searches, results, login, account, signup, bought, moved, downloads)
 
 
 def _slugs(random: Random, count: int) -> list[str]:
     return [f"{random.choice(_TOPICS)}-{random.choice(_WORDS)}-{number}" for number in range(1, count + 1)]
 
 
-def _page(random: Random, path: str, images: int = 0) -> Page:
+def _page(random: Random, path: str, images: int = 0, typical: float = 0.06, spread: float = 0.5) -> Page:
     size = int(random.lognormvariate(9.4, 0.5))
     variants = [
-        request(path, size=size + random.randint(0, 900), protocol=random.choice(_PROTOCOLS))
-        for _ in range(_VARIANTS)
+        request(
+            path,
+            size=size + random.randint(0, 900),
+            protocol=random.choice(_PROTOCOLS),
+            seconds=took(random, typical, spread),
+        )
+        for _ in range(VARIANTS)
     ]
     name = path.strip("/").replace("/", "-") or "home"
     assets = [
@@ -169,6 +213,7 @@ def _page(random: Random, path: str, images: int = 0) -> Page:
             f"/media/{name}-{i}.{random.choice(('jpg', 'webp', 'PNG'))}",
             size=random.randint(9000, 90000),
             asset=True,
+            seconds=took(random, 0.003),
         )
         for i in range(1, random.randint(1, images + 1) if images else 1)
     ]

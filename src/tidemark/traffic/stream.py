@@ -10,11 +10,12 @@ from random import Random
 from typing import NamedTuple
 
 from tidemark.errors import SettingError
-from tidemark.traffic.behaviour import Crowd, Hit
-from tidemark.traffic.lines import APACHE, FORMATS
+from tidemark.traffic.behaviour import Crowd
+from tidemark.traffic.lines import APACHE, FORMATS, Formatter, with_request_time
 from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
+from tidemark.traffic.robots import Hit
 from tidemark.traffic.schedule import Sample, counts
-from tidemark.traffic.shapes import NO_AGENTS
+from tidemark.traffic.shapes import NO_AGENTS, ROUNDED, TIMED
 from tidemark.traffic.site import build_site
 from tidemark.traffic.visitors import Population
 
@@ -29,6 +30,7 @@ class Traffic:
     `start` is the epoch second of the first line, `seconds` how much event time to cover (None: no
     end), `rate` the lines of one event second. `late` is the share that arrives up to `late_by` seconds after
     their time, `malformed` the share that must be rejected. `visitors` is the number of distinct people.
+    `request_time` adds the response's duration to lines of a format of Apache's family, none of which has it by itself.
     Raises SettingError for invalid values.
     """
 
@@ -43,6 +45,7 @@ class Traffic:
     late_by: int = 1800
     malformed: float = 0.0
     rhythm: bool = False
+    request_time: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("rate", 1e-3), ("visitors", 1), ("late_by", 1)):
@@ -55,8 +58,23 @@ class Traffic:
                 raise SettingError(f"{name} is {getattr(self, name):g}", "Use a fraction from 0 to 1.")
         if self.format not in FORMATS:
             raise SettingError(f"format is {self.format!r}", f"Use one of {', '.join(FORMATS)}.")
+        if self.request_time and self.format not in APACHE:
+            raise SettingError(
+                f"request_time cannot be added to lines of {self.format}", f"Use it with {', '.join(APACHE)}."
+            )
         if not self.site.strip() or len(self.site) > 200 or not self.site.isprintable():
             raise SettingError(f"{self.site!r} is not a site name", "Use up to 200 printable characters.")
+
+    @property
+    def timed(self) -> bool:
+        """Whether lines have a duration."""
+        return self.request_time or self.format in (*TIMED, *ROUNDED)
+
+    @property
+    def form(self) -> Formatter:
+        """Makes lines of hits."""
+        form = FORMATS[self.format]
+        return with_request_time(form) if self.request_time else form
 
 
 class Outcome(NamedTuple):
@@ -109,7 +127,7 @@ def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
     )
     people = Population(crowd_random, traffic.visitors, agents_logged=traffic.format not in NO_AGENTS)
     crowd = Crowd(build_site(), people, crowd_random)
-    form = FORMATS[traffic.format]
+    form = traffic.form
     kinds = KINDS if traffic.format in APACHE else ANY_FORMAT
     spoiler, spoiled = Spoiler(fault_random, kinds), Sample(fault_random, traffic.malformed)
     late = Sample(late_random, traffic.late)

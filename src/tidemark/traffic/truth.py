@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import InputError
+from tidemark.traffic.facts import Facts, VisitorKey
+from tidemark.traffic.site import CONVERTED, FUNNEL
 from tidemark.traffic.stream import Outcome
 
 WINDOW_SECONDS = 300
 SESSION_GAP_SECONDS = 1800
-
-VisitorKey = tuple[str, str]
-"""Client address and user agent, as written in the line."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,20 @@ class Session:
     exit: str
 
 
+@dataclass(frozen=True)
+class Conversions:
+    """`completions` are people's requests of `path`, `conversions` the sessions with at least one.
+
+    `funnel`: sessions that reached each of these pages in their order, as pageviews.
+    """
+
+    site: str
+    path: str
+    completions: int
+    conversions: int
+    funnel: dict[str, int]
+
+
 @dataclass(slots=True)
 class _Counts:
     visitors: set[VisitorKey] = field(default_factory=set)
@@ -77,13 +90,20 @@ class Tally:
 
 
 class Truth:
-    """Collects outcomes in any order. Add each line that reached the pipeline once."""
+    """Collects outcomes in any order. Add each line that reached the pipeline once.
 
-    def __init__(self, gap_seconds: int = SESSION_GAP_SECONDS) -> None:
+    `timed`: whether accepted lines have a duration. `facts` has what is known beyond windows and sessions.
+    """
+
+    def __init__(self, gap_seconds: int = SESSION_GAP_SECONDS, timed: bool = False) -> None:
+        self.facts = Facts()
         self.accepted = 0
+        self.timed = 0
         self.rejected: Counter[str] = Counter()
         self._gap = gap_seconds
         self._windows: defaultdict[tuple[str, int, str], _Counts] = defaultdict(_Counts)
+        self._durations = timed
+        self._converted: defaultdict[tuple[str, VisitorKey], list[int]] = defaultdict(list)
         self._views: defaultdict[tuple[str, VisitorKey, str], list[tuple[int, str]]] = defaultdict(list)
 
     @property
@@ -96,11 +116,14 @@ class Truth:
 
     def extend(self, site: str, outcomes: Iterable[Outcome]) -> None:
         """Counts many lines of `site`."""
+        outcomes = list(outcomes)
+        self.facts.extend(site, outcomes)
         for second, (visitor, request, _), reason in outcomes:
             if reason is not None:
                 self.rejected[reason] += 1
                 continue
             self.accepted += 1
+            self.timed += self._durations
             counts = self._windows[site, second - second % WINDOW_SECONDS, visitor.country]
             counts.requests += 1
             if visitor.bot:
@@ -108,6 +131,8 @@ class Truth:
                 continue
             key = (visitor.ip, visitor.agent)
             counts.visitors.add(key)
+            if request.path == CONVERTED:
+                self._converted[site, key].append(second)
             if request.page and request.path is not None:
                 counts.pageviews += 1
                 self._views[site, key, visitor.country].append((second, request.path))
@@ -127,6 +152,27 @@ class Truth:
             for run in self._runs(sorted(views))
         ]
 
+    def conversions(self) -> list[Conversions]:
+        """How often the last page of a purchase was reached, by site."""
+        return [self._conversions(site) for site in sorted({key[0] for key in self._views})]
+
+    def _conversions(self, site: str) -> Conversions:
+        reached = [0] * len(FUNNEL)
+        converted = 0
+        for (of, key, _), views in self._views.items():
+            if of != site:
+                continue
+            matches = self._converted.get((site, key), [])
+            for run in self._runs(sorted(views)):
+                converted += any(run[0][0] <= match < run[-1][0] + self._gap for match in matches)
+                step = 0
+                for _, path in run:
+                    if step < len(FUNNEL) and path == FUNNEL[step]:
+                        reached[step] += 1
+                        step += 1
+        completions = sum(len(found) for (of, _), found in self._converted.items() if of == site)
+        return Conversions(site, CONVERTED, completions, converted, dict(zip(FUNNEL, reached, strict=True)))
+
     def _runs(self, views: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
         begin = 0
         for i in range(1, len(views)):
@@ -136,15 +182,19 @@ class Truth:
         yield views[begin:]
 
     def as_json(self) -> dict[str, Any]:
-        """`lines`, `accepted`, `rejected` by reason, `windows`, `sessions`; times as ISO 8601 in UTC."""
+        """`lines`, `accepted`, `timed`, `rejected` by reason, `windows`, `sessions`, `conversions` and the facts; times
+        as ISO 8601 in UTC."""
         windows = [{**asdict(w), "window_start": _iso(w.window_start)} for w in self.windows()]
         sessions = [{**asdict(s), "start": _iso(s.start), "end": _iso(s.end)} for s in self.sessions()]
         return {
             "lines": self.lines,
             "accepted": self.accepted,
+            "timed": self.timed,
             "rejected": dict(sorted(self.rejected.items())),
             "windows": windows,
             "sessions": sessions,
+            "conversions": [asdict(each) for each in self.conversions()],
+            **self.facts.as_json(_iso),
         }
 
     def write(self, path: Path) -> None:

@@ -13,14 +13,16 @@ from typing import TypeVar
 import iptocc
 
 from tidemark.traffic import agents
+from tidemark.traffic.agents import Bot
 from tidemark.traffic.countries import COUNTRIES, Country, activity
 
 UNKNOWN = "ZZ"
-ABSENT_AGENT_IS_BOT = False
 _USERS = ("alice", "bob", "Mary Ann Smith", "j.doe@example.org", "Jean Luc", "svc-deploy")
 _IPV6_IN = 8  # one of this many visitors has an IPv6 address
 _USER_IN = 61
 _CLOCK_STEP = 900  # seconds between updates of the countries' activity
+_BOT_HOMES = ("US", "US", "US", "DE", "NL", "CN", "SG", "FR", "RU")
+_SUSPECTS = 32
 _PRIVATE = ("10.0.", "172.16.", "192.168.")
 # 16-bit blocks of which the regional registries have assigned networks.
 _IPV6_BLOCKS = (
@@ -35,16 +37,17 @@ class Visitor:
     """One (address, user agent) of a country, with the constant parts of its log lines.
 
     `head` is the text before the time, `tail` the text after the referrer.
-    `agent` is as written in the line, with escapes, and empty if none was sent.
+    `agent` is as written in the line, with escapes, and empty if none was sent. `bot` is None for a person, and for
+    whoever sends no user agent.
     """
 
     __slots__ = ("agent", "bot", "country", "head", "ip", "tail")
 
-    def __init__(self, ip: str, agent: str, country: str, user: str = "-", bot: bool = False) -> None:
+    def __init__(self, ip: str, agent: str, country: str, user: str = "-", bot: Bot | None = None) -> None:
         self.ip = ip
         self.agent = "" if agent == "-" else agent
         self.country = country
-        self.bot = bot if self.agent else ABSENT_AGENT_IS_BOT
+        self.bot = bot if self.agent else None
         self.head = f"{ip} - {user} [".encode()
         self.tail = f'" "{agent}"'.encode()
 
@@ -72,14 +75,10 @@ class Population:
         self._ipv6 = [found6[c.code][:n] for c, n in zip(self._countries, self._sizes, strict=True)]
         self._agents = weighted_table(agents.people(), 8192)
         self._bots = {
-            kind: weighted_table(_bots(random, kind_agents, found4), 4096)
-            for kind, kind_agents in {
-                "crawler": agents.CRAWLERS,
-                "feed": agents.FEED_READERS,
-                "monitor": agents.MONITORS,
-                "scanner": agents.SCANNERS,
-            }.items()
+            manner: weighted_table(_bots(random, declared, found4), 4096)
+            for manner, declared in agents.BOTS.items()
         }
+        self._suspects = [self._suspect(random, found4) for _ in range(_SUSPECTS)]
         self._clock = -1
         self._awake: list[int] = []
 
@@ -92,10 +91,19 @@ class Population:
         place = self._awake[int(self._random() * 8192)]
         return self._make(place, int(self._sizes[place] * self._random() ** 1.5))
 
-    def bot(self, kind: str) -> Visitor:
-        """A bot of a kind: crawler, feed, monitor or scanner."""
-        bot = self._bots[kind][int(self._random() * 4096)]
+    def bot(self, manner: str) -> Visitor:
+        """A bot of one of the manners of agents.BOTS."""
+        bot = self._bots[manner][int(self._random() * 4096)]
         return bot if self._agents_logged else Visitor(bot.ip, "", bot.country)
+
+    def suspect(self, turn: int, of: int) -> Visitor:
+        """A program that sends a browser's user agent; those of turn 0 to `of` - 1 are never the same."""
+        return self._suspects[int(self._random() * (_SUSPECTS // of)) * of + turn]
+
+    def _suspect(self, random: Random, found: dict[str, list[str]]) -> Visitor:
+        country = random.choice([code for code in _BOT_HOMES if found[code]])
+        agent = random.choice(self._agents) if self._agents_logged else ""
+        return Visitor(random.choice(found[country]), agent, country)
 
     def _make(self, place: int, number: int) -> Visitor:
         ipv4, ipv6 = self._ipv4[place], self._ipv6[place]
@@ -126,13 +134,14 @@ def _sizes(count: int, countries: Sequence[Country]) -> Iterable[tuple[Country, 
 
 
 def _bots(
-    random: Random, kind_agents: Sequence[tuple[str, float]], found: dict[str, list[str]]
+    random: Random, declared: Sequence[Bot], found: dict[str, list[str]]
 ) -> Iterable[tuple[Visitor, float]]:
-    homes = [code for code in ("US", "US", "US", "DE", "NL", "CN", "SG", "FR", "RU") if found[code]]
-    for agent, weight in kind_agents:
+    homes = [code for code in _BOT_HOMES if found[code]]
+    for bot in declared:
         country = random.choice(homes)
         for _ in range(random.randint(2, 12)):
-            yield Visitor(random.choice(found[country]), agent, country, bot=True), weight
+            known = bot if bot.name else None
+            yield Visitor(random.choice(found[country]), bot.agent, country, bot=known), bot.weight
 
 
 def _ipv4(random: Random, count: int) -> list[str]:

@@ -1,4 +1,5 @@
-"""A week of past traffic with a story: a campaign, a crawler's visit, a broken link, and an outage."""
+"""A week of past traffic with a story: a campaign, a crawler's visit, a broken link, a slow search, an outage, visits
+that AI assistants send, and minutes without a line."""
 
 from __future__ import annotations
 
@@ -9,18 +10,21 @@ from operator import itemgetter
 from random import Random
 
 from tidemark.traffic import agents, site
-from tidemark.traffic.behaviour import Crowd, Hit, Visit
+from tidemark.traffic.behaviour import Crowd
 from tidemark.traffic.countries import volume
-from tidemark.traffic.lines import combined
-from tidemark.traffic.site import ORIGIN, Request, Site, build_site
+from tidemark.traffic.lines import combined, with_request_time
+from tidemark.traffic.referrers import ASSISTANTS, Arrival
+from tidemark.traffic.robots import Hit, Visit
+from tidemark.traffic.site import ORIGIN, Site, build_site
 from tidemark.traffic.stream import Block, Outcome
 from tidemark.traffic.visitors import Population, Visitor
 
 DAY = 86_400
-CAMPAIGN = (b"-", "utm_source=newsletter&utm_medium=email&utm_campaign=harvest-sale")
+CAMPAIGN = Arrival(b"-", "utm_source=newsletter&utm_medium=email&utm_campaign=harvest-sale", "harvest-sale")
 BROKEN_PATH = "/products/grinder-pro"
 BROKEN_REFERRER = b"https://blog.coffee-notes.example/best-grinders-of-the-year"
-CRAWLER = next(agent for agent, _ in agents.CRAWLERS if "GPTBot" in agent)
+CRAWLER = next(bot for bot in agents.BOTS["crawler"] if bot.name == "GPTBot")
+SLOWED = "/search"
 
 _VISITORS = 30_000
 # People's countries follow the time of day in steps of this many seconds, because each step takes some milliseconds.
@@ -31,6 +35,10 @@ _CRAWL_SECONDS = 2400
 _CRAWL_SHARE = 0.02
 _BROKEN_SHARE = 0.012  # of the week's lines: visits, about as many lines
 _BROKEN_STAY = 0.4
+_ASSISTED_SHARE = 0.012
+_SLOW_SECONDS = 6 * 3600
+_SLOWER = 12  # times
+_SILENT_SECONDS = 1200
 _OUTAGE_SECONDS = 1800
 _RELOADS = 3  # A page that fails is requested so often.
 _MISSING = site.request(BROKEN_PATH, status=404, size=1245)
@@ -38,7 +46,7 @@ _MISSING = site.request(BROKEN_PATH, status=404, size=1245)
 
 @dataclass(frozen=True)
 class Week:
-    """The seven days before epoch second `end`, of about `lines` lines in combined format.
+    """The seven days before epoch second `end`, of about `lines` lines in combined format with the request time.
 
     The same values give the same bytes while iptocc's data do not change. All times are epoch seconds; hours are UTC.
     The default fits into a batch that the pipeline processes without executors, whose start takes seconds.
@@ -69,6 +77,16 @@ class Week:
         return range(first, self.end)
 
     @property
+    def slow(self) -> range:
+        """Seconds in which the search takes twelve times as long: from ten in the morning of the fourth day to four."""
+        return self._from(3, 10, _SLOW_SECONDS)
+
+    @property
+    def silence(self) -> range:
+        """Seconds without any line, as the server or its network is off: twenty minutes in the sixth night."""
+        return self._from(5, 2, _SILENT_SECONDS)
+
+    @property
     def outage(self) -> range:
         """Seconds in which the server answers 503 to everything: half an hour in the fifth evening."""
         return self._from(4, 18, _OUTAGE_SECONDS)
@@ -85,12 +103,17 @@ def week_blocks(week: Week) -> Iterator[Block]:
     plan, people = build_site(), Population(random, _VISITORS)
     made = _Visits(week, random, plan, people)
     hits = sorted(made.hits(), key=itemgetter(0))
-    outage = week.outage
+    outage, slow, silence = week.outage, week.slow, week.silence
+    form = with_request_time(combined)
     for second, group in groupby(hits, key=itemgetter(0)):
+        if second in silence:
+            continue
         arrived = [hit for _, hit in group]
+        if second in slow:
+            arrived = [_slowed(hit) for hit in arrived]
         if second in outage:
             arrived = [failed for hit in arrived for failed in _unavailable(hit)]
-        yield Block(second, 1.0, combined(arrived, second), [Outcome(second, hit) for hit in arrived])
+        yield Block(second, 1.0, form(arrived, second), [Outcome(second, hit) for hit in arrived])
 
 
 class _Visits:
@@ -106,13 +129,14 @@ class _Visits:
 
     def hits(self) -> Iterator[tuple[int, Hit]]:
         """All requests with their seconds, visit by visit."""
-        week, story = self._week, _CAMPAIGN_SHARE + _CRAWL_SHARE + _BROKEN_SHARE
+        week, story = self._week, _CAMPAIGN_SHARE + _CRAWL_SHARE + _BROKEN_SHARE + _ASSISTED_SHARE
         per_hour, due = week.lines * (1 - story) / (7 * 24), 0.0
         for hour in range(week.start, week.end, 3600):
             due += per_hour * volume(hour + 1800)
             yield from self._until(due, range(hour, hour + 3600))
         yield from self._campaign(round(week.lines * _CAMPAIGN_SHARE))
         yield from self._crawl(round(week.lines * _CRAWL_SHARE))
+        yield from self._assisted(round(week.lines * _ASSISTED_SHARE))
         for _ in range(round(week.lines * _BROKEN_SHARE)):
             visitor = self._people.person(week.broken_link.start)
             yield from self._played(self._rng.choice(week.broken_link), self._misled(visitor))
@@ -135,10 +159,20 @@ class _Visits:
                 made += 1
                 yield hit
 
+    def _assisted(self, lines: int) -> Iterator[tuple[int, Hit]]:
+        """People who follow a link in an AI assistant's answer."""
+        made, seconds = 0, range(self._week.start, self._week.end)
+        while made < lines:
+            second = self._rng.choice(seconds)
+            visitor = self._people.person(second // _AWAKE_SECONDS * _AWAKE_SECONDS)
+            for hit in self._played(second, self._crowd.person(visitor, self._rng.choice(ASSISTANTS))):
+                made += 1
+                yield hit
+
     def _crawl(self, lines: int) -> Iterator[tuple[int, Hit]]:
         """One crawler that reads the pages one after the other."""
         home = self._people.bot("crawler")
-        crawler = Visitor(home.ip, CRAWLER, home.country, bot=True)
+        crawler = Visitor(home.ip, CRAWLER.agent, home.country, bot=CRAWLER)
         pages, seconds = self._plan.pages, self._week.crawl
         for number in range(lines):
             page = pages[number % len(pages)]
@@ -160,11 +194,19 @@ class _Visits:
             second += pause
 
 
+def _slowed(hit: Hit) -> Hit:
+    """The same request, answered later if it is a search."""
+    visitor, request, referrer = hit
+    if request.path != SLOWED:
+        return hit
+    return visitor, request._replace(seconds=b"%.3f" % (_SLOWER * float(request.seconds))), referrer
+
+
 def _unavailable(hit: Hit) -> list[Hit]:
     """The same request, answered with 503, as often as it is tried; unchanged if it is not HTTP."""
     visitor, request, referrer = hit
     if request.path is None:
         return [hit]
     asked, _, _ = request.text.rpartition(b'" ')
-    failed = Request(asked + b'" 503 194', request.path, False)
+    failed = request._replace(text=asked + b'" 503 194', page=False, status=503, seconds=b"0.001")
     return [(visitor, failed, referrer)] * (_RELOADS if request.page else 1)
