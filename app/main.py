@@ -8,8 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 from dashboard import data, filters, start
+from dashboard.figures.reader import Reader, ReadError
 from dashboard.panels import countries, live, others, pages, pipeline, quality, sessions
-from dashboard.reader import Reader, ReadError
 from dashboard.text import plain
 
 PAGES = (

@@ -109,8 +109,8 @@ def _drawn(settings: Settings, page: str) -> list[Figure]:
         import importlib
         from pathlib import Path
 
+        from app.dashboard.figures.reader_delta import DeltaReader
         from app.dashboard.filters import Filters
-        from app.dashboard.reader_delta import DeltaReader
 
         module = importlib.import_module(f"app.dashboard.panels.{page}")
         module.page(DeltaReader(Path(home)), Filters(None, "all"))

@@ -52,6 +52,13 @@ def test_the_dashboard_imports_nothing_of_the_pipeline() -> None:
     assert {name(path): found for path in python_files("app") if (found := roots(path) & pipeline)} == {}
 
 
+def test_figures_need_no_streamlit_and_nothing_of_the_pages() -> None:
+    for path in python_files("app/dashboard/figures"):
+        source = path.read_text(encoding="utf-8")
+        assert "streamlit" not in roots(path), name(path)
+        assert "from .." not in source, name(path)
+
+
 def test_examples_import_no_layer_and_no_dashboard() -> None:
     for path in python_files("examples"):
         modules = imported(path.read_text(encoding="utf-8"))

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from .query import Expression, Query, Where, greatest, least, query
-from .reader import Contract, MissingTableError, Reader, Version, frame, open_reader
+from .figures import extents as every
+from .figures.extents import Extent
+from .figures.query import Condition, Expression, Query, Where, query
+from .figures.reader import Contract, MissingTableError, Reader, Version, frame, open_reader
+from .figures.visitors import UnionCache
+from .visitors import shared_unions
 
 INVENTORY = "quality/tables"
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Event times that a site's data spans (UTC); both None where there is none."""
-
-    first: datetime | None = None
-    newest: datetime | None = None
 
 
 @st.cache_resource(show_spinner=False)
@@ -34,15 +30,29 @@ def rows(
     reader: Reader,
     table: str,
     columns: Sequence[str] | Mapping[str, str | Expression],
-    where: Sequence[Where] = (),
+    where: Sequence[Condition] = (),
     *,
     group_by: Sequence[str] = (),
     order_by: Sequence[str] = (),
     limit: int | None = None,
 ) -> pd.DataFrame:
     """Like `reader.read`, remembered until the table's version changes. Raises ReadError."""
-    q = query(table, columns, where, group_by=group_by, order_by=order_by, limit=limit)
-    return _rows(reader, reader.label, repr(q), q, reader.version(table))
+    return Remembered(reader)(query(table, columns, where, group_by=group_by, order_by=order_by, limit=limit))
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """The `Rows` of the pages: an answer is remembered until a table of its query has another version."""
+
+    reader: Reader
+
+    @property
+    def unions(self) -> UnionCache:
+        return shared_unions()
+
+    def __call__(self, q: Query) -> pd.DataFrame:
+        versions = tuple(map(self.reader.version, q.tables()))
+        return _rows(self.reader, self.reader.label, repr(q), q, versions)
 
 
 def rows_if_any(reader: Reader, table: str, *args: Any, **kwargs: Any) -> pd.DataFrame:
@@ -54,7 +64,9 @@ def rows_if_any(reader: Reader, table: str, *args: Any, **kwargs: Any) -> pd.Dat
 
 
 @st.cache_data(max_entries=256, ttl=timedelta(minutes=30), show_spinner=False)
-def _rows(_reader: Reader, label: str, key: str, _query: Query, version: Version | None) -> pd.DataFrame:
+def _rows(
+    _reader: Reader, label: str, key: str, _query: Query, versions: tuple[Version | None, ...]
+) -> pd.DataFrame:
     return frame(_reader.arrow(_query))
 
 
@@ -92,29 +104,10 @@ def others(reader: Reader) -> dict[str, str]:
 
 
 def extents(reader: Reader) -> dict[str, Extent]:
-    """First and newest event time per site, from the accounts of the sites or, without them, gold."""
-    if reader.version("quality/sites") is not None:
-        found = rows(reader, "quality/sites", ["site", "first_event_time", "newest_event_time"])
-        found.columns = pd.Index(["site", "first", "newest"])
-    elif reader.version("gold/traffic") is not None:
-        columns = {"site": "site", "first": least("window_start"), "newest": greatest("window_end")}
-        found = rows(reader, "gold/traffic", columns, group_by=["site"])
-    else:
-        return {}
-    found = found.dropna()
-    return {
-        site: Extent(first.to_pydatetime(), newest.to_pydatetime())
-        for site, first, newest in zip(found["site"], found["first"], found["newest"], strict=True)
-    }
+    """First and newest event time per site."""
+    return every.extents(Remembered(reader))
 
 
 def extent(reader: Reader, site: str | None) -> Extent:
     """The extent of one site, or of all of them together."""
-    known = extents(reader)
-    if site is not None:
-        return known.get(site, Extent())
-    if not known:
-        return Extent()
-    return Extent(
-        min(e.first for e in known.values() if e.first), max(e.newest for e in known.values() if e.newest)
-    )
+    return every.of_site(extents(reader), site)

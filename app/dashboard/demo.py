@@ -7,7 +7,7 @@ import shlex
 
 import streamlit as st
 
-from .reader import Reader
+from .figures.reader import Reader
 
 _HIDDEN = "demo-hidden"
 

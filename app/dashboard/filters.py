@@ -11,7 +11,7 @@ import streamlit as st
 
 from . import clock
 from .data import Extent
-from .query import Where
+from .figures.query import Where
 from .text import plain
 
 ALL_SITES = "All sites"

@@ -13,8 +13,8 @@ import pandas as pd
 import streamlit as st
 
 from . import clock, data
+from .figures.reader import MissingTableError, Reader, ReadError
 from .filters import Filters, Span
-from .reader import MissingTableError, Reader, ReadError
 from .text import duration, plain
 
 log = logging.getLogger("tidemark.dashboard")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from . import demo
-from .reader import Reader, ReadError
+from .figures.reader import Reader, ReadError
 
 # A page has data if any of these tables has rows.
 TABLES = ("gold/visitors_by_country", "gold/traffic", "silver/rejected", "quality/progress")

@@ -29,8 +29,8 @@ def show(page: str, home: Path, site: str | None = None, preset: str = "24h") ->
         import importlib
         from pathlib import Path
 
+        from app.dashboard.figures.reader_delta import DeltaReader
         from app.dashboard.filters import Filters
-        from app.dashboard.reader_delta import DeltaReader
 
         module = importlib.import_module(f"app.dashboard.panels.{page}")
         module.page(DeltaReader(Path(home)), Filters(site, preset))

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.dashboard.query import Where
-from app.dashboard.reader_delta import DeltaReader
-from app.dashboard.sketches import unite
-from app.dashboard.visitors import UnionCache, distinct
+from app.dashboard.figures.query import Where
+from app.dashboard.figures.reader_delta import DeltaReader
+from app.dashboard.figures.sketches import unite
+from app.dashboard.figures.visitors import UnionCache, distinct
 from tests.app import tables
 from tests.app.tables import Request
 

@@ -211,7 +211,7 @@ def serve(
 
 
 def main() -> None:
-    from dashboard.reader import MissingTableError, ReadError, Where, open_reader, read
+    from dashboard.figures.reader import MissingTableError, ReadError, Where, open_reader, read
 
     warehouse = Warehouse()
     server, requests = serve(warehouse, certificate(Path.cwd()))

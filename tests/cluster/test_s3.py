@@ -19,8 +19,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from app.dashboard.query import query
-from app.dashboard.reader import open_reader
+from app.dashboard.figures.query import query
+from app.dashboard.figures.reader import open_reader
 from tests.cluster.s3_server import SECRET, S3Server, s3_server
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_process
 from tests.pipeline.recount import recount

@@ -6,10 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from .. import data
+from ..figures.reader import Reader, ReadError
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..reader import Reader, ReadError
 from ..text import shown
 
 # Tables with these columns; one that is not there raises nothing.

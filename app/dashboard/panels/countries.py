@@ -6,11 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, country, data, worldmap
+from ..figures.query import total
+from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid
 from ..panel import Look, nothing, panel
-from ..query import total
-from ..reader import Reader
 from ..text import number
 from ..visitors import distinct
 

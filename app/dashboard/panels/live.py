@@ -8,11 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, clock, country, data, demo, worldmap
+from ..figures.query import Where, time_bin, total
+from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..query import Where, time_bin, total
-from ..reader import Reader
 from ..text import clipped, duration, shown
 from ..visitors import distinct
 from . import alerts

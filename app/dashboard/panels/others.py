@@ -8,11 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, data
+from ..figures.query import time_bin, total
+from ..figures.reader import Contract, Reader
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid, time_column
 from ..panel import Look, nothing, panel
-from ..query import time_bin, total
-from ..reader import Contract, Reader
 from ..text import plain, shown
 
 TOP_VALUES = 30

@@ -6,11 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, data
+from ..figures.query import Where, count, time_bin, total
+from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid
 from ..panel import Look, nothing, panel
-from ..query import Where, count, time_bin, total
-from ..reader import Reader
 from ..text import clipped, number, share, shown, size
 from ..visitors import distinct
 

@@ -6,11 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, clock, data
+from ..figures.query import Where, greatest, time_bin, total
+from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..query import Where, greatest, time_bin, total
-from ..reader import Reader
 from ..text import duration, number, plain, shown
 
 PROGRESS = "quality/progress"

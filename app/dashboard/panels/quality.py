@@ -8,11 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, data
+from ..figures.query import Expression, Where, count, greatest, least, time_bin, total
+from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, nothing, panel
-from ..query import Expression, Where, count, greatest, least, time_bin, total
-from ..reader import Reader
 from ..text import clipped, duration, number, plain, shown
 from .live import REJECTED_COLUMNS, rejected_columns, rejected_table
 

@@ -6,11 +6,11 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, country, data
+from ..figures.query import bucket, count, count_true, median, time_bin, total
+from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid, time_column
 from ..panel import Look, nothing, panel
-from ..query import bucket, count, count_true, median, time_bin, total
-from ..reader import Reader
 from ..text import clipped, duration, number, share, shown
 
 TABLE = "silver/sessions"

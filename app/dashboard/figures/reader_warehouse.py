@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from .query import Databricks, Query, render
+from .dialects import Databricks
+from .query import Query, render
 from .reader import Contract, MissingTableError, ReadError, Version, properties_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class WarehouseReader:
 
     def arrow(self, q: Query) -> pa.Table:
         dialect = Databricks()
-        statement = render(q, self._name(q.table), dialect)
+        statement = render(q, self._name, dialect)
         return self._run(q.table, statement, dialect.parameters)
 
     def _run(self, table: str, statement: str, parameters: dict[str, Any]) -> pa.Table:

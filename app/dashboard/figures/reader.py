@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from .query import Expression, Query, Where, query
+from .query import Condition, Expression, Query, query
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,7 @@ def read(
     reader: Reader,
     table: str,
     columns: Sequence[str] | Mapping[str, str | Expression],
-    where: Sequence[Where] = (),
+    where: Sequence[Condition] = (),
     *,
     group_by: Sequence[str] = (),
     order_by: Sequence[str] = (),

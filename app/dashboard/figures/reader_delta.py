@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .query import DataFusion, Query, render
+from .dialects import DataFusion
+from .query import Query, render
 from .reader import Contract, MissingTableError, ReadError, Version, properties_of
 
 if TYPE_CHECKING:
@@ -56,13 +58,19 @@ class DeltaReader:
         import pyarrow as pa
         from deltalake import QueryBuilder
 
-        with self._table_lock(q.table):
-            handle = self._latest(q.table)
+        with ExitStack() as locks:
+            # In one order, so that two queries of the same tables never wait for each other.
+            for table in sorted(q.tables()):
+                locks.enter_context(self._table_lock(table))
+            handles = {table: self._latest(table) for table in q.tables()}
             try:
-                rows = QueryBuilder().register("source", handle).execute(render(q, "source", DataFusion()))
-                return pa.table(rows.read_all())
+                builder = QueryBuilder()
+                for table, handle in handles.items():
+                    builder = builder.register(_source(table), handle)
+                return pa.table(builder.execute(render(q, _source, DataFusion())).read_all())
             except Exception as error:
-                self._handles.pop(q.table, None)
+                for table in handles:
+                    self._handles.pop(table, None)
                 raise ReadError(f"{q.table} cannot be read: {_first_line(error)}") from error
 
     def _latest(self, table: str) -> DeltaTable:
@@ -94,6 +102,10 @@ class DeltaReader:
     def _table_lock(self, table: str) -> threading.Lock:
         with self._lock:
             return self._locks.setdefault(table, threading.Lock())
+
+
+def _source(table: str) -> str:
+    return table.replace("/", "_")
 
 
 def _log_entry(path: Path, version: int) -> bool:

@@ -1,0 +1,1 @@
+"""Figures that the pages and `tidemark report` show, computed from the tables; nothing of Streamlit is here."""

@@ -1,0 +1,67 @@
+"""The earlier period that a range is compared with, and changes between the two.
+
+"Now" is the newest event, at most the clock, to the full minute. The previous period has equal length and lies right
+before; the same period of last year lies 364 days back, so that weekdays agree. A range that reaches now is
+compared with the same elapsed part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from .extents import Extent
+from .selection import Selection
+
+YEAR = timedelta(days=364)
+MINUTE = 60
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure of the range and of the earlier period."""
+
+    now: float | None
+    before: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """(now - before) / before; None where one of them is unknown, or before is 0."""
+        if self.now is None or not self.before:
+            return None
+        return (self.now - self.before) / self.before
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is something where nothing was before."""
+        return self.before == 0 and bool(self.now)
+
+    def __str__(self) -> str:
+        """Such as +12.5 %, "new", or nothing where there is no change to speak of."""
+        if self.is_new:
+            return "new"
+        return "" if self.ratio is None else f"{self.ratio:+.1%}"
+
+
+def earlier(selection: Selection, extent: Extent, clock: datetime) -> Selection | None:
+    """The selection of the period to compare with; `extent` is that of the selection's site.
+
+    None where the selection asks for none, nothing is known of the time before, or the earlier period begins before
+    the site's first line.
+    """
+    if not selection.comparison or selection.start is None or extent.first is None or extent.newest is None:
+        return None
+    now = _minute_after(min(extent.newest, clock))
+    start, end = selection.start, selection.end or now
+    if start >= end:
+        return None
+    back = YEAR if selection.comparison == "year" else end - start
+    until = max(start, min(end, now))
+    if start - back < extent.first:
+        return None
+    return replace(selection, start=start - back, end=until - back, comparison="")
+
+
+def _minute_after(moment: datetime) -> datetime:
+    """The first full minute after a moment, which an event of that moment precedes."""
+    return datetime.fromtimestamp((int(moment.timestamp()) // MINUTE + 1) * MINUTE, UTC)

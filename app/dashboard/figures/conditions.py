@@ -1,0 +1,79 @@
+"""A selection's filters as conditions on rows: on lines (silver.requests), on sessions, on a gold table's keys.
+
+A filter of a line's field keeps the lines that pass, so that figures of lines equal those of an import of only these
+lines. Of sessions, a field that a visitor has once keeps the visitor's sessions; channel, source and entry_page keep
+whole sessions; any other field keeps the sessions with at least one pageview that passes all filters of such fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .query import AnyOf, Condition, Exists, Expression, Where, as_text
+from .selection import Filter, Selection
+
+REQUESTS = "silver/requests"
+SESSIONS = "silver/sessions"
+# The fields that silver.sessions has itself.
+OF_VISITOR = frozenset({"country", "device", "browser", "os"})
+OF_SESSION = frozenset({"channel", "source", "entry_page"})
+
+_SAME_VISITOR = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"))
+
+
+def of_lines(selection: Selection) -> tuple[Condition, ...]:
+    """Conditions on rows of silver.requests. A filter of the entry page keeps the lines during such sessions."""
+    lines = [f for f in selection.filters if f.field != "entry_page"]
+    entries = [f for f in selection.filters if f.field == "entry_page"]
+    during = (*_SAME_VISITOR, ("start_time", "<=", "event_time"), ("end_time", ">=", "event_time"))
+    sessions = (Exists(SESSIONS, during, passing(entries)),) if entries else ()
+    return (*within(selection, "event_time"), *passing(lines), *sessions)
+
+
+def of_sessions(selection: Selection) -> tuple[Condition, ...]:
+    """Conditions on rows of silver.sessions that started in the range."""
+    own = [f for f in selection.filters if f.field in OF_VISITOR | OF_SESSION]
+    others = [f for f in selection.filters if f.field not in OF_VISITOR | OF_SESSION]
+    kept = (*within(selection, "start_time"), *passing(own))
+    if not others:
+        return kept
+    during = (*_SAME_VISITOR, ("event_time", ">=", "start_time"), ("event_time", "<=", "end_time"))
+    # The pageviews of these sessions do not lie before the range; where it ends they may go on.
+    bound = () if selection.start is None else (Where("event_time", ">=", selection.start),)
+    return (*kept, Exists(REQUESTS, during, (*bound, Where("pageview", "=", True), *passing(others))))
+
+
+def of_keys(selection: Selection) -> tuple[Condition, ...]:
+    """Conditions on rows of a gold table whose key has the filters' fields."""
+    return (*within(selection, "window_start"), *passing(selection.filters))
+
+
+def within(selection: Selection, time: str) -> tuple[Where, ...]:
+    """The selection's site and range."""
+    site = () if selection.site is None else (Where("site", "=", selection.site),)
+    start = () if selection.start is None else (Where(time, ">=", selection.start),)
+    end = () if selection.end is None else (Where(time, "<", selection.end),)
+    return (*site, *start, *end)
+
+
+def passing(filters: Sequence[Filter]) -> tuple[Condition, ...]:
+    """Conditions on columns with the names of the filters' fields, where NULL counts as the empty text."""
+    return tuple(_passing(f) for f in filters)
+
+
+def _passing(each: Filter) -> Condition:
+    number = each.field == "status"
+    column: str | Expression = each.field
+    values = tuple(int(v) if number else v for v in each.values if v or not number)
+    null = Where(column, "is null")
+    match each.operator:
+        case "is":
+            kept = Where(column, "in", values)
+            return AnyOf((kept, null)) if "" in each.values else kept
+        case "is not":
+            kept = Where(column, "not in", values)
+            return kept if "" in each.values else AnyOf((kept, null))
+        case _:
+            column = as_text(column) if number else column
+            found = tuple(Where(column, each.operator, v) for v in each.values)
+            return found[0] if len(found) == 1 else AnyOf(found)

@@ -1,0 +1,35 @@
+"""Countries of the visitors, and the other fields that a visitor has once."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from .measures import AUDIENCE, COUNTRIES, LINES, measured
+from .query import Where
+from .rows import Rows
+from .selection import Selection
+
+NAMES = ("visitors", "pageviews", "requests")
+
+
+def countries(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
+    """Columns `country` (ISO 3166-1 alpha-2, ZZ where unknown), `visitors`, `pageviews`, `requests`; most visitors
+    first."""
+    return audience(rows, selection, "country", limit)
+
+
+def audience(rows: Rows, selection: Selection, field: str, limit: int | None = None) -> pd.DataFrame:
+    """The same by country, device, browser, os or bot_kind."""
+    golds = (COUNTRIES, AUDIENCE) if field == "country" else (AUDIENCE,)
+    found = measured(rows, selection, LINES, golds, NAMES, by=[field])
+    found = found.sort_values(["visitors", "requests", field], ascending=[False, False, True])
+    return found.head(limit if limit is not None else len(found)).reset_index(drop=True)
+
+
+def over_time(rows: Rows, selection: Selection, bin_seconds: int, only: tuple[str, ...]) -> pd.DataFrame:
+    """Columns `bin` (UTC), `country`, `visitors`, of these countries."""
+    where = (Where("country", "in", only),)
+    golds = (COUNTRIES, AUDIENCE)
+    return measured(
+        rows, selection, LINES, golds, ["visitors"], by=["country"], bin_seconds=bin_seconds, where=where
+    )

@@ -1,0 +1,74 @@
+"""How each engine writes what differs: quotes, time bins, values and matches of text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+
+class DataFusion:
+    """DataFusion as `deltalake` brings it: values become literals, as it takes no parameters."""
+
+    def name(self, identifier: str) -> str:
+        return '"' + identifier.replace('"', '""') + '"'
+
+    def bin(self, column: str, seconds: int) -> str:
+        return f"date_bin(INTERVAL '{seconds} seconds', {column})"
+
+    def value(self, value: Any) -> str:
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, int | float):
+            return repr(value)
+        if isinstance(value, datetime):
+            return f"TIMESTAMP '{value.astimezone(UTC).isoformat(timespec='microseconds')}'"
+        return "'" + str(value).replace("'", "''") + "'"
+
+    def text(self, column: str) -> str:
+        return f"CAST({column} AS VARCHAR)"
+
+    def contains(self, column: str, part: str) -> str:
+        return f"contains({column}, {part})"
+
+    def starts_with(self, column: str, start: str) -> str:
+        return f"starts_with({column}, {start})"
+
+
+class DuckDB(DataFusion):
+    """DuckDB, for a reader who wants to run a figure's query elsewhere."""
+
+    def bin(self, column: str, seconds: int) -> str:
+        width = seconds * 1_000_000
+        return f"make_timestamptz(epoch_us({column}) // {width} * {width})"
+
+    def value(self, value: Any) -> str:
+        text = super().value(value)
+        return text.replace("TIMESTAMP", "TIMESTAMPTZ", 1) if isinstance(value, datetime) else text
+
+
+class Databricks:
+    """Databricks (and Spark) SQL: values become named parameters, collected in `parameters`."""
+
+    def __init__(self) -> None:
+        self.parameters: dict[str, Any] = {}
+
+    def name(self, identifier: str) -> str:
+        return "`" + identifier.replace("`", "``") + "`"
+
+    def bin(self, column: str, seconds: int) -> str:
+        width = seconds * 1_000_000
+        return f"timestamp_micros((unix_micros({column}) - pmod(unix_micros({column}), {width})))"
+
+    def value(self, value: Any) -> str:
+        marker = f"p{len(self.parameters)}"
+        self.parameters[marker] = value
+        return f":{marker}"
+
+    def text(self, column: str) -> str:
+        return f"CAST({column} AS STRING)"
+
+    def contains(self, column: str, part: str) -> str:
+        return f"contains({column}, {part})"
+
+    def starts_with(self, column: str, start: str) -> str:
+        return f"startswith({column}, {start})"

@@ -1,0 +1,48 @@
+"""First and newest event time of each site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from .query import greatest, least, query
+from .rows import Rows
+
+SITES = "quality/sites"
+TRAFFIC = "gold/traffic"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Event times that a site's data spans (UTC); both None where there is none."""
+
+    first: datetime | None = None
+    newest: datetime | None = None
+
+
+def extents(rows: Rows) -> dict[str, Extent]:
+    """First and newest event time per site, from the accounts of the sites or, without them, gold."""
+    if rows.reader.version(SITES) is not None:
+        found = rows(
+            query(SITES, {"site": "site", "first": "first_event_time", "newest": "newest_event_time"})
+        )
+    elif rows.reader.version(TRAFFIC) is not None:
+        columns = {"site": "site", "first": least("window_start"), "newest": greatest("window_end")}
+        found = rows(query(TRAFFIC, columns, group_by=["site"]))
+    else:
+        return {}
+    found = found.dropna()
+    return {
+        site: Extent(first.to_pydatetime(), newest.to_pydatetime())
+        for site, first, newest in found[["site", "first", "newest"]].itertuples(index=False)
+    }
+
+
+def of_site(known: Mapping[str, Extent], site: str | None) -> Extent:
+    """The extent of one site, or of all of them together."""
+    if site is not None:
+        return known.get(site, Extent())
+    firsts = [e.first for e in known.values() if e.first]
+    newests = [e.newest for e in known.values() if e.newest]
+    return Extent(min(firsts), max(newests)) if firsts and newests else Extent()

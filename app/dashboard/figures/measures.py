@@ -1,0 +1,168 @@
+"""Counts of lines and of sessions, grouped by columns and time, from the cheapest table that has them.
+
+Without filters a gold table answers; with filters of its key's fields, it does, too. Anything else is counted from
+silver, bounded by the range. Both give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from . import conditions
+from .query import (
+    Condition,
+    Expression,
+    Where,
+    count,
+    count_true,
+    distinct_values,
+    filled,
+    query,
+    time_bin,
+    total,
+)
+from .rows import Rows
+from .selection import Selection
+from .visitors import distinct
+
+PEOPLE = Where("bot", "=", False)
+
+
+@dataclass(frozen=True)
+class Base:
+    """A silver table, its measures by name, and its conditions for a selection."""
+
+    table: str
+    time: str
+    measures: Mapping[str, Expression]
+    where: Callable[[Selection], tuple[Condition, ...]]
+
+
+LINES = Base(
+    conditions.REQUESTS,
+    "event_time",
+    {
+        "requests": count(),
+        "pageviews": count_true("pageview"),
+        "visitors": distinct_values("visitor_id", PEOPLE),
+        "bytes": total("bytes"),
+        "bot_requests": count_true("bot"),
+        **{
+            f"status_{c}xx": count(Where("status", ">=", c * 100), Where("status", "<", c * 100 + 100))
+            for c in (2, 3, 4, 5)
+        },
+    },
+    conditions.of_lines,
+)
+SESSIONS = Base(
+    conditions.SESSIONS,
+    "start_time",
+    {
+        "sessions": count(),
+        "bounces": count_true("bounced"),
+        "pageviews": total("pageviews"),
+        "visitors": distinct_values("visitor_id"),
+    },
+    conditions.of_sessions,
+)
+
+
+@dataclass(frozen=True)
+class Gold:
+    """A gold table with counts per window of `seconds`, and which filters' fields its key has."""
+
+    table: str
+    seconds: int
+    fields: frozenset[str] = frozenset()
+
+
+TRAFFIC = Gold("gold/traffic", 60)
+COUNTRIES = Gold("gold/visitors_by_country", 300, frozenset({"country"}))
+PAGES = Gold("gold/pages", 3600, frozenset({"path"}))
+AUDIENCE = Gold("gold/audience", 3600, frozenset({"country", "device", "browser", "os", "bot_kind"}))
+RESPONSES = Gold("gold/responses", 3600, frozenset({"status", "method", "host"}))
+SOURCES = Gold("gold/sources", 3600, frozenset({"channel", "source"}))
+
+
+def fits(gold: Gold, selection: Selection, bin_seconds: int | None = None) -> bool:
+    """Whether a gold table has the figures of a selection in bins of this size."""
+    whole = selection.aligned(gold.seconds) and (bin_seconds or gold.seconds) % gold.seconds == 0
+    return whole and not selection.recount and selection.fields() <= gold.fields
+
+
+def measured(
+    rows: Rows,
+    selection: Selection,
+    base: Base,
+    golds: Sequence[Gold],
+    names: Sequence[str],
+    *,
+    by: Sequence[str] = (),
+    bin_seconds: int | None = None,
+    where: Sequence[Condition] = (),
+    silver_where: Sequence[Condition] = (),
+    order_by: Sequence[str] = (),
+    limit: int | None = None,
+) -> pd.DataFrame:
+    """The measures `names` of a selection, by the columns `by` and, with `bin_seconds`, by time (`bin`, UTC).
+
+    The first of `golds` that fits answers, otherwise silver does. `where` are further conditions, on columns that
+    silver and gold both have; `silver_where` are those that hold for every row of gold anyway. `order_by` and `limit`
+    speak of the columns that come out, not of `visitors`. Without grouping there is one row.
+    """
+    gold = next((g for g in golds if fits(g, selection, bin_seconds)), None)
+    if gold is None:
+        every = (*where, *silver_where)
+        return _from_silver(rows, selection, base, names, by, bin_seconds, every, order_by, limit)
+    kept = (*conditions.of_keys(selection), *where)
+    sums = [name for name in names if name != "visitors"]
+    groups = [*(["bin"] if bin_seconds else []), *by]
+    columns: dict[str, str | Expression] = (
+        {"bin": time_bin("window_start", bin_seconds)} if bin_seconds else {}
+    )
+    columns |= {name: name for name in by} | {name: total(name) for name in sums}
+    if not columns:
+        return _visitors(rows, gold, kept, by, bin_seconds)
+    found = rows(query(gold.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
+    if "visitors" not in names:
+        return found
+    if limit is not None and len(by) == 1 and len(found) == limit:
+        kept = (*kept, Where(by[0], "in", tuple(found[by[0]])))
+    visitors = _visitors(rows, gold, kept, by, bin_seconds)
+    if groups:
+        found = found.merge(visitors, on=groups, how="left")
+    else:
+        found["visitors"] = visitors["visitors"]
+    return found.assign(visitors=found["visitors"].fillna(0).astype("int64"))[[*groups, *names]]
+
+
+def _visitors(
+    rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str], bin_seconds: int | None
+) -> pd.DataFrame:
+    return distinct(rows.reader, gold.table, where, by=by, bin_seconds=bin_seconds, cache=rows.unions)
+
+
+def _from_silver(
+    rows: Rows,
+    selection: Selection,
+    base: Base,
+    names: Sequence[str],
+    by: Sequence[str],
+    bin_seconds: int | None,
+    where: Sequence[Condition],
+    order_by: Sequence[str],
+    limit: int | None,
+) -> pd.DataFrame:
+    columns: dict[str, str | Expression] = {"bin": time_bin(base.time, bin_seconds)} if bin_seconds else {}
+    columns |= {name: name if name in NEVER_NULL else filled(name) for name in by}
+    groups = list(columns)
+    columns |= {name: base.measures[name] for name in names}
+    kept = (*base.where(selection), *where)
+    return rows(query(base.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
+
+
+# Columns of silver that are no text, or never NULL; in a gold key what is missing is the empty text.
+NEVER_NULL = frozenset({"site", "status", "bot", "country", "visitor_id"})

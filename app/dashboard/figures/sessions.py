@@ -1,0 +1,77 @@
+"""Figures of sessions that started in the range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from . import conditions
+from .measures import SESSIONS, measured
+from .query import bucket, count, count_true, median, query, total
+from .rows import Rows
+from .selection import Selection
+
+
+@dataclass(frozen=True)
+class Summary:
+    """`duration` is the median in seconds; rates are None where there are no sessions."""
+
+    sessions: int
+    closed: int
+    bounced: int
+    pageviews: int
+    duration: float | None
+
+    @property
+    def bounce_rate(self) -> float | None:
+        return self.bounced / self.sessions if self.sessions else None
+
+    @property
+    def pages_per_session(self) -> float | None:
+        return self.pageviews / self.sessions if self.sessions else None
+
+
+def summary(rows: Rows, selection: Selection) -> Summary:
+    columns = {
+        "sessions": count(),
+        "closed": count_true("closed"),
+        "bounced": count_true("bounced"),
+        "pageviews": total("pageviews"),
+        "duration": median("duration_seconds"),
+    }
+    found = rows(query(conditions.SESSIONS, columns, conditions.of_sessions(selection))).iloc[0]
+    sums = (int(found[name]) for name in ("sessions", "closed", "bounced", "pageviews"))
+    return Summary(*sums, duration=None if pd.isna(found["duration"]) else float(found["duration"]))
+
+
+def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `bin` (UTC), `sessions`, `bounces`, by when sessions started."""
+    return measured(rows, selection, SESSIONS, (), ["sessions", "bounces"], bin_seconds=bin_seconds)
+
+
+def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.DataFrame:
+    """Columns `bucket`, the index of the first bound in seconds above a session's duration, and `sessions`."""
+    columns = {"bucket": bucket("duration_seconds", bounds), "sessions": count()}
+    where = conditions.of_sessions(selection)
+    return rows(query(conditions.SESSIONS, columns, where, group_by=["bucket"], order_by=["bucket"]))
+
+
+def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) -> pd.DataFrame:
+    """Columns `column` (such as entry_page or exit_page), `sessions`, `bounces`, most sessions first."""
+    order = ["-sessions", column]
+    return measured(
+        rows, selection, SESSIONS, (), ["sessions", "bounces"], by=[column], order_by=order, limit=limit
+    )
+
+
+LATEST = (
+    "start_time", "site", "country", "duration_seconds", "pageviews", "entry_page", "exit_page", "closed",
+    "browser", "os", "device", "channel", "source", "referrer_host",
+)  # fmt: skip
+
+
+def latest(rows: Rows, selection: Selection, limit: int) -> pd.DataFrame:
+    """The sessions that started last, with the columns LATEST."""
+    where = conditions.of_sessions(selection)
+    return rows(query(conditions.SESSIONS, LATEST, where, order_by=["-start_time"], limit=limit))

@@ -1,0 +1,175 @@
+"""Distinct visitors of any range and any grouping, by uniting the theta sketches kept in gold.
+
+A visitor belongs to a site, so sketches are united within a site and the sites' counts are added.
+Days are united once and kept; when rows of a day change, only that day is united again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .query import Condition, Where, count, greatest, query, time_bin, total
+from .reader import Reader, frame, read
+from .sketches import Distinct, ascending, unite
+
+DAY = 86_400
+# A group of rows: its site, its time bin in epoch seconds (0 without bins), and its values of `by`.
+Group = tuple[Any, ...]
+United = dict[Group, Distinct]
+
+
+@dataclass
+class UnionCache:
+    """Cache of united days, each with a fingerprint of its rows; removes the least recently used."""
+
+    limit: int = 400
+    entries: OrderedDict[Any, tuple[Any, Any]] = field(default_factory=OrderedDict)
+    lock: Lock = field(default_factory=Lock)
+
+    def get(self, key: Any, fingerprint: Any) -> Any:
+        with self.lock:
+            found = self.entries.get(key)
+            if found is None or found[0] != fingerprint:
+                return None
+            self.entries.move_to_end(key)
+            return found[1]
+
+    def put(self, key: Any, fingerprint: Any, value: Any) -> None:
+        with self.lock:
+            self.entries[key] = (fingerprint, value)
+            self.entries.move_to_end(key)
+            while len(self.entries) > self.limit:
+                self.entries.popitem(last=False)
+
+
+def distinct(
+    reader: Reader,
+    table: str,
+    where: Sequence[Condition],
+    *,
+    by: Sequence[str] = (),
+    bin_seconds: int | None = None,
+    cache: UnionCache,
+) -> pd.DataFrame:
+    """Distinct visitors of the rows that `where` keeps, in a column `visitors`.
+
+    Grouped by the columns `by` and, with `bin_seconds`, by `bin`, the start of the time bin that a
+    row's `window_start` falls into. Without grouping, one row.
+    """
+    days = read(
+        reader,
+        table,
+        {
+            "day": time_bin("window_start", DAY),
+            "changed": greatest("updated_at"),
+            "rows": count(),
+            "visitors": total("visitors"),
+        },
+        where,
+        group_by=["day"],
+        order_by=["day"],
+    )
+    prints = {day: tuple(rest) for day, *rest in days.itertuples(index=False)}
+    base = (reader.label, table, tuple(by), bin_seconds)
+    keys = {day: (base, _cut(where, day), day) for day in prints}
+    parts = {day: cache.get(keys[day], prints[day]) for day in prints}
+    stale = [day for day in prints if parts[day] is None]
+    if stale:
+        for day, part in _unite_days(reader, table, where, by, bin_seconds, stale).items():
+            parts[day] = part
+            cache.put(keys[day], prints[day], part)
+
+    *earlier, newest = list(prints) or [None]
+    united: United = {}
+    if earlier:
+        # Days other than the newest hardly change: they are united once for all refreshes.
+        fingerprint = tuple(prints[day] for day in earlier)
+        key = (base, tuple(keys[day] for day in earlier))
+        united = cache.get(key, fingerprint) or {}
+        if not united:
+            united = _merged([parts[day] for day in earlier])
+            cache.put(key, fingerprint, united)
+    if newest is not None:
+        united = _merged([united, parts[newest]])
+    return _counts(united, by, binned=bin_seconds is not None)
+
+
+def _cut(where: Sequence[Condition], day: pd.Timestamp) -> tuple[Condition, ...]:
+    """The filters that apply within a day; a bound of the range applies only to its own day."""
+    end = day + pd.Timedelta(seconds=DAY)
+    return tuple(w for w in where if not _is_bound(w) or day < pd.Timestamp(w.value) < end)
+
+
+def _is_bound(condition: Condition) -> bool:
+    return isinstance(condition, Where) and condition.column == "window_start"
+
+
+def _unite_days(
+    reader: Reader,
+    table: str,
+    where: Sequence[Condition],
+    by: Sequence[str],
+    bin_seconds: int | None,
+    days: Sequence[pd.Timestamp],
+) -> dict[pd.Timestamp, United]:
+    """The united sketches of each of these days, read in one query from the first to the last."""
+    columns: dict[str, Any] = {"site": "site", "start": "window_start"}
+    columns |= {f"by{i}": name for i, name in enumerate(by)} | {"sketch": "visitors_sketch"}
+    last = max(days) + pd.Timedelta(seconds=DAY)
+    limits = (
+        Where("window_start", ">=", min(days).to_pydatetime()),
+        Where("window_start", "<", last.to_pydatetime()),
+    )
+    rows = reader.arrow(query(table, columns, (*where, *limits)))
+    names = frame(rows.drop_columns(["sketch"]))
+    seconds = names.pop("start").astype("datetime64[s, UTC]").astype("int64").to_numpy()
+    names.insert(1, "bin", 0 if bin_seconds is None else seconds // bin_seconds * bin_seconds)
+    names["day"] = seconds // DAY * DAY
+    groups = names.groupby(list(names.columns), sort=False, dropna=False)
+    codes = groups.ngroup().to_numpy(np.int64)
+    heads = names.drop_duplicates()
+    labels = dict(zip(codes[heads.index.to_numpy()], heads.itertuples(index=False, name=None), strict=True))
+    found: dict[pd.Timestamp, United] = {day: {} for day in days}
+    wanted = {int(day.timestamp()): day for day in days}
+    for code, union in unite(rows.column("sketch"), codes).items():
+        *group, day = labels[code]
+        if day in wanted:
+            found[wanted[day]][tuple(group)] = union
+    return found
+
+
+def _merged(parts: Sequence[United]) -> United:
+    lists: dict[Group, list[Distinct]] = {}
+    for part in parts:
+        for group, union in part.items():
+            lists.setdefault(group, []).append(union)
+    return {group: _union(unions) for group, unions in lists.items()}
+
+
+def _union(unions: Sequence[Distinct]) -> Distinct:
+    if len(unions) <= 2:
+        return unions[0] if len(unions) == 1 else unions[0].with_more(unions[1])
+    theta = min(u.theta for u in unions)
+    every = Distinct(ascending(np.concatenate([u.hashes for u in unions])))
+    return every.with_more(Distinct(every.hashes[:0], theta))
+
+
+def _counts(united: United, by: Sequence[str], *, binned: bool) -> pd.DataFrame:
+    sums: dict[Group, float] = {}
+    for (_, moment, *values), union in united.items():
+        group = (moment, *values) if binned else tuple(values)
+        sums[group] = sums.get(group, 0.0) + union.count()
+    if not by and not binned:
+        return pd.DataFrame({"visitors": [round(sum(sums.values()))]})
+    names = [*(["bin"] if binned else []), *by]
+    found = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
+    if binned:
+        found["bin"] = pd.to_datetime(found["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")
+    return found

@@ -1,0 +1,122 @@
+"""A small home: rows of silver.requests, and every table that the pipeline's own functions make of them."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from tidemark.contract import registry
+from tidemark.contract.table import Table
+from tidemark.engine.latency import buckets
+from tidemark.settings.sections import MeaningSettings
+
+START = datetime(2026, 3, 9, tzinfo=UTC)
+DAYS = 3
+BOTS = (
+    ("GPTBot", "ai-crawler", "training"),
+    ("Googlebot", "search-engine", None),
+    ("curl", "http-library", None),
+)
+PATHS = ("/", "/a", "/a/b", "/it's", "/100%_\\", "/ünï", "/app.css", "/missing", "/broken", "/robots.txt")
+ASSET = "/app.css"
+
+
+def requests(seed: int = 1, visitors: int = 60, bots: int = 8) -> list[dict[str, Any]]:
+    """Rows of silver.requests of two sites over DAYS days, some of them at the same time."""
+    chance = random.Random(seed)
+    rows: list[dict[str, Any]] = []
+    for number in range(visitors + bots):
+        who = _visitor(chance, number, chance.choice(BOTS) if number >= visitors else None)
+        at = START + timedelta(seconds=chance.randrange(DAYS * 86_400))
+        for _ in range(chance.choice([1, 1, 3, 8, 25])):
+            rows.append(_request(chance, who, at))
+            at += timedelta(seconds=chance.choice([0, 1, 7, 60, 400, 1799, 1800, 7200]))
+    for offset, row in enumerate(rows):
+        row |= {"topic": "access-log", "partition": 0, "offset": offset}
+    return [row for row in rows if row["event_time"] < START + timedelta(days=DAYS)]
+
+
+def _visitor(chance: random.Random, number: int, bot: tuple[str, str, str | None] | None) -> dict[str, Any]:
+    name, kind, purpose = bot or (None, None, None)
+    site = chance.choice(["a.example", "b.example"])
+    return {
+        "site": site,
+        "visitor_id": hashlib.sha256(f"{site} {number}".encode()).hexdigest()[:32],
+        "client_ip": f"192.0.2.{number % 250}",
+        "country": chance.choice(["DE", "DE", "US", "ZZ"]),
+        "user_agent": f"agent {number}",
+        "browser": chance.choice(["Firefox", "Chrome", None]),
+        "os": chance.choice(["Linux", "Windows", None]),
+        "device": "bot" if bot else chance.choice(["desktop", "mobile"]),
+        "bot": bot is not None,
+        "bot_name": name,
+        "bot_kind": kind,
+        "ai_purpose": purpose,
+        "host": chance.choice([site, f"www.{site}", None]),
+    }
+
+
+def _request(chance: random.Random, who: dict[str, Any], at: datetime) -> dict[str, Any]:
+    path = chance.choice(PATHS)
+    status = {"/missing": 404, "/broken": chance.choice([500, 503])}.get(path, chance.choice([200, 200, 304]))
+    method = chance.choice(["GET", "GET", "GET", "POST", None])
+    channel, source, referrer = chance.choice(
+        [("direct", None, None), ("internal", who["site"], f"https://{who['site']}/a"),
+         ("organic search", "google", "https://www.google.com/"), ("email", "news", None),
+         ("ai assistants", "chatgpt", "https://chatgpt.com/")]
+    )  # fmt: skip
+    duration = chance.choice([None, 0, 1, round(chance.lognormvariate(10, 2))])
+    asset = path == ASSET
+    return who | {
+        "event_time": at,
+        "ingested_at": at + timedelta(seconds=2),
+        "kafka_timestamp": at + timedelta(seconds=1),
+        "method": method,
+        "path": path if method else None,
+        "protocol": "HTTP/1.1",
+        "status": status,
+        "bytes": chance.randrange(10_000),
+        "duration_us": duration,
+        "channel": channel,
+        "source": source,
+        "referrer": referrer,
+        "utm_medium": "Email" if channel == "email" else None,
+        "asset": asset,
+        "pageview": method == "GET" and not who["bot"] and not asset and status < 400,
+        "format": "combined",
+        "rules_version": "v1",
+    }
+
+
+def build(home: Path, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Writes the tables; returns the rows of silver.requests as a frame."""
+    tables = {table.name: table for table in registry.tables()}
+    silver = tables["silver.requests"]
+    lines = pa.Table.from_pylist(rows, silver.arrow_schema)
+    lines = lines.set_column(
+        lines.column_names.index("latency_bucket"),
+        silver.arrow_schema.field("latency_bucket"),
+        buckets(lines["duration_us"].combine_chunks(), 0.01),
+    )
+    newest = dict.fromkeys(lines["site"].to_pylist(), START + timedelta(days=DAYS))
+    _write(home, silver, lines)
+    for table in tables.values():
+        if table.made is None or table.reads != silver.name or table.package:
+            continue
+        made = table.made(MeaningSettings()).at(newest)
+        partial = made.partial(lines.select(list(made.needs)))
+        _write(home, table, made.combine(table.arrow_schema.empty_table(), partial).rows)
+    return lines.to_pandas()
+
+
+def _write(home: Path, table: Table, rows: pa.Table) -> None:
+    path = home.joinpath("tables", *table.name.split("."))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_deltalake(str(path), rows.select(table.column_names), mode="overwrite")
