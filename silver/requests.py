@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from tidemark.contract.channels import CHANNELS
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.contract.table import Column, Table
@@ -13,7 +14,6 @@ from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.engine.latency import buckets
 from tidemark.engine.verdict import verdict
 from tidemark.parse.bots import KINDS, OTHER_KIND
-from tidemark.parse.channels import CHANNELS
 from tidemark.parse.columns import KNOWN, Knowledge, describe
 from tidemark.parse.detect import FIELDS, fields
 from tidemark.parse.nearest import of_rejected

@@ -28,8 +28,16 @@ class View(NamedTuple):
     path: str = "/"
     visitor: str = "v"
     site: str = "s"
-    channel: str | None = "direct"
+    query: str | None = None
+    referrer: str | None = None
+    channel: str = "direct"
+    source: str = ""
+    medium: str | None = None
     host: str | None = None
+
+    @property
+    def internal(self) -> bool:
+        return self.channel == "internal"
 
 
 def at(second: int) -> datetime:
@@ -55,8 +63,15 @@ def recount(views: Sequence[View]) -> list[dict[str, Any]]:
 
 
 def _order(view: View) -> tuple[Any, ...]:
+    texts = (view.path, view.query, view.referrer, *_origin(view))
     # NULLs first
-    return view.site, view.visitor, view.second, view.path, view.channel or "", view.host or ""
+    return view.site, view.visitor, view.second, *((text is not None, text or "") for text in texts)
+
+
+def _origin(view: View) -> tuple[str | None, ...]:
+    """Channel, source, medium and referring host of a session that begins with the view."""
+    channel, source = ("direct", "") if view.internal else (view.channel, view.source)
+    return channel, source, (view.medium or "").lower(), view.host
 
 
 def _session(site: str, visitor: str, views: list[View]) -> dict[str, Any]:
@@ -78,8 +93,10 @@ def _session(site: str, visitor: str, views: list[View]) -> dict[str, Any]:
         "browser": "Firefox",
         "os": "Linux",
         "device": "desktop",
-        "channel": entry.channel,
-        "referrer_host": entry.host,
+        "entry_query": entry.query,
+        "entry_referrer": entry.referrer,
+        **dict(zip(("channel", "source", "medium", "referrer_host"), _origin(entry), strict=True)),
+        "campaign": _origin(entry)[2],
     }
 
 
@@ -92,7 +109,8 @@ def pageviews(views: Sequence[View]) -> pa.Table:
     rows = [
         {
             "site": v.site, "visitor_id": v.visitor, "event_time": at(v.second), "path": v.path,
-            "pageview": True, "channel": v.channel, "referrer_host": v.host, **CONSTANT,
+            "pageview": True, "channel": v.channel, "referrer_host": v.host, **CONSTANT, "query": v.query,
+            "referrer": v.referrer, "source": v.source, "utm_medium": v.medium, "utm_campaign": v.medium,
         }
         for v in views
     ]  # fmt: skip
@@ -132,7 +150,11 @@ VIEWS = st.builds(
     path=st.sampled_from(["/", "/a", "/b", "/é"]),
     visitor=st.sampled_from(["u", "v"]),
     site=st.sampled_from(["s", "t"]),
-    channel=st.sampled_from(["direct", "search"]),
+    query=st.sampled_from([None, "", "b"]),
+    referrer=st.sampled_from([None, "https://a.example/"]),
+    channel=st.sampled_from(["direct", "internal", "organic search"]),
+    source=st.sampled_from(["", "google"]),
+    medium=st.sampled_from([None, "CPC", "cpm"]),
     host=st.sampled_from([None, "a.example", "b.example"]),
 )
 
@@ -188,6 +210,32 @@ def test_within_a_second_the_smallest_path_enters_and_the_largest_leaves() -> No
         table.take([View(0, path)])
     [row] = table.content()
     assert (row["entry_page"], row["exit_page"]) == ("/a", "/z")
+
+
+def test_of_pageviews_at_the_same_time_path_query_and_referrer_decide_the_entry() -> None:
+    entry = View(
+        0, "/a", query="utm_medium=Email", referrer="https://b.example/", channel="email", medium="Email"
+    )
+    others = [
+        View(0, "/a", query="utm_medium=b", channel="referral"),
+        View(0, "/a", query=entry.query, referrer="https://c.example/", channel="referral"),
+        View(0, "/b", channel="referral"),
+        View(1, "/", channel="referral"),
+    ]
+    for views in ([entry, *others], [*reversed(others), entry]):
+        table = Stored()
+        for view in views:
+            table.take([view])
+        [row] = table.content()
+        assert (row["entry_query"], row["entry_referrer"]) == (entry.query, entry.referrer)
+        assert (row["channel"], row["medium"], row["campaign"]) == ("email", "email", "email")
+
+
+def test_a_session_that_begins_on_the_sites_own_page_is_direct() -> None:
+    table = Stored()
+    table.take([View(0, channel="internal", source="shop.example", host="shop.example")])
+    [row] = table.content()
+    assert (row["channel"], row["source"], row["referrer_host"]) == ("direct", "", "shop.example")
 
 
 def test_a_session_closes_when_its_site_has_moved_on() -> None:

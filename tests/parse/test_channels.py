@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.parse.channels import CHANNELS, Campaign, Origin, origin_of
+from tidemark.contract.channels import CHANNELS
+from tidemark.parse.channels import Campaign, Origin, origin_of
 from tidemark.parse.tags import tags_of
 
 

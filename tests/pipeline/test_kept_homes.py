@@ -34,7 +34,7 @@ NEW = {table.name for table in pipeline.LAYER_TABLES if table.made} - HAD
 # Those with a new column, or with another flow than in the kept home, are filled, too.
 NEWER = {
     "home-0.1.tar.gz": NEW
-    | {"silver.requests", "silver.rejected", "gold.visitors_by_country", "gold.traffic"}
+    | {"silver.requests", "silver.rejected", "silver.sessions", "gold.visitors_by_country", "gold.traffic"}
 }
 
 
@@ -74,6 +74,7 @@ def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, t
     assert set(rows(settings, "silver.requests", ["format"])) == {("combined",)}
     assert all(row[0] for row in rows(settings, "silver.requests", ["kafka_timestamp"]))
     assert set(rows(settings, "silver.rejected", ["nearest_format"])) == {(None,)}
+    assert all(row[0] is not None for row in rows(settings, "silver.sessions", ["source"]))
 
 
 def test_a_column_and_a_table_more_need_nothing(

@@ -18,16 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.contract.aggregation import Newest, stamped
+from tidemark.contract.channels import DIRECT, INTERNAL
 from tidemark.contract.store import Condition, Where
 from tidemark.contract.table import Change
 
 # Columns from the visitor (constant) or from the entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
-OF_ENTRY = ("channel", "referrer_host")
-# NULLs first: of pageviews that are otherwise equal, the one with NULL is the entry.
-_ENTRY_ORDER = ("site", "visitor_id", "start_time", "entry_page", *OF_ENTRY)
+OF_ENTRY = ("channel", "source", "medium", "campaign", "referrer_host")
+# What decides between pageviews of the same time, NULLs first. OF_ENTRY follows from it, and from the line's host.
+_CONTENT = ("entry_page", "entry_query", "entry_referrer", *OF_ENTRY)
+_ENTRY_ORDER = ("site", "visitor_id", "start_time", *_CONTENT)
 _INTERVAL = (
-    "site", "visitor_id", "start_time", "end_time", "pageviews", "entry_page", "exit_page", *OF_VISITOR, *OF_ENTRY,
+    "site", "visitor_id", "start_time", "end_time", "pageviews", "exit_page", *_CONTENT, *OF_VISITOR,
 )  # fmt: skip
 
 
@@ -36,17 +38,21 @@ class Sessions:
     """Sessions of the pageviews in rows of silver.requests.
 
     A session is closed once its site's newest event is more than the gap past its end. Of pageviews at the same time,
-    the smallest path is the entry and the largest the exit.
+    the entry is the first by path, query and referrer; the largest path is the exit. A session whose entry was
+    referred by the site itself is direct.
     """
 
     gap_seconds: int
     newest: Newest = field(default_factory=dict)
 
-    needs = ("site", "visitor_id", "event_time", "path", "pageview", *OF_VISITOR, *OF_ENTRY)
+    needs = (
+        "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview", *OF_VISITOR,
+        "channel", "source", "utm_medium", "utm_campaign", "referrer_host",
+    )  # fmt: skip
 
     @property
     def identity(self) -> Mapping[str, str]:
-        return {"gap": f"{self.gap_seconds} s"}
+        return {"gap": f"{self.gap_seconds} s", "entry": ", ".join(_CONTENT)}
 
     @property
     def window_seconds(self) -> None:
@@ -60,11 +66,16 @@ class Sessions:
         `combine` derives."""
         views = rows.filter(rows["pageview"])
         time, path = views["event_time"], views["path"]
+        internal = pc.equal(views["channel"], INTERNAL)
         own = {
             "start_time": time, "end_time": time, "entry_page": path, "exit_page": path,
             "pageviews": pa.repeat(pa.scalar(1, pa.int64()), views.num_rows),
+            "entry_query": views["query"], "entry_referrer": views["referrer"],
+            "channel": pc.if_else(internal, DIRECT, views["channel"]),
+            "source": pc.if_else(internal, "", pc.fill_null(views["source"], "")),
+            "medium": _said(views["utm_medium"]), "campaign": _said(views["utm_campaign"]),
         }  # fmt: skip
-        columns = own | {name: views[name] for name in ("site", "visitor_id", *OF_VISITOR, *OF_ENTRY)}
+        columns = own | {name: views[name] for name in ("site", "visitor_id", "referrer_host", *OF_VISITOR)}
         return self.merge(pa.table({name: columns[name] for name in _INTERVAL}))
 
     def merge(self, partials: pa.Table) -> pa.Table:
@@ -114,6 +125,11 @@ class Sessions:
 def session_id(site: str, visitor_id: str, start_us: int) -> str:
     """Id of the session with this start: 32 hex digits, independent of the order of arrival."""
     return blake2b(f"{site}\0{visitor_id}\0{start_us}".encode(), digest_size=16).hexdigest()
+
+
+def _said(tag: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A campaign tag in lower case, empty if there is none."""
+    return pc.fill_null(pc.utf8_lower(tag), "")
 
 
 def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:

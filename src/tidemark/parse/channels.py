@@ -9,19 +9,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from tidemark.contract.channels import CHANNELS
 from tidemark.parse import sources
 from tidemark.parse.sources import category_of_name, source_of_host
 from tidemark.parse.tags import Tags
 
 # Changes with the rules here and in `tidemark.parse.tags`.
 _VERSION = 1
-
-INTERNAL, REFERRAL, DIRECT = "internal", "referral", "direct"
-CHANNELS = (
-    "cross-network", "paid shopping", "paid search", "paid social", "paid video", "display", "paid other",
-    "organic shopping", "organic social", "organic video", "ai assistants", "organic search", "email", "affiliates",
-    "audio", "sms", "mobile push", INTERNAL, REFERRAL, DIRECT,
-)  # fmt: skip
 
 # Source of each click id, and the channel that it means by itself.
 _CLICKS = {
