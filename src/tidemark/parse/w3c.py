@@ -104,16 +104,23 @@ def lacks_header(lines: Lines) -> Flags:
 
 def _split(lines: Lines, names: Sequence[str]) -> tuple[Pieces, Flags]:
     """The columns of lines, and whether there are as many as names."""
-    text = where(lines.tabbed, lines.text, squeezed(lines.text))
-    quoted = lines.parts.count > 1
+    # A line has tabs between all of its columns, or some in place of spaces.
+    tabs = pc.count_substring(lines.text, "\t").to_numpy(zero_copy_only=False)
+    tabbed = lines.tabbed & (tabs == len(names) - 1)
+    spaced = changed(lines.text, lines.tabbed & ~tabbed, ("\t", " "))
+    text = where(tabbed, lines.text, squeezed(spaced))
+    quotes = lines.parts.count > 1
+    quoted = quotes & ~tabbed
     if quoted.any():  # spaces within quotes belong to the value
         odd = lines.parts.take(np.flatnonzero(quoted))
         place = np.arange(len(odd.flat)) - np.repeat(odd.start, odd.count)
         inner = where(place % 2 == 1, pc.replace_substring(odd.flat, " ", _HIDDEN_SPACE), squeezed(odd.flat))
         text = pc.replace_with_mask(text, pa.array(quoted), Pieces(inner, odd.start, odd.count).joined(""))
     # Between tabs, spaces belong to the value.
-    parts = Pieces.of(changed(text, lines.tabbed, (" ", _HIDDEN_SPACE), ("\t", " ")), " ")
+    parts = Pieces.of(changed(text, tabbed, (" ", _HIDDEN_SPACE), ("\t", " ")), " ")
     values = pc.replace_substring(parts.flat, _HIDDEN_SPACE, " ")
+    if (quotes & tabbed).any():
+        values = pc.replace_substring_regex(values, r'^"(.*)"$', r"\1")
     return Pieces(values, parts.start, parts.count), parts.count == len(names)
 
 
@@ -129,6 +136,10 @@ def _texts(parts: Pieces, names: Sequence[str]) -> Mapping[str, pa.Array]:
         found["time"] = pc.binary_join_element_wise(found["date"], found["clock"], "Z", " ")
     elif "timestamp" in found:
         found["time"] = found["timestamp"]
+    if "cs-uri-stem" not in names and "target" in found:  # an address may lack its scheme
+        bare = flags_of(pc.match_substring_regex(found["target"], r"^(?:[\w-]+\.)+[A-Za-z]+(?::\d+)?/"))
+        whole = pc.binary_join_element_wise("http:", found["target"], "//")
+        found["target"] = where(~bare, found["target"], whole)
     if "user_agent" in found:
         found["user_agent"] = each_distinct(found["user_agent"], decoded)
     return found
