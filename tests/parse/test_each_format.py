@@ -233,6 +233,8 @@ def test_a_named_format_holds_within_an_envelope_too() -> None:
         '{"level":"info","ts":1795255200.1,"logger":"tls","msg":"cleaning storage unit"}',
         '{"level":"error","ts":1795255200.1,"logger":"http.log.error","msg":"dial tcp: refused","request":{"remote_ip":'
         '"203.0.113.7","method":"GET","uri":"/"}}',
+        '{"level":"error","ts":1795255200.1,"logger":"http.log.error.log0","msg":"dial tcp: refused","request":'
+        '{"remote_ip":"203.0.113.7","method":"GET","uri":"/"},"duration":0.001,"status":502,"err_id":"a","err_trace":"b"}',
         '{"level":"info","msg":"Configuration loaded from flags.","time":"2026-11-21T10:00:00Z"}',
         "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web~/1: SSL handshake failure",
         "203.0.113.7:41342 [21/Nov/2026:10:00:00.123] web db/db1 0/0/5007 0 -- 1/1/1/1/0 0/0",
@@ -288,6 +290,8 @@ def nginx(**keys: Any) -> str:
         (nginx(remote_addr="[2001:db8::7]:80"), {"client_ip": "2001:db8::7"}),
         (nginx(remote_addr="fe80::7%eth0"), {"client_ip": "fe80::7"}),
         (nginx(remote_addr="[fe80::7%12]:80"), {"client_ip": "fe80::7"}),
+        (nginx(duration=58.33), {"duration_us": 58_330_000}),
+        (nginx(duration=58.33, controller="SessionsController"), {"duration_us": 58_330}),
         (nginx(ua="curl/8.5.0"), {"user_agent": "curl/8.5.0"}),
     ],
 )  # fmt: skip

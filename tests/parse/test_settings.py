@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import random
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from tidemark.errors import SettingError
 from tidemark.parse.custom import reading_of
 from tidemark.parse.detect import fields
-from tidemark.parse.reading import Reading
+from tidemark.parse.reading import Reading, SiteReading
 from tidemark.settings import Settings, load
 from tidemark.settings.sites import FormatSettings, SiteSettings, toml_lines
 
@@ -53,45 +54,45 @@ MS_12 = {"duration_us": 12_000}
 COMBINED = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET /a?b=1 HTTP/1.1" 200 512 "-" "curl \\"8\\""'
 
 
-@pytest.mark.parametrize(
-    "kind, text, line, differs",
-    [
-        ("nginx", NGINX, COMBINED, {}),
-        ("nginx", NGINX + " $upstream_response_time $request_time", COMBINED + " 0.011 0.012", MS_12),
-        ("nginx", f'$host {NGINX} rt=$request_time cc="$geoip_country_code"', f'A.example {COMBINED} rt=0.012 cc="DE"',
-         {"host": "a.example", "duration_us": 12_000, "edge_country": "DE"}),
-        ("nginx", '$msec|$remote_addr|$request_method|$uri|$args|$status|$bytes_sent|$http_user_agent|${host}',
-         '1795255200.000|203.0.113.7|GET|/a|b=1|200|512|curl "8"|a.example', {"host": "a.example", "protocol": None}),
-        ("nginx", "$time_iso8601\t$remote_addr\t$request\t$status\t$body_bytes_sent\t$http_user_agent",
-         '2026-11-21T10:00:00+00:00\t203.0.113.7\tGET /a?b=1 HTTP/1.1\t200\t512\tcurl "8"', {}),
-        ("nginx", '{"t": "$time_iso8601", "c": {"ip": "$remote_addr"}, "r": "$request", "s": $status, "b": $bytes_sent,'
-         ' "a": "$http_user_agent", "d": $request_time}',
-         '{"t": "2026-11-21T10:00:00+00:00", "c": {"ip": "203.0.113.7"}, "r": "GET /a?b=1 HTTP/1.1", "s": 200,'
-         ' "b": 512, "a": "curl \\"8\\"", "d": 0.012}', MS_12),
-        ("nginx", "$http_x_forwarded_for " + NGINX, f"1.2.3.4, 5.6.7.8 {COMBINED}", {}),
-        ("nginx", NGINX.replace(" [", " $http_x_forwarded_for ["), COMBINED.replace(" [", " 1.2.3.4, unknown ["), {}),
-        ("nginx", NGINX + " $upstream_addr $upstream_response_time $request_time",
-         COMBINED + " 10.0.0.1:80, 10.0.0.2:80 : 10.0.0.3:80 0.001, 0.002 : 0.003 0.012", MS_12),
-        ("nginx", NGINX.replace("$remote_addr", "$http_x_real_ip"), COMBINED, {}),
-        ("nginx", "$http_x_real_ip " + NGINX, f"1.2.3.4 {COMBINED}", {}),
-        ("nginx", '{"t": $msec, "c": "$proxy_protocol_addr", "r": "$request", "s": $status, "b": $bytes_sent,'
-         ' "a": "$http_user_agent"}',
-         '{"t": 1795255200.000, "c": "203.0.113.7", "r": "GET /a?b=1 HTTP/1.1", "s": 200, "b": 512,'
-         ' "a": "curl \\"8\\""}', {}),
-        ("apache", '%{X-Real-IP}i [%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t] "%r" %>s %b "%{User-agent}i"',
-         '203.0.113.7 [21/Nov/2026:11:00:00.000 +0100] "GET /a?b=1 HTTP/1.1" 200 512 "curl \\"8\\""', {}),
-        ("apache", '%h %l %u %t \\"%r\\" %>s %O \\"%{Referer}i\\" \\"%{User-Agent}i\\"', COMBINED, {}),
-        ("apache", '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %D', COMBINED + " 1042",
-         {"duration_us": 1_042}),
-        ("apache", '%v:%p %a %{%Y-%m-%dT%H:%M:%S}t.%{msec_frac}t %m %U%q %H %s %B %{ms}T "%{User-agent}i"',
-         'A.example:443 203.0.113.7 2026-11-21T10:00:00.125 GET /a?b=1 HTTP/1.1 200 512 7 "curl \\"8\\""',
-         {"host": "a.example", "duration_us": 7_000, "event_time": TIME.replace(microsecond=125_000)}),
-        ("apache", '%{%Y-%m-%d}t;%{%H:%M:%S}t;%h;%r;%s;%b;%{User-Agent}i;%%',
-         '2026-11-21;10:00:00;203.0.113.7;GET /a?b=1 HTTP/1.1;200;512;curl "8";%', {}),
-        ("apache", '%{sec}t %h "%!200,304{X-Forwarded-For}i" "%r" %400,501s %^FB $ "%{User-Agent}i"',
-         '1795255200 203.0.113.7 "-" "GET /a?b=1 HTTP/1.1" 200 - $ "curl \\"8\\""', {"bytes": 0}),
-    ],
-)  # fmt: skip
+OWN: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("nginx", NGINX, COMBINED, {}),
+    ("nginx", NGINX + " $upstream_response_time $request_time", COMBINED + " 0.011 0.012", MS_12),
+    ("nginx", f'$host {NGINX} rt=$request_time cc="$geoip_country_code"', f'A.example {COMBINED} rt=0.012 cc="DE"',
+     {"host": "a.example", "duration_us": 12_000, "edge_country": "DE"}),
+    ("nginx", '$msec|$remote_addr|$request_method|$uri|$args|$status|$bytes_sent|$http_user_agent|${host}',
+     '1795255200.000|203.0.113.7|GET|/a|b=1|200|512|curl "8"|a.example', {"host": "a.example", "protocol": None}),
+    ("nginx", "$time_iso8601\t$remote_addr\t$request\t$status\t$body_bytes_sent\t$http_user_agent",
+     '2026-11-21T10:00:00+00:00\t203.0.113.7\tGET /a?b=1 HTTP/1.1\t200\t512\tcurl "8"', {}),
+    ("nginx", '{"t": "$time_iso8601", "c": {"ip": "$remote_addr"}, "r": "$request", "s": $status, "b": $bytes_sent,'
+     ' "a": "$http_user_agent", "d": $request_time}',
+     '{"t": "2026-11-21T10:00:00+00:00", "c": {"ip": "203.0.113.7"}, "r": "GET /a?b=1 HTTP/1.1", "s": 200,'
+     ' "b": 512, "a": "curl \\"8\\"", "d": 0.012}', MS_12),
+    ("nginx", "$http_x_forwarded_for " + NGINX, f"1.2.3.4, 5.6.7.8 {COMBINED}", {}),
+    ("nginx", NGINX.replace(" [", " $http_x_forwarded_for ["), COMBINED.replace(" [", " 1.2.3.4, unknown ["), {}),
+    ("nginx", NGINX + " $upstream_addr $upstream_response_time $request_time",
+     COMBINED + " 10.0.0.1:80, 10.0.0.2:80 : 10.0.0.3:80 0.001, 0.002 : 0.003 0.012", MS_12),
+    ("nginx", NGINX.replace("$remote_addr", "$http_x_real_ip"), COMBINED, {}),
+    ("nginx", "$http_x_real_ip " + NGINX, f"1.2.3.4 {COMBINED}", {}),
+    ("nginx", '{"t": $msec, "c": "$proxy_protocol_addr", "r": "$request", "s": $status, "b": $bytes_sent,'
+     ' "a": "$http_user_agent"}',
+     '{"t": 1795255200.000, "c": "203.0.113.7", "r": "GET /a?b=1 HTTP/1.1", "s": 200, "b": 512,'
+     ' "a": "curl \\"8\\""}', {}),
+    ("apache", '%{X-Real-IP}i [%{%d/%b/%Y:%T}t.%{msec_frac}t %{%z}t] "%r" %>s %b "%{User-agent}i"',
+     '203.0.113.7 [21/Nov/2026:11:00:00.000 +0100] "GET /a?b=1 HTTP/1.1" 200 512 "curl \\"8\\""', {}),
+    ("apache", '%h %l %u %t \\"%r\\" %>s %O \\"%{Referer}i\\" \\"%{User-Agent}i\\"', COMBINED, {}),
+    ("apache", '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %D', COMBINED + " 1042",
+     {"duration_us": 1_042}),
+    ("apache", '%v:%p %a %{%Y-%m-%dT%H:%M:%S}t.%{msec_frac}t %m %U%q %H %s %B %{ms}T "%{User-agent}i"',
+     'A.example:443 203.0.113.7 2026-11-21T10:00:00.125 GET /a?b=1 HTTP/1.1 200 512 7 "curl \\"8\\""',
+     {"host": "a.example", "duration_us": 7_000, "event_time": TIME.replace(microsecond=125_000)}),
+    ("apache", '%{%Y-%m-%d}t;%{%H:%M:%S}t;%h;%r;%s;%b;%{User-Agent}i;%%',
+     '2026-11-21;10:00:00;203.0.113.7;GET /a?b=1 HTTP/1.1;200;512;curl "8";%', {}),
+    ("apache", '%{sec}t %h "%!200,304{X-Forwarded-For}i" "%r" %400,501s %^FB $ "%{User-Agent}i"',
+     '1795255200 203.0.113.7 "-" "GET /a?b=1 HTTP/1.1" 200 - $ "curl \\"8\\""', {"bytes": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, text, line, differs", OWN)
 def test_a_line_of_an_own_format_is_read_by_its_name(
     kind: str, text: str, line: str, differs: dict[str, Any]
 ) -> None:
@@ -109,6 +110,47 @@ def test_a_line_of_an_own_format_is_read_by_its_name(
     assert read("nothing of the kind", own, "mine") is None
     unknown = read(line, Reading(), "mine")
     assert unknown is None or not unknown["format_known"]
+
+
+def damaged(chance: random.Random) -> str:
+    line = chance.choice(OWN)[2]
+    for _ in range(chance.choice((0, 1, 2, 4))):
+        at = chance.randrange(len(line) + 1)
+        other = chance.choice(OWN)[2]
+        part = chance.choice(
+            (
+                " ",
+                ", ",
+                '"',
+                "\\",
+                "-",
+                "\x00",
+                "é",
+                "{",
+                "}",
+                "1.2.3.4",
+                other[chance.randrange(len(other)) :],
+            )
+        )
+        line = line[:at] + part + line[at + chance.randrange(4) :]
+    return line
+
+
+def test_damaged_lines_of_own_formats_are_read_the_same_among_others() -> None:
+    chance = random.Random(1)
+    own = reading(**{f"own{n}": FormatSettings(**{kind: text}) for n, (kind, text, *_) in enumerate(OWN)})
+    own = dataclasses.replace(own, sites={"shop": SiteReading("Europe/Berlin", trusted_proxies=2)})
+    lines = {
+        "value": pa.array([damaged(chance).encode() for _ in range(600)]),
+        "format": pa.array([chance.choice((None, f"own{chance.randrange(len(OWN))}")) for _ in range(600)]),
+        "fields": pa.nulls(600, pa.string()),
+        "site": pa.array([chance.choice(("shop", "other")) for _ in range(600)]),
+    }
+    found = pa.table(fields(lines, own)).to_pylist()
+    assert sum(row["well_formed"] for row in found) > 50
+    for start in range(0, 600, 40):
+        some = {name: column[start : start + 40] for name, column in lines.items()}
+        assert pa.table(fields(some, own)).to_pylist() == found[start : start + 40]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,22 @@
 """Caddy's access log."""
 
-from tidemark.parse.objects import JsonFormat
+from __future__ import annotations
 
-FORMAT = JsonFormat(
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import Flags, flags_of
+from tidemark.parse.objects import JsonFormat, Objects
+
+
+class Caddy(JsonFormat):
+    """Caddy logs a request that fails twice: here, and as an error, which also has the request and a status."""
+
+    def fits(self, objects: Objects) -> Flags:
+        errors = pc.starts_with(objects.first(self.keys["logger"]), "http.log.error")
+        return super().fits(objects) & ~flags_of(errors)
+
+
+FORMAT = Caddy(
     name="caddy_json",
     about="Caddy's access log, a JSON object per request.",
     docs="https://caddyserver.com/docs/logging#structured-logs",
@@ -15,6 +29,7 @@ FORMAT = JsonFormat(
     ),
     marks=("request.uri",),
     keys={
+        "logger": ("logger",),
         # `client_ip` is `remote_ip` unless Caddy was told which proxies to trust.
         "client_ip": ("request.client_ip", "request.remote_ip", "request.remote_addr"),
         "remote_user": ("user_id",),

@@ -71,7 +71,7 @@ KEYS = {
     ),
     "duration_ns": ("event.duration", "duration_ns", "durationNanos"),
     "duration": ("duration",),
-    "envoy": ("response_flags", "upstream_cluster"),
+    "milliseconds": ("response_flags", "upstream_cluster", "controller"),
     "edge_country": (
         "geoip_country_code", "geoip2_country_code", "country_code", "geo_country_code", "http_cf_ipcountry",
         "cf_ipcountry",
@@ -81,9 +81,9 @@ KEYS = {
 
 
 def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
-    """A duration without a unit in its name is in seconds if it has decimals, and in milliseconds in Envoy's JSON.
-    Others could be in any unit, and are left out."""
-    milli = flags_of(pc.is_valid(texts["envoy"]))
+    """A duration without a unit in its name is in milliseconds in the JSON of Envoy and Rails, and otherwise in seconds
+    if it has decimals. Others could be in any unit, and are left out."""
+    milli = flags_of(pc.is_valid(texts["milliseconds"]))
     seconds = ~milli & flags_of(pc.match_substring(texts["duration"], "."))
     return texts | {
         "duration_s": pc.coalesce(texts["duration_s"], where(seconds, texts["duration"], None)),
