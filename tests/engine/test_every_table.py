@@ -156,6 +156,14 @@ def test_batch_after_batch_ends_with_the_same_rows(table: Table, accepted: pa.Ta
     assert content(table, rows) == whole(table, accepted)
 
 
+def test_text_that_is_encoded_for_all_tables_makes_the_same_rows(accepted: pa.Table) -> None:
+    work = Work(aggregations={table.name: (aggregation(table, accepted), ALL) for table in MADE})
+    encoded = work.encoded(accepted)
+    assert pa.types.is_dictionary(encoded.schema.field("visitor_id").type)
+    for name in work.aggregations:
+        assert work.partial(name, encoded) == work.partial(name, accepted), name
+
+
 def _read(rows: pa.Table, where: Sequence[Sequence[tuple[str, str, object]]]) -> pa.Table:
     from tidemark.store.deltars import _expression
 

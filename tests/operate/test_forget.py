@@ -108,6 +108,8 @@ def test_by_address(home_with_rows: Settings, spark: SparkSession, lines: list[P
     assert keys(settings, "silver.requests") == others
     assert len(keys(settings, "bronze.access_log")) == lines_before - len(mine) - 1
     assert rows(settings, "silver.sessions", ["visitor_id", "session_id"]) == kept_sessions
+    days = {row[0] for row in rows(settings, "silver.visitor_days", ["visitor_id"])}
+    assert days and not days & visitors
     assert rows(settings, "gold.traffic", ["site", "window_start", "requests", "visitors"]) == gold
     assert not on_disk(settings, address)
     assert_balanced(settings)

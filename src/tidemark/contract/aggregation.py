@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +28,15 @@ class Mergeable(Protocol):
 
     def merge(self, partials: pa.Table) -> pa.Table:
         """Merges partial rows of several parts to those of the whole."""
+
+
+@runtime_checkable
+class Encoding(Protocol):
+    """An aggregation whose `partial` takes text columns dictionary-encoded, too."""
+
+    @property
+    def encodes(self) -> tuple[str, ...]:
+        """The columns by whose values it groups: encoded once for all aggregations of a batch."""
 
 
 class Aggregation(Mergeable, Protocol):

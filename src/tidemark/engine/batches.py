@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
@@ -88,7 +89,11 @@ class Local:
             store.append_arrow(table, rows, commit)
 
     def partial(self, name: str) -> pa.Table:
-        return self.work.partial(name, self.prepared)
+        return self.work.partial(name, self._encoded)
+
+    @cached_property
+    def _encoded(self) -> pa.Table:
+        return self.work.encoded(self.prepared)
 
 
 @dataclass(frozen=True)

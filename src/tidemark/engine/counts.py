@@ -16,8 +16,8 @@ from tidemark.contract.expression import Expression
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change
 from tidemark.engine import histograms, sketches
-from tidemark.engine.arrays import Flags, flags_of
-from tidemark.engine.groups import Column, Groups, How, encoded, semi_join, whole
+from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.engine.groups import Column, Groups, How, decoded, encoded, semi_join, whole
 
 # Paths and terms in a key are cut, so that a row is short whatever a client sends.
 MOST_CHARACTERS = 200
@@ -42,20 +42,17 @@ class Sum:
         )
 
     def of(self, rows: pa.Table) -> Column:
-        """The contributions of the rows (long)."""
-        if self.where is not None:
-            held = pa.array(_holds(self.where, rows)).cast(pa.int64())
-            return pc.multiply(held, self._values(rows)) if self.column else held
-        return self._values(rows)
-
-    def _values(self, rows: pa.Table) -> Column:
+        """The contributions of the rows: flags, or numbers (long)."""
+        held = np.ones(rows.num_rows, bool) if self.where is None else _holds(self.where, rows)
         if not self.column:
-            return pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
-        values = rows[self.column]
+            return pa.array(held)
+        values = whole(rows[self.column])
         if self.within:
             least, most = self.within
             values = pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most))
-        return pc.fill_null(pc.cast(values, pa.int64()), 0)
+        if pa.types.is_boolean(values.type):
+            return pa.array(held & flags_of(values))
+        return where(held, pc.fill_null(values.cast(pa.int64()), 0), 0)
 
     def __str__(self) -> str:
         condition = f" where {self.where.sql}" if self.where is not None else ""
@@ -153,6 +150,12 @@ class WindowedCounts:
             names += sorted(histogram.needs)
         names += [column for column, _ in self.bounds.values()]
         return tuple(dict.fromkeys(names))
+
+    @property
+    def encodes(self) -> tuple[str, ...]:
+        """The columns of its `needs` by which it groups, where they are text."""
+        by = (each if isinstance(each, str) else each.of or each.name for each in self.by)
+        return ("site", *(["visitor_id"] if self.visitors != "none" else []), *by)
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -264,11 +267,18 @@ class WindowedCounts:
 
 def _holds(condition: Expression, rows: pa.Table) -> Flags:
     """For each row, whether the condition is true."""
-    if condition.sql in condition.columns:  # a flag
+    names = sorted(condition.columns)
+    if condition.sql in names:  # a flag
         return flags_of(whole(rows[condition.sql]))
-    source = acero.Declaration(
-        "table_source", acero.TableSourceNodeOptions(rows.select(sorted(condition.columns)))
-    )
+    if len(names) == 1 and pa.types.is_dictionary(rows.schema.field(names[0]).type):
+        values = encoded(rows[names[0]])
+        held: Flags = _held(condition, pa.table({names[0]: values.dictionary}))[values.indices.to_numpy()]
+        return held
+    return _held(condition, decoded(rows.select(names)))
+
+
+def _held(condition: Expression, rows: pa.Table) -> Flags:
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
     project = acero.ProjectNodeOptions([condition.arrow], ["held"])
     found = acero.Declaration("project", project, [source]).to_table(use_threads=False)
     return flags_of(whole(found["held"]))

@@ -75,8 +75,9 @@ def _task(
     for chunk in _chunks(work, read(batches)):
         for table, part, writer in writers:
             writer.write(work.rows(table, part, chunk))
+        rows = work.encoded(chunk)
         for name, found in parts.items():
-            found.append(work.partial(name, chunk))
+            found.append(work.partial(name, rows))
             if len(found) == FAN_IN:
                 parts[name] = [work.merged(name, found)]
     for table, _, writer in writers:

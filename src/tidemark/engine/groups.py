@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from tidemark.engine.arrays import flags_of
+
 Numbers = np.ndarray[Any, Any]
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 How = Literal["sum", "min", "max", "first"]
@@ -42,23 +44,26 @@ class Groups:
         return len(self.first)
 
     def aggregate(self, columns: Mapping[str, tuple[Column, How]]) -> dict[str, pa.Array]:
-        """One value per group and column. NULLs are ignored; the result is NULL if there is no other value."""
-        firsts = {
-            name: plain(whole(column).take(pa.array(self.first)))
-            for name, (column, how) in columns.items()
-            if how == "first"
-        }
-        others = {name: (column, how) for name, (column, how) in columns.items() if how != "first"}
-        if not others:
-            return firsts
-        rows = pa.table(
-            {"_group": pa.array(self.of), **{name: column for name, (column, _) in others.items()}}
-        )
-        found = rows.group_by("_group", use_threads=False).aggregate(
-            [(name, how) for name, (_, how) in others.items()]
-        )
-        # Groups are numbered by appearance, which is the order of the result.
-        return firsts | {name: whole(found[f"{name}_{how}"]) for name, (_, how) in others.items()}
+        """One value per group and column. NULLs are ignored; the result is NULL if there is no other value. The sum of
+        a flag is how often it is true."""
+        made: dict[str, pa.Array] = {}
+        others: dict[str, tuple[Column, How]] = {}
+        for name, (column, how) in columns.items():
+            if how == "first":
+                made[name] = plain(whole(column).take(pa.array(self.first)))
+            elif how == "sum" and pa.types.is_boolean(column.type):
+                flags = flags_of(whole(column))
+                flagged = self.of if flags.all() else self.of[flags]
+                made[name] = pa.array(np.bincount(flagged, minlength=len(self)))
+            else:
+                others[name] = column, how
+        if others:
+            given = {"_group": pa.array(self.of), **{name: column for name, (column, _) in others.items()}}
+            grouped = pa.table(given).group_by("_group", use_threads=False)
+            found = grouped.aggregate([(name, how) for name, (_, how) in others.items()])
+            # Groups are numbered by appearance, which is the order of the result.
+            made |= {name: whole(found[f"{name}_{how}"]) for name, (_, how) in others.items()}
+        return {name: made[name] for name in columns}
 
 
 def semi_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -103,6 +108,14 @@ def encoded(column: Column) -> pa.DictionaryArray:
 def plain(column: pa.Array) -> pa.Array:
     """A column whose values are not dictionary-encoded."""
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def decoded(rows: pa.Table) -> pa.Table:
+    """Rows without dictionary-encoded columns."""
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_dictionary(field.type):
+            rows = rows.set_column(place, field.name, rows[field.name].cast(field.type.value_type))
+    return rows
 
 
 def _renumbered(code: Numbers) -> tuple[Numbers, int]:

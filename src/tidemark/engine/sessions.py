@@ -21,6 +21,7 @@ from tidemark.contract.aggregation import Newest, stamped
 from tidemark.contract.channels import DIRECT, INTERNAL
 from tidemark.contract.store import Condition, Where
 from tidemark.contract.table import Change
+from tidemark.engine.groups import decoded
 
 # Columns from the visitor (constant) or from the entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
@@ -49,6 +50,7 @@ class Sessions:
         "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview", *OF_VISITOR,
         "channel", "source", "utm_medium", "utm_campaign", "referrer_host",
     )  # fmt: skip
+    encodes = ("site", "visitor_id")
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -64,7 +66,7 @@ class Sessions:
     def partial(self, rows: pa.Table) -> pa.Table:
         """The sessions of these pageviews alone, as intervals: the table's columns without those that
         `combine` derives."""
-        views = rows.filter(rows["pageview"])
+        views = decoded(rows.filter(rows["pageview"]))
         time, path = views["event_time"], views["path"]
         internal = pc.equal(views["channel"], INTERNAL)
         own = {

@@ -20,6 +20,8 @@ from tidemark.engine.groups import encoded
 
 LG_ENTRIES = 20
 MOST_ENTRIES = 1 << LG_ENTRIES
+# With at most so many possible codes per code, setting flags is faster than sorting.
+_FLAGS_PER_CODE = 32
 _VERSION = b"\x03"
 # The threshold of an exact sketch.
 WHOLE = np.uint64(2**63 - 1)
@@ -123,10 +125,18 @@ def of_values(groups: Numbers, values: pa.Array, number: int) -> Sketches:
     if own.null_count:
         there = own.is_valid().to_numpy(zero_copy_only=False)[index]
         groups, index = groups[there], index[there]
-    # Few rows are the first of their group and value, and sorting is most of the work.
-    pairs = np.sort(pc.unique(pa.array(groups * len(hashes) + rank[index])).to_numpy())
+    pairs = _different(groups * len(hashes) + rank[index], number * len(hashes))
     group, place = np.divmod(pairs, max(1, len(hashes)))
     return unite(group, hashes[place], np.full(number, WHOLE))
+
+
+def _different(codes: Numbers, end: int) -> Numbers:
+    """The different codes in ascending order; all are below `end`."""
+    if end <= _FLAGS_PER_CODE * len(codes):
+        seen = np.zeros(end, bool)
+        seen[codes] = True
+        return np.flatnonzero(seen)
+    return np.sort(pc.unique(pa.array(codes)).to_numpy())
 
 
 def of_lists(lists: pa.Array, theta: pa.Array) -> tuple[Numbers, Hashes, Hashes]:

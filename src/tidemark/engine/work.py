@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.contract.aggregation import Mergeable
+from tidemark.contract.aggregation import Encoding, Mergeable
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
-from tidemark.engine.groups import anti_join
+from tidemark.engine.groups import anti_join, decoded, encoded
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,21 @@ class Work:
         kept = part.of(prepared).select(names)
         return kept.rename_columns(table.column_names).cast(table.arrow_schema)
 
-    def partial(self, name: str, prepared: pa.Table) -> pa.Table:
-        """The partial rows of an aggregation."""
+    def encoded(self, prepared: pa.Table) -> pa.Table:
+        """The prepared rows, with text dictionary-encoded once for all aggregations that take it so."""
+        wanted = (each.encodes for each, _ in self.aggregations.values() if isinstance(each, Encoding))
+        for name in sorted(frozenset[str]().union(*wanted)):
+            if pa.types.is_string(prepared.schema.field(name).type):
+                place = prepared.column_names.index(name)
+                prepared = prepared.set_column(place, name, encoded(prepared[name]))
+        return prepared
+
+    def partial(self, name: str, rows: pa.Table) -> pa.Table:
+        """The partial rows of an aggregation, of prepared rows or those of `encoded`."""
         aggregation, part = self.aggregations[name]
         needed = dict.fromkeys([*aggregation.needs, *([part.flag] if part.flag else [])])
-        return aggregation.partial(part.of(prepared.select(list(needed))))
+        found = part.of(rows.select(list(needed)))
+        return aggregation.partial(found if isinstance(aggregation, Encoding) else decoded(found))
 
     def merged(self, name: str, partials: Sequence[pa.Table]) -> pa.Table:
         """Merges the partial rows of several parts to those of the whole."""
