@@ -17,6 +17,7 @@ from tidemark import pipeline
 from tidemark.contract.aggregation import Aggregation
 from tidemark.contract.table import Change, Table
 from tidemark.engine import executors
+from tidemark.engine.latency import buckets
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.parse.columns import Knowledge
 from tidemark.settings.sections import MeaningSettings
@@ -67,7 +68,9 @@ def timed(rows: pa.Table) -> pa.Table:
     durations = [
         chance.choice([None, 0, 1, 2**63 - 1, round(chance.lognormvariate(11, 3))]) for _ in range(len(rows))
     ]
-    return replaced(rows, duration_us=durations)
+    return replaced(
+        rows, duration_us=durations, latency_bucket=buckets(pa.array(durations), 0.01).to_pylist()
+    )
 
 
 def odd(rows: pa.Table) -> pa.Table:
@@ -92,6 +95,7 @@ def odd(rows: pa.Table) -> pa.Table:
         bot_name=some([None, "GPTBot", "bot"]),
         bot_kind=some([None, "ai-crawler", "other"]),
         browser=some([None, "Firefox"]),
+        search_term=some([None, "shoes", "Schuhe für 日本", long]),
     )
 
 

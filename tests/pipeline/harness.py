@@ -205,6 +205,12 @@ RECOUNTED: dict[str, Callable[[Settings, Expected], None]] = {
     "gold.page_latency": lambda s, e: _same(
         s, "gold.page_latency", ["site", "window_start", "path", "requests"], e.page_latency
     ),
+    "gold.latency": lambda s, e: _same(
+        s, "gold.latency", ["site", "window_start", "bot", "latency_bucket", "requests"], e.latency
+    ),
+    "gold.searches": lambda s, e: _same(
+        s, "gold.searches", ["site", "day", "term", "searches", "visitors"], e.searches
+    ),
     "silver.visitor_days": _visitor_days,
     "gold.bots": lambda s, e: _same_sums(
         s,

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
 import crawleruseragents
 import duckdb
@@ -42,6 +43,8 @@ class Expected:
     bots: set[tuple[object, ...]]
     bot_pages: set[tuple[object, ...]]
     audience: set[tuple[object, ...]]
+    latency: set[tuple[object, ...]]
+    searches: set[tuple[object, ...]]
     sessions: set[tuple[object, ...]]
 
 
@@ -104,12 +107,19 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
         FROM (SELECT site, t, status, bytes, form, country, bot, ip || ' ' || agent AS visitor,
                      if(http, split_part(request, ' ', 1), '') AS method,
                      if(http, split_part(request, ' ', -1), '') AS protocol,
-                     if(http, split_part(split_part(request, ' ', 2), '?', 1), '') AS path
+                     if(http, split_part(request, ' ', 2), '') AS target, split_part(target, '?', 1) AS path
               FROM (SELECT *, regexp_matches(request, ?) AS http FROM parsed)
               JOIN places USING (ip) JOIN robots USING (agent)))
         """,
         [_ASSET, _HTTP],
     )
+    targets = [row[0] for row in db.execute("SELECT DISTINCT target FROM requests").fetchall()]
+    found = [(target, _term(target)) for target in targets]
+    searched = [(target, term) for target, term in found if term]
+    text = pa.string()
+    terms = pa.table({"target": pa.array([t for t, _ in searched], text),
+                      "term": pa.array([t for _, t in searched], text)})  # fmt: skip
+    db.register("terms", terms)
     counts = "count(*) FILTER (pageview), count(*), count(*) FILTER (bot)"
     visitors = "count(DISTINCT visitor) FILTER (NOT bot)"
     accepted = db.execute("SELECT count(*) FROM requests").fetchone()[0]  # type: ignore[index]
@@ -148,8 +158,14 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
             db,
             f"SELECT site, {_window(3600)}, count(DISTINCT visitor) FROM requests WHERE NOT bot GROUP BY 1, 2",
         ),
-        page_latency=set(),  # these lines have no durations
+        latency=set(),  # these lines have no durations
+        page_latency=set(),
         visitor_days=_rows(db, _VISITOR_DAYS),
+        searches=_rows(
+            db,
+            f"""SELECT site, {_window(86_400)}, term, count(*), count(DISTINCT visitor)
+            FROM requests JOIN terms USING (target) WHERE NOT bot GROUP BY 1, 2, 3""",
+        ),
         # Of all bots, and of all devices and programs: their names are not read here.
         bots=_rows(
             db,
@@ -169,6 +185,16 @@ def recount(lines: Iterable[tuple[str, bytes]], gap_seconds: int = 1800) -> Expe
         ),
         sessions=_rows(db, _SESSIONS.format(gap=gap_seconds)),
     )
+
+
+def _term(target: str) -> str:
+    """What a request searches for: the first parameter of these that is not empty; else nothing."""
+    given: dict[str, str] = {}
+    for name, value in parse_qsl(target.partition("?")[2]):
+        given.setdefault(name, value)
+    return next(
+        (given[name] for name in ("q", "s", "query", "search", "keyword", "term") if name in given), ""
+    )[:200]
 
 
 _SESSIONS = """

@@ -74,6 +74,10 @@ _GOOD: dict[str, Any] = {
     "gold.bot_pages": lambda n: {
         "site": "shop", "day": NOON + timedelta(days=n), "bot_name": "GPTBot", "path": "/", "requests": 1,
     },
+    "gold.latency": lambda n: _window(n, 300) | {"bot": False, "latency_bucket": 9, "requests": 1},
+    "gold.searches": lambda n: {
+        "site": "shop", "day": NOON + timedelta(days=n), "term": "shoes", "searches": 2, "visitors": 1,
+    },
     "gold.audience": lambda n: _window(n, 3600) | {
         "bot_kind": "", "country": "DE", "device": "mobile", "browser": "Firefox", "os": "Android", "requests": 2,
         "pageviews": 1, "bytes": 5, "visitors": 1,
@@ -143,6 +147,11 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("gold.bots", "key_unique"): [_window(0, 3600)],
     ("gold.bot_pages", "requested"): [{"requests": 0}],
     ("gold.bot_pages", "key_unique"): [{"day": NOON}],
+    ("gold.latency", "aligned_window"): [{"window_end": NOON}],
+    ("gold.latency", "bucketed"): [{"latency_bucket": -1}, {"requests": 0}],
+    ("gold.latency", "key_unique"): [_window(0, 300)],
+    ("gold.searches", "searched"): [{"visitors": 0}, {"visitors": 3}],
+    ("gold.searches", "key_unique"): [{"day": NOON}],
     ("gold.audience", "parts_of_requests"): [{"requests": 0}, {"pageviews": 3}, {"visitors": 3}],
     ("gold.audience", "key_unique"): [_window(0, 3600)],
     ("quality.sites", "key_unique"): [{"site": "shop0"}],

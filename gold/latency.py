@@ -1,0 +1,54 @@
+"""gold.latency: how many requests took how long, in 5-minute windows."""
+
+from __future__ import annotations
+
+from silver.requests import LATENCY_ALPHA
+from tidemark.contract.expression import column, window_is_aligned
+from tidemark.contract.rules import Expectation
+from tidemark.contract.table import Column, Table
+from tidemark.engine.counts import ROWS, WindowedCounts
+
+WINDOW_SECONDS = 300
+COUNTS = WindowedCounts(
+    seconds=WINDOW_SECONDS,
+    by=("bot", "latency_bucket"),
+    where=column("latency_bucket").is_valid(),
+    sums={"requests": ROWS},
+    visitors="none",
+)
+
+TABLE = Table(
+    name="gold.latency",
+    about="One row per site, 5-minute event-time window, bot flag and bucket of latency. A bucket b stands for"
+    f" 2γ^b/(γ+1) microseconds with γ = (1+α)/(1-α), so any quantile is within α = {LATENCY_ALPHA} of the truth.",
+    kind="upsert",
+    key=COUNTS.key,
+    time="window_start",
+    reads="silver.requests",
+    quiet=True,
+    expects=(
+        Expectation(
+            "aligned_window",
+            window_is_aligned(WINDOW_SECONDS),
+            "window_start",
+            "Windows are aligned to the epoch and equally long.",
+        ),
+        Expectation(
+            "bucketed",
+            (column("latency_bucket") >= 0) & (column("requests") >= 1),
+            "latency_bucket",
+            "A bucket is not negative, and has a request.",
+        ),
+    ),
+    made=lambda meaning: COUNTS,
+    tells=lambda settings: {"alpha": LATENCY_ALPHA},
+    columns=(
+        Column("site", "string", "Site."),
+        Column("window_start", "timestamp", "Start of the window, aligned to the epoch."),
+        Column("window_end", "timestamp", "Its exclusive end."),
+        Column("bot", "boolean", "Whether the requests are those of known crawlers."),
+        Column("latency_bucket", "int", "Bucket of the duration, see silver.requests."),
+        Column("requests", "long", "Accepted requests with a duration in the bucket."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)  # fmt: skip
