@@ -82,19 +82,28 @@ def odd(rows: pa.Table) -> pa.Table:
     def some(values: Sequence[object]) -> list[object]:
         return [chance.choice(values) for _ in range(len(rows))]
 
+    # A visitor has one address and one program.
+    visitors = [chance.randrange(8) for _ in range(len(rows))]
+
+    def of_visitor(first: object, second: object) -> list[object]:
+        return [second if visitor % 2 else first for visitor in visitors]
+
     return replaced(
         rows,
+        visitor_id=[f"odd{visitor}" for visitor in visitors],
+        country=of_visitor("ZZ", "DE"),
+        browser=of_visitor(None, "Firefox"),
+        os=of_visitor("Linux", None),
+        device=of_visitor("other", "mobile"),
         path=some(paths),
         method=some([None, "GET", "PROPFIND"]),
         protocol=some([None, "HTTP/3"]),
         host=some([None, "a.example", "ä.example"]),
-        country=some(["ZZ", "DE"]),
         status=some([200, 404, 503]),
         bot=some([False, False, True]),
         asset=some([False, True]),
         bot_name=some([None, "GPTBot", "bot"]),
         bot_kind=some([None, "ai-crawler", "other"]),
-        browser=some([None, "Firefox"]),
         search_term=some([None, "shoes", "Schuhe für 日本", long]),
     )
 
