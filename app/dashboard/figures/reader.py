@@ -92,10 +92,15 @@ def read(
 
 def frame(table: pa.Table) -> pd.DataFrame:
     """Arrow to pandas: timestamps aware in UTC, text as Python strings."""
+    return plain(table).to_pandas()
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """The rows in types for which Arrow has every function."""
     import pyarrow as pa
 
     schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in table.schema])
-    return table.cast(schema, safe=False).to_pandas()
+    return table.cast(schema, safe=False)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -112,6 +117,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.float64()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _plain(field.type)) for field in kind])
     return kind
 
 

@@ -63,6 +63,35 @@ def distinct(
     Grouped by the columns `by` and, with `bin_seconds`, by `bin`, the start of the time bin that a
     row's `window_start` falls into. Without grouping, one row.
     """
+    found = daily(reader, table, where, by=by, bin_seconds=bin_seconds, cache=cache)
+    prints = {day: changed for day, (changed, _) in found.items()}
+    parts = {day: part for day, (_, part) in found.items()}
+    base = (reader.label, table, tuple(by), bin_seconds)
+    *earlier, newest = list(prints) or [None]
+    united: United = {}
+    if earlier:
+        # Days other than the newest hardly change: they are united once for all refreshes.
+        fingerprint = tuple(prints[day] for day in earlier)
+        key = (base, tuple((_cut(where, day), day) for day in earlier))
+        united = cache.get(key, fingerprint) or {}
+        if not united:
+            united = _merged([parts[day] for day in earlier])
+            cache.put(key, fingerprint, united)
+    if newest is not None:
+        united = _merged([united, parts[newest]])
+    return _counts(united, by, binned=bin_seconds is not None)
+
+
+def daily(
+    reader: Reader,
+    table: str,
+    where: Sequence[Condition],
+    *,
+    by: Sequence[str] = (),
+    bin_seconds: int | None = None,
+    cache: UnionCache,
+) -> dict[pd.Timestamp, tuple[Any, United]]:
+    """By day (UTC) with rows, in order: a fingerprint of its rows, and the unions of its groups' sketches."""
     days = read(
         reader,
         table,
@@ -85,20 +114,7 @@ def distinct(
         for day, part in _unite_days(reader, table, where, by, bin_seconds, stale).items():
             parts[day] = part
             cache.put(keys[day], prints[day], part)
-
-    *earlier, newest = list(prints) or [None]
-    united: United = {}
-    if earlier:
-        # Days other than the newest hardly change: they are united once for all refreshes.
-        fingerprint = tuple(prints[day] for day in earlier)
-        key = (base, tuple(keys[day] for day in earlier))
-        united = cache.get(key, fingerprint) or {}
-        if not united:
-            united = _merged([parts[day] for day in earlier])
-            cache.put(key, fingerprint, united)
-    if newest is not None:
-        united = _merged([united, parts[newest]])
-    return _counts(united, by, binned=bin_seconds is not None)
+    return {day: (prints[day], parts[day]) for day in prints}
 
 
 def _cut(where: Sequence[Condition], day: pd.Timestamp) -> tuple[Condition, ...]:

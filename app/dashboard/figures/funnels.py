@@ -1,0 +1,169 @@
+"""Funnels: how many sessions or visitors took two to eight steps in order.
+
+A step is a pattern of paths, and every step is another pageview, later in the order of pageviews than the one before;
+anything may lie between. By session, the pageviews are the session's first 200. By visitor, all steps lie within a time
+of the first, inclusive, over all starts, and the first step lies in the range while later ones may pass its end
+(ClickHouse's windowFunnel).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import numpy as np
+import pandas as pd
+
+from . import walks
+from .rows import Rows
+from .selection import Selection, SelectionError
+from .walks import Walks
+
+LABELS = ("channel", "country", "device")
+FEWEST, MOST = 2, 8
+_NONE = -1
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step's name and its pattern of paths."""
+
+    name: str
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A funnel: its steps, whether it is of each `visitor` or each session, and the time that a visitor has."""
+
+    steps: tuple[Step, ...]
+    visitor: bool = True
+    within: timedelta = timedelta(hours=24)
+
+    def __post_init__(self) -> None:
+        if not FEWEST <= len(self.steps) <= MOST:
+            raise SelectionError(f"a funnel has {FEWEST} to {MOST} steps, not {len(self.steps)}")
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """`reached[w]` is the number of steps that walk w took; `seconds[k]` are the times from the first step to step k of
+    the walks that reached it; `labels` has each walk's values, of the pageview at which it began."""
+
+    steps: tuple[Step, ...]
+    reached: np.ndarray
+    seconds: tuple[np.ndarray, ...]
+    labels: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def counts(self) -> list[int]:
+        """How many walks took each step."""
+        return [int((self.reached > k).sum()) for k in range(len(self.steps))]
+
+    def table(self) -> pd.DataFrame:
+        """Columns `name`, `count`, `of_first` and `of_previous` (shares, NaN where nobody was), and `median_seconds`,
+        the time from the first step."""
+        counts = np.array(self.counts, float)
+        before = np.append(counts[:1], counts[:-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = {"of_first": counts / counts[0], "of_previous": counts / before}
+        medians = [float(np.median(each)) if len(each) else float("nan") for each in self.seconds]
+        names = [step.name for step in self.steps]
+        return pd.DataFrame({"name": names, "count": self.counts, **shares, "median_seconds": medians})
+
+    def by(self, label: str) -> pd.DataFrame:
+        """Counts of each step by the values of a label: columns `label` and the numbers of the steps, most first."""
+        begun = self.reached > 0
+        groups = self.labels.loc[begun, label].to_numpy()
+        reached = self.reached[begun]
+        found = pd.DataFrame({k: (reached > k).astype(int) for k in range(len(self.steps))})
+        found = found.groupby(groups).sum().rename_axis(label).reset_index()
+        return found.sort_values([0, label], ascending=[False, True]).reset_index(drop=True)
+
+
+def funnel(rows: Rows, selection: Selection, asked: Definition, labels: Sequence[str] = ()) -> Funnel:
+    """The funnel of a selection; `labels` are those of LABELS by which it can be split."""
+    if not asked.visitor:
+        return taken(walks.of_sessions(rows, selection, labels), asked.steps)
+    first = selection.end
+    longer = selection if first is None else replace(selection, end=first + asked.within)
+    found = walks.of_visitors(rows, longer, [step.pattern for step in asked.steps], labels)
+    end = None if first is None else round(first.timestamp() * 1e6)
+    return taken(found, asked.steps, asked.within, end)
+
+
+def taken(
+    found: Walks, steps: Sequence[Step], within: timedelta | None = None, end: int | None = None
+) -> Funnel:
+    """The deepest chain of steps of each walk, over all starts before `end` (microseconds since the epoch).
+
+    For each row and step it keeps the latest start of a chain that takes the step there, because a later start leaves
+    more time for the rest.
+    """
+    number, heads = len(found.walk), found.heads()
+    begins = found.matching(steps[0].pattern)
+    if end is not None:
+        begins &= found.time < end
+    start = np.where(begins, np.arange(number), _NONE)
+    reached, seconds = np.zeros(found.walks, int), []
+    origin = np.zeros(found.walks, np.int64)
+    for depth, step in enumerate(steps):
+        if depth:
+            before = np.append([_NONE], np.maximum.accumulate(start)[:-1]) if number else start
+            possible = (before >= heads) & (before != _NONE) & found.matching(step.pattern)
+            if within is not None:
+                possible &= found.time - found.time[before] <= round(within.total_seconds() * 1e6)
+            start = np.where(possible, before, _NONE)
+        at = np.flatnonzero(start != _NONE)
+        who, first = np.unique(found.walk[at], return_index=True)
+        reached[who] = depth + 1
+        row = at[first]
+        origin[who] = start[row]
+        begun = start[row] if within is not None else _first(found, begins)[who]
+        seconds.append((found.time[row] - found.time[begun]) / 1e6)
+    labels = pd.DataFrame(
+        {name: values[origin] if number else values for name, values in found.labels.items()},
+        index=range(found.walks) if number else None,
+    )
+    return Funnel(tuple(steps), reached, tuple(seconds), labels)
+
+
+def _first(found: Walks, flags: np.ndarray) -> np.ndarray:
+    """The first flagged row of each walk, 0 where there is none."""
+    at = np.flatnonzero(flags)
+    who, first = np.unique(found.walk[at], return_index=True)
+    row = np.zeros(found.walks, np.int64)
+    row[who] = at[first]
+    return row
+
+
+def left_to(found: Walks, asked: Funnel, step: int, limit: int = 10) -> pd.DataFrame:
+    """Where the walks that took `step` but not the next one went from there: columns `path` (None: nowhere) and
+    `count`, most first. `found` has all pageviews of the walks."""
+    flags = found.matching(asked.steps[0].pattern)
+    row = _first(found, flags)
+    for each in asked.steps[1 : step + 1]:
+        later = found.matching(each.pattern) & (np.arange(len(found.walk)) > row[found.walk])
+        row = _first(found, later)
+    stopped = asked.reached == step + 1
+    after = row[stopped] + 1
+    inside = after < len(found.walk)
+    same = np.zeros(len(after), bool)
+    same[inside] = found.walk[after[inside]] == np.flatnonzero(stopped)[inside]
+    paths = [found.paths[found.path[place]] if on else None for place, on in zip(after, same, strict=True)]
+    counts = pd.Series(paths, dtype=object).value_counts(dropna=False)
+    pairs = sorted(((p, int(n)) for p, n in counts.items()), key=lambda pair: (-pair[1], pair[0] or ""))
+    return pd.DataFrame(pairs[:limit], columns=["path", "count"])
+
+
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+
+
+def duration(text: str) -> timedelta:
+    """A time such as 30m, 24h or 7d. Raises SelectionError."""
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)
+    if found is None or found[2] not in _UNITS or not int(found[1]):
+        raise SelectionError(f"{text!r} is no duration; write 30m, 24h or 7d")
+    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])

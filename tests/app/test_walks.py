@@ -1,0 +1,325 @@
+"""Funnels, paths and retention equal a brute-force recount, on random walks and through Delta tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from random import Random
+
+import datasketches
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from app.dashboard.figures import funnels, paths, retention
+from app.dashboard.figures.extents import Extent
+from app.dashboard.figures.funnels import Definition, Step
+from app.dashboard.figures.reader_delta import DeltaReader
+from app.dashboard.figures.rows import Direct
+from app.dashboard.figures.selection import Filter, Selection, SelectionError
+from app.dashboard.figures.walks import Walks, matches
+
+START = datetime(2026, 11, 2, tzinfo=UTC)
+PAGES = ("/", "/a", "/b", "/cart", "/cart/pay", "/done")
+STEPS = (Step("cart", "/cart*"), Step("pay", "/cart*"), Step("done", "/done"))
+HOUR = 3600
+TIME = pa.timestamp("us", "UTC")
+# One walk: (seconds since START, path), in order.
+Walk = list[tuple[int, str]]
+
+
+def random_walks(seed: int, number: int = 60) -> list[Walk]:
+    random = Random(seed)
+    made = []
+    for _ in range(number):
+        at, walk = random.randrange(40 * HOUR), []
+        for _ in range(random.randint(1, 9)):
+            walk.append((at, random.choice(PAGES)))
+            at += random.choice((0, 30, HOUR, 9 * HOUR))
+        made.append(sorted(walk))
+    return made
+
+
+def of(found: Sequence[Walk]) -> Walks:
+    names = sorted({path for walk in found for _, path in walk})
+    rows = [(number, at, names.index(path)) for number, walk in enumerate(found) for at, path in walk]
+    walk, time, path = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    return Walks(walk, time * 1_000_000, path, names, len(found))
+
+
+def depth(walk: Walk, steps: Sequence[Step], within: int | None, end: int | None) -> int:
+    """The most steps that any choice of pageviews takes."""
+
+    def deeper(done: int, place: int, begun: int | None) -> int:
+        best = done
+        for later in range(place, len(walk) if done < len(steps) else place):
+            at, path = walk[later]
+            in_time = (end is None or at < end) if begun is None else within is None or at - begun <= within
+            if in_time and matches(steps[done].pattern, path):
+                best = max(best, deeper(done + 1, later + 1, at if begun is None else begun))
+        return best
+
+    return deeper(0, 0, None)
+
+
+@pytest.mark.parametrize("within", [None, 0, 30, HOUR, 10 * HOUR])
+@pytest.mark.parametrize("end", [None, 20 * HOUR])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_funnel_counts_the_deepest_chain_over_all_starts(
+    seed: int, within: int | None, end: int | None
+) -> None:
+    made = random_walks(seed)
+    longest = None if within is None else timedelta(seconds=within)
+    found = funnels.taken(of(made), STEPS, longest, None if end is None else end * 1_000_000)
+    expected = [depth(walk, STEPS, within, end) for walk in made]
+    assert found.reached.tolist() == expected
+    assert found.counts == [sum(d > k for d in expected) for k in range(3)]
+    assert within is not None or max(expected) == 3
+
+
+def test_a_pageview_is_one_step_only_and_times_run_from_the_first() -> None:
+    found = funnels.taken(
+        of([[(0, "/cart"), (40, "/cart/pay"), (100, "/done")], [(0, "/cart"), (60, "/done")]]), STEPS
+    )
+    table = found.table()
+    assert table["count"].tolist() == [2, 1, 1]
+    assert table["median_seconds"].tolist() == [0, 40, 100]
+    assert table["of_previous"].tolist() == [1, 0.5, 1]
+
+
+def test_who_stops_goes_somewhere_else_or_nowhere() -> None:
+    made = of(
+        [
+            [(0, "/cart"), (1, "/a"), (2, "/b")],
+            [(0, "/cart"), (1, "/a")],
+            [(0, "/a"), (1, "/cart")],
+            [(0, "/cart"), (1, "/cart/pay"), (2, "/a")],
+            [(0, "/b")],
+        ]
+    )
+    found = funnels.taken(made, STEPS)
+    assert funnels.left_to(made, found, 0).values.tolist() == [["/a", 2], [None, 1]]
+    assert funnels.left_to(made, found, 1).values.tolist() == [["/a", 1]]
+
+
+def test_a_funnel_of_nothing_has_no_counts() -> None:
+    nothing = Walks(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), [], 0)
+    assert funnels.taken(nothing, STEPS).counts == [0, 0, 0]
+    assert paths.through(nothing).levels[0].empty
+
+
+@pytest.mark.parametrize(
+    "pattern, path, is_match",
+    [
+        ("/a*", "/a/b/c", True),
+        ("/a*", "/A", False),
+        ("*/pay", "/cart/pay", True),
+        ("/a.c", "/abc", False),
+        ("/a", "/a/", False),
+        ("*", "", True),
+        ("/a*c", "/a\nc", True),
+    ],
+)
+def test_patterns(pattern: str, path: str, is_match: bool) -> None:
+    assert matches(pattern, path) is is_match
+
+
+def test_a_funnel_has_two_to_eight_steps_and_a_duration() -> None:
+    for number in (1, 9):
+        with pytest.raises(SelectionError, match="2 to 8 steps"):
+            Definition(STEPS[:1] * number)
+    assert funnels.duration("24h") == timedelta(hours=24)
+    with pytest.raises(SelectionError, match="no duration"):
+        funnels.duration("soon")
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("page", [None, "/cart"])
+def test_paths_equal_a_walk_by_hand_and_lose_nobody(page: str | None, backward: bool) -> None:
+    made = random_walks(7, 200)
+    found = paths.through(of(made), page, backward=backward, shown=3)
+    lines = []
+    for walk in made:
+        visits = [path for path, _ in groupby(path for _, path in walk)]
+        if page is not None and page not in visits:
+            continue
+        first = 0 if page is None else visits.index(page)
+        lines.append(visits[first::-1] if backward else visits[first:])
+    for level, sheet in enumerate(found.levels):
+        counts = Counter(line[level] for line in lines if len(line) > level)
+        most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        ended = sum(len(line) == level for line in lines)
+        other = sum(count for _, count in most[3:])
+        expected = [*most[:3], *([("other", other)] if other else []), *([("left", ended)] if ended else [])]
+        assert list(sheet.itertuples(index=False, name=None)) == expected
+    links = found.links
+    for level in range(1, paths.LEVELS - 1):
+        came = (
+            links[links["level"] == level - 1].groupby("target")["count"].sum().drop("left", errors="ignore")
+        )
+        went = links[links["level"] == level].groupby("source")["count"].sum()
+        assert came.to_dict() == went.to_dict()
+
+
+def write(home: Path, table: str, rows: pa.Table) -> None:
+    write_deltalake(str(home / "tables" / table), rows, mode="append")
+
+
+def pageviews(made: Sequence[Walk]) -> Iterator[dict[str, object]]:
+    for number, walk in enumerate(made):
+        for at, path in walk:
+            yield {
+                "site": "shop", "visitor_id": f"v{number:03}", "event_time": START + timedelta(seconds=at),
+                "path": path, "query": None, "referrer": None, "pageview": True, "bot": False, "channel": "direct",
+                "country": "DE" if number % 2 else "FR", "device": "desktop",
+            }  # fmt: skip
+
+
+def requests_table(made: Sequence[Walk]) -> pa.Table:
+    kinds = {"event_time": TIME, "pageview": pa.bool_(), "bot": pa.bool_()}
+    rows = list(pageviews(made))
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in rows[0]])
+    shuffled = Random(1).sample(rows, len(rows))
+    return pa.Table.from_pylist(shuffled, schema)
+
+
+def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -> None:
+    made = random_walks(11, 120)
+    write(tmp_path, "silver/requests", requests_table(made))
+    rows = Direct(DeltaReader(tmp_path))
+    asked = Definition(STEPS, within=timedelta(hours=10))
+    selection = Selection("shop", START, START + timedelta(hours=20))
+    found = funnels.funnel(rows, selection, asked, funnels.LABELS)
+    expected = [depth(walk, STEPS, 10 * HOUR, 20 * HOUR) for walk in made]
+    assert found.counts == [sum(d > k for d in expected) for k in range(3)]
+    by_country = found.by("country").set_index("country")
+    assert by_country.loc["DE"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
+    of_france = funnels.funnel(rows, selection.having(Filter("country", "is", ("FR",))), asked)
+    assert of_france.counts == by_country.loc["FR"].tolist()
+
+
+def test_sessions_steps_are_read_and_filtered(tmp_path: Path) -> None:
+    made = random_walks(12, 50)
+    kind = pa.list_(pa.struct([("time", TIME), ("path", pa.string())]))
+    steps = [[{"time": START + timedelta(seconds=at), "path": path} for at, path in walk] for walk in made]
+    columns = {
+        "session_id": [f"s{n}" for n in range(50)], "site": ["shop"] * 50,
+        "start_time": pa.array([walk[0]["time"] for walk in steps], TIME), "steps": pa.array(steps, kind),
+    }  # fmt: skip
+    write(tmp_path, "silver/session_steps", pa.table(columns))
+    own = {name: columns[name] for name in ("session_id", "site", "start_time")}
+    sessions = pa.table({**own, "channel": ["direct", "referral"] * 25, "country": ["DE"] * 50})
+    write(tmp_path, "silver/sessions", sessions.take(pa.array(np.random.default_rng(1).permutation(50))))
+    rows = Direct(DeltaReader(tmp_path))
+    asked = Definition(STEPS, visitor=False)
+    expected = [depth(walk, STEPS, None, None) for walk in made]
+    found = funnels.funnel(rows, Selection(), asked, ["channel"])
+    assert found.counts == [sum(d > k for d in expected) for k in range(3)]
+    split = found.by("channel").set_index("channel")
+    assert split.loc["referral"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
+    direct = Selection(filters=(Filter("channel", "is", ("direct",)),))
+    assert funnels.funnel(rows, direct, asked).counts == split.loc["direct"].tolist()
+    assert paths.paths(rows, Selection()).levels[0]["count"].sum() == 50
+
+
+def visits(seed: int) -> list[tuple[date, str, str]]:
+    """Days, sites and visitors; a third of the days have nobody."""
+    random = Random(seed)
+    days = [START.date() + timedelta(days=n) for n in range(40) if n % 3]
+    return [
+        (random.choice(days), random.choice(("shop", "blog")), f"v{random.randrange(40)}") for _ in range(300)
+    ]
+
+
+def cohorts(found: Sequence[tuple[date, str, str]], by: retention.By) -> dict[date, dict[date, int]]:
+    came: dict[tuple[str, str], set[date]] = {}
+    for day, site, visitor in found:
+        came.setdefault((site, visitor), set()).add(retention.start_of(day, by))
+    counts: dict[date, Counter[date]] = {}
+    for periods in came.values():
+        counts.setdefault(min(periods), Counter()).update(periods)
+    return {cohort: dict(row) for cohort, row in counts.items()}
+
+
+def sketch(members: Sequence[str]) -> bytes:
+    made = datasketches.update_theta_sketch(20)
+    for member in members:
+        made.update(member)
+    return bytes(made.compact().serialize())
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month"])
+@pytest.mark.parametrize("filters", [(), (Filter("country", "is", ("DE",)),)])
+def test_retention_equals_sets_of_visitors(
+    tmp_path: Path, by: retention.By, filters: tuple[Filter, ...]
+) -> None:
+    every = visits(3)
+    random = Random(4)
+    hours = [(day, random.randrange(24), site, visitor) for day, site, visitor in every]
+    rows: dict[tuple[str, datetime], list[str]] = {}
+    for day, hour, site, visitor in hours:
+        start = datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
+        rows.setdefault((site, start), []).append(visitor)
+    keys = list(rows)
+    write(
+        tmp_path,
+        "gold/visitor_hours",
+        pa.table(
+            {
+                "site": [site for site, _ in keys],
+                "window_start": pa.array([start for _, start in keys], TIME),
+                "visitors": [len(set(rows[key])) for key in keys],
+                "visitors_sketch": [sketch(rows[key]) for key in keys],
+                "updated_at": pa.array([START] * len(keys), TIME),
+            }
+        ),
+    )
+    lines = [(site, start, visitor) for (site, start), found in rows.items() for visitor in found]
+    write(
+        tmp_path,
+        "silver/requests",
+        pa.table(
+            {
+                "site": [site for site, _, _ in lines], "event_time": pa.array([start for _, start, _ in lines], TIME),
+                "visitor_id": [visitor for _, _, visitor in lines], "bot": [False] * len(lines),
+                "country": ["DE" if visitor < "v2" else "FR" for _, _, visitor in lines],
+            }
+        ),
+    )  # fmt: skip
+    kept = [row for row in every if not filters or row[2] < "v2"]
+    expected = cohorts(kept, by)
+    newest = START + timedelta(days=45)
+    found = retention.retention(
+        Direct(DeltaReader(tmp_path)), Selection(filters=filters), by, Extent(START, newest)
+    )
+    assert found.share == 1.0
+    assert found.open_from == found.periods[-1] == retention.start_of(newest.date(), by)
+    for number, cohort in enumerate(found.periods):
+        counts = expected.get(cohort, {})
+        assert found.returned(number) == [counts.get(period, 0) for period in found.periods[number:]]
+    table = found.new_and_returning()
+    visitors = {
+        p: len({row[1:] for row in kept if retention.start_of(row[0], by) == p}) for p in found.periods
+    }
+    assert (table["new"] + table["returning"]).tolist() == list(visitors.values())
+    assert found.is_open(0, len(found.periods) - 1)
+
+
+def test_retention_beyond_a_full_sketch_says_its_error() -> None:
+    theta = retention.WHOLE // np.uint64(4)
+    rng = np.random.default_rng(5)
+    people = np.unique(rng.integers(1, 2**63 - 1, 400_000, dtype=np.uint64))
+    low = people[people < theta]
+    days = {
+        START.date(): retention.Distinct(low, theta),
+        START.date() + timedelta(days=1): retention.Distinct(low[::2], theta),
+    }
+    periods = tuple(days)
+    share = float(theta) / float(retention.WHOLE)
+    found = retention.Retention(periods, retention._matrix(days, periods, theta) / share, None, share)
+    assert abs(found.sizes[0] - len(people)) < 4 * found.error(found.sizes[0])
+    assert found.error(found.sizes[0]) > 0
