@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from silver import sessions
-from tests.pipeline.harness import RECOUNTED, fresh, produce, run_here
+from tests.pipeline.compare import RECOUNTED
+from tests.pipeline.harness import fresh, produce, run_here
 from tidemark import pipeline
 from tidemark.cli.docs import tables_page
 from tidemark.contract.quality_tables import ACCOUNTS, SITES

@@ -31,6 +31,8 @@ TRAFFIC = ["site", "window_start", "visitors", "pageviews", "requests", "bot_req
 # Tables made of requests that a kept home has, and those that it lacks.
 HAD = {"silver.sessions", "gold.visitors_by_country", "gold.traffic", "gold.pages"}
 NEW = {table.name for table in pipeline.LAYER_TABLES if table.made} - HAD
+# Tables that are not complete before they are filled: the lines of a kept home lack the columns that are newer.
+LACKING = NEW | {"silver.requests"}
 # Those with a new column, or with another flow than in the kept home, are filled, too.
 NEWER = {
     "home-0.1.tar.gz": NEW
@@ -53,7 +55,7 @@ def test_the_kept_homes_are_small() -> None:
 def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
     settings, sent = unpack(name, broker, tmp_path / "home")
     pairs, duplicate = delivered_once(sent)
-    assert_equal(settings, recount(pairs), duplicate, without=NEW)
+    assert_equal(settings, recount(pairs), duplicate, without=LACKING)
     # Some of its lines once more: their ids are still known.
     more = [*LATER[:100], *sent[-60:], *LATER[100:]]
     deliver(settings, more)
@@ -63,7 +65,7 @@ def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, t
     assert duplicate > 40
     # Its columns that are gone today do not keep new rows out.
     assert set(batches) < set(rows(settings, "quality.progress", ["flow", "batch_id"]))
-    assert_equal(settings, recount(pairs), duplicate, without=NEW)
+    assert_equal(settings, recount(pairs), duplicate, without=LACKING)
     # Tables with columns that the home did not have are filled with their history.
     assert incomplete(settings) == NEWER[name]
     house = lakehouse.of(settings)
@@ -96,14 +98,14 @@ def test_a_column_and_a_table_more_need_nothing(
     run_here(spark, settings)
     pairs, duplicate = delivered_once([*sent, *LATER])
     expected = recount(pairs)
-    assert_equal(settings, expected, duplicate, without=NEW)
+    assert_equal(settings, expected, duplicate, without=LACKING)
     assert incomplete(settings) == {wider.name, again.name, *NEWER[KEPT[-1]]}
     # The new table counts what came after it, ...
     assert set(rows(settings, again.name, TRAFFIC)) == recount(delivered_once(LATER)[0]).traffic
     # ... and a rebuild gives the new column its past.
     job = pipeline.rebuilding(spark, settings, lakehouse.of(settings))
     job.run([wider.name])
-    assert_equal(settings, expected, duplicate, without=NEW)
+    assert_equal(settings, expected, duplicate, without=LACKING)
     errors = rows(settings, wider.name, ["errors", "status_4xx", "status_5xx"])
     assert all(e == c + s for e, c, s in errors)  # type: ignore[operator]
     assert sum(e for e, _, _ in errors) > 50  # type: ignore[misc]
@@ -122,4 +124,4 @@ def test_another_window_is_refused_until_the_table_is_rebuilt(
     deliver(shorter, LATER)
     run_here(spark, shorter)
     pairs, duplicate = delivered_once([*sent, *LATER])
-    assert_equal(shorter, recount(pairs, gap_seconds=120), duplicate, without=NEW)
+    assert_equal(shorter, recount(pairs, gap_seconds=120), duplicate, without=LACKING)

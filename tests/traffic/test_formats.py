@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 from bronze import access_log
 from silver import requests
+from tests.pipeline.without_spark import ARRIVED, bronze
 from tidemark import pipeline
 from tidemark.contract.log_formats import FORMATS
 from tidemark.engine.work import Part, Work
@@ -57,23 +57,8 @@ def lines_of(format: str) -> list[bytes]:
 
 
 def judged(format: str, lines: list[bytes], *, again: bool = False) -> pa.Table:
-    size = len(lines)
-    headers = dict(headers_of(traffic(format)))
-    said = {name: headers[name].decode() if name in headers else None for name in ("format", "fields")}
-    arrived = [datetime(2026, 11, 1, tzinfo=UTC)] * size
-    rows = pa.table(
-        {
-            "topic": ["log"] * size,
-            "partition": pa.array([0] * size, pa.int32()),
-            "offset": pa.array(range(size), pa.int64()),
-            "site": ["default"] * size,
-            "value": pa.array(lines, pa.binary()),
-            **{name: pa.array([text] * size, pa.string()) for name, text in said.items()},
-            "chunk": pa.nulls(size, pa.string()),
-            "kafka_timestamp": pa.array(arrived, pa.timestamp("us", "UTC")),
-            "ingested_at": pa.array(arrived, pa.timestamp("us", "UTC")),
-        }
-    )
+    headers = {name: value.decode() for name, value in headers_of(traffic(format))}
+    rows = bronze([("default", line) for line in lines], headers)
     assert set(rows.column_names) <= {*access_log.TABLE.column_names}
     return requests.judging(Knowledge(b"k" * 32), again=again).add(rows)
 
@@ -88,7 +73,7 @@ def tables(format: str) -> dict[str, list[dict[str, Any]]]:
     for at, name in enumerate(rows.column_names):
         if name in LACKING:
             rows = rows.set_column(at, name, pa.nulls(len(rows), rows.schema.field(name).type))
-    newest = {"default": datetime(2026, 11, 1, tzinfo=UTC)}
+    newest = {"default": ARRIVED}
     content = {}
     for table in pipeline.LAYER_TABLES:
         if table.made and not table.package:

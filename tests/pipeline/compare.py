@@ -1,0 +1,166 @@
+"""How each table is compared with its independent recomputation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from tests.pipeline.recount import Expected, Row
+
+Read = Callable[[str, Sequence[str]], list[Row]]
+"""Rows of a table with these columns; times as epoch seconds."""
+
+
+def assert_table(name: str, read: Read, expected: Expected) -> None:
+    """Compares a table with its recomputation."""
+    RECOUNTED[name](read, expected)
+
+
+def _same(table: str, columns: Sequence[str], expected: Callable[[Expected], set[Row]]) -> Comparison:
+    """Compares whole rows, of which none may occur twice."""
+
+    def compare(read: Read, all_tables: Expected) -> None:
+        found = [tuple(_plain(value) for value in row) for row in read(table, columns)]
+        assert len(found) == len(set(found)), f"{table} repeats rows"
+        _equal(table, columns, set(found), expected(all_tables))
+
+    return compare
+
+
+def _counted(table: str, columns: Sequence[str], expected: Callable[[Expected], set[Row]]) -> Comparison:
+    """Compares how many rows there are of each kind, where rows differ by an id that is not recomputed."""
+
+    def compare(read: Read, all_tables: Expected) -> None:
+        found = Counter(tuple(_plain(value) for value in row) for row in read(table, columns))
+        _equal(table, columns, {(*row, count) for row, count in found.items()}, expected(all_tables))
+
+    return compare
+
+
+def _equal(table: str, columns: Sequence[str], found: set[Row], expected: set[Row]) -> None:
+    differing = found ^ expected
+    assert not differing, (
+        f"{table} differs in {len(differing)} rows of {', '.join(columns)}:\n"
+        f"in the table only: {sorted(found - expected, key=repr)[:3]}\n"
+        f"recomputed only: {sorted(expected - found, key=repr)[:3]}"
+    )
+
+
+def _plain(value: object) -> object:
+    """A map as text, so that rows can be compared."""
+    return " ".join(f"{key}:{count}" for key, count in sorted(value)) if isinstance(value, list) else value
+
+
+def _lines(table: str, number: Callable[[Expected], int]) -> Comparison:
+    """Compares the number of lines, none of which may occur twice."""
+
+    def compare(read: Read, all_tables: Expected) -> None:
+        found = read(table, ["topic", "partition", "offset"])
+        assert len(set(found)) == len(found) == number(all_tables), table
+
+    return compare
+
+
+def _requests(read: Read, expected: Expected) -> None:
+    _lines("silver.requests", lambda e: e.accepted)(read, expected)
+    _counted("silver.requests", _REQUESTS, lambda e: e.requests)(read, expected)
+
+
+def _audience(read: Read, expected: Expected) -> None:
+    """Compares with silver.requests, whose rows are compared before: device, browser and system are not recomputed."""
+    key = ("site", "bot_kind", "country", "device", "browser", "os")
+    found: dict[Row, list[int]] = {}
+    people: dict[Row, set[object]] = {}
+    columns = ["event_time", *key, "bytes", "pageview", "bot", "visitor_id"]
+    for time, site, kind, *place, size, pageview, bot, visitor in read("silver.requests", columns):
+        row = (site, time // 3600 * 3600, kind or "", *place)  # type: ignore[operator]
+        sums = found.setdefault(row, [0, 0, 0])
+        people.setdefault(row, set())
+        for at, value in enumerate((1, pageview, size)):
+            sums[at] += value  # type: ignore[operator]
+        if not bot:
+            people[row].add(visitor)
+    rows = {(*row, *sums, len(people[row])) for row, sums in found.items()}
+    measures = ("requests", "pageviews", "bytes", "visitors")
+    _same("gold.audience", ["site", "window_start", *key[1:], *measures], lambda e: rows)(read, expected)
+
+
+_COUNTS = ["visitors", "pageviews", "requests", "bot_requests"]
+_REQUESTS = [
+    "site", "event_time", "country", "method", "path", "status", "bytes", "duration_us", "latency_bucket", "bot",
+    "bot_name", "bot_kind", "ai_purpose", "channel", "source", "utm_source", "utm_medium", "utm_campaign", "utm_term",
+    "utm_content", "click_id", "search_term", "asset", "pageview",
+]  # fmt: skip
+
+Comparison = Callable[[Read, Expected], None]
+RECOUNTED: dict[str, Comparison] = {
+    "bronze.access_log": _lines("bronze.access_log", lambda e: e.accepted + e.rejected),
+    "silver.requests": _requests,
+    "silver.rejected": _lines("silver.rejected", lambda e: e.rejected),
+    "silver.sessions": _counted(
+        "silver.sessions",
+        ["site", "country", "start_time", "end_time", "duration_seconds", "pageviews", "entry_page", "exit_page",
+         "bounced", "closed"],
+        lambda e: _summed(e.sessions, 10),
+    ),
+    "silver.visitor_days": _counted(
+        "silver.visitor_days",
+        ["site", "day", "requests", "pageviews", "assets", "not_found", "robots_txt", "minutes"],
+        lambda e: e.visitor_days,
+    ),
+    "gold.visitors_by_country": _same(
+        "gold.visitors_by_country", ["site", "window_start", "country", *_COUNTS], lambda e: e.windows
+    ),
+    "gold.traffic": _same(
+        "gold.traffic",
+        ["site", "window_start", *_COUNTS, "bytes", *(f"status_{c}xx" for c in (2, 3, 4, 5))],
+        lambda e: e.traffic,
+    ),
+    "gold.pages": _same(
+        "gold.pages", ["site", "window_start", "path", "pageviews", "visitors"], lambda e: e.pages
+    ),
+    "gold.formats": _same(
+        "gold.formats",
+        ["site", "window_start", "format", "requests", "visitors", "first_event_time", "newest_event_time"],
+        lambda e: e.formats,
+    ),
+    "gold.responses": _same(
+        "gold.responses",
+        ["site", "window_start", "status", "method", "protocol", "host", "bot", "requests", "bytes"],
+        lambda e: e.responses,
+    ),
+    "gold.errors": _same(
+        "gold.errors",
+        ["site", "window_start", "path", "status", "requests", "visitors", "newest_event_time"],
+        lambda e: e.errors,
+    ),
+    "gold.visitor_hours": _same(
+        "gold.visitor_hours", ["site", "window_start", "visitors"], lambda e: e.visitor_hours
+    ),
+    "gold.page_latency": _same(
+        "gold.page_latency", ["site", "window_start", "path", "requests", "buckets"], lambda e: e.page_latency
+    ),
+    "gold.latency": _same(
+        "gold.latency", ["site", "window_start", "bot", "latency_bucket", "requests"], lambda e: e.latency
+    ),
+    "gold.searches": _same(
+        "gold.searches", ["site", "day", "term", "searches", "visitors"], lambda e: e.searches
+    ),
+    "gold.bots": _same(
+        "gold.bots",
+        ["site", "window_start", "bot_name", "bot_kind", "requests", "pages", "bytes", "robots_txt", "errors"],
+        lambda e: e.bots,
+    ),
+    "gold.bot_pages": _same(
+        "gold.bot_pages", ["site", "day", "bot_name", "path", "requests"], lambda e: e.bot_pages
+    ),
+    "gold.audience": _audience,
+}  # fmt: skip
+
+
+def _summed(rows: set[Row], first: int) -> set[Row]:
+    """Rows without the columns between the first ones and their number, which is summed."""
+    found: Counter[Row] = Counter()
+    for row in rows:
+        found[row[:first]] += row[-1]  # type: ignore[assignment, operator]
+    return {(*row, number) for row, number in found.items()}

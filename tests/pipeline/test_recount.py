@@ -1,0 +1,56 @@
+"""Every table that is made of lines equals its recomputation, for generated traffic of all kinds and a real log."""
+
+from __future__ import annotations
+
+import functools
+
+import pyarrow as pa
+import pytest
+
+from tests.pipeline.compare import RECOUNTED, assert_table
+from tests.pipeline.harness import SHARED_LOG, shared_lines
+from tests.pipeline.recount import Expected, recount
+from tests.pipeline.without_spark import reader_of, tables_of
+from tidemark.parse.reading import Reading, SiteReading
+from tidemark.traffic.site import HOST
+from tidemark.traffic.stream import Traffic, blocks
+
+START = 1_780_000_200
+HOSTS = {"shop": (HOST,)}
+TABLES = sorted(RECOUNTED)
+
+Pair = tuple[str, bytes]
+
+
+@functools.cache
+def generated() -> tuple[dict[str, pa.Table], Expected]:
+    """Two sites, of which one has durations and names its own host."""
+    pairs: list[Pair] = []
+    for site, timed in (("default", False), ("shop", True)):
+        made = Traffic(
+            START, rate=6, seconds=3_000, seed=5, site=site, visitors=400, request_time=timed, late=0.1
+        )
+        pairs += [(site, line) for block in blocks(made, truth=False) for line in block.lines]
+    pairs += [("shop", b"no log line")]
+    reading = Reading({site: SiteReading(hosts=hosts) for site, hosts in HOSTS.items()})
+    return tables_of(pairs, reading), recount(pairs, hosts=HOSTS)
+
+
+@functools.cache
+def real() -> tuple[dict[str, pa.Table], Expected]:
+    pairs = [("default", line) for line in shared_lines()]
+    return tables_of(pairs), recount(pairs)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_generated_traffic(table: str) -> None:
+    tables, expected = generated()
+    assert tables[table].num_rows > 0
+    assert_table(table, reader_of(tables), expected)
+
+
+@pytest.mark.skipif(not SHARED_LOG.exists(), reason="the real log file is not on this machine")
+@pytest.mark.parametrize("table", TABLES)
+def test_a_real_log(table: str) -> None:
+    tables, expected = real()
+    assert_table(table, reader_of(tables), expected)
