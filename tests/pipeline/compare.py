@@ -63,7 +63,7 @@ def _lines(table: str, number: Callable[[Expected], int]) -> Comparison:
 
 def _requests(read: Read, expected: Expected) -> None:
     _lines("silver.requests", lambda e: e.accepted)(read, expected)
-    _counted("silver.requests", _REQUESTS, lambda e: e.requests)(read, expected)
+    _counted("silver.requests", REQUESTS, lambda e: e.requests)(read, expected)
 
 
 def _audience(read: Read, expected: Expected) -> None:
@@ -86,7 +86,7 @@ def _audience(read: Read, expected: Expected) -> None:
 
 
 _COUNTS = ["visitors", "pageviews", "requests", "bot_requests"]
-_REQUESTS = [
+REQUESTS = [
     "site", "event_time", "country", "method", "path", "status", "bytes", "duration_us", "latency_bucket", "bot",
     "bot_name", "bot_kind", "ai_purpose", "channel", "source", "utm_source", "utm_medium", "utm_campaign", "utm_term",
     "utm_content", "click_id", "search_term", "asset", "pageview",
@@ -100,8 +100,8 @@ RECOUNTED: dict[str, Comparison] = {
     "silver.sessions": _counted(
         "silver.sessions",
         ["site", "country", "start_time", "end_time", "duration_seconds", "pageviews", "entry_page", "exit_page",
-         "bounced", "closed"],
-        lambda e: _summed(e.sessions, 10),
+         "bounced", "closed", "channel", "source", "medium", "campaign"],
+        lambda e: e.sessions,
     ),
     "silver.visitor_days": _counted(
         "silver.visitor_days",
@@ -156,11 +156,3 @@ RECOUNTED: dict[str, Comparison] = {
     ),
     "gold.audience": _audience,
 }  # fmt: skip
-
-
-def _summed(rows: set[Row], first: int) -> set[Row]:
-    """Rows without the columns between the first ones and their number, which is summed."""
-    found: Counter[Row] = Counter()
-    for row in rows:
-        found[row[:first]] += row[-1]  # type: ignore[assignment, operator]
-    return {(*row, number) for row, number in found.items()}
