@@ -133,7 +133,7 @@ def _channel(source: str, category: str, medium: str, campaign: str, clicked: st
     shopping = (
         category == "shopping" or re.match(r"^(.*(([^a-df-z]|^)shop|shopping).*)$", campaign) is not None
     )
-    mails = ("email", "e-mail", "e_mail", "e mail")
+    mails = ("email", "e-mail", "e_mail", "e mail", "newsletter")
     socials = ("social", "social-network", "social-media", "sm", "social network", "social media")
     rules = (
         ("cross-network", "cross-network" in campaign),

@@ -34,7 +34,9 @@ Line = tuple[str, bytes]
 
 
 def lines(seed: int, seconds: int = 4_000, start: int = START, site: str = "shop") -> list[Line]:
-    made = Traffic(start=start, rate=0.1, seconds=seconds, seed=seed, site=site, visitors=60)
+    made = Traffic(
+        start=start, rate=0.1, seconds=seconds, seed=seed, site=site, visitors=60, request_time=True
+    )
     return [(site, line) for block in blocks(made) for line in block.lines]
 
 

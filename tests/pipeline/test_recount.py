@@ -7,7 +7,8 @@ import functools
 import pyarrow as pa
 import pytest
 
-from tests.pipeline.compare import RECOUNTED, assert_table
+from tests.pipeline import odd_visits
+from tests.pipeline.compare import RECOUNTED, REQUESTS, assert_table
 from tests.pipeline.harness import SHARED_LOG, shared_lines
 from tests.pipeline.recount import Expected, recount
 from tests.pipeline.without_spark import reader_of, tables_of
@@ -16,7 +17,8 @@ from tidemark.traffic.site import HOST
 from tidemark.traffic.stream import Traffic, blocks
 
 START = 1_780_000_200
-HOSTS = {"shop": (HOST,)}
+HOSTS = {"shop": (HOST, "shop.example", "www.shop.example")}
+READING = Reading({site: SiteReading(hosts=hosts) for site, hosts in HOSTS.items()})
 TABLES = sorted(RECOUNTED)
 
 Pair = tuple[str, bytes]
@@ -32,8 +34,7 @@ def generated() -> tuple[dict[str, pa.Table], Expected]:
         )
         pairs += [(site, line) for block in blocks(made, truth=False) for line in block.lines]
     pairs += [("shop", b"no log line")]
-    reading = Reading({site: SiteReading(hosts=hosts) for site, hosts in HOSTS.items()})
-    return tables_of(pairs, reading), recount(pairs, hosts=HOSTS)
+    return tables_of(pairs, READING), recount(pairs, hosts=HOSTS)
 
 
 @functools.cache
@@ -54,3 +55,11 @@ def test_generated_traffic(table: str) -> None:
 def test_a_real_log(table: str) -> None:
     tables, expected = real()
     assert_table(table, reader_of(tables), expected)
+
+
+def test_odd_referrers_and_tags() -> None:
+    pairs = odd_visits.lines(6_000, seed=1, sites=("shop", "other"))
+    read, expected = reader_of(tables_of(pairs, READING)), recount(pairs, hosts=HOSTS)
+    for table in ("silver.requests", "silver.sessions"):
+        assert_table(table, read, expected)
+    assert len({row[REQUESTS.index("channel")] for row in expected.requests}) == 20

@@ -51,7 +51,9 @@ Killed = Literal["in time", "too late", "ended by itself"]
 
 def traffic(seed: int, lines: int, rate: int = 20) -> list[Pair]:
     """Two sites' lines, some late, in order of arrival."""
-    made = Traffic(start=START, rate=rate, seconds=lines // rate, seed=seed, visitors=300, late=0.1)
+    made = Traffic(
+        start=START, rate=rate, seconds=lines // rate, seed=seed, visitors=300, late=0.1, request_time=True
+    )
     chance = random.Random(seed)
     values = [line for block in blocks(made) for line in block.lines]
     return [(chance.choice(["default", "shop"]), value) for value in values]
