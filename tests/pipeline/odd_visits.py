@@ -16,11 +16,13 @@ _HOSTS = (
 _SCHEMES = ("https://", "http://", "HTTP://", "android-app://", "//", "")
 _PATHS = ("", "/", "/a/b?c=d", "?q=1", "#x", "/%20x")
 _TAGS = {
-    "utm_source": ("google", "Google", "chatgpt.com", "facebook", "newsletter", "mailchimp", "e-mail", "sms", "firebase",
-                   "youtube", "amazon", "www.google.com", "", "%20", "caf%C3%A9", "a+b", "x" * 300, "google.evil.com"),
+    "utm_source": ("google", "Google", "chatgpt.com", "facebook", "newsletter", "mailchimp", "e-mail", "sms",
+                   "firebase", "youtube", "amazon", "www.google.com", "", "%20", "caf%C3%A9", "a+b", "x" * 300,
+                   "google.evil.com"),
     "utm_medium": ("cpc", "CPC", "ppc", "retargeting", "paid_social", "cpm", "display", "banner", "expandable",
                    "interstitial", "newsletter", "E-Mail", "e%20mail", "affiliate", "audio", "sms", "webpush", "mobile",
-                   "notification", "social", "social+media", "Social%20Network", "video", "organic", "referral", "app", ""),
+                   "notification", "social", "social+media", "Social%20Network", "video", "organic", "referral", "app",
+                   ""),
     "utm_campaign": ("brand", "cross-network", "Cross-Network-1", "shopping", "shop", "myshop", "bishop", "e-shop",
                      "Winter+Shop", "photoshop", "", "x" * 250, "%D0%B0"),
 }  # fmt: skip

@@ -31,7 +31,7 @@ from tidemark.traffic.stream import Traffic, blocks, generate
 
 START = 1_780_000_000
 # Columns of requests that depend on fields that some formats lack, or write differently.
-LACKING = {"protocol", "host", "referrer_host", "channel", "source", "browser", "os", "device"}
+LACKING = {"protocol", "host", "referrer", "referrer_host", "channel", "source", "browser", "os", "device"}
 # Columns of other tables: of visitors, whose ids depend on the exact user agent, and of the run.
 OWN = {"updated_at", "visitors_sketch", "session_id", "visitor_id", "format"}
 NO_SIZES = {"zoraxy": {"bytes"}}
