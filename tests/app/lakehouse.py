@@ -116,6 +116,12 @@ def build(home: Path, rows: list[dict[str, Any]]) -> pd.DataFrame:
     return lines.to_pandas()
 
 
+def write(home: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    """Writes a table with these rows; columns that they lack are NULL."""
+    table = next(table for table in registry.tables() if table.name == name)
+    _write(home, table, pa.Table.from_pylist(rows, table.arrow_schema))
+
+
 def _write(home: Path, table: Table, rows: pa.Table) -> None:
     path = home.joinpath("tables", *table.name.split("."))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A selection's filters as conditions on rows: on lines (silver.requests), on sessions, on a gold table's keys.
+"""A selection's filters as conditions on rows: on lines (silver.requests), on sessions, on the keys of gold tables.
 
 A filter of a line's field keeps the lines that pass, so that figures of lines equal those of an import of only these
 lines. Of sessions, a field that a visitor has once keeps the visitor's sessions; channel, source and entry_page keep
@@ -43,11 +43,6 @@ def of_sessions(selection: Selection) -> tuple[Condition, ...]:
     return (*kept, Exists(REQUESTS, during, (*bound, Where("pageview", "=", True), *passing(others))))
 
 
-def of_keys(selection: Selection) -> tuple[Condition, ...]:
-    """Conditions on rows of a gold table whose key has the filters' fields."""
-    return (*within(selection, "window_start"), *passing(selection.filters))
-
-
 def within(selection: Selection, time: str) -> tuple[Where, ...]:
     """The selection's site and range."""
     site = () if selection.site is None else (Where("site", "=", selection.site),)
@@ -77,3 +72,10 @@ def _passing(each: Filter) -> Condition:
             column = as_text(column) if number else column
             found = tuple(Where(column, each.operator, v) for v in each.values)
             return found[0] if len(found) == 1 else AnyOf(found)
+
+
+def bots_of(each: Filter) -> bool | None:
+    """Whether a filter keeps exactly the bots (True) or exactly the people (False); None for any other filter."""
+    if each.field != "bot_kind" or each.values != ("",):
+        return None
+    return each.operator == "is not"

@@ -7,7 +7,7 @@ silver, bounded by the range. Both give the same numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -20,6 +20,7 @@ from .query import (
     count_true,
     distinct_values,
     filled,
+    greatest,
     query,
     time_bin,
     total,
@@ -33,12 +34,14 @@ PEOPLE = Where("bot", "=", False)
 
 @dataclass(frozen=True)
 class Base:
-    """A silver table, its measures by name, and its conditions for a selection."""
+    """A silver table, its measures by name, and its conditions for a selection. `columns` are those to group by that
+    gold has in another form."""
 
     table: str
     time: str
     measures: Mapping[str, Expression]
     where: Callable[[Selection], tuple[Condition, ...]]
+    columns: Mapping[str, Expression] = field(default_factory=dict)
 
 
 LINES = Base(
@@ -50,6 +53,7 @@ LINES = Base(
         "visitors": distinct_values("visitor_id", PEOPLE),
         "bytes": total("bytes"),
         "bot_requests": count_true("bot"),
+        "newest_event_time": greatest("event_time"),
         **{
             f"status_{c}xx": count(Where("status", ">=", c * 100), Where("status", "<", c * 100 + 100))
             for c in (2, 3, 4, 5)
@@ -72,25 +76,43 @@ SESSIONS = Base(
 
 @dataclass(frozen=True)
 class Gold:
-    """A gold table with counts per window of `seconds`, and which filters' fields its key has."""
+    """A gold table with counts per window of `seconds`, and which filters' fields its key has. With `bot` in it, the
+    key tells bots from people."""
 
     table: str
     seconds: int
     fields: frozenset[str] = frozenset()
+    bot: bool = False
+    time: str = "window_start"
+
+    def where(self, selection: Selection) -> tuple[Condition, ...]:
+        """Conditions on the table's rows."""
+        filters = [f for f in selection.filters if f.field in self.fields]
+        asked = [conditions.bots_of(f) for f in selection.filters if f.field not in self.fields]
+        bots = tuple(Where("bot", "=", bot) for bot in asked)
+        return (*conditions.within(selection, self.time), *conditions.passing(filters), *bots)
 
 
 TRAFFIC = Gold("gold/traffic", 60)
 COUNTRIES = Gold("gold/visitors_by_country", 300, frozenset({"country"}))
 PAGES = Gold("gold/pages", 3600, frozenset({"path"}))
 AUDIENCE = Gold("gold/audience", 3600, frozenset({"country", "device", "browser", "os", "bot_kind"}))
-RESPONSES = Gold("gold/responses", 3600, frozenset({"status", "method", "host"}))
+RESPONSES = Gold("gold/responses", 3600, frozenset({"status", "method", "host"}), bot=True)
 SOURCES = Gold("gold/sources", 3600, frozenset({"channel", "source"}))
 
 
-def fits(gold: Gold, selection: Selection, bin_seconds: int | None = None) -> bool:
-    """Whether a gold table has the figures of a selection in bins of this size."""
+def has(rows: Rows, gold: Gold, selection: Selection, bin_seconds: int | None = None) -> bool:
+    """Whether a gold table has the figures of a selection in bins of this size. A home from before the table does not
+    have it yet, and is counted from silver."""
+    return _fits(gold, selection, bin_seconds) and rows.reader.version(gold.table) is not None
+
+
+def _fits(gold: Gold, selection: Selection, bin_seconds: int | None) -> bool:
     whole = selection.aligned(gold.seconds) and (bin_seconds or gold.seconds) % gold.seconds == 0
-    return whole and not selection.recount and selection.fields() <= gold.fields
+    known = all(
+        f.field in gold.fields or (gold.bot and conditions.bots_of(f) is not None) for f in selection.filters
+    )
+    return whole and known and not selection.recount
 
 
 def measured(
@@ -113,24 +135,24 @@ def measured(
     silver and gold both have; `silver_where` are those that hold for every row of gold anyway. `order_by` and `limit`
     speak of the columns that come out, not of `visitors`. Without grouping there is one row.
     """
-    gold = next((g for g in golds if fits(g, selection, bin_seconds)), None)
+    gold = next((g for g in golds if has(rows, g, selection, bin_seconds)), None)
     if gold is None:
         every = (*where, *silver_where)
         return _from_silver(rows, selection, base, names, by, bin_seconds, every, order_by, limit)
-    kept = (*conditions.of_keys(selection), *where)
+    kept = (*gold.where(selection), *where)
     sums = [name for name in names if name != "visitors"]
     groups = [*(["bin"] if bin_seconds else []), *by]
-    columns: dict[str, str | Expression] = (
-        {"bin": time_bin("window_start", bin_seconds)} if bin_seconds else {}
-    )
-    columns |= {name: name for name in by} | {name: total(name) for name in sums}
+    columns: dict[str, str | Expression] = {"bin": time_bin(gold.time, bin_seconds)} if bin_seconds else {}
+    columns |= {name: name for name in by} | {
+        name: greatest(name) if name in NEWEST else total(name) for name in sums
+    }
     if not columns:
         return _visitors(rows, gold, kept, by, bin_seconds)
     found = rows(query(gold.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
     if "visitors" not in names:
         return found
-    if limit is not None and len(by) == 1 and len(found) == limit:
-        kept = (*kept, Where(by[0], "in", tuple(found[by[0]])))
+    if limit is not None and by:
+        kept = (*kept, Where(by[0], "in", tuple(found[by[0]].unique().tolist())))
     visitors = _visitors(rows, gold, kept, by, bin_seconds)
     if groups:
         found = found.merge(visitors, on=groups, how="left")
@@ -157,7 +179,7 @@ def _from_silver(
     limit: int | None,
 ) -> pd.DataFrame:
     columns: dict[str, str | Expression] = {"bin": time_bin(base.time, bin_seconds)} if bin_seconds else {}
-    columns |= {name: name if name in NEVER_NULL else filled(name) for name in by}
+    columns |= {n: base.columns.get(n, n if n in NEVER_NULL else filled(n)) for n in by}
     groups = list(columns)
     columns |= {name: base.measures[name] for name in names}
     kept = (*base.where(selection), *where)
@@ -165,4 +187,6 @@ def _from_silver(
 
 
 # Columns of silver that are no text, or never NULL; in a gold key what is missing is the empty text.
-NEVER_NULL = frozenset({"site", "status", "bot", "country", "visitor_id"})
+NEVER_NULL = frozenset({"site", "status", "bot", "country", "visitor_id", "latency_bucket"})
+# Measures that are the greatest of several rows, not their sum.
+NEWEST = frozenset({"newest_event_time"})

@@ -17,6 +17,7 @@ Kind = Literal[
     "count", "distinct", "sum", "min", "max", "median", "count_true",
     "bin", "bucket", "log_bucket", "text", "filled", "cut",
 ]  # fmt: skip
+AGGREGATES: frozenset[Kind] = frozenset({"count", "distinct", "sum", "min", "max", "median", "count_true"})
 
 
 @dataclass(frozen=True)

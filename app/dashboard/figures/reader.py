@@ -61,6 +61,8 @@ class Reader(Protocol):
     """Reads tables named `<layer>/<table>`. All timestamps that come out are UTC, microseconds."""
 
     label: str
+    # The directory or URL of the tables; empty where a catalog has them.
+    root: str
 
     def version(self, table: str) -> Version | None:
         """The newest version, None when the table does not exist. Raises ReadError when it is unreadable."""

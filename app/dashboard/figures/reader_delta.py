@@ -27,7 +27,7 @@ class DeltaReader:
     def __init__(self, home: Path, location: str = "") -> None:
         self.label = location or str(home)
         # The name that Hadoop has for S3 is not everybody's.
-        self._root = location.rstrip("/").replace("s3a://", "s3://") or str(home / "tables")
+        self.root = location.rstrip("/").replace("s3a://", "s3://") or str(home / "tables")
         self._here = not location
         self._handles: dict[str, DeltaTable] = {}
         self._versions: dict[str, Version] = {}
@@ -78,7 +78,7 @@ class DeltaReader:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        path = f"{self._root}/{table}"
+        path = f"{self.root}/{table}"
         if self._here and not Path(path, "_delta_log").is_dir():
             self._handles.pop(table, None)
             raise MissingTableError(f"{table} does not exist yet")

@@ -27,6 +27,7 @@ class WarehouseReader:
 
     def __init__(self, catalog: str, schema: str, execute: Execute) -> None:
         self.label = f"{catalog}.{schema}"
+        self.root = ""
         self._catalog = catalog
         self._schema = schema
         self._execute = execute

@@ -27,6 +27,7 @@ COMMANDS = {
     "dashboard": "tidemark.cli.local",
     "run": "tidemark.cli.pipeline",
     "status": "tidemark.cli.pipeline",
+    "report": "tidemark.cli.report",
     "import": "tidemark.cli.importing",
     "ingest": "tidemark.cli.ingest",
     "explain": "tidemark.cli.explain",

@@ -1,0 +1,88 @@
+"""Declared bots: who they are, what they read, and what AI crawlers take and AI assistants give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from .measures import AUDIENCE, LINES, SESSIONS, SOURCES, TRAFFIC, Gold, measured
+from .query import Where, count, cut
+from .rows import Rows
+from .selection import Filter, Selection
+
+BOTS = Gold("gold/bots", 3600, frozenset({"bot_kind"}))
+BOT_PAGES = Gold("gold/bot_pages", 86_400, time="day")
+BOT = Where("bot", "=", True)
+AI_CRAWLER, AI_ASSISTANTS = "ai-crawler", "ai assistants"
+ROBOTS = "/robots.txt"
+NAMES = ("requests", "pages", "bytes", "robots_txt", "errors")
+_LINES = replace(
+    LINES,
+    columns={"path": cut("path", 200)},
+    measures={
+        **LINES.measures,
+        "pages": count(
+            Where("method", "=", "GET"),
+            Where("asset", "=", False),
+            Where("status", "<", 400),
+            Where("path", "!=", ROBOTS),
+        ),
+        "robots_txt": count(Where("path", "=", ROBOTS)),
+        "errors": count(Where("status", ">=", 400)),
+    },
+)
+
+
+def bots(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
+    """Columns `bot_name`, `bot_kind`, `requests`, `pages`, `bytes`, `robots_txt` (requests of /robots.txt), `errors`,
+    and `requests_share`, `bytes_share` (0 to 1) of the selection's; most requests first."""
+    order = ["-requests", "bot_name", "bot_kind"]
+    found = measured(
+        rows, selection, _LINES, (BOTS,), NAMES,
+        by=["bot_name", "bot_kind"], silver_where=(BOT,), order_by=order, limit=limit,
+    )  # fmt: skip
+    every = measured(rows, selection, LINES, (TRAFFIC, AUDIENCE), ["requests", "bytes"]).iloc[0]
+    shares = {f"{n}_share": found[n] / every[n] if every[n] else 0.0 for n in ("requests", "bytes")}
+    return found.assign(**shares)
+
+
+def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `bin` (UTC), `bot_kind`, `requests`."""
+    return measured(
+        rows, selection, _LINES, (BOTS,), ["requests"],
+        by=["bot_kind"], bin_seconds=bin_seconds, silver_where=(BOT,), order_by=["bin", "bot_kind"],
+    )  # fmt: skip
+
+
+def read_by(
+    rows: Rows, selection: Selection, name: str | None = None, limit: int | None = None
+) -> pd.DataFrame:
+    """What bots, or the one of this name, asked for: columns `path` (its first 200 characters) and `requests`."""
+    where = () if name is None else (Where("bot_name", "=", name),)
+    return measured(
+        rows, selection, _LINES, (BOT_PAGES,), ["requests"],
+        by=["path"], where=where, silver_where=(BOT,), order_by=["-requests", "path"], limit=limit,
+    )  # fmt: skip
+
+
+def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `bin` (UTC), `crawls`, requests of AI crawlers, and `visits`, sessions that AI assistants sent."""
+    crawls = measured(
+        rows, selection.having(Filter("bot_kind", "is", (AI_CRAWLER,))), _LINES, (BOTS,), ["requests"],
+        bin_seconds=bin_seconds,
+    )  # fmt: skip
+    visits = measured(
+        rows, selection.having(Filter("channel", "is", (AI_ASSISTANTS,))), SESSIONS, (SOURCES,), ["sessions"],
+        bin_seconds=bin_seconds,
+    )  # fmt: skip
+    renamed = crawls.rename(columns={"requests": "crawls"}), visits.rename(columns={"sessions": "visits"})
+    found = renamed[0].merge(renamed[1], on="bin", how="outer").sort_values("bin", ignore_index=True)
+    return found.fillna({"crawls": 0, "visits": 0}).astype({"crawls": "int64", "visits": "int64"})
+
+
+def ai_purposes(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """Columns `ai_purpose` (training, search, assistant) and `requests`, of AI crawlers. Reads silver."""
+    crawlers = selection.having(Filter("bot_kind", "is", (AI_CRAWLER,)))
+    order = ["-requests", "ai_purpose"]
+    return measured(rows, crawlers, _LINES, (), ["requests"], by=["ai_purpose"], order_by=order)

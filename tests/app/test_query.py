@@ -1,0 +1,132 @@
+"""The same query for each engine, and a figure's SQL as it runs in DuckDB."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+from deltalake import DeltaTable
+
+from app.dashboard.figures import (
+    conditions,
+    definitions,
+    errors,
+    latency,
+    overview,
+    pages,
+    quantiles,
+    sources,
+)
+from app.dashboard.figures.dialects import Databricks, DataFusion, DuckDB
+from app.dashboard.figures.query import Where, count, distinct_values, query, render, time_bin
+from app.dashboard.figures.reader_delta import DeltaReader
+from app.dashboard.figures.rows import Direct
+from app.dashboard.figures.selection import Selection, filters_of
+from tests.app import lakehouse
+
+FILTERS = filters_of(["path~it's", "status^5", "host!=a", "source="])
+
+
+def test_conditions_for_each_engine() -> None:
+    q = query(
+        conditions.REQUESTS,
+        {
+            "bin": time_bin("event_time", 3600),
+            "n": count(),
+            "people": distinct_values("v", Where("bot", "=", False)),
+        },
+        conditions.passing(FILTERS),
+        group_by=["bin"],
+    )
+    databricks = Databricks()
+    hour = "timestamp_micros((unix_micros(t.`event_time`) - pmod(unix_micros(t.`event_time`), 3600000000)))"
+
+    assert render(q, lambda table: table.replace("/", "_"), DataFusion()) == (
+        """SELECT date_bin(INTERVAL '3600 seconds', t."event_time") AS "bin", COUNT(*) AS "n", """
+        """COUNT(DISTINCT CASE WHEN t."bot" = FALSE THEN t."v" END) AS "people" FROM silver_requests AS t """
+        """WHERE contains(t."path", 'it''s') AND starts_with(CAST(t."status" AS VARCHAR), '5') """
+        """AND (t."host" NOT IN ('a') OR t."host" IS NULL) AND (t."source" IN ('') OR t."source" IS NULL) """
+        """GROUP BY date_bin(INTERVAL '3600 seconds', t."event_time")"""
+    )
+    assert render(q, lambda table: "c.s.requests", databricks) == (
+        f"SELECT {hour} AS `bin`, "
+        "COUNT(*) AS `n`, COUNT(DISTINCT CASE WHEN t.`bot` = :p0 THEN t.`v` END) AS `people` FROM c.s.requests AS t "
+        "WHERE contains(t.`path`, :p1) AND startswith(CAST(t.`status` AS STRING), :p2) "
+        "AND (t.`host` NOT IN (:p3) OR t.`host` IS NULL) AND (t.`source` IN (:p4) OR t.`source` IS NULL) "
+        f"GROUP BY {hour}"
+    )
+    assert databricks.parameters == {"p0": False, "p1": "it's", "p2": "5", "p3": "a", "p4": ""}
+
+
+def test_sessions_of_a_page_are_a_semi_join() -> None:
+    selection = Selection("s", filters=filters_of(["path=/a", "device=mobile"]))
+    q = query(conditions.SESSIONS, {"n": count()}, conditions.of_sessions(selection))
+
+    assert q.tables() == ("silver/sessions", "silver/requests")
+    assert render(q, lambda table: table.split("/")[1], DuckDB()) == (
+        """SELECT COUNT(*) AS "n" FROM sessions AS t WHERE t."site" = 's' AND t."device" IN ('mobile') AND EXISTS """
+        """(SELECT 1 FROM requests AS u WHERE u."site" = t."site" AND u."visitor_id" = t."visitor_id" """
+        """AND u."event_time" >= t."start_time" AND u."event_time" <= t."end_time" AND u."pageview" = TRUE """
+        """AND u."path" IN ('/a'))"""
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("home")
+    lakehouse.build(directory, lakehouse.requests(seed=3))
+    return directory
+
+
+def run(home: Path, figure: str, selection: Selection) -> list[pd.DataFrame]:
+    """The results of a figure's statements; without the extension of Delta, which comes over the network, its tables
+    are views."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    text = definitions.sql(figure, selection, str(home / "tables"))
+    for table in ("requests", "sessions", "visitor_days"):
+        path = home / "tables" / "silver" / table
+        connection.register(table, DeltaTable(str(path)).to_pyarrow_table())
+        text = text.replace(f"delta_scan('{path}')", table)
+    return [connection.execute(each).df() for each in text.split(";\n") if each.strip()]
+
+
+SELECTION = Selection(
+    "a.example", lakehouse.START, filters=filters_of(["country!=ZZ", "path~a|ü", "bot_kind="])
+)
+
+
+@pytest.mark.parametrize("figure", definitions.FIGURES)
+@pytest.mark.parametrize("selection", [Selection(), SELECTION], ids=["all", "some"])
+def test_every_figure_has_a_query_that_duckdb_runs(home: Path, figure: str, selection: Selection) -> None:
+    assert all(len(found.columns) for found in run(home, figure, selection))
+
+
+@pytest.mark.parametrize("selection", [Selection(), SELECTION], ids=["all", "some"])
+def test_a_figures_query_gives_its_numbers(home: Path, selection: Selection) -> None:
+    rows = Direct(DeltaReader(home))
+
+    lines, sessions = run(home, "overview", selection)
+    found = overview.overview(rows, selection)
+    assert lines.iloc[0].tolist() == [found.requests, found.pageviews, found.visitors]
+    assert sessions["sessions"].item() == found.sessions
+    for name, wanted in {
+        "pages": pages.pages(rows, selection),
+        "errors": errors.errors(rows, selection),
+        "sources": sources.sources(rows, selection),
+    }.items():
+        (table,) = run(home, name, selection)
+        pd.testing.assert_frame_equal(table, wanted, check_dtype=False)
+    (counts,) = run(home, "latency", selection)
+    assert quantiles.summary(
+        counts.rename(columns={"latency_bucket": "bucket"}), quantiles.FINE
+    ) == latency.latency(rows, selection)
+
+
+def test_every_number_of_a_report_is_defined() -> None:
+    numbers = {f.name for kind in (overview.Overview, quantiles.Latency) for f in fields(kind)}
+    assert numbers <= set(definitions.NUMBERS)
+    assert all(text.endswith(".") and "\n" not in text for text in definitions.NUMBERS.values())

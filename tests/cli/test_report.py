@@ -1,0 +1,103 @@
+"""`tidemark report` as a user calls it, on tables without a pipeline."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from app.dashboard.figures.report import REPORTS
+from tests.app import lakehouse
+from tidemark.cli import tidemark
+from tidemark.cli.report import NAMES
+from tidemark.errors import SettingError, TableError
+
+ROWS = lakehouse.requests(seed=5)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+    directory = tmp_path_factory.mktemp("home")
+    return directory, lakehouse.build(directory, ROWS)
+
+
+def call(home: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(tidemark, ["report", *arguments, "--home", str(home)])
+
+
+def test_the_overview_as_a_process_needs_no_spark(home: tuple[Path, pd.DataFrame]) -> None:
+    directory, lines = home
+    code = (
+        "import sys; sys.modules['pyspark'] = sys.modules['streamlit'] = None\n"
+        "from tidemark.cli import main; main()"
+    )
+    chosen = ["--from", "2026-03-10", "--site", "a.example"]
+    arguments = ["report", "overview", "--json", "--home", str(directory), *chosen]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+
+    kept = lines[
+        (lines["event_time"] >= pd.Timestamp("2026-03-10", tz="UTC")) & (lines["site"] == "a.example")
+    ]
+    found = json.loads(done.stdout)
+    assert (found["requests"], found["pageviews"]) == (len(kept), kept["pageview"].sum())
+    assert found["visitors"] == kept[~kept["bot"]]["visitor_id"].nunique()
+    assert 0 < found["bounce_rate"] < 1 and found["sessions"] > 0
+    assert done.stderr == ""
+
+
+def test_every_report_is_json_csv_and_a_table_of_the_same_rows(home: tuple[Path, pd.DataFrame]) -> None:
+    directory, _ = home
+    assert set(NAMES) == set(REPORTS)
+    for name in NAMES:
+        found = json.loads(call(directory, name, "--json", "--filter", "country=DE|US").stdout)
+        repeated = call(directory, name, "--csv", "--filter", "country=DE", "--filter", "country=US").stdout
+        table = list(csv.reader(io.StringIO(repeated)))
+        text = call(directory, name, "--filter", "country=DE|US").stdout.splitlines()
+        size = len(found["rows"]) if "rows" in found else len(found)
+        assert size > 0
+        assert len(table) == size + 1
+        assert len(text) == min(size, 50) + 1
+        assert text[0].split() == table[0]
+
+
+def test_rows_of_pages_and_errors(home: tuple[Path, pd.DataFrame]) -> None:
+    directory, lines = home
+    pages = json.loads(call(directory, "pages", "--json").stdout)["rows"]
+    errors = json.loads(call(directory, "errors", "--json", "--filter", "status^4").stdout)["rows"]
+
+    viewed = lines[lines["pageview"]]
+    assert {p["path"]: p["pageviews"] for p in pages} == viewed["path"].value_counts().to_dict()
+    assert {e["status"] for e in errors} == {404}
+    assert sum(e["requests"] for e in errors) == (lines["status"] == 404).sum()
+    assert errors[0]["newest_event_time"].endswith("+00:00")
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["--filter", "colour=red"], "no field 'colour' to filter by"),
+        (["--from", "yesterday"], "'yesterday' is no time"),
+        (["--site", "c.example"], "there is no site 'c.example'. There are: a.example, b.example."),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_one_line(
+    home: tuple[Path, pd.DataFrame], arguments: list[str], told: str
+) -> None:
+    found = call(home[0], "overview", *arguments).exception
+    assert isinstance(found, SettingError)
+    assert told in str(found) and "\n" not in str(found)
+
+
+def test_a_home_without_tables_is_told_in_one_line(tmp_path: Path) -> None:
+    found = call(tmp_path, "overview").exception
+    assert isinstance(found, TableError)
+    assert "silver/requests does not exist yet" in str(found)
