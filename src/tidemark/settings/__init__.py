@@ -20,6 +20,7 @@ from typing import Any, get_type_hints
 
 from tidemark.errors import SettingError
 from tidemark.settings.alerts import AlertSettings, alerts_of
+from tidemark.settings.questions import GoalSettings, funnels_of, goals_of, segments_of
 from tidemark.settings.sections import (
     BatchesSettings,
     BrokerSettings,
@@ -63,6 +64,7 @@ class Settings:
     sites: Mapping[str, SiteSettings] = field(default_factory=dict)
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
     alerts: Mapping[str, AlertSettings] = field(default_factory=dict)
+    goals: Mapping[str, GoalSettings] = field(default_factory=dict)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -162,6 +164,10 @@ def load(
     sites = sites_of(file.pop("sites", {}), source)
     formats = formats_of(file.pop("formats", {}), source)
     alerts = alerts_of(file.pop("alerts", {}), source)
+    goals = goals_of(file.pop("goals", {}), source)
+    # Those who read the tables use these; here only their form is checked.
+    funnels_of(file.pop("funnels", {}), source)
+    segments_of(file.pop("segments", {}), source)
     for name, raw in file.items():
         values[name] = _parse(name, raw, source)
     for name in DECLARED:
@@ -171,7 +177,9 @@ def load(
     for name, raw in given.items():
         values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
     values["home"] = home
-    return dataclasses.replace(Settings.of(**values), sites=sites, formats=formats, alerts=alerts)
+    return dataclasses.replace(
+        Settings.of(**values), sites=sites, formats=formats, alerts=alerts, goals=goals
+    )
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:

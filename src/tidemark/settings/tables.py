@@ -8,7 +8,13 @@ from typing import Any
 
 from tidemark.errors import SettingError
 
-_KINDS = {int: "a whole number", float: "a number", tuple: "a list of texts", str: "text"}
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    tuple: "a list of texts",
+    str: "text",
+}
 
 
 def tables_of(what: str, found: Any, of: type, source: str) -> Mapping[str, dict[str, Any]]:

@@ -1,0 +1,128 @@
+"""Goals, funnels and segments that the home's `tidemark.toml` declares, and the same file written by a form.
+
+The pipeline reads the same tables of the file; what it does not use, it only checks for its form.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from .funnels import Definition, Step, duration
+from .selection import Filter, SelectionError, filters_of
+
+FILE = "tidemark.toml"
+GOAL = "goal:"
+Kind = Literal["goals", "funnels", "segments"]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The tables of the file by kind and name, as they stand there."""
+
+    goals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    funnels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    segments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def funnel(self, name: str) -> Definition:
+        """A funnel by its name. Raises SelectionError."""
+        values = _named(self.funnels, "funnel", name)
+        scope = values.get("scope", "visitor")
+        if scope not in ("visitor", "session"):
+            raise SelectionError(f"funnel {name} has the scope {scope!r}; use visitor or session")
+        steps = tuple(self._step(str(step)) for step in values.get("steps", ()))
+        return Definition(steps, scope == "visitor", duration(str(values.get("within", "24h"))))
+
+    def segment(self, name: str) -> tuple[Filter, ...]:
+        """The filters of a segment. Raises SelectionError."""
+        return filters_of([str(text) for text in _named(self.segments, "segment", name).get("filter", ())])
+
+    def _step(self, text: str) -> Step:
+        if not text.startswith(GOAL):
+            return Step(text, text)
+        name = text.removeprefix(GOAL)
+        goal = _named(self.goals, "goal", name)
+        if not goal.get("path") or goal.get("status") or goal.get("method"):
+            raise SelectionError(f"goal {name} is no page, and a step of a funnel must be one")
+        return Step(name, str(goal["path"]))
+
+
+def _named(found: Mapping[str, Mapping[str, Any]], kind: str, name: str) -> Mapping[str, Any]:
+    if name not in found:
+        known = f"; there are {', '.join(sorted(found))}" if found else f"; {FILE} declares none"
+        raise SelectionError(f"no {kind} {name!r}{known}")
+    return found[name]
+
+
+def declared(home: Path) -> Declared:
+    """What the file of a home declares; nothing without a file. Raises SelectionError."""
+    try:
+        text = (home / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Declared()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SelectionError(f"{home / FILE} cannot be read: {error}") from error
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SelectionError(f"{home / FILE} is no valid TOML: {error}") from error
+    kinds = {kind: found.get(kind, {}) for kind in ("goals", "funnels", "segments")}
+    for kind, tables in kinds.items():
+        if not isinstance(tables, dict) or not all(isinstance(values, dict) for values in tables.values()):
+            raise SelectionError(f"{home / FILE}: {kind} must be tables; write [{kind}.NAME]")
+    return Declared(**kinds)
+
+
+def save(home: Path, kind: Kind, name: str, values: Mapping[str, Any] | None) -> None:
+    """Writes one table of the file, or removes it if there are no values; everything else in the file stays, comments
+    too. Raises SelectionError where the result would not be usable."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    path = home / FILE
+    try:
+        document = tomlkit.parse(path.read_text(encoding="utf-8") if path.exists() else "")
+    except (OSError, UnicodeDecodeError, TOMLKitError) as error:
+        raise SelectionError(f"{path} cannot be read: {error}") from error
+    if kind not in document:
+        document[kind] = tomlkit.table(is_super_table=True)
+    if values is None:
+        document[kind].pop(name, None)
+    else:
+        document[kind][name] = dict(values)
+    if not document[kind]:
+        document.pop(kind)
+    text = tomlkit.dumps(document)
+    _require_usable(text)
+    try:
+        _replace(path, text)
+    except OSError as error:
+        raise SelectionError(f"{path} cannot be written: {error}") from error
+
+
+def _require_usable(text: str) -> None:
+    """A changed goal may be a step of a funnel, so every funnel and segment is tried."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, FILE).write_text(text, encoding="utf-8")
+        found = declared(Path(directory))
+    for each in found.funnels:
+        found.funnel(each)
+    for each in found.segments:
+        found.segment(each)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Writes the file in one step, so no reader sees a part of it."""
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=f".{FILE}.", delete=False
+    ) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o600)
+    Path(file.name).replace(path)
