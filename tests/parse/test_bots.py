@@ -66,14 +66,15 @@ def test_the_kind_is_the_first_tag_of_the_order(number: int) -> None:
     assert kind_of(["new-tag"]) == kind_of([]) == OTHER_KIND
 
 
-def test_every_instance_of_the_list_has_the_longest_match() -> None:
+def test_instances_of_the_list_have_the_longest_match() -> None:
     data = crawleruseragents.CRAWLER_USER_AGENTS_DATA
-    for crawler in data[::40]:
-        for user_agent in crawler["instances"][:1]:
-            bot = bot_of(user_agent)
-            lengths = [len(m[0]) for each in data if (m := re.search(each["pattern"], user_agent))]
-            assert bot is not None and bot.name and bot.name == bot.name.strip("/ ")
-            assert max(lengths) - 2 <= len(bot.name) <= max(lengths)
+    for user_agent in [instance for crawler in data[::40] for instance in crawler["instances"][:1]]:
+        found = [(re.search(crawler["pattern"], user_agent), crawler) for crawler in data]
+        longest = max(len(match[0]) for match, _ in found if match)
+        match, crawler = next((m, crawler) for m, crawler in found if m and len(m[0]) == longest)
+        bot = bot_of(user_agent)
+        assert match is not None and bot is not None
+        assert (bot.name, bot.kind) == (match[0].strip("/ "), kind_of(crawler["tags"]))
 
 
 def test_each_name_has_one_purpose() -> None:

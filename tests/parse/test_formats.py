@@ -584,3 +584,21 @@ def test_a_real_log() -> None:
     good = [(reference(line), row) for line, row in zip(lines, rows, strict=True) if row["accepted"]]
     assert (len(good), len(rows) - len(good)) == (9_999, 1)
     assert [{name: row[name] for name in FIELDS} for _, row in good] == [expected for expected, _ in good]
+
+
+def test_a_duration_has_its_bucket() -> None:
+    lines = [(combined() + end).encode() for end in ("", " 0.000", " 0.012", " 3.500")]
+    table = pa.table(
+        {
+            "site": ["shop"] * 4, "value": lines, "format": pa.nulls(4, pa.string()),
+            "fields": pa.nulls(4, pa.string()), "chunk": pa.nulls(4, pa.string()),
+            "kafka_timestamp": pa.array([ARRIVAL] * 4, pa.timestamp("us", "UTC")),
+        }
+    )  # fmt: skip
+    found = requests.judging(KNOWLEDGE).add(table).select(["duration_us", "latency_bucket"])
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (None, None),
+        (0, 0),
+        (12_000, 470),  # ceil(ln 12000 / ln 1.0202…)
+        (3_500_000, 754),
+    ]
