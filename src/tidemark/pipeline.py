@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze import access_log
 from silver import rejected, requests
-from tidemark.contract.aggregation import Aggregation, Mergeable, Newest
+from tidemark.contract.aggregation import Aggregation, Mergeable, Newest, Revisable
 from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.quality_tables import TABLES as QUALITY_TABLES
 from tidemark.contract.registry import tables
@@ -37,6 +38,7 @@ from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
 from tidemark.stream.files import TableFiles
 from tidemark.stream.flow import Flow
+from tidemark.stream.following import Follower
 from tidemark.stream.lag import TopicLag, table_lag, table_rows, topic_rows
 from tidemark.stream.reread import reread
 from tidemark.stream.schema_check import require_visitor_key
@@ -118,6 +120,17 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         files=TableFiles(requests.TABLE, columns, house.can.files) if house.can.files else None,
         interval_seconds=settings.batches.derive_interval_seconds,
         local_rows=settings.batches.local_rows,
+        followers=followers(settings.meaning),
+    )
+
+
+def followers(meaning: MeaningSettings) -> tuple[Follower, ...]:
+    """The tables made of tables whose rows change."""
+    sources = {table.name: table for table in LAYER_TABLES}
+    return tuple(
+        Follower(table, cast(Revisable, table.made(meaning)), sources[table.reads])
+        for table in LAYER_TABLES
+        if table.made and table.follows
     )
 
 
@@ -186,7 +199,8 @@ def rebuilding(
     """A rebuild, which makes every table from the previous ones."""
     judging, derived = _judging(settings), _derived(settings.meaning)
     return Rebuild(
-        spark, settings, house, TABLES, chain(house), judging, derived, ACCOUNTS, SITES, say,
+        spark, settings, house, TABLES, chain(house), judging, derived, ACCOUNTS, SITES,
+        followers(settings.meaning), say,
     )  # fmt: skip
 
 
@@ -194,7 +208,8 @@ def rebuilding_catalog(spark: SparkSession, settings: Settings, house: Lakehouse
     """The same for the tables of a catalog."""
     judging, derived = _judging(settings), _derived(settings.meaning)
     return CatalogRebuild(
-        spark, house, judging, derived, ACCOUNTS, SITES, settings.meaning.duplicate_days, say,
+        spark, house, judging, derived, ACCOUNTS, SITES, followers(settings.meaning),
+        settings.meaning.duplicate_days, say,
     )  # fmt: skip
 
 
@@ -207,6 +222,7 @@ def chain(house: Lakehouse) -> Chain:
         first_tables=_derived_tables(now=True),
         last=SITES,
         second_tables=_derived_tables(now=False),
+        followers=tuple(table for table in LAYER_TABLES if table.follows),
         appends=tuple(table for table in LAYER_TABLES if table.lines),
         accounts=ACCOUNTS,
     )
@@ -214,7 +230,7 @@ def chain(house: Lakehouse) -> Chain:
 
 def _derived_tables(*, now: bool) -> tuple[Table, ...]:
     """The tables that are made of silver.requests: by the flow `requests` (`now`), or by the flow `activity`."""
-    return tuple(table for table in LAYER_TABLES if table.made and table.now is now)
+    return tuple(table for table in LAYER_TABLES if table.made and not table.follows and table.now is now)
 
 
 def _judging(settings: Settings) -> Derivation:
@@ -233,7 +249,7 @@ def _judging(settings: Settings) -> Derivation:
 
 
 def _derived(meaning: MeaningSettings) -> tuple[Derivation, ...]:
-    made = _aggregations(meaning, LAYER_TABLES)
+    made = _aggregations(meaning, [table for table in LAYER_TABLES if not table.follows])
     return tuple(
         Derivation(
             tables=(table,),

@@ -47,6 +47,7 @@ def test_the_flows_write_every_table(used: Settings) -> None:
     house = lakehouse.of(used)
     flows = pipeline.flows(used, house, DeltaRsStore(house))
     written = [table.name for flow in flows for table, _ in (*flow.work.appends, *flow.upserts)]
+    written += [follower.table.name for flow in flows for follower in flow.followers]
     assert sorted(written) == sorted(LAYERS)
 
 
@@ -71,6 +72,7 @@ def test_a_consistent_cut_covers_every_table(used: Settings) -> None:
 def test_a_rebuild_makes_every_table(used: Settings, spark: SparkSession) -> None:
     work = pipeline.rebuilding(spark, used, lakehouse.of(used))
     made = [table.name for each in (work.judging, *work.derived) for table in each.tables]
+    made += [follower.table.name for follower in work.followers]
     assert sorted(made) == sorted(LAYERS - {"bronze.access_log"}) == sorted(pipeline.rebuildable())
 
 

@@ -22,7 +22,8 @@ from tidemark.engine.work import ALL, Part, Work
 from tidemark.parse.columns import Knowledge
 from tidemark.settings.sections import MeaningSettings
 
-MADE = [table for table in pipeline.TABLES if table.made]
+# Those that follow others are in tests/stream/test_following.py.
+MADE = [table for table in pipeline.TABLES if table.made and not table.follows]
 NEWEST = datetime(2026, 11, 22, tzinfo=UTC)
 
 
@@ -178,7 +179,7 @@ def test_text_that_is_encoded_for_all_tables_makes_the_same_rows(accepted: pa.Ta
 
 
 def _read(rows: pa.Table, where: Sequence[Sequence[tuple[str, str, object]]]) -> pa.Table:
-    from tidemark.store.deltars import _expression
+    from tidemark.store.arrow_change import expression as _expression
 
     expression = _expression(where)  # type: ignore[arg-type]
     return (
@@ -202,8 +203,12 @@ def test_executors_make_the_same_rows(tasks: int, accepted: pa.Table, spark: Spa
 
 def test_every_table_that_is_revised_says_how_its_rows_are_made() -> None:
     assert {table.name for table in pipeline.LAYER_TABLES if table.kind == "upsert"} == {
-        table.name for table in MADE
+        table.name for table in pipeline.LAYER_TABLES if table.made
     }
+    kinds = {table.name: table.kind for table in pipeline.LAYER_TABLES}
+    assert all(
+        table.follows == (kinds[table.reads] == "upsert") for table in pipeline.LAYER_TABLES if table.made
+    )
     assert {
         table.name for table in pipeline.LAYER_TABLES if table.kind == "append" and not table.lines
     } == set()

@@ -111,6 +111,7 @@ def test_by_address(home_with_rows: Settings, spark: SparkSession, lines: list[P
     days = {row[0] for row in rows(settings, "silver.visitor_days", ["visitor_id"])}
     assert days and not days & visitors
     assert rows(settings, "gold.traffic", ["site", "window_start", "requests", "visitors"]) == gold
+    assert sum(row[0] for row in rows(settings, "gold.sources", ["sessions"])) == len(kept_sessions)  # type: ignore[misc]
     assert not on_disk(settings, address)
     assert_balanced(settings)
     assert sum(tasks.forget_visitor(settings, visitor="", address=address).rows.values()) == 0

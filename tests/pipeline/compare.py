@@ -108,6 +108,12 @@ RECOUNTED: dict[str, Comparison] = {
         ["site", "day", "requests", "pageviews", "assets", "not_found", "robots_txt", "minutes"],
         lambda e: e.visitor_days,
     ),
+    "gold.sources": _same(
+        "gold.sources",
+        ["site", "window_start", "channel", "source", "medium", "campaign", "sessions", "bounces", "pageviews",
+         "visitors"],
+        lambda e: e.sources,
+    ),
     "gold.visitors_by_country": _same(
         "gold.visitors_by_country", ["site", "window_start", "country", *_COUNTS], lambda e: e.windows
     ),

@@ -30,9 +30,10 @@ TRAFFIC = ["site", "window_start", "visitors", "pageviews", "requests", "bot_req
 
 # Tables made of requests that a kept home has, and those that it lacks.
 HAD = {"silver.sessions", "gold.visitors_by_country", "gold.traffic", "gold.pages"}
-NEW = {table.name for table in pipeline.LAYER_TABLES if table.made} - HAD
+# Those that follow others need no filling.
+NEW = {table.name for table in pipeline.LAYER_TABLES if table.made and not table.follows} - HAD
 # Tables that are not complete before they are filled: those of a kept home lack newer columns.
-LACKING = NEW | {"silver.requests", "silver.sessions"}
+LACKING = NEW | {"silver.requests", "silver.sessions", "gold.sources"}
 # Those with a new column, or with another flow than in the kept home, are filled, too.
 NEWER = {
     "home-0.1.tar.gz": NEW

@@ -55,7 +55,7 @@ def tables_of(pairs: Iterable[tuple[str, bytes]], reading: Reading = PLAIN) -> d
         if table.made and not table.package:
             each = table.made(MeaningSettings()).at(newest)
             change = each.combine(
-                table.arrow_schema.empty_table(), each.partial(rows.select(list(each.needs)))
+                table.arrow_schema.empty_table(), each.partial(found[table.reads].select(list(each.needs)))
             )
             found[table.name] = change.rows
     return found

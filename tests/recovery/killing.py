@@ -34,6 +34,7 @@ POINTS = (
     "ledger:between-tables",
     "requests:before-checkpoint",
     "activity:between-tables",
+    "activity:before-followers",
     "activity:before-checkpoint",
 )
 FILES = (

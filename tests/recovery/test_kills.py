@@ -30,6 +30,7 @@ from tidemark.settings import Settings
         [
             "file:tables/gold/visitors_by_country/*.parquet",
             "activity:between-tables@2",
+            "activity:before-followers@2",
             "activity:before-checkpoint@1",
         ],
     ],

@@ -31,6 +31,7 @@ from tidemark.pipeline import (
     TABLES,
     chain,
     flows,
+    followers,
     home_key,
     places,
     rebuildable,
@@ -256,8 +257,9 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
     losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
     home_key(settings, house)
     return forget(
-        settings, house, TABLES, chain(house), streams(house), places(), visitor=visitor, address=address
-    )
+        settings, house, TABLES, chain(house), streams(house), places(), followers(settings.meaning),
+        visitor=visitor, address=address,
+    )  # fmt: skip
 
 
 def _house_with_tables(settings: Settings, *, whole: bool = True) -> Lakehouse:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
@@ -62,6 +63,43 @@ class Aggregation(Mergeable, Protocol):
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
         """The change of the table by merged partial rows; `existing` are the rows of `touched`."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The effect of a change of the source: partial rows with what to add to the table's rows, whose sums may be
+    negative, and the keys of the `lost` rows, which have to be made anew of the source."""
+
+    changed: pa.Table
+    lost: pa.Table
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change of the source: partial rows of rows that it removed, and of rows that it added. A row that is in both
+    has not changed."""
+
+    removed: pa.Table
+    added: pa.Table
+
+
+class Revisable(Aggregation, Protocol):
+    """How a table's rows are made of a source whose rows change. A source row changes only rows of its own window."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The key of the table."""
+
+    @property
+    def start(self) -> str:
+        """The column of the key with the start of the window."""
+
+    def difference(self, steps: Sequence[Step]) -> Difference:
+        """The effect of the steps, one after the other; at least one."""
+
+    def revise(self, existing: pa.Table, difference: Difference, anew: pa.Table) -> Change:
+        """The change of the table. `existing` are the rows of `touched`, `anew` the partial rows of all source rows of
+        the lost keys."""
 
 
 def in_range(table_time: str, partials: pa.Table) -> Where:

@@ -6,7 +6,7 @@ where a small commit takes tens to hundreds of milliseconds, and `SparkStore` fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -29,11 +29,12 @@ class Commit:
     """The identity of a commit, which makes it idempotent: a writer's id and its increasing number.
 
     Stored in the Delta log as an application transaction. `writer` names the flow and its checkpoint,
-    because a new checkpoint starts at 0 again.
+    because a new checkpoint starts at 0 again. `also` has numbers of further names, which the same commit sets.
     """
 
     writer: str
     number: int
+    also: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,9 @@ class Store(Protocol):
     def version(self, table: Table) -> int:
         """Version of the table's newest commit. Raises TableError if it cannot be read."""
 
+    def id(self, table: Table) -> str:
+        """The id that Delta gave the table when it was created. Raises as `version`."""
+
     def exists(self, table: Table) -> bool:
         """Whether there is a Delta table with any columns."""
 
@@ -193,3 +197,7 @@ class Store(Protocol):
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
         """Writes rows by key and deletes keys, in one commit."""
+
+    def replace(self, table: Table, rows: Callable[[], Iterator[pa.Table]], commit: Commit) -> None:
+        """Replaces all rows, in one commit, whatever number the writer had. `rows` returns the new ones in parts; it is
+        called again when a commit is repeated."""

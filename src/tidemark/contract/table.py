@@ -77,8 +77,9 @@ class Table:
 
     `lines`: the lines of the topic of which an append table has a row. `made` returns how the rows of an upsert
     table are made of those of `reads`. A table with `now` is committed together with the lines, and started
-    before any other table of the batch; others may follow some seconds later. The rows of a `keyed` table have visitor
-    ids, which depend on the home's key.
+    before any other table of the batch; others may follow some seconds later. A table that `follows` is made of a table
+    whose rows change, and takes the changes between two versions of it. The rows of a `keyed` table have visitor ids,
+    which depend on the home's key.
 
     `rejecting` are the rules that reject lines, `expects` the expectations for the table's rows.
 
@@ -102,6 +103,7 @@ class Table:
     quiet: bool = False
     made: Callable[[MeaningSettings], Aggregation] | None = field(default=None, compare=False)
     now: bool = False
+    follows: bool = False
     keyed: bool = False
     clock: str = "updated_at"
     tells: Callable[[Settings], Mapping[str, object]] | None = field(default=None, compare=False)

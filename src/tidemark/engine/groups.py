@@ -78,9 +78,10 @@ def anti_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def has_key_of(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> Numbers:
     """For each row, whether its key is among the others."""
-    both = [
-        pa.chunked_array([*_chunks(rows[name]), *_chunks(others[name].cast(rows[name].type))]) for name in key
-    ]
+    both = []
+    for name in key:
+        kind = rows[name].type
+        both.append(pa.chunked_array([*_chunks(rows[name]), *_chunks(others[name].cast(kind))], kind))
     groups = Groups.by(both).of
     return np.isin(groups[: rows.num_rows], groups[rows.num_rows :])
 

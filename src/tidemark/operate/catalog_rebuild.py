@@ -25,6 +25,7 @@ from tidemark.operate.rebuild import CHUNK_ROWS, Say
 from tidemark.operate.rows import Rows, Slice
 from tidemark.store.catalog import SparkStore
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream.following import Follower
 
 _WRITER = "rebuild"
 _SUFFIX = "__rebuild"
@@ -33,7 +34,7 @@ _SUFFIX = "__rebuild"
 @dataclass
 class CatalogRebuild:
     """A rebuild of tables of a catalog schema. `judging` makes silver.requests and silver.rejected, `derived` the
-    rest; `accounts` and `sites` are the accounting tables."""
+    rest, and `followers` follow these; `accounts` and `sites` are the accounting tables."""
 
     spark: SparkSession
     house: Lakehouse
@@ -41,6 +42,7 @@ class CatalogRebuild:
     derived: Sequence[Derivation]
     accounts: Table
     sites: Table
+    followers: Sequence[Follower]
     duplicate_days: int
     say: Say
     _number: int = 0

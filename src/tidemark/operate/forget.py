@@ -1,7 +1,8 @@
 """Deletes one visitor's data: by visitor id, or by address for all its visitors.
 
 Rows are deleted in one swap between two batches, then the files that held them: from the tables with a row per line,
-and from every table with a column `visitor_id`. Other tables do not change: they have counts, and hashes in sketches.
+and from every table with a column `visitor_id`. Tables that follow one of these follow this change, too. Others do not
+change: they have counts, and hashes in sketches.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock, swap
+from tidemark.stream.following import Follower, catch_up
 
 _PATIENCE_SECONDS = 60.0
 _KEY = ["topic", "partition", "offset"]
@@ -70,7 +72,7 @@ class Forgotten:
 
 def forget(
     settings: Settings, house: Lakehouse, tables: Sequence[Table], chain: Chain, streams: Streams, places: Places,
-    *, visitor: str = "", address: str = "",
+    followers: Sequence[Follower], *, visitor: str = "", address: str = "",
 ) -> Forgotten:  # fmt: skip
     """Deletes the visitor `visitor` (an id as in silver.requests), or all that came from `address`.
 
@@ -97,6 +99,7 @@ def forget(
             rows = _Rows.find(store, places, visitor, who)
             if not _unread(house, chain, snapshot, rows.visitors):
                 _delete(settings, store, places, rows)
+                catch_up(followers, house, store)
                 break
         with lock.no_pipeline(settings) as stopped:
             if stopped or time.monotonic() > deadline:

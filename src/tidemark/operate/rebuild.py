@@ -34,6 +34,7 @@ from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock, schema_check, swap
 from tidemark.stream.crash import crash_point
+from tidemark.stream.following import Follower, catch_up, stage
 
 # Rows that are processed at a time, unless one minute has more.
 CHUNK_ROWS = 500_000
@@ -56,6 +57,7 @@ class Rebuild:
     derived: tuple[Derivation, ...]
     accounts: Table
     sites: Table
+    followers: tuple[Follower, ...] = ()
     say: Say = field(default=lambda what, done, total: None)
 
     def run(
@@ -87,22 +89,24 @@ class Rebuild:
                 if not journal.snapshots:
                     swap.discard(self.settings)
                     journal.add(snapshot)
-            work = _Work(self, store, DeltaRsStore(swap.staging(self.settings)), journal.snapshots[0], since)
+            staged = DeltaRsStore(staging := swap.staging(self.settings))
+            work = _Work(self, store, staged, journal.snapshots[0], since)
             try:
                 work.stage(names)
                 for later in journal.snapshots[1:]:
                     work.catch_up(later)
                 if dry_run:
                     work.catch_up(snapshot)
+                    work.followed = stage(self.followers, names, self.house, staging, staged)
                     return list(work.compare(snapshot, None))
                 with at_snapshot(self.settings, self.house, store, self.tables, self.chain) as now:
                     crash_point("rebuild:before-catch-up")
                     journal.add(now)
                     work.catch_up(now)
                     crash_point("rebuild:caught-up")
-                    steps = work.steps()
-                    if steps:
+                    if steps := work.steps():
                         swap.commit(self.settings, steps, schema_check.rebuilt(self.settings, work.whole))
+                    work.followed = catch_up(self.followers, self.house, store, anew=names)
                     after = {table.name: store.version(table) for table in self.tables}
                 return list(work.compare(now, after))
             finally:
@@ -122,6 +126,8 @@ class _Work:
         self._snapshot = snapshot
         self._since = since
         self._number = 0
+        # The tables that follow others and have changed.
+        self.followed: list[Table] = []
         # Derivation, and the start of its source's range (None: from the beginning).
         self._made: list[tuple[Derivation, datetime | None]] = []
         self._corrections: Corrections | None = None
@@ -180,17 +186,21 @@ class _Work:
     @property
     def whole(self) -> list[Table]:
         """The tables that are recomputed from their whole source."""
-        return [table for derivation, since in self._made if since is None for table in derivation.tables]
+        return [table for table, _, since in self._tables() if since is None]
+
+    def _tables(self) -> Iterator[tuple[Table, str, datetime | None]]:
+        """The made tables, with the column and the value of it from which on (None: all) they are made."""
+        for derivation, since in self._made:
+            for table in derivation.tables:
+                yield table, table.clock if derivation is self._job.judging else table.time, since
 
     def steps(self) -> list[swap.Step]:
         found = []
-        for derivation, since in self._made:
-            for table in derivation.tables:
-                if since is None:
-                    found.append(swap.Step(table.name, "overwrite"))
-                else:
-                    name = table.clock if derivation is self._job.judging else table.time
-                    found.append(swap.Step(table.name, "replace", f"{name} >= '{iso(since)}'"))
+        for table, name, since in self._tables():
+            if since is None:
+                found.append(swap.Step(table.name, "overwrite"))
+            else:
+                found.append(swap.Step(table.name, "replace", f"{name} >= '{iso(since)}'"))
         if self._corrections:
             found.append(swap.Step(self._job.sites.name, "overwrite"))
             if self._corrections.changes:
@@ -200,17 +210,12 @@ class _Work:
     def compare(self, before: Snapshot, after: Mapping[str, int] | None) -> Iterator[Difference]:
         """Compares the rebuilt tables at `before` with the versions `after`, or with the staged tables."""
         pairs = []
-        for derivation, since in self._made:
-            for table in derivation.tables:
-                old = self._live(table, before.versions[table.name])
-                if after is not None:
-                    new = self._live(table, after[table.name])
-                else:
-                    new = self._read_staged(table)
-                    if since is not None:
-                        name = table.clock if derivation is self._job.judging else table.time
-                        new = new + old.where(column(name) < since)
-                pairs.append((table, old, new))
+        for table, name, since in (*self._tables(), *((table, table.time, None) for table in self.followed)):
+            old = self._live(table, before.versions[table.name])
+            new = self._live(table, after[table.name]) if after is not None else self._read_staged(table)
+            if after is None and since is not None:
+                new = new + old.where(column(name) < since)
+            pairs.append((table, old, new))
         return itertools.chain.from_iterable(itertools.starmap(differences, pairs))
 
     def _make(self, derivation: Derivation, source: Rows, since: datetime | None) -> None:

@@ -65,7 +65,7 @@ class Repair:
         lock.settle(self.settings)
         for table in self.chain.tables:
             unreadable = _unreadable(self.house.path(table))
-            if unreadable and table not in self.chain.second_tables:
+            if unreadable and table not in self.chain.remade:
                 raise TableError(f"{table.name} cannot be repaired: {unreadable}", _RESTORE)
             if unreadable:
                 self._drop_second()
@@ -74,10 +74,10 @@ class Repair:
         first = [loss for loss in lost if loss.flow == self.flow.name]
         between = self.chain.between
         damaged = [t for t in self.chain.tables if losses.missing_files(self.house, t)]
-        kept = [table for table in damaged if table not in self.chain.second_tables]
+        kept = [table for table in damaged if table not in self.chain.remade]
         reverted = [table for table in self.chain.tables if losses.lost_swap(self.house, table)]
         for table in reverted:
-            if table not in self.chain.second_tables:
+            if table not in self.chain.remade:
                 raise TableError(
                     f"{table.name} cannot be repaired: it lost what the last rebuild or forget changed",
                     _RESTORE,
@@ -134,14 +134,12 @@ class Repair:
                 store.append_arrow(loss.table, empty, Commit(writer, loss.committed))
 
     def _drop_second(self) -> None:
-        for table in self.chain.second_tables:
+        for table in self.chain.remade:
             shutil.rmtree(self.house.path(table), ignore_errors=True)
         crash_point("repair:between")
         shutil.rmtree(self.chain.second, ignore_errors=True)
-        schema_check.write(
-            self.house, {table.name: {schema_check.SWAP: "0"} for table in self.chain.second_tables}
-        )
-        names = ", ".join(table.name for table in self.chain.second_tables)
+        schema_check.write(self.house, {table.name: {schema_check.SWAP: "0"} for table in self.chain.remade})
+        names = ", ".join(table.name for table in self.chain.remade)
         self.say(f"{names}: will be made anew from {self.chain.between.name}")
 
     def _offsets(self, number: int) -> Ends:

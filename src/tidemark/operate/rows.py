@@ -20,7 +20,8 @@ from tidemark.contract.table import Table
 from tidemark.engine import executors
 from tidemark.engine.batches import Batch, Local, distributed
 from tidemark.engine.work import ALL, Work
-from tidemark.store.deltars import DeltaRsStore, text_columns
+from tidemark.store.arrow_change import text_columns
+from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 
 # Tables with at most so many rows, and bytes in files, are read here: a Spark job on fewer rows is mostly planning.

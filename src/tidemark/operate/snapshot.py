@@ -27,8 +27,8 @@ _UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
 class Chain:
     """The connection of the two flows: `first` reads Kafka and appends to `between`, which `second` streams.
     `first_tables` and `second_tables` are committed in every batch, in any order; `first` commits `last` after all of
-    its other tables. `appends` are tables that `first` commits only if it has rows for them;
-    `accounts` counts its batches.
+    its other tables. `followers` are made of versions of tables of `second`, and may lag. `appends` are tables that
+    `first` commits only if it has rows for them; `accounts` counts its batches.
     """
 
     first: Path
@@ -37,12 +37,18 @@ class Chain:
     first_tables: tuple[Table, ...]
     last: Table
     second_tables: tuple[Table, ...]
+    followers: tuple[Table, ...]
     appends: tuple[Table, ...]
     accounts: Table
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (*self.appends, *self.first_tables, self.last, *self.second_tables, self.accounts)
+        return (*self.appends, *self.first_tables, self.last, *self.remade, self.accounts)
+
+    @property
+    def remade(self) -> tuple[Table, ...]:
+        """The tables that are made anew of `between` if the checkpoint of `second` is removed."""
+        return (*self.second_tables, *self.followers)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
-"""Changes as Arrow tables, and conditions as delta-rs' SQL."""
+"""Changes as Arrow tables, and conditions for delta-rs and pyarrow."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from tidemark.contract.store import Where
 from tidemark.contract.table import Change, Table
 
 DELETE = "_delete"
@@ -27,6 +29,19 @@ def bounds(table: Table, source: pa.Table) -> str:
         return ""
     low, high = pc.min_max(source[table.time]).values()
     return f" AND t.{table.time} >= {_literal(low)} AND t.{table.time} <= {_literal(high)}"
+
+
+def text_columns(table: Table) -> frozenset[str]:
+    """Columns on which conditions are applied after reading: pyarrow cannot evaluate them on files of delta-rs, which
+    declare text as string_view. Nothing is lost: the statistics that prune files are of times and numbers."""
+    return frozenset(field.name for field in table.arrow_schema if pa.types.is_string(field.type))
+
+
+def expression(where: Where) -> pc.Expression | None:
+    """The conditions as a pyarrow expression; None if a group has no condition."""
+    if not where or not all(where):
+        return None
+    return pq.filters_to_expression([list(group) for group in where])
 
 
 def _literal(value: pa.Scalar) -> str:

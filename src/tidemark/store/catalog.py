@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from tidemark.contract.store import Capabilities, Commit, DataFile, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.store.spark_change import DELETE, bounds, condition, source_of
+from tidemark.store.spark_change import DELETE, bounds, commit_said, condition, saying, source_of
 
 _ATTEMPTS = 5
 # Number of newest commits of a table that are searched for a writer's last commit.
@@ -120,9 +119,10 @@ class SparkStore:
         if key not in self._numbers and self._looked.get(table.name, 0.0) < time.monotonic() - _FRESH_SECONDS:
             with _explained(self._lakehouse.sql_name(table)):
                 history = self._delta(self._spark, table).history(_HISTORY).select("userMetadata")
-                said = [_commit_said(row["userMetadata"]) for row in history.collect()]
-            for commit in filter(None, said):
-                self._done(table, commit)
+                said = [commit_said(row["userMetadata"]) for row in history.collect()]
+            for commit in filter(None, said):  # the newest first
+                for writer, number in ((commit.writer, commit.number), *commit.also):
+                    self._numbers.setdefault((table.name, writer), number)
             self._looked[table.name] = time.monotonic()
         return self._numbers.setdefault(key, -1)
 
@@ -159,7 +159,7 @@ class SparkStore:
             .mode("append")
             .option("txnAppId", commit.writer)
             .option("txnVersion", commit.number)
-            .option("userMetadata", _saying(commit))
+            .option("userMetadata", saying(commit))
         )
         self._save(table, writer)
         self._done(table, commit)
@@ -192,7 +192,7 @@ class SparkStore:
         settings = {
             "spark.databricks.delta.write.txnAppId": commit.writer,
             "spark.databricks.delta.write.txnVersion": str(commit.number),
-            "spark.databricks.delta.commitInfo.userMetadata": _saying(commit),
+            "spark.databricks.delta.commitInfo.userMetadata": saying(commit),
         }
 
         def merge() -> None:
@@ -212,6 +212,21 @@ class SparkStore:
             for key in settings:
                 spark.conf.unset(key)
         self._done(table, commit)
+
+    def replace(self, table: Table, rows: Callable[[], Iterator[pa.Table]], commit: Commit) -> None:
+        schema = table.arrow_schema
+        whole = pa.concat_tables(
+            [schema.empty_table(), *(part.select(schema.names).cast(schema) for part in rows())]
+        )
+        frame = self._spark.createDataFrame(whole, table.schema)
+        writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        self._save(table, writer.option("userMetadata", saying(commit)))
+        self._done(table, commit)
+
+    def id(self, table: Table) -> str:
+        name = self._lakehouse.sql_name(table)
+        with _explained(name):
+            return str(self._spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["id"])
 
     def exists(self, table: Table) -> bool:
         if self._lakehouse.catalog_schema:
@@ -247,9 +262,8 @@ class SparkStore:
                     ) from error
 
     def _done(self, table: Table, commit: Commit) -> None:
-        self._numbers[table.name, commit.writer] = max(
-            commit.number, self._numbers.get((table.name, commit.writer), -1)
-        )
+        for writer, number in ((commit.writer, commit.number), *commit.also):
+            self._numbers[table.name, writer] = number
 
     def _session_of(self, table: Table) -> SparkSession:
         """A separate session per table, because tables are merged in parallel, and settings are per session."""
@@ -265,17 +279,6 @@ class SparkStore:
 
 def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _saying(commit: Commit) -> str:
-    return json.dumps({"writer": commit.writer, "number": commit.number})
-
-
-def _commit_said(metadata: str | None) -> Commit | None:
-    try:
-        return Commit(**json.loads(metadata or ""))
-    except (ValueError, TypeError):  # a commit of another program
-        return None
 
 
 @contextmanager

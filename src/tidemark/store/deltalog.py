@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from pyarrow import fs
 
@@ -83,6 +84,39 @@ def rows_added(commit: list[dict[str, Any]]) -> int:
     """Rows that a commit added, except by compaction."""
     adds = [action["add"] for action in commit if action.get("add", {}).get("dataChange")]
     return sum(int(json.loads(add["stats"]).get("numRecords", 0)) for add in adds if add.get("stats"))
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The data files that a commit removed and added, with their paths relative to the table.
+
+    The rows of the added files without those of the removed ones are the change of the table's rows, as multisets.
+    """
+
+    version: int
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    bytes: int
+
+
+def moved(log: Log, first: int, last: int) -> list[Moved] | None:
+    """What the commits `first` to `last` moved, without those that changed no rows, such as compaction; None if the log
+    no longer tells, or files alone do not tell it."""
+    found = []
+    for version in range(first, last + 1):
+        try:
+            commit = actions(log, version)
+        except FileNotFoundError:
+            return None
+        removed = [a["remove"] for a in commit if a.get("remove", {}).get("dataChange")]
+        added = [a["add"] for a in commit if a.get("add", {}).get("dataChange")]
+        if any(file.get("deletionVector") for file in (*removed, *added)):
+            return None
+        if removed or added:
+            gone, new = (tuple(unquote(file["path"]) for file in files) for files in (removed, added))
+            size = sum(int(file.get("size") or 0) for file in (*removed, *added))
+            found.append(Moved(version, gone, new, size))
+    return found
 
 
 def waiting(log: Log, first: int) -> Iterator[tuple[int, list[str]]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
@@ -20,7 +19,7 @@ from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, W
 from tidemark.contract.table import Change, Table
 from tidemark.errors import PlatformError, TableError, TidemarkError, first_line
 from tidemark.store import deltalog
-from tidemark.store.arrow_change import DELETE, bounds, source_of
+from tidemark.store.arrow_change import DELETE, bounds, expression, source_of, text_columns
 from tidemark.store.lakehouse import Lakehouse, require_files
 from tidemark.store.measures import measured, size_in_log
 
@@ -78,6 +77,9 @@ class DeltaRsStore:
     def version(self, table: Table) -> int:
         return int(self._table(table).version())
 
+    def id(self, table: Table) -> str:
+        return str(self._table(table).metadata().id)
+
     def exists(self, table: Table) -> bool:
         return self._lakehouse.exists(table)
 
@@ -110,8 +112,8 @@ class DeltaRsStore:
         needed = dict.fromkeys([*wanted, *(name for group in where for name, _, _ in group)])
         text = text_columns(table)
         early = [[c for c in group if c[0] not in text] for group in where]
-        rows = self.read_version(table, None, list(needed), _expression(early))
-        late = _expression(where)
+        rows = self.read_version(table, None, list(needed), expression(early))
+        late = expression(where)
         return (rows if late is None else rows.filter(late)).select(wanted)
 
     def read_version(
@@ -201,6 +203,20 @@ class DeltaRsStore:
 
         self._retry(table, merge)
 
+    def replace(self, table: Table, rows: Callable[[], Iterator[pa.Table]], commit: Commit) -> None:
+        schema = table.documented_schema
+
+        def write(target: DeltaTable) -> None:
+            parts = (part.select(schema.names).cast(schema) for part in rows())
+            batches = (batch for part in parts for batch in part.to_batches())
+            write_deltalake(
+                target, pa.RecordBatchReader.from_batches(schema, batches), mode="overwrite",
+                schema_mode="overwrite", target_file_size=UPSERT_FILE_BYTES,
+                writer_properties=_WRITER, commit_properties=_properties(commit),
+            )  # fmt: skip
+
+        self._retry(table, write)
+
     def _table(self, table: Table) -> DeltaTable:
         """The table at its newest version."""
         path = self._lakehouse.path(table)
@@ -271,19 +287,6 @@ class DeltaRsStore:
         )
 
 
-def text_columns(table: Table) -> frozenset[str]:
-    """Columns on which conditions are applied after reading: pyarrow cannot evaluate them on files of delta-rs, which
-    declare text as string_view. Nothing is lost: the statistics that prune files are of times and numbers."""
-    return frozenset(field.name for field in table.arrow_schema if pa.types.is_string(field.type))
-
-
-def _expression(where: Where) -> pc.Expression | None:
-    """The conditions as a pyarrow expression; None if a group has no condition."""
-    if not where or not all(where):
-        return None
-    return pq.filters_to_expression([list(group) for group in where])
-
-
 def _configuration(table: Table) -> dict[str, str | None]:
     found: dict[str, str | None] = {**table.properties, **UPKEEP_PROPERTIES}
     if table.kind == "upsert":
@@ -292,4 +295,5 @@ def _configuration(table: Table) -> dict[str, str | None]:
 
 
 def _properties(commit: Commit | None) -> CommitProperties:
-    return CommitProperties(app_transactions=[Transaction(commit.writer, commit.number)] if commit else None)
+    numbers = [(commit.writer, commit.number), *commit.also] if commit else []
+    return CommitProperties(app_transactions=[Transaction(*each) for each in numbers] or None)

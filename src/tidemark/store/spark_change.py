@@ -1,14 +1,15 @@
-"""Changes and conditions as frames and expressions of Spark."""
+"""Changes, conditions and commits as Spark has them."""
 
 from __future__ import annotations
 
+import json
 from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.contract.store import Condition
+from tidemark.contract.store import Commit, Condition
 from tidemark.contract.table import Change, Table
 
 DELETE = "_delete"
@@ -52,3 +53,17 @@ def condition(wanted: Condition) -> Column:
     }
     result: Column = comparisons[operator](value)
     return result
+
+
+def saying(commit: Commit) -> str:
+    """The metadata of a commit, which the table's history shows."""
+    return json.dumps({"writer": commit.writer, "number": commit.number, "also": commit.also})
+
+
+def commit_said(metadata: str | None) -> Commit | None:
+    """The commit of such metadata; None if another program committed."""
+    try:
+        said = json.loads(metadata or "")
+        return Commit(said["writer"], said["number"], tuple(map(tuple, said.get("also", ()))))
+    except (ValueError, TypeError, LookupError):
+        return None

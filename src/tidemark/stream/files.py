@@ -24,6 +24,7 @@ _ROW_BY_ROW = ("SQLExecutionRDD", "MapPartitionsRDD")
 # Files are usually a fraction of this, but repeated values are compressed.
 MOST_BYTES = 256 << 20
 _ROWS_AT_ONCE = 8_192
+_ROWS_OF_FILE = 100_000
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,13 @@ def _rows_of(
         found = [_PARQUET.make_fragment(path, system, row_groups=[group]) for path, group in pairs]
         rows = ds.FileSystemDataset(found, schema, _PARQUET, system)
         yield from rows.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
+
+
+def rows_of_file(system: fs.FileSystem, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a data file, in parts; columns that it lacks are NULL. Raises FileNotFoundError."""
+    file = ds.FileSystemDataset([_PARQUET.make_fragment(path, system)], schema, _PARQUET, system)
+    for batch in file.to_batches(batch_size=_ROWS_OF_FILE, batch_readahead=1, fragment_readahead=1):
+        yield pa.Table.from_batches([batch])
 
 
 def _read(files: ds.Dataset) -> pa.Table | None:

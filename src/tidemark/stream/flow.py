@@ -32,6 +32,7 @@ from tidemark.stream.batch_size import BatchSize
 from tidemark.stream.crash import crash_point
 from tidemark.stream.deliveries import Deliveries, DeliveryIds
 from tidemark.stream.files import TableFiles
+from tidemark.stream.following import Follower, catch_up
 from tidemark.stream.merge import merge_into
 from tidemark.stream.progress import account_facts
 from tidemark.stream.query import Facts, Query
@@ -56,7 +57,8 @@ class Flow:
     `accounted`: the batches are lines, which are accounted for; `lines_and_rejected` are the tables that tell which
     delivery ids were accepted before. `size` bounds the batches of a source that asks it. A batch of up to
     `local_rows` is processed by the driver, a larger one by executors. `reread`: another way to the
-    source's rows of the batch of a number, for one that Spark's source refuses.
+    source's rows of the batch of a number, for one that Spark's source refuses. `followers` are tables made of tables
+    that the flow commits; they are brought up to date at the end of each batch, and with `catch_up`.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Flow:
     size: BatchSize | None = None
     interval_seconds: float = 0.0
     reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
+    followers: Sequence[Follower] = ()
 
     def checkpoint(self, lakehouse: Lakehouse) -> str:
         """The path of the query's checkpoint."""
@@ -97,6 +100,11 @@ class Flow:
             lag=self.lag,
             commits=(*(table for table, _ in self.upserts), *([SITES] if self.accounted else [])),
         )
+
+    def catch_up(self, spark: SparkSession, lakehouse: Lakehouse, store: Store) -> None:
+        """Brings the followers to the newest versions of their sources, under the batch lock."""
+        crash_point(f"{self.name}:before-followers")
+        catch_up(self.followers, lakehouse, store, spark)
 
 
 class BatchWriter:
@@ -181,6 +189,8 @@ class BatchWriter:
         ]
         with self._all_done(acts):
             account = Account.of(clocks, len(repeated or ())) if self._ledger else None
+        if self.flow.followers:
+            self.flow.catch_up(spark, self._lakehouse, self._store)
         crash_point(f"{self.flow.name}:before-ledger")
         if not (self._ledger and account):
             return _facts(clocks)

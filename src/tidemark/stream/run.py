@@ -59,6 +59,10 @@ def run(
         spark, settings, lakehouse, store, tables, queries,
         metrics=metrics, remade=remade, require_whole=require_whole,
     )  # fmt: skip
+    for flow in flows:
+        if flow.followers:  # new ones, and those that a kill has left behind
+            with lock.batch(settings):
+                flow.catch_up(spark, lakehouse, store)
     with stop_signals() as stopping:
         if once:
             runtime.run_once(stopping)

@@ -158,12 +158,13 @@ def require_visitor_key(
 
 
 def _has_state(table: Table) -> bool:
-    return table.kind == "upsert" or table.keyed or _is_judged(table)
+    # A table that follows another notices by itself that its rows are made in another way.
+    return not table.follows and (table.kind == "upsert" or table.keyed or _is_judged(table))
 
 
 def _has_history(table: Table) -> bool:
     """Whether the rows can be made anew from another table of the home."""
-    return table.made is not None or _is_judged(table)
+    return (table.made is not None and not table.follows) or _is_judged(table)
 
 
 def _is_judged(table: Table) -> bool:

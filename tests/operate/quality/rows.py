@@ -51,6 +51,10 @@ _GOOD: dict[str, Any] = {
         "status_2xx": 2, "status_3xx": 0, "status_4xx": 1, "status_5xx": 0,
     },
     "gold.pages": lambda n: _window(n, 3600) | {"path": "/", "pageviews": 2, "visitors": 1},
+    "gold.sources": lambda n: _window(n, 3600) | {
+        "channel": "email", "source": "news", "medium": "email", "campaign": "may",
+        "sessions": 2, "bounces": 1, "pageviews": 3, "visitors": 1,
+    },
     "gold.formats": lambda n: _window(n, 86_400) | {
         "window_start": NOON + timedelta(days=n), "first_event_time": NOON + timedelta(days=n),
         "newest_event_time": NOON + timedelta(days=n, hours=3), "requests": 2, "visitors": 1, "format": "combined",
@@ -121,6 +125,10 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("gold.traffic", "key_unique"): [_window(0, 60)],
     ("gold.pages", "viewed"): [{"visitors": 0}, {"visitors": 3}],
     ("gold.pages", "key_unique"): [_window(0, 3600)],
+    ("gold.sources", "parts_of_sessions"): [
+        {"visitors": 0}, {"visitors": 3}, {"bounces": 3}, {"pageviews": 1},
+    ],
+    ("gold.sources", "key_unique"): [_window(0, 3600)],
     ("gold.formats", "lines_within_the_day"): [
         {"requests": 0}, {"newest_event_time": NOON - timedelta(days=9)},
         {"first_event_time": NOON - timedelta(days=9)},

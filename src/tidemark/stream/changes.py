@@ -1,0 +1,227 @@
+"""The changes of a table between two of its versions, as partial rows of what was removed and of what was added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from typing import Protocol
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.contract.aggregation import Revisable, Step
+from tidemark.contract.table import Table
+from tidemark.engine import executors
+from tidemark.engine.groups import Numbers
+from tidemark.engine.work import ALL, Part, Work
+from tidemark.store import deltalog
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream.files import rows_of_file
+
+# A change of more bytes is only read if it is smaller than the table.
+MUCH = 64 << 20
+# Partial rows that are merged at a time.
+_ROWS = 200_000
+# Steps that take Spark some jobs each.
+_MOST_STEPS = 10
+_FIRST = -(2**63)
+# A path, and the bounds of the table's time.
+_File = tuple[str, int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The steps from one version to another, and the last version that changed any row (the first one if none did)."""
+
+    steps: Sequence[Step]
+    version: int
+
+
+class Changes(Protocol):
+    """The rows of one table and their changes, aggregated as a table made of it needs them."""
+
+    def between(self, since: int, until: int, made: Revisable) -> Change | None:
+        """The change from version `since` to `until`; None if it is no longer known, or larger than the table."""
+
+    def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
+        """Partial rows of the newest rows in the windows with these starts."""
+
+    def parts(self, made: Revisable) -> Iterator[pa.Table]:
+        """Partial rows of all newest rows, in parts that have no key in common."""
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """Changes of a table whose log and files this process reads."""
+
+    house: Lakehouse
+    table: Table
+
+    def between(self, since: int, until: int, made: Revisable) -> Change | None:
+        moved = deltalog.moved(self.house.log(self.table), since + 1, until)
+        size = sum(each.bytes for each in moved or ())
+        if moved is None or (size > MUCH and size > self._bytes()):
+            return None
+        try:
+            steps = [
+                Step(self._aggregated(each.removed, made), self._aggregated(each.added, made))
+                for each in moved
+            ]
+        except FileNotFoundError:  # upkeep has deleted it
+            return None
+        return Change(steps, max((each.version for each in moved), default=since))
+
+    def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
+        windows = np.unique(_micros(starts))
+        width = _width(made)
+
+        def inside() -> Iterator[pa.Table]:
+            if not len(windows):
+                return
+            for path, first, last in self._files():
+                begin = 0 if first is None else np.searchsorted(windows, first - width, side="right")
+                end = len(windows) if last is None else np.searchsorted(windows, last, side="right")
+                if begin < end:
+                    for rows in self._read(path, made):
+                        own = _micros(rows[self.table.time]) // width * width
+                        yield rows.filter(pa.array(np.isin(own, windows)))
+
+        return aggregated(made, inside(), self._empty(made))
+
+    def parts(self, made: Revisable) -> Iterator[pa.Table]:
+        # delta-rs may consume the parts, and cannot be called meanwhile.
+        return self._parts(self._files(), made)
+
+    def _parts(self, files: Sequence[_File], made: Revisable) -> Iterator[pa.Table]:
+        files = sorted(files, key=lambda file: _FIRST if file[1] is None else file[1])
+        width = _width(made)
+        held: list[pa.Table] = []
+        for number, (path, _, _) in enumerate(files, start=1):
+            held.append(aggregated(made, self._read(path, made), self._empty(made)))
+            if number == len(files):
+                yield made.merge(pa.concat_tables(held))
+            elif sum(part.num_rows for part in held[1:]) >= max(_ROWS, held[0].num_rows):
+                merged = made.merge(pa.concat_tables(held))
+                # Later files have no rows of earlier windows.
+                following = files[number][1]
+                end = _FIRST if following is None else following // width * width
+                done = pa.array(_micros(merged[made.start]) < end)
+                yield merged.filter(done)
+                held = [merged.filter(pc.invert(done))]
+
+    def _aggregated(self, files: Iterable[str], made: Revisable) -> pa.Table:
+        rows = (part for path in files for part in self._read(path, made))
+        return aggregated(made, rows, self._empty(made))
+
+    def _read(self, path: str, made: Revisable) -> Iterator[pa.Table]:
+        directory = self.house.directory(self.table)
+        return rows_of_file(self.house.files.system, f"{directory}/{path}", self._empty(made).schema)
+
+    def _files(self) -> list[_File]:
+        """The files of the newest version; bounds are in microseconds, None if not known."""
+        found = pa.table(self.house.delta(self.table).get_add_actions(flatten=True))
+
+        def bounds(which: str) -> list[int | None]:
+            name = f"{which}.{self.table.time}"
+            if name not in found.column_names:
+                return [None] * found.num_rows
+            times = found[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+            found_times: list[int | None] = times.to_pylist()
+            return found_times
+
+        paths = [unquote(path) for path in found["path"].to_pylist()]
+        return list(zip(paths, bounds("min"), bounds("max"), strict=True))
+
+    def _bytes(self) -> int:
+        found = pa.table(self.house.delta(self.table).get_add_actions(flatten=True))
+        return pc.sum(found["size_bytes"]).as_py() or 0
+
+    def _empty(self, made: Revisable) -> pa.Table:
+        return empty_source(self.table, made)
+
+
+@dataclass(frozen=True)
+class FeedChanges:
+    """Changes of a table that only Spark reaches, from Delta's change data feed. It is enabled where it is missing."""
+
+    spark: SparkSession
+    house: Lakehouse
+    table: Table
+
+    def between(self, since: int, until: int, made: Revisable) -> Change | None:
+        if until - since > _MOST_STEPS:
+            return None
+        try:
+            steps = [self._step(version, made) for version in range(since + 1, until + 1)]
+        except PySparkException:
+            self._enable()
+            return None
+        return Change(steps, until)
+
+    def _step(self, version: int, made: Revisable) -> Step:
+        reader = self.spark.read.option("readChangeFeed", "true")
+        reader = reader.option("startingVersion", version).option("endingVersion", version)
+        gone = F.col("_change_type").isin("delete", "update_preimage").alias("gone")
+        work = Work(
+            aggregations={"removed": (made, Part("gone")), "added": (made, Part("gone", wanted=False))}
+        )
+        found = executors.run(work, self._load(reader).select(*made.needs, gone), {}, "").partials
+        empty = made.partial(self._empty(made))
+        return Step(found.get("removed", empty), found.get("added", empty))
+
+    def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
+        time, width = F.col(self.table.time), timedelta(microseconds=_width(made))
+        windows = [(time >= start) & (time < start + width) for start in pc.unique(starts).to_pylist()]
+        wanted = reduce(Column.__or__, windows, F.lit(False))
+        return self._aggregated(self._load(self.spark.read).where(wanted), made)
+
+    def parts(self, made: Revisable) -> Iterator[pa.Table]:
+        yield self._aggregated(self._load(self.spark.read), made)
+
+    def _aggregated(self, frame: DataFrame, made: Revisable) -> pa.Table:
+        work = Work(aggregations={"rows": (made, ALL)})
+        found = executors.run(work, frame.select(*made.needs), {}, "").partials
+        return found["rows"] if "rows" in found else made.partial(self._empty(made))
+
+    def _load(self, reader: DataFrameReader) -> DataFrame:
+        chosen = reader if self.house.catalog_schema else reader.format("delta")
+        found: DataFrame = self.house.load(chosen, self.table)
+        return found
+
+    def _enable(self) -> None:
+        name = self.house.sql_name(self.table)
+        self.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+
+    def _empty(self, made: Revisable) -> pa.Table:
+        return empty_source(self.table, made)
+
+
+def aggregated(made: Revisable, parts: Iterable[pa.Table], empty: pa.Table) -> pa.Table:
+    """The merged partial rows of rows that come in parts; `empty` are no rows."""
+    held = [made.partial(empty)]
+    for rows in parts:
+        held.append(made.partial(rows))
+        if sum(part.num_rows for part in held[1:]) > max(_ROWS, held[0].num_rows):
+            held = [made.merge(pa.concat_tables(held))]
+    return made.merge(pa.concat_tables(held))
+
+
+def empty_source(table: Table, made: Revisable) -> pa.Table:
+    """No rows, with the columns that `made` needs."""
+    return pa.schema([table.arrow_schema.field(name) for name in made.needs]).empty_table()
+
+
+def _micros(times: pa.ChunkedArray) -> Numbers:
+    return np.asarray(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
+
+
+def _width(made: Revisable) -> int:
+    assert made.window_seconds
+    return made.window_seconds * 1_000_000

@@ -1,0 +1,123 @@
+"""Tables made of a table whose rows change: each takes the change between two versions of its source.
+
+The version that a table has is recorded in its commits, with the way its rows are made. If that way has changed, or if
+the log or a file of the change is gone, the table is made anew of the newest version. So a rebuild of the source, a
+restored savepoint, a repair or a new definition needs nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tidemark.contract.aggregation import Revisable
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Table
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream.changes import Change, Changes, FeedChanges, FileChanges
+
+# The writer of the number that stands for the way in which all rows of a table are made.
+_DEFINITION = "tidemark/definition"
+log = logging.getLogger("tidemark.stream")
+
+
+@dataclass(frozen=True)
+class Follower:
+    """A table that `follows`, how it is made, and its source."""
+
+    table: Table
+    made: Revisable
+    source: Table
+
+    @property
+    def definition(self) -> int:
+        """A number that changes with the way in which the rows are made."""
+        what = [dict(self.made.identity), list(self.made.key), self.made.needs, self.table.column_names]
+        return int.from_bytes(blake2b(json.dumps(what).encode(), digest_size=7).digest())
+
+
+def catch_up(
+    followers: Sequence[Follower],
+    house: Lakehouse,
+    store: Store,
+    spark: SparkSession | None = None,
+    anew: Sequence[str] = (),
+) -> list[Table]:
+    """Brings each table to the newest version of its source, those of the names `anew` by making them anew. Returns the
+    tables that were behind.
+
+    The caller sees to it that nobody else writes to the tables or their sources. `spark` is needed for tables whose
+    files this process does not reach.
+    """
+    behind = []
+    for follower in followers:
+        table, source = follower.table, follower.source
+        changes = changes_of(house, source, spark)
+        newest, writer = store.version(source), f"{source.name}/{store.id(source)}"
+        as_today = store.committed(table, _DEFINITION) == follower.definition
+        has = store.committed(table, writer) if as_today and table.name not in anew else -1
+        if has == newest:
+            continue
+        behind.append(table)
+        also = ((_DEFINITION, follower.definition),)
+        change = changes.between(has, newest, follower.made) if 0 <= has < newest else None
+        if change is None:
+            log.info("%s is made anew of version %d of %s", table.name, newest, source.name)
+            _make_anew(follower, changes, store, Commit(writer, newest, also))
+        elif change.steps:
+            _revise(follower, changes, store, change, Commit(writer, change.version, also))
+    return behind
+
+
+def stage(
+    followers: Sequence[Follower],
+    names: Sequence[str],
+    house: Lakehouse,
+    staging: Lakehouse,
+    staged: Store,
+    spark: SparkSession | None = None,
+) -> list[Table]:
+    """Makes and returns tables in `staging`: those whose source is there, and those of the names, from `house`."""
+    made = []
+    for follower in followers:
+        there = staged.exists(follower.source)
+        if there or follower.table.name in names:
+            staged.ensure(follower.table)
+            changes = changes_of(staging if there else house, follower.source, spark)
+            _make_anew(follower, changes, staged, Commit("stage", 0))
+            made.append(follower.table)
+    return made
+
+
+def changes_of(house: Lakehouse, source: Table, spark: SparkSession | None = None) -> Changes:
+    """The changes of a table, read from its files where this process reaches them, else by Spark."""
+    if house.can.files:
+        return FileChanges(house, source)
+    assert spark is not None
+    return FeedChanges(spark, house, source)
+
+
+def _make_anew(follower: Follower, changes: Changes, store: Store, commit: Commit) -> None:
+    """Replaces the table by what is made of the newest version of the source, in one commit."""
+    table, made = follower.table, follower.made
+    empty = table.arrow_schema.empty_table()
+
+    def rows() -> Iterator[pa.Table]:
+        return (made.combine(empty, part).rows for part in changes.parts(made))
+
+    store.replace(table, rows, commit)
+
+
+def _revise(follower: Follower, changes: Changes, store: Store, change: Change, commit: Commit) -> None:
+    table, made = follower.table, follower.made
+    difference = made.difference(change.steps)
+    touched = made.touched(difference.changed)
+    existing = store.read(table, touched) if touched else table.arrow_schema.empty_table()
+    anew = changes.within(difference.lost[made.start], made)
+    store.upsert(table, made.revise(existing, difference, anew), commit)
