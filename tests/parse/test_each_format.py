@@ -334,6 +334,18 @@ def test_durations_of_azures_gateways_are_in_two_units(
     assert row is not None and row["duration_us"] == microseconds
 
 
+def test_a_duration_may_be_in_front_of_the_referrer() -> None:
+    # DataDog/integrations-core (BSD-3-Clause, `nginx/assets/logs`), whose documentation recommends it.
+    line = (
+        '127.0.0.1 - - [19/Feb/2015:15:50:36 -0500] "GET /big.pdf HTTP/1.1" 206 33973115 0.202 "-"'
+        ' "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_10_1)"'
+    )
+    [row] = read([line])
+    assert row is not None and told([line]) == ["combined"]
+    said = (row["bytes"], row["duration_us"], row["referrer"], row["user_agent"])
+    assert said == (33_973_115, 202_000, None, "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_10_1)")
+
+
 def test_azures_app_service() -> None:
     # opentelemetry-collector-contrib (Apache-2.0, `azureencodingextension`).
     line = (
@@ -552,6 +564,13 @@ REAL = [
         ' "response_body_size": 564,     "fastly_server": "cache-cdg20764-CDG"   }',
         "2021-11-12T16:59:45Z 1.2.3.4 fastly.mydomain.com GET /zVnC16Tl.exe 404 564"
         " Mozilla/5.0 (Windows NT 10.0; Win64; x64)",
+    ),
+    (
+        "envoy",  # DataDog/integrations-core (BSD-3-Clause, `envoy/assets/logs`), of Istio 1.0
+        '[2019-03-06T09:31:27.354Z] "GET /status/418 HTTP/1.1" 418 - "-" 0 135 11 10 "-" "curl/7.60.0"'
+        ' "d209e46f-9ed5-9b61-bbdd-43e22662702a" "httpbin:8000" "172.30.146.73:80"'
+        " outbound|8000||httpbin.default.svc.cluster.local - 172.21.13.94:8000 172.30.146.82:60290 -",
+        "2019-03-06T09:31:27.354000Z 172.30.146.82 httpbin GET /status/418 418 135 curl/7.60.0",
     ),
     (
         "cloudfront",  # logstash-patterns-core, aws_spec: from before the columns of HTTP's version

@@ -99,6 +99,7 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
         combined(request="GET /a\u2028b\u0085c HTTP/1.1"), {"path": "/a\u2028b\u0085c", "query": None}
     ),
     "tabs": (combined(agent="a\tb"), {"user_agent": "a\tb"}),
+    "duration in front of the referrer": (combined(result="200 512 0.202"), {}),
     "no referrer": (combined(referrer="-"), {"referrer": None}),
     "empty referrer": (combined(referrer=""), {"referrer": None}),
     "no agent": (combined(agent="-"), {"user_agent": None}),
@@ -441,7 +442,8 @@ def reference(value: bytes) -> dict[str, Any] | None:
     quoted = r'"((?:[^"\\]|\\.)*)"'
     words = "(?: [A-Za-z0-9_.:,;=/%+*@~|&?#!$-]+)"
     tail = rf'(?:{words}* (?:[A-Za-z0-9_.-]+[=:])?"(?:[^"\\]|\\.)*")*{words}*'
-    whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+)(?:{words}+| *(?: {quoted} {quoted}{tail})?)'
+    agents = rf"(?: [0-9]+[.][0-9]+)? *(?: {quoted} {quoted}{tail})?"
+    whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+)(?:{words}+|{agents})'
     if not (found := re.fullmatch(whole, line, re.DOTALL)):
         return None
     before, request, status, size, referrer, agent = found.groups()

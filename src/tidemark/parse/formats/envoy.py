@@ -30,6 +30,9 @@ FORMAT = Layout(
     layouts=(
         '[$time] "$request" $status $_flags $_received $bytes $duration_ms $_service "$forwarded" "$user_agent" "$_id"'
         ' "$host" "$_upstream"$_rest',
+        # Istio up to 1.4.
+        '[$time] "$request" $status $_flags "$_reason" $_received $bytes $duration_ms $_service "$forwarded"'
+        ' "$user_agent" "$_id" "$host" "$_upstream" $_cluster $_local $_own $client_ip $_rest',
         '[$time] "$request" $status $_flags $_details $_reason "$_failure" $_received $bytes $duration_ms $_service'
         ' "$forwarded" "$user_agent" "$_id" "$host" "$_upstream" $_cluster $_local $_own $client_ip $_rest',
     ),

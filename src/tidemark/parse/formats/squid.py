@@ -11,7 +11,7 @@ FORMAT = Layout(
         " HIER_DIRECT/10.0.0.4"
         " text/html",
     ),
-    pattern=r"^\d{9,10}\.\d{3} +\d+ [^ ]+ [A-Z_]+/\d{3} ",
+    pattern=r"^\d{9,10}(?:\.\d{3})? +\d+ [^ ]+ [A-Z_]+/\d{3} ",
     layouts=(
         "$time $duration_ms $client_ip $_result/$status $bytes $method $target $remote_user $_server $_type",
     ),
