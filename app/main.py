@@ -4,40 +4,62 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
-from dashboard import data, filters, start
+from dashboard import actions, bar, data, start, views
 from dashboard.figures.reader import Reader, ReadError
-from dashboard.panels import countries, live, others, pages, pipeline, quality, sessions
+from dashboard.filters import Filters
+from dashboard.panel import freshness
+from dashboard.panels import (
+    bots,
+    countries,
+    errors,
+    live,
+    others,
+    overview,
+    pages,
+    performance,
+    pipeline,
+    quality,
+    sessions,
+    sources,
+)
 from dashboard.text import plain
 
+
+@dataclass(frozen=True)
+class Page:
+    """A page at the address `path`. `ranged` is False if it is about now, `filtered` if it is about requests."""
+
+    title: str
+    icon: str
+    path: str
+    draw: Callable[[Reader, Filters], None]
+    ranged: bool = True
+    filtered: bool = True
+
+
 PAGES = (
-    ("Live", ":material/sensors:", "live", live.page, False),
-    ("Countries", ":material/public:", "countries", countries.page, True),
-    ("Sessions", ":material/route:", "sessions", sessions.page, True),
-    ("Pages and traffic", ":material/bar_chart:", "pages", pages.page, True),
-    ("Quality", ":material/verified:", "quality", quality.page, True),
-    ("Pipeline", ":material/lan:", "pipeline", pipeline.page, True),
+    Page("Overview", ":material/monitoring:", "overview", overview.page),
+    Page("Live", ":material/sensors:", "live", live.page, ranged=False, filtered=False),
+    Page("Sources", ":material/alt_route:", "sources", sources.page),
+    Page("Pages", ":material/article:", "pages", pages.page),
+    Page("Performance", ":material/speed:", "performance", performance.page),
+    Page("Bots", ":material/smart_toy:", "bots", bots.page),
+    Page("Errors", ":material/error:", "errors", errors.page),
+    Page("Countries", ":material/public:", "countries", countries.page),
+    Page("Sessions", ":material/route:", "sessions", sessions.page),
+    Page("Quality", ":material/verified:", "quality", quality.page, filtered=False),
+    Page("Pipeline", ":material/lan:", "pipeline", pipeline.page, filtered=False),
 )
 # Shown where another package declares tables.
-OTHERS = ("Other tables", ":material/table:", "others", others.page, True)
+OTHERS = Page("Other tables", ":material/table:", "others", others.page, filtered=False)
 
 # A file of our own: Streamlit's named icons come from elsewhere when they are the browser tab's.
 ICON = Path(__file__).parent / "icon.png"
-STYLE = """<style>
-.block-container {padding: 3.8rem 1.4rem 2rem; max-width: 1500px;}
-/* Panels side by side are equally high. */
-[data-testid="stColumn"] > [data-testid="stVerticalBlock"] > [data-testid="stLayoutWrapper"]:last-child {flex-grow: 1;}
-@media (max-width: 640px) {
-  [data-testid="stColumn"]:has(
-    > div > [data-testid="stElementContainer"]:only-child [data-testid="stMetric"]
-  ) {
-    min-width: calc(50% - 1rem); flex: 1 1 calc(50% - 1rem);
-  }
-  [data-testid="stMetricLabel"] p {white-space: normal;}
-  .block-container {padding: 3.6rem 0.7rem 2rem;}}
-</style>"""
+STYLE = Path(__file__).parent / "style.css"
 
 
 def main() -> None:
@@ -47,20 +69,26 @@ def main() -> None:
     """
     st.set_page_config("Tidemark", str(ICON), layout="wide")
     st.html(STYLE)
+    st.session_state.pop(actions.CHANGED, None)
     reader = data.shared_reader()
-    chosen = filters.Filters()
+    chosen = Filters()
 
-    def run(page: Callable[[Reader, filters.Filters], None]) -> None:
-        page(reader, chosen)
+    def run(page: Page) -> None:
+        page.draw(reader, chosen)
 
     pages = (*PAGES, OTHERS) if has_others(reader) else PAGES
     entries = [
-        st.Page(functools.partial(run, page), title=title, icon=icon, url_path=path, default=path == "live")
-        for title, icon, path, page, _ in pages
-    ]
+        st.Page(
+            functools.partial(run, page), title=page.title, icon=page.icon, url_path=page.path,
+            default=page is PAGES[0],
+        )
+        for page in pages
+    ]  # fmt: skip
     current = st.navigation(entries, position="top")
-    ranged = next(r for title, _, _, _, r in pages if title == current.title)
-    st.title(current.title, anchor=False)
+    page = next(page for page in pages if page.title == current.title)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="title"):
+        st.title(page.title, anchor=False, width="stretch")
+        said = st.container(width="content")
     if not start.has_data(reader):
         start.empty_state(reader)
         return
@@ -69,8 +97,11 @@ def main() -> None:
     except ReadError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         extents = {}
-    chosen = filters.choose(list(extents), extents, page=current.title, ranged=ranged)
-    filters.offer_jump(chosen, extents, ranged=ranged, history="countries")
+    chosen = bar.choose(list(extents), extents, page=page.title, ranged=page.ranged, filtered=page.filtered)
+    with said:
+        freshness(reader, chosen)
+    bar.offer_jump(chosen, extents, ranged=page.ranged, history="overview")
+    views.show(reader, chosen)
     current.run()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,19 +10,39 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from . import colors
+from .colors import OTHER
+
 HEIGHT = 260
-# Height of a legend below a chart, added to a chart without one so that neighbours align.
+# Height of a legend, added to a chart without one so that neighbours align.
 LEGEND = 24
-OTHER = "Other"
+# Lines up to this many are labelled at their ends, without a legend.
+LABELLED = 3
+PICK = "pick"
+Picked = Callable[[list[dict[str, Any]]], None]
 
 
-def draw(chart: alt.TopLevelMixin | dict[str, Any], key: str) -> None:
-    """Draws a chart, or a Vega-Lite specification, with a stable key, so that a refresh updates
-    it in place."""
+def draw(
+    chart: alt.TopLevelMixin | dict[str, Any], key: str, alt: str | None = None, picked: Picked | None = None
+) -> None:
+    """Draws a chart, or a Vega-Lite specification, with a stable key, so that a refresh updates it in place.
+
+    `alt` says in words what it shows. `picked` gets the fields of the mark that was clicked, if the chart lets marks be
+    picked.
+    """
+    settings: dict[str, Any] = {"width": "stretch", "key": f"chart-{key}", "alt": alt}
+    if picked is not None:
+
+        def callback() -> None:
+            marks = st.session_state[f"chart-{key}"]["selection"].get(PICK)
+            if marks:
+                picked(list(marks))
+
+        settings |= {"on_select": callback, "selection_mode": PICK}
     if isinstance(chart, dict):
-        st.vega_lite_chart(chart, width="stretch", key=f"chart-{key}")
+        st.vega_lite_chart(chart, **settings)
     else:
-        st.altair_chart(chart, width="stretch", key=f"chart-{key}")
+        st.altair_chart(chart, **settings)
 
 
 def filled(
@@ -55,34 +75,44 @@ def over_time(
     unit: str,
     series: Sequence[str],
     kind: str = "line",
-    colors: Sequence[str] | None = None,
     height: int = HEIGHT,
     number: str = ",.0f",
     bin_seconds: int = 60,
     time: str = "bin",
-) -> alt.Chart:
-    """Values over wall-clock time (`time`, `series`, `value`); kind: line, area or bar (stacked)."""
+    before: pd.DataFrame | None = None,
+    pick: bool = False,
+) -> alt.Chart | alt.LayerChart:
+    """Values over wall-clock time (`time`, `series`, `value`); kind: line, area or bar (stacked).
+
+    `before` has the same columns, of the period compared with, moved to this one's times: dashed lines. With `pick`,
+    a click on a mark picks its time (epoch milliseconds of the wall clock) and series.
+    """
     data = frame.assign(when=frame[time].dt.strftime("%Y-%m-%d %H:%M"))
     order = {name: i for i, name in enumerate(series)}
     data["order"] = data["series"].map(order)
     data[time] = data[time].dt.tz_localize("UTC")
-    scale = alt.Scale(domain=list(series), **({"range": list(colors)} if colors else {}))
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        columns=alt.ExprRef("max(1, floor(width / 125))"),
-        symbolLimit=12,
-        labelLimit=150,
-        offset=6,
-    )
+    data["at"] = data[time].astype("datetime64[ms, UTC]").astype("int64")
+    labelled = kind == "line" and 1 < len(series) <= LABELLED
+    scale = alt.Scale(domain=list(series), range=colors.of(series))
+    legend = None
+    if len(series) > 1 and not labelled:
+        legend = alt.Legend(
+            title=None,
+            orient="top",
+            columns=alt.ExprRef("max(1, floor(width / 125))"),
+            symbolLimit=12,
+            labelLimit=150,
+            offset=6,
+        )
     x = alt.X(f"{time}:T", title=f"Time ({zone})", scale=alt.Scale(type="utc"), axis=_time_axis())
-    color = alt.Color("series:N", scale=scale, legend=legend if len(series) > 1 else None)
+    color = alt.Color("series:N", scale=scale, legend=legend)
     tooltip = [
         alt.Tooltip("when:N", title="Time"),
         alt.Tooltip("series:N", title="What"),
         alt.Tooltip("value:Q", title=unit, format=number),
     ]
     y = alt.Y("value:Q", title=unit, stack=None, axis=_value_axis(whole="f" not in number or ".0" in number))
+    picking = [alt.selection_point(name=PICK, fields=["at", "series"])] if pick else []
     if kind == "bar":
         # Stacked here, because Vega does not stack bars with both ends on the time axis.
         every, data = data, data[data["value"] > 0].sort_values([time, "order"])
@@ -91,15 +121,64 @@ def over_time(
         data["bottom"] = data["top"] - data["value"]
         axis = x.scale(type="utc", domain=_span((every if data.empty else data)[time], bin_seconds))
         low = alt.Y("bottom:Q", title=unit, axis=_value_axis())
-        bars = alt.Chart(data).mark_rect(stroke=None)
+        bars = alt.Chart(data).mark_rect(stroke=None, cursor="pointer" if pick else "default")
         bars = bars.encode(x=axis, x2="until:T", y=low, y2="top:Q", color=color, tooltip=tooltip)
-        return bars.properties(height=height)
+        return bars.add_params(*picking).properties(height=height)
     base = alt.Chart(data).encode(x=x, y=y, color=color, tooltip=tooltip)
     if kind == "area":
-        return base.mark_area(opacity=0.8, interpolate="monotone").properties(height=height)
-    lines = base.mark_line(strokeWidth=2, interpolate="monotone")
-    points = base.mark_point(size=120, opacity=0, fillOpacity=0)
-    return (lines + points).properties(height=height)
+        area = base.mark_area(opacity=0.8, interpolate="monotone")
+        return area.add_params(*picking).properties(height=height)
+    layers = [base.mark_line(strokeWidth=2, interpolate="monotone")]
+    if before is not None and len(before):
+        earlier = before.assign(when=before[time].dt.strftime("%Y-%m-%d %H:%M"))
+        earlier[time] = earlier[time].dt.tz_localize("UTC")
+        titles = [tooltip[0], alt.Tooltip("series:N", title="Earlier period"), tooltip[2]]
+        dashed = alt.Chart(earlier).encode(x=x, y=y, color=color, tooltip=titles)
+        layers.append(
+            dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate="monotone")
+        )
+    points = base.mark_point(size=120, opacity=0, fillOpacity=0, cursor="pointer" if pick else "default")
+    layers.append(points.add_params(*picking))
+    if labelled:
+        layers.append(_end_labels(data, time, color))
+    return alt.layer(*layers).properties(height=height)
+
+
+def _end_labels(data: pd.DataFrame, time: str, color: alt.Color) -> alt.Chart:
+    """The names of the series at the ends of their lines, moved apart where they would lie on each other."""
+    ends = data.sort_values(time).groupby("series", as_index=False).last().sort_values("value")
+    least = max(float(data["value"].max()), 1e-9) * 0.13
+    at: list[float] = []
+    for value in ends["value"]:
+        at.append(max(float(value), at[-1] + least) if at else float(value))
+    ends = ends.assign(label_at=at)
+    halo = "#10151e" if colors.is_dark() else "#ffffff"
+    text = alt.Chart(ends).encode(x=f"{time}:T", y=alt.Y("label_at:Q"), text="series:N")
+    style: dict[str, Any] = {
+        "align": "right",
+        "baseline": "bottom",
+        "dy": -5,
+        "fontSize": 12,
+        "fontWeight": 600,
+    }
+    return alt.layer(
+        text.mark_text(**style, stroke=halo, strokeWidth=4, strokeJoin="round", color=halo),
+        text.mark_text(**style).encode(color=color),
+    )
+
+
+def described(frame: pd.DataFrame, unit: str, time: str = "bin") -> str:
+    """A chart over time in words: of each series, the least, the greatest with its time, and the last value."""
+    if frame.empty:
+        return f"{unit} over time: nothing."
+    parts = []
+    for name, rows in frame.groupby("series", sort=False):
+        most = rows.loc[rows["value"].astype(float).fillna(-1).idxmax()]
+        parts.append(
+            f"{name}: from {rows['value'].min():,.6g} to {most['value']:,.6g} (at {most[time]:%Y-%m-%d %H:%M}), "
+            f"last {rows.sort_values(time)['value'].iloc[-1]:,.6g}"
+        )
+    return f"{unit} over time. " + "; ".join(parts) + "."
 
 
 def _span(bins: pd.Series, bin_seconds: int) -> list[float]:
@@ -114,7 +193,9 @@ def _span(bins: pd.Series, bin_seconds: int) -> list[float]:
 def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_per_row: int = 26) -> alt.Chart:
     """Horizontal bars with their numbers, the largest on top."""
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
+    name = alt.value(colors.of([unit])[0])
     base = alt.Chart(data).encode(
+        color=name,
         y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=150, ticks=False, domain=False)),
         x=alt.X("value:Q", title=unit, axis=_value_axis(4)),
         tooltip=[alt.Tooltip("label:N", title=" "), alt.Tooltip("value:Q", title=unit, format=",.0f")],
@@ -129,6 +210,7 @@ def columns(frame: pd.DataFrame, label: str, value: str, x_title: str, unit: str
         alt.Chart(data)
         .mark_bar(cornerRadiusEnd=3)
         .encode(
+            color=alt.value(colors.of([unit])[0]),
             x=alt.X(
                 "label:N",
                 title=x_title,
@@ -169,19 +251,3 @@ def _time_axis() -> alt.Axis:
     label = f"{midnight} ? utcFormat(datum.value, '%b %-d') : {time}"
     ticks = alt.ExprRef("width / 90")
     return alt.Axis(grid=False, labelExpr=label, labelOverlap="greedy", labelSeparation=12, tickCount=ticks)
-
-
-def colors(dark: bool) -> dict[str, Any]:
-    """Colours with a meaning, readable on the theme's background."""
-    if dark:
-        return {"good": "#34d399", "warn": "#fbbf24", "bad": "#f87171", "info": "#60a5fa", "quiet": "#94a3b8"}
-    return {"good": "#0f9d76", "warn": "#d98a04", "bad": "#d64545", "info": "#2f6fde", "quiet": "#8492a6"}
-
-
-def is_dark() -> bool:
-    """Whether the reader of the page has the dark theme on."""
-    return getattr(st.context.theme, "type", None) == "dark"
-
-
-def themed() -> dict[str, Any]:
-    return colors(is_dark())

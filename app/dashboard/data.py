@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -12,12 +12,19 @@ import streamlit as st
 
 from .figures import extents as every
 from .figures.extents import Extent
-from .figures.query import Condition, Expression, Query, Where, query
+from .figures.query import Condition, Expression, Query, Where, greatest, query
 from .figures.reader import Contract, MissingTableError, Reader, Version, frame, open_reader
 from .figures.visitors import UnionCache
 from .visitors import shared_unions
 
 INVENTORY = "quality/tables"
+PROGRESS = "quality/progress"
+# Tables that are committed with every batch of lines; all others follow.
+NOW = frozenset(
+    {"silver/requests", "silver/rejected", "gold/traffic", "gold/visitors_by_country", "quality/accounts"}
+)
+# Those whose newest commit says as of when a page is.
+FIRST = ("gold/traffic", "silver/requests")
 
 
 @st.cache_resource(show_spinner=False)
@@ -111,3 +118,9 @@ def extents(reader: Reader) -> dict[str, Extent]:
 def extent(reader: Reader, site: str | None) -> Extent:
     """The extent of one site, or of all of them together."""
     return every.of_site(extents(reader), site)
+
+
+def flows(reader: Reader) -> dict[str, datetime]:
+    """When each flow recorded its last batch."""
+    found = rows_if_any(reader, PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"])
+    return {flow: at.to_pydatetime() for flow, at in found.itertuples(index=False)} if len(found) else {}

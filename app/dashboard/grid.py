@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from .text import csv
+from . import actions
+from .figures.query import Condition
+from .figures.selection import Filter, Selection
+from .text import clipped, csv, plain
 
 # A table shows this many rows before it scrolls.
 ROWS_SHOWN = 10
@@ -21,14 +25,16 @@ def grid(
     *,
     rows: int = ROWS_SHOWN,
     download: pd.DataFrame | None = None,
-) -> None:
+    select: bool = False,
+) -> int | None:
     """Shows a frame whose headings are its column names; `name` names the download and the widget.
 
     Columns without any value are left out. `download` is what the file holds where that differs from
-    what is shown.
+    what is shown. With `select`, rows can be selected, and the number of the selected one is returned.
     """
     height: int | str = "content" if len(frame) <= rows else int((rows + 1.5) * ROW_HEIGHT)
-    st.dataframe(
+    selecting: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if select else {}
+    event = st.dataframe(
         frame.dropna(axis="columns", how="all") if len(frame) else frame,
         hide_index=True,
         width="stretch",
@@ -36,6 +42,7 @@ def grid(
         row_height=ROW_HEIGHT,
         column_config=columns,
         key=f"grid-{name}",
+        **selecting,
     )
     st.download_button(
         "CSV",
@@ -48,6 +55,48 @@ def grid(
         on_click="ignore",
         help="Download this table. Cells that a spreadsheet would run as a formula are quoted.",
     )
+    if not select:
+        return None
+    picked = [row for row in event["selection"]["rows"] if row < len(frame)]
+    return picked[0] if picked else None
+
+
+def grid_with_actions(
+    frame: pd.DataFrame,
+    name: str,
+    columns: dict[str, Any] | None,
+    filters: Sequence[tuple[Filter, ...]],
+    selection: Selection,
+    *,
+    rows: int = ROWS_SHOWN,
+    where: tuple[Condition, ...] = (),
+    download: pd.DataFrame | None = None,
+) -> int | None:
+    """A grid whose selected row can be filtered by, or opened down to its requests: those of `selection` that pass
+    the row's `filters` and `where`."""
+    picked = grid(frame, name, columns, rows=rows, select=True, download=download)
+    if picked is None:
+        return None
+    chosen = filters[picked]
+    said = plain(clipped(" and ".join(map(str, chosen)), 60))
+    with st.container(horizontal=True, vertical_alignment="center", key=f"actions-{name}"):
+        st.markdown(f"**{said}**")
+        st.button(
+            "Filter",
+            key=f"filter-{name}",
+            icon=":material/filter_alt:",
+            on_click=actions.add_filter,
+            args=chosen,
+        )
+        view = actions.Requests(selection.having(*chosen), where)
+        st.button(
+            "Show requests",
+            key=f"open-{name}",
+            icon=":material/list_alt:",
+            on_click=actions.open_view,
+            args=(view,),
+        )
+    return picked
 
 
 def count_column(label: str, help: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""A panel: a titled part of a page that refreshes by itself and says as of when it is."""
+"""A panel: a titled part of a page that refreshes by itself."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from datetime import datetime, timedelta
 import pandas as pd
 import streamlit as st
 
-from . import clock, data
+from . import actions, clock, data
+from .figures import comparison, definitions
+from .figures.extents import Extent
+from .figures.query import Condition
 from .figures.reader import MissingTableError, Reader, ReadError
+from .figures.selection import Selection
 from .filters import Filters, Span
 from .text import duration, plain
 
 log = logging.getLogger("tidemark.dashboard")
 
-# How often panels look for a new table version: those about now, and the others.
+# How often panels look for a new table version, in seconds: those about now, and the others.
 LIVE = 2.0
 CALM = 6.0
+# A panel whose tables are this much older than the page says as of when it is.
+OLDER = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -33,19 +39,34 @@ class Look:
     now: datetime
     key: str
 
+    @property
+    def rows(self) -> data.Remembered:
+        return data.Remembered(self.reader)
+
+    @property
+    def extent(self) -> Extent:
+        return data.extent(self.reader, self.filters.site)
+
     def span(self, finest: int = 60) -> Span:
-        return self.filters.span(self.now, data.extent(self.reader, self.filters.site), finest)
+        return self.filters.span(self.now, self.extent, finest)
+
+    def selection(self, finest: int = 60) -> Selection:
+        """What the page's figures are asked for, in windows of at least `finest` seconds."""
+        return self.filters.selection(self.span(finest))
+
+    def earlier(self, selection: Selection) -> Selection | None:
+        """The period to compare with, if there is one."""
+        return comparison.earlier(selection, self.extent, self.now)
 
     def end_of(self, span: Span) -> datetime:
         """Where a chart of the span ends: now, or the newest data where the range is not about now."""
         if span.end is not None:
             return min(span.end, self.now)
-        newest = data.extent(self.reader, self.filters.site).newest
+        newest = self.extent.newest
         return newest if self.filters.preset == "all" and newest else self.now
 
     def start_of(self, span: Span) -> datetime:
-        first = data.extent(self.reader, self.filters.site).first
-        return span.start or clock.floor(first or self.now, span.bin_seconds)
+        return span.start or clock.floor(self.extent.first or self.now, span.bin_seconds)
 
     def window(self, table: str) -> int:
         """Length of a table's windows, in seconds; a minute where the table does not say."""
@@ -59,11 +80,18 @@ Body = Callable[[Look], None]
 
 
 def panel(
-    title: str, *tables: str, every: float = CALM, help: str | None = None
+    title: str,
+    *tables: str,
+    every: float = CALM,
+    help: str | None = None,
+    requests: tuple[Condition, ...] | None = None,
+    figure: str | None = None,
 ) -> Callable[[Body], Callable]:
     """Makes a function that draws a panel's inside into a panel: `draw(reader, filters)`.
 
-    `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place.
+    `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place. With `requests`, a
+    button opens the requests of the page's selection that these conditions keep. With `figure`, a name of
+    definitions.FIGURES, another one shows its query for DuckDB.
     """
 
     def decorate(body: Body) -> Callable[[Reader, Filters], None]:
@@ -72,14 +100,15 @@ def panel(
         @st.fragment(run_every=every)
         @functools.wraps(body)
         def draw(reader: Reader, filters: Filters) -> None:
+            actions.apply()
             begun = time.perf_counter()
             with st.container(border=True, key=f"panel-{key}", height="stretch", gap="xsmall"):
-                st.markdown(f"##### {title}", help=help)
                 look = Look(reader, filters, clock.now(), key)
+                _heading(title, help, look, requests, figure)
                 try:
                     _say_incomplete(reader, tables)
                     body(look)
-                    st.caption(_as_of(look, tables))
+                    _say_older(look, tables)
                 except MissingTableError as error:
                     st.caption(f"No data yet: {plain(str(error))}.")
                 except ReadError as error:
@@ -92,6 +121,53 @@ def panel(
         return draw
 
     return decorate
+
+
+def meaning(name: str) -> str:
+    """What a number means, in one sentence."""
+    return plain(definitions.NUMBERS[name])
+
+
+def _heading(
+    title: str, help: str | None, look: Look, requests: tuple[Condition, ...] | None, figure: str | None
+) -> None:
+    if requests is None and figure is None:
+        st.markdown(f"##### {title}", help=help)
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key=f"heading-{look.key}"):
+        st.markdown(f"##### {title}", help=help, width="stretch")
+        if figure is not None:
+            _query(look, figure)
+        if requests is not None:
+            st.button(
+                "Requests",
+                key=f"requests-{look.key}",
+                type="tertiary",
+                icon=":material/list_alt:",
+                help="Show the newest requests behind this panel, and their lines as received.",
+                on_click=_open,
+                args=(look, requests),
+            )
+
+
+def _query(look: Look, figure: str) -> None:
+    """The figure's query, which is only written once somebody wants to see it."""
+    popover = st.popover(
+        "SQL", type="tertiary", help="Show the query of these figures for DuckDB.", key=f"sql-{look.key}",
+        on_change="rerun",
+    )  # fmt: skip
+    if popover.open:
+        try:
+            text = definitions.sql(figure, look.selection(), look.reader.root)
+        except ReadError as error:
+            text = f"-- {error}"
+        popover.caption("Counted from silver, with the chosen site, range and filters:")
+        popover.code(f"INSTALL delta; LOAD delta;\n\n{text}", language="sql", wrap_lines=True)
+
+
+def _open(look: Look, requests: tuple[Condition, ...]) -> None:
+    """Only a click needs the selection, whose extent an unreadable table would hide."""
+    actions.open_view(actions.Requests(look.selection(), requests))
 
 
 def _say_incomplete(reader: Reader, tables: tuple[str, ...]) -> None:
@@ -111,19 +187,35 @@ def nothing(message: str = NOTHING) -> None:
     st.text(message)
 
 
-def _as_of(look: Look, tables: tuple[str, ...]) -> str:
-    versions = [v for v in map(look.reader.version, tables) if v is not None]
-    zone = look.filters.zone
+def _say_older(look: Look, tables: tuple[str, ...]) -> None:
+    """As of when the panel is, if its flow is behind the one that the page speaks of."""
+    flows = data.flows(look.reader)
+    late = [at for flow, at in flows.items() if tables and flow != "requests" and not set(tables) <= data.NOW]
+    page = flows.get("requests")
+    if page is not None and late and max(late) < page - OLDER:
+        zone = look.filters.zone
+        st.caption(plain(f"As of {clock.stamp(max(late), zone, look.now)} {zone}"))
+
+
+@st.fragment(run_every=LIVE)
+def freshness(reader: Reader, filters: Filters) -> None:
+    """As of when the page is and how far behind, once for all its panels."""
+    look = Look(reader, filters, clock.now(), "freshness")
+    zone = filters.zone
     parts = []
+    try:
+        versions = [v for v in map(reader.version, data.FIRST) if v is not None]
+        event = look.extent.newest
+    except ReadError:
+        return  # the panels say so
     if versions:
         newest = max(v.committed_at for v in versions)
         age = max(look.now - newest, timedelta(0)).total_seconds()
         parts.append(f"As of {clock.stamp(newest, zone, look.now)} {zone}, {duration(round(age))} ago")
-    event = data.extent(look.reader, look.filters.site).newest
     if event is not None:
         behind = max(look.now - event, timedelta(0)).total_seconds()
         if behind < 86_400:
             parts.append(f"newest line {duration(round(behind))} behind")
         else:
             parts.append(f"newest line {clock.stamp(event, zone, look.now)}")
-    return plain(" · ".join(parts)).replace("\\·", "·")
+    st.caption(plain(" · ".join(parts)).replace("\\·", "·"))

@@ -63,8 +63,8 @@ SCHEMAS = {
     "silver/sessions": _schema(
         session_id=TEXT, site=TEXT, visitor_id=TEXT, country=TEXT, start_time=TIME, end_time=TIME,
         duration_seconds=LONG, pageviews=LONG, entry_page=TEXT, exit_page=TEXT, bounced=pa.bool_(),
-        closed=pa.bool_(), browser=TEXT, os=TEXT, device=TEXT, channel=TEXT, referrer_host=TEXT,
-        updated_at=TIME,
+        closed=pa.bool_(), browser=TEXT, os=TEXT, device=TEXT, channel=TEXT, source=TEXT, medium=TEXT,
+        campaign=TEXT, referrer_host=TEXT, updated_at=TIME,
     ),
     "silver/rejected": _schema(
         topic=TEXT, partition=pa.int32(), offset=LONG, site=TEXT, value=pa.binary(),
@@ -212,6 +212,9 @@ def session(
         "os": "Linux",
         "device": "Desktop",
         "channel": "direct",
+        "source": "",
+        "medium": "",
+        "campaign": "",
         "referrer_host": None,
         "updated_at": start,
     } | more

@@ -18,7 +18,7 @@ NOTHING = Extent()
     [
         ("15m", datetime(2026, 3, 10, 11, 52, tzinfo=UTC), 60),
         ("1h", datetime(2026, 3, 10, 11, 7, tzinfo=UTC), 60),
-        ("24h", datetime(2026, 3, 9, 12, 0, tzinfo=UTC), 900),
+        ("24h", datetime(2026, 3, 9, 12, 0, tzinfo=UTC), 1800),
         ("7d", datetime(2026, 3, 3, 12, 0, tzinfo=UTC), 7200),
         ("30d", datetime(2026, 2, 8, 12, 0, tzinfo=UTC), 21_600),
     ],
@@ -55,10 +55,10 @@ def test_a_site_is_a_filter_and_all_sites_are_none() -> None:
 def bar() -> None:
     import streamlit as st
 
-    from app.dashboard import filters
+    from app.dashboard import bar
     from app.dashboard.figures.extents import Extent
 
-    chosen = filters.choose(["a", "b"], {"a": Extent(), "b": Extent()}, page="Countries", ranged=True)
+    chosen = bar.choose(["a", "b"], {"a": Extent(), "b": Extent()}, page="Countries", ranged=True)
     st.text(f"{chosen.site} {chosen.preset} {chosen.zone} {chosen.start} {chosen.end}")
 
 
@@ -80,5 +80,5 @@ def test_nonsense_in_the_address_falls_back_to_the_defaults() -> None:
     at = AppTest.from_function(bar)
     at.query_params.update({"site": "<img src=x>", "range": "9y", "times": "x"})
 
-    assert at.run().text[0].value == "None 1h UTC None None"
+    assert at.run().text[0].value == "None 24h UTC None None"
     assert not at.exception

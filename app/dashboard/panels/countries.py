@@ -1,21 +1,27 @@
-"""Countries: distinct visitors per country over the range."""
+"""Countries: where visitors are, and what they use."""
 
 from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
 
-from .. import charts, country, data, worldmap
-from ..figures.query import total
+from .. import charts, colors, country, worldmap
+from ..actions import is_filter
+from ..figures import countries
+from ..figures.query import Where
 from ..figures.reader import Reader
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid
+from ..grid import bar_column, count_column, grid_with_actions
 from ..panel import Look, nothing, panel
 from ..text import number
-from ..visitors import distinct
+from ..timechart import bin_words, stacked
+from ..toplist import toplist
 
 TABLE = "gold/visitors_by_country"
+AUDIENCE = "gold/audience"
+FIVE_MINUTES = 300
 TOP = 7
+PEOPLE = (Where("bot", "=", False),)
 
 
 def page(reader: Reader, filters: Filters) -> None:
@@ -25,80 +31,76 @@ def page(reader: Reader, filters: Filters) -> None:
     with right:
         table_panel(reader, filters)
     time_panel(reader, filters)
+    for cell, draw in zip(st.columns(3), (browser_panel, os_panel, device_panel), strict=True):
+        with cell:
+            draw(reader, filters)
 
 
-def by_country(look: Look) -> pd.DataFrame:
-    """Per country: distinct visitors (a union over the windows, not a sum), pageviews, requests, bots."""
-    where = look.filters.where("window_start", look.span(look.window(TABLE)))
-    visitors = distinct(look.reader, TABLE, where, by=["country"])
-    sums = ("pageviews", "requests", "bot_requests")
-    columns = {"country": "country"} | {c: total(c) for c in sums}
-    counts = data.rows(look.reader, TABLE, columns, where, group_by=["country"])
-    found = counts.merge(visitors, on="country", how="left").fillna({"visitors": 0})
-    found["visitors"] = found["visitors"].astype(int)
-    return found.sort_values(["visitors", "requests", "country"], ascending=[False, False, True])
-
-
-@panel("Visitors by country", TABLE, help="Each visitor counts once over the whole range.")
+@panel("Visitors by country", TABLE, help="Each visitor counts once over the whole range.", requests=PEOPLE)
 def map_panel(look: Look) -> None:
-    found = by_country(look)
+    found = countries.countries(look.rows, look.selection(FIVE_MINUTES))
     seen = found[found["visitors"] > 0]
     cells = st.columns(2)
     cells[0].metric("Visitors", number(seen["visitors"].sum()))
     cells[1].metric("Countries", number((seen["country"] != "ZZ").sum()))
     values = seen.rename(columns={"visitors": "value"})[["country", "value"]]
-    charts.draw(worldmap.chart(values, "Visitors", dark=charts.is_dark()), look.key)
+    words = ", ".join(f"{country.name(c)} {n:,}" for c, n in values.head(10).itertuples(index=False))
+    chart = worldmap.chart(values, "Visitors", dark=colors.is_dark())
+    charts.draw(chart, look.key, f"Map of visitors by country: {words}.")
 
 
-@panel("All countries", TABLE)
+@panel("All countries", TABLE, requests=(), figure="countries")
 def table_panel(look: Look) -> None:
-    found = by_country(look)
+    selection = look.selection(FIVE_MINUTES)
+    found = countries.countries(look.rows, selection)
     if found.empty:
         return nothing()
-    shown = pd.DataFrame(
-        {
-            "country": [country.name(c) for c in found["country"]],
-            "code": found["country"],
-            "visitors": found["visitors"],
-            "pageviews": found["pageviews"],
-            "requests": found["requests"],
-            "bot_requests": found["bot_requests"],
-        }
-    )
+    table = pd.DataFrame({"country": [country.name(c) for c in found["country"]]})
+    for name in countries.NAMES:
+        table[name] = found[name]
     columns = {
         "country": st.column_config.TextColumn("Country"),
-        "code": None,
-        "visitors": bar_column("Visitors", shown["visitors"].max()),
+        "visitors": bar_column("Visitors", table["visitors"].max()),
         "pageviews": count_column("Pageviews"),
-        "requests": count_column("Requests"),
-        "bot_requests": count_column("By bots"),
+        "requests": count_column("Requests", "Those of bots too."),
     }
-    grid(shown, "countries", columns, rows=11)
+    filters = [(is_filter("country", c),) for c in found["country"]]
+    grid_with_actions(table, "countries", columns, filters, selection, rows=11)
     return None
 
 
-@panel("Visitors over time", TABLE)
+@panel("Visitors over time", TABLE, requests=PEOPLE)
 def time_panel(look: Look) -> None:
-    span = look.span(look.window(TABLE))
-    where = look.filters.where("window_start", span)
-    found = distinct(look.reader, TABLE, where, by=["country"], bin_seconds=span.bin_seconds)
+    span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
+    most = countries.countries(look.rows, selection, TOP)
+    top = tuple(most.loc[most["visitors"] > 0, "country"])
+    found = countries.over_time(look.rows, selection, span.bin_seconds, top)
     if found.empty:
         return nothing()
-    found["country"] = [country.name(c) for c in found["country"]]
-    kept, names = charts.top_series(found, "country", "visitors", TOP)
-    wide = kept.pivot_table(index="bin", columns="series", values="visitors", aggfunc="sum", fill_value=0)
-    start, end = look.start_of(span), look.end_of(span)
-    full = charts.filled(wide.reset_index(), start, end, span.bin_seconds, names)
-    long = charts.longer(full, {n: n for n in names})
-    long["bin"] = look.wall(long["bin"])
-    chart = charts.over_time(
-        long,
-        zone=look.filters.zone,
-        unit="Visitors",
-        series=names,
-        kind="bar",
-        bin_seconds=span.bin_seconds,
-        height=300,
-    )
-    charts.draw(chart, look.key)
+    stacked(
+        look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}",
+        selection=selection, field="country", named=country.name, height=300,
+    )  # fmt: skip
     return None
+
+
+def _audience(look: Look, field: str) -> None:
+    found = countries.audience(look.rows, look.selection(), field)
+    found = found[found["visitors"] > 0]
+    named = str.capitalize if field == "device" else str
+    toplist(look, found, field, "visitors", heading="Visitors", named=lambda v: named(v) or "Unknown")
+
+
+@panel("Browsers", AUDIENCE, requests=PEOPLE, figure="browsers")
+def browser_panel(look: Look) -> None:
+    _audience(look, "browser")
+
+
+@panel("Operating systems", AUDIENCE, requests=PEOPLE, figure="systems")
+def os_panel(look: Look) -> None:
+    _audience(look, "os")
+
+
+@panel("Devices", AUDIENCE, requests=PEOPLE, figure="devices")
+def device_panel(look: Look) -> None:
+    _audience(look, "device")

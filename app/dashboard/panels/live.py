@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pandas as pd
 import streamlit as st
 
-from .. import charts, clock, country, data, demo, worldmap
+from .. import charts, clock, colors, country, data, demo, worldmap
 from ..figures.query import Where, time_bin, total
 from ..figures.reader import Reader
 from ..filters import Filters
@@ -140,7 +140,7 @@ def map_panel(look: Look) -> None:
     where = (*look.filters.sites(), Where("window_start", ">=", first), Where("window_start", "<=", look.now))
     found = distinct(look.reader, COUNTRIES, where, by=["country"])
     found = found.rename(columns={"visitors": "value"})
-    charts.draw(worldmap.chart(found, "Visitors", dark=charts.is_dark()), look.key)
+    charts.draw(worldmap.chart(found, "Visitors", dark=colors.is_dark()), look.key)
 
 
 @panel(

@@ -170,7 +170,6 @@ def counts_panel(look: Look) -> None:
     full = charts.filled(found, span.start or found["bin"].min(), end, span.bin_seconds, list(names))
     long = charts.longer(full, names)
     long["bin"] = look.wall(long["bin"])
-    tone = charts.themed()
     chart = charts.over_time(
         long,
         zone=look.filters.zone,
@@ -178,7 +177,6 @@ def counts_panel(look: Look) -> None:
         series=list(names.values()),
         kind="bar",
         height=230,
-        colors=[tone["warn"], tone["bad"]],
         bin_seconds=span.bin_seconds,
     )
     charts.draw(chart, look.key)

@@ -137,7 +137,7 @@ def history_panel(look: Look) -> None:
             "failed": found["n"].mask(found["success"], 0),
         }
     )
-    _stack(look, wide, names, "Results", [charts.themed()["good"], charts.themed()["bad"]])
+    _stack(look, wide, names, "Results")
     return None
 
 
@@ -152,12 +152,11 @@ def flow_panel(look: Look) -> None:
         return nothing()
     found["accepted"] = found["accepted"] - found["late"]
     names = {"accepted": "On time", "late": "Late", "rejected": "Rejected", "duplicate": "Duplicate"}
-    tone = charts.themed()
-    _stack(look, found, names, "Lines", [tone["good"], tone["warn"], tone["bad"], tone["quiet"]])
+    _stack(look, found, names, "Lines")
     return None
 
 
-def _stack(look: Look, found: pd.DataFrame, names: dict[str, str], unit: str, colors: list[str]) -> None:
+def _stack(look: Look, found: pd.DataFrame, names: dict[str, str], unit: str) -> None:
     span = look.span()
     # These rows carry processing times, which go on to now whatever the event times are.
     first = span.start or found["bin"].min()
@@ -171,7 +170,6 @@ def _stack(look: Look, found: pd.DataFrame, names: dict[str, str], unit: str, co
         unit=unit,
         series=list(names.values()),
         kind="bar",
-        colors=colors,
         bin_seconds=span.bin_seconds,
     )
     charts.draw(chart, look.key)

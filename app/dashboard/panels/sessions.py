@@ -1,4 +1,4 @@
-"""Sessions that started in the range: how many, how long, from where to where."""
+"""Sessions that started in the range: how many, how long, and the latest of them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, country, data
-from ..figures.query import bucket, count, count_true, median, time_bin, total
+from ..figures import sessions
+from ..figures.query import Where
 from ..figures.reader import Reader
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid, time_column
-from ..panel import Look, nothing, panel
-from ..text import clipped, duration, number, share, shown
+from ..grid import count_column, grid, time_column
+from ..panel import Look, meaning, nothing, panel
+from ..text import clipped, duration, number, shown
+from ..timechart import timechart
 
 TABLE = "silver/sessions"
+VIEWS = (Where("pageview", "=", True),)
 BOUNDS = (1, 10, 30, 60, 180, 600, 1800, 3600)
 BUCKETS = ("0 s", "1–9 s", "10–29 s", "30–59 s", "1–3 min", "3–10 min", "10–30 min", "30–60 min", "1 h +")
-TOP_PAGES = 50
 LATEST = 200
 PATH_SHOWN = 200
 
@@ -28,38 +30,26 @@ def page(reader: Reader, filters: Filters) -> None:
         time_panel(reader, filters)
     with right:
         duration_panel(reader, filters)
-    left, right = st.columns(2)
-    with left:
-        entry_panel(reader, filters)
-    with right:
-        exit_panel(reader, filters)
     latest_panel(reader, filters)
 
 
-@panel("Summary", TABLE)
+@panel("Summary", TABLE, requests=VIEWS, figure="sessions")
 def summary_panel(look: Look) -> None:
-    columns = {
-        "sessions": count(),
-        "closed": count_true("closed"),
-        "bounced": count_true("bounced"),
-        "pageviews": total("pageviews"),
-        "median": median("duration_seconds"),
-    }
-    found = data.rows(look.reader, TABLE, columns, look.filters.where("start_time", look.span())).iloc[0]
-    sessions = int(found["sessions"])
-    pages = f"{found['pageviews'] / sessions:.1f}" if sessions else "–"
+    found = sessions.summary(look.rows, look.selection())
+    pages = "–" if found.pages_per_session is None else f"{found.pages_per_session:.1f}"
+    bounced = "–" if found.bounce_rate is None else f"{found.bounce_rate:.1%}"
     cells = st.columns(6)
-    cells[0].metric("Sessions", number(sessions), border=True)
+    cells[0].metric("Sessions", number(found.sessions), border=True, help=meaning("sessions"))
     cells[1].metric(
         "Open now",
-        number(sessions - int(found["closed"])),
+        number(found.sessions - found.closed),
         border=True,
         help=f"A session closes once its site's newest line is more than {_gap(look)} past its end.",
     )
-    cells[2].metric("Median duration", duration(found["median"]), border=True)
-    cells[3].metric("Bounce rate", share(found["bounced"], sessions), border=True, help="One pageview only.")
+    cells[2].metric("Median duration", duration(found.duration), border=True, help=meaning("duration"))
+    cells[3].metric("Bounce rate", bounced, border=True, help=meaning("bounce_rate"))
     cells[4].metric("Pages per session", pages, border=True)
-    cells[5].metric("Pageviews", number(found["pageviews"]), border=True)
+    cells[5].metric("Pageviews", number(found.pageviews), border=True, help=meaning("pageviews"))
 
 
 def _gap(look: Look) -> str:
@@ -67,108 +57,52 @@ def _gap(look: Look) -> str:
     return "the session gap" if seconds is None else duration(seconds)
 
 
-@panel("Sessions started", TABLE)
+@panel("Sessions started", TABLE, requests=VIEWS, figure="sessions over time")
 def time_panel(look: Look) -> None:
-    span = look.span()
-    columns = {
-        "bin": time_bin("start_time", span.bin_seconds),
-        "sessions": count(),
-        "bounced": count_true("bounced"),
-    }
-    found = data.rows(look.reader, TABLE, columns, look.filters.where("start_time", span), group_by=["bin"])
+    span, selection = look.span(), look.selection()
+    found = sessions.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing()
-    found["stayed"] = found["sessions"] - found["bounced"]
-    found = charts.filled(
-        found, look.start_of(span), look.end_of(span), span.bin_seconds, ["stayed", "bounced"]
-    )
-    names = {"stayed": "Two pages or more", "bounced": "Bounced"}
-    long = charts.longer(found, names)
-    long["bin"] = look.wall(long["bin"])
-    chart = charts.over_time(
-        long,
-        zone=look.filters.zone,
-        unit="Sessions",
-        series=list(names.values()),
-        kind="bar",
-        bin_seconds=span.bin_seconds,
-    )
-    charts.draw(chart, look.key)
+    found["stayed"] = found["sessions"] - found["bounces"]
+    names = {"stayed": "Two pages or more", "bounces": "Bounced"}
+    timechart(
+        look, found, names, span=span, unit="Sessions", kind="bar", selection=selection,
+        kept=dict.fromkeys(names.values(), ((), VIEWS)), table=True,
+    )  # fmt: skip
     return None
 
 
 @panel("How long they last", TABLE)
 def duration_panel(look: Look) -> None:
-    columns = {"bucket": bucket("duration_seconds", BOUNDS), "sessions": count()}
-    where = look.filters.where("start_time", look.span())
-    found = data.rows(look.reader, TABLE, columns, where, group_by=["bucket"])
+    found = sessions.durations(look.rows, look.selection(), BOUNDS)
     if found.empty:
         return nothing()
     counts = found.set_index("bucket")["sessions"].reindex(range(len(BUCKETS)), fill_value=0)
-    shown_counts = pd.DataFrame({"duration": BUCKETS, "sessions": counts.to_numpy()})
-    charts.draw(charts.columns(shown_counts, "duration", "sessions", "Duration", "Sessions"), look.key)
+    table = pd.DataFrame({"duration": BUCKETS, "sessions": counts.to_numpy()})
+    words = "Sessions by duration: " + ", ".join(f"{d} {n:,}" for d, n in table.itertuples(index=False)) + "."
+    charts.draw(charts.columns(table, "duration", "sessions", "Duration", "Sessions"), look.key, words)
     return None
 
 
-def _top_pages(look: Look, column: str, heading: str) -> None:
-    columns = {"page": column, "sessions": count(), "bounced": count_true("bounced")}
-    found = data.rows(
-        look.reader,
-        TABLE,
-        columns,
-        look.filters.where("start_time", look.span()),
-        group_by=["page"],
-        order_by=["-sessions", "page"],
-        limit=TOP_PAGES,
-    )
-    if found.empty:
-        return nothing()
-    table = pd.DataFrame(
-        {
-            "page": [clipped(shown(p), PATH_SHOWN) for p in found["page"]],
-            "sessions": found["sessions"],
-            "bounce_rate": (found["bounced"] / found["sessions"]).round(3),
-        }
-    )
-    settings = {
-        "page": st.column_config.TextColumn(heading, width="medium"),
-        "sessions": bar_column("Sessions", table["sessions"].max()),
-        "bounce_rate": st.column_config.NumberColumn("Bounced", format="percent"),
-    }
-    grid(table, f"sessions-{column.replace('_', '-')}s", settings, rows=8)
-    return None
-
-
-@panel("Top entry pages", TABLE)
-def entry_panel(look: Look) -> None:
-    _top_pages(look, "entry_page", "Entry page")
-
-
-@panel("Top exit pages", TABLE)
-def exit_panel(look: Look) -> None:
-    _top_pages(look, "exit_page", "Exit page")
-
-
-@panel("Latest sessions", TABLE)
+@panel("Latest sessions", TABLE, requests=VIEWS)
 def latest_panel(look: Look) -> None:
-    columns = [
-        "start_time", "site", "country", "duration_seconds", "pageviews", "entry_page", "exit_page", "closed",
-        "browser", "os", "device", "channel", "referrer_host",
-    ]  # fmt: skip
-    found = data.rows(
-        look.reader,
-        TABLE,
-        columns,
-        look.filters.where("start_time", look.span()),
-        order_by=["-start_time"],
-        limit=LATEST,
-    )
+    found = sessions.latest(look.rows, look.selection(), LATEST)
     if found.empty:
         return nothing()
     found["start_time"] = look.wall(found["start_time"])
     found["country"] = [country.name(c) for c in found["country"]]
     found["closed"] = ["closed" if c else "open" for c in found["closed"]]
-    for column in ("site", "entry_page", "exit_page", "browser", "os", "device", "channel", "referrer_host"):
+    for column in (
+        "site",
+        "entry_page",
+        "exit_page",
+        "browser",
+        "os",
+        "device",
+        "channel",
+        "source",
+        "referrer_host",
+    ):
         found[column] = [clipped(shown(v), PATH_SHOWN) for v in found[column]]
     text = st.column_config.TextColumn
     settings = {
@@ -184,6 +118,7 @@ def latest_panel(look: Look) -> None:
         "os": text("OS"),
         "device": text("Device"),
         "channel": text("Channel"),
+        "source": text("Source"),
         "referrer_host": text("Referrer"),
     }
     grid(found, "sessions-latest", settings)

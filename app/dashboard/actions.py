@@ -1,0 +1,64 @@
+"""What a click does: add a filter, open the requests behind a figure, open a whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from .figures.query import Condition
+from .figures.selection import Filter, Selection
+
+CHANGED = "changed"
+OPENED = "opened"
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Opens the newest requests of a selection; `where` are further conditions on rows of silver.requests."""
+
+    selection: Selection
+    where: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Opens a panel's whole table, which `body` draws from a `Look`."""
+
+    title: str
+    body: Callable[[Any], None]
+
+
+def is_filter(field: str, value: Any) -> Filter:
+    return Filter(field, "is", ("" if value is None else str(value),))
+
+
+def add_filter(*filters: Filter) -> None:
+    """A callback: adds filters to the bar."""
+    state = st.session_state
+    state["filter"] = list(dict.fromkeys((*state.get("filter", ()), *map(str, filters))))
+    state[OPENED] = None
+    state[CHANGED] = True
+
+
+def open_view(view: Requests | Whole) -> None:
+    """A callback: opens a dialog over the page."""
+    st.session_state[OPENED] = view
+    st.session_state[CHANGED] = True
+
+
+def close_view() -> None:
+    st.session_state[OPENED] = None
+
+
+def opened() -> Requests | Whole | None:
+    found: Requests | Whole | None = st.session_state.get(OPENED)
+    return found
+
+
+def apply() -> None:
+    """Draws the whole page again if a click in a panel has changed what it shows."""
+    if st.session_state.pop(CHANGED, False):
+        st.rerun(scope="app")

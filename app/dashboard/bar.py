@@ -1,0 +1,195 @@
+"""The filter bar of every page. Its choices are kept in the address, so that a view can be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from . import clock
+from .data import Extent
+from .figures.extents import of_site
+from .figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
+from .filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
+from .text import plain
+
+ALL_SITES = "All sites"
+COMPARISONS = {"Previous period": "previous", "A year before": "year", "None": ""}
+BOUND = ("site", "range", "compare", "times", "from", "until", "filter")
+SUGGESTIONS = (
+    "bot_kind=", "bot_kind!=", "device=mobile", "device=desktop", "channel=organic search", "channel=direct",
+    "status^4", "status^5", "method=POST",
+)  # fmt: skip
+
+
+def choose(
+    sites: Sequence[str], extents: dict[str, Extent], *, page: str, ranged: bool, filtered: bool = True
+) -> Filters:
+    """Draws the filter bar of a page and returns what is chosen.
+
+    `ranged` is False on pages about now, `filtered` on pages whose figures are not of requests.
+    """
+    options = [ALL_SITES, *sorted(sites)]
+    if st.session_state.get("page") != page:
+        _write_to_address()
+    with st.container(horizontal=True, vertical_alignment="bottom", key="filters"):
+        site = st.selectbox("Site", options, key="site", bind="query-params", width=165)
+        st.session_state.setdefault("range", DEFAULT_RANGE)
+        preset = st.segmented_control(
+            "Time range",
+            RANGES,
+            key="range",
+            bind="query-params",
+            required=True,
+            wrap=True,
+            disabled=not ranged,
+            help=None if ranged else "This page always shows the last hour.",
+        )
+        compared = st.selectbox(
+            "Compare with",
+            list(COMPARISONS),
+            key="compare",
+            bind="query-params",
+            width=150,
+            disabled=not (ranged and filtered),
+            help="The period of equal length right before, or the same weekdays 364 days before.",
+        )
+        local = clock.known_zone(getattr(st.context, "timezone", None))
+        choice = st.segmented_control(
+            "Times in", ["Local", "UTC"], key="times", default="Local", bind="query-params", required=True
+        )
+        texts = _conditions(disabled=not filtered)
+    zone = local if choice == "Local" and local else "UTC"
+    chosen = None if site in (None, ALL_SITES) else site
+    start = end = None
+    if ranged and preset == "custom":
+        start, end = _custom(zone, of_site(extents, chosen))
+    st.session_state["page"] = page
+    conditions = _read(texts) if filtered else ()
+    return Filters(
+        chosen, preset or DEFAULT_RANGE, start, end, zone, conditions, COMPARISONS.get(compared, "previous")
+    )
+
+
+def _conditions(*, disabled: bool) -> list[str]:
+    """The conditions as removable chips in their text form, and a form to add one."""
+    chosen = list(st.session_state.get("filter", ()))
+    texts = st.multiselect(
+        "Filters",
+        list(dict.fromkeys((*chosen, *SUGGESTIONS))),
+        key="filter",
+        bind="query-params",
+        accept_new_options=True,
+        placeholder="Choose, or type such as path^/docs",
+        width=250,
+        disabled=disabled,
+        help="Every filter has to hold: field=value, field!=value, field~part or field^start; an empty value stands "
+        f"for what is missing. Fields: {', '.join(FIELDS).replace('_', chr(92) + '_')}."
+        if not disabled
+        else "This page is about the pipeline itself, so filters do not apply.",
+    )
+    if not disabled:
+        with (
+            st.popover("Add", icon=":material/filter_alt:", help="Add a filter"),
+            st.form("add-filter", border=False),
+        ):
+            st.selectbox("Field", FIELDS, key="new-field", format_func=lambda f: f.replace("_", " "))
+            st.selectbox("Operator", list(SIGNS.values()), index=1, key="new-operator")
+            st.text_input("Value", key="new-value", placeholder="several: one|two")
+            st.form_submit_button("Add filter", on_click=_add, type="primary")
+    return [text for text in texts or [] if text.strip()]
+
+
+def _add() -> None:
+    state = st.session_state
+    sign = next(sign for sign, operator in SIGNS.items() if operator == state["new-operator"])
+    state["filter"] = list(
+        dict.fromkeys((*state.get("filter", ()), f"{state['new-field']}{sign}{state['new-value']}"))
+    )
+
+
+def _read(texts: Sequence[str]) -> tuple[Filter, ...]:
+    """The conditions that can be read; the others are told."""
+    good = []
+    for text in texts:
+        try:
+            Filter.parse(text)
+        except SelectionError as error:
+            st.warning(plain(f"This filter is not used: {error}."), icon=":material/filter_alt_off:")
+        else:
+            good.append(text)
+    return filters_of(good)
+
+
+def _write_to_address() -> None:
+    """Lets Streamlit write the filters to the address again, because a change of page removes them.
+
+    Streamlit does this itself only if the previous page was completely drawn.
+    """
+    for key in BOUND:
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
+
+
+def _custom(zone: str, extent: Extent) -> tuple[datetime | None, datetime | None]:
+    newest = extent.newest or clock.now()
+    first = max(extent.first or newest, newest - timedelta(days=1))
+    shown = UTC if zone == "UTC" else clock.ZoneInfo(zone)
+    defaults = [t.astimezone(shown).replace(tzinfo=None, second=0, microsecond=0) for t in (first, newest)]
+    with st.container(horizontal=True, key="custom-range"):
+        start = st.datetime_input(
+            f"From ({zone})", defaults[0], key="from", bind="query-params", step=60, width=260
+        )
+        end = st.datetime_input(
+            f"Until ({zone})",
+            defaults[1] + timedelta(minutes=1),
+            key="until",
+            bind="query-params",
+            step=60,
+            width=260,
+        )
+    if start and end and start >= end:
+        st.warning("“From” must lie before “Until”; the range is empty.")
+    return (
+        None if start is None else clock.from_wall(start, zone),
+        None if end is None else clock.from_wall(end, zone),
+    )
+
+
+def _show_all() -> None:
+    st.session_state["range"] = "all"
+
+
+def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, history: str) -> bool:
+    """Shows that the newest data is older than the range, with a link to it. True if it is.
+
+    A page about the present has no range; there the link leads to the page at `history`.
+    """
+    extent = of_site(extents, filters.site)
+    now = clock.now()
+    reach = PRESETS[filters.preset][0] if ranged and filters.preset in PRESETS else timedelta(hours=1)
+    outside = filters.preset in PRESETS or not ranged
+    if extent.newest is None or not outside or extent.newest >= now - reach:
+        return False
+    who = "The newest line" if filters.site is None else f"The newest line of {plain(filters.site)}"
+    what = f"{who} is from {clock.stamp(extent.newest, filters.zone)} {filters.zone}"
+    if now - extent.newest > timedelta(days=2):
+        what += ", an imported archive by the look of it"
+    with st.container(key="older-data"):
+        st.info(f"{what}. This view looks at the last {_words(reach)}.", icon=":material/history:")
+        if ranged:
+            st.button("Show all data", key="jump", on_click=_show_all, icon=":material/arrow_forward:")
+        else:
+            # A plain browser link, because within a session Streamlit keeps the chosen range.
+            query = {"range": "all"} | ({} if filters.site is None else {"site": filters.site})
+            st.html(f'<a href="{history}?{urlencode(query)}" target="_self">Show all data →</a>')
+    return True
+
+
+def _words(reach: timedelta) -> str:
+    hours = reach.total_seconds() / 3600
+    if hours < 1:
+        return f"{round(hours * 60)} minutes"
+    return "hour" if hours == 1 else f"{hours:.0f} hours" if hours <= 24 else f"{hours / 24:.0f} days"

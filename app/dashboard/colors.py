@@ -1,0 +1,61 @@
+"""Colours with a meaning, the same on every page, readable on the theme's background."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from zlib import crc32
+
+import streamlit as st
+
+OTHER = "Other"
+LIGHT = {"good": "#0b7f5f", "warn": "#a86400", "bad": "#c93636", "info": "#2f6fde", "quiet": "#64748b"}
+DARK = {"good": "#34d399", "warn": "#fbbf24", "bad": "#f87171", "info": "#60a5fa", "quiet": "#94a3b8"}
+# Each has a contrast of at least 3:1 with its background (WCAG 2.2, 1.4.11).
+LIGHT_SERIES = (
+    "#0b7a83", "#c2560c", "#3f6fd1", "#b0479b", "#4f7d1a", "#8a6d00", "#7a5fd0", "#a34a4a", "#2d7d4f", "#5b6f9c",
+    "#9c5a2e", "#86518f",
+)  # fmt: skip
+DARK_SERIES = (
+    "#2dd4bf", "#fb9a4b", "#7aa5ff", "#e183d0", "#a3d15a", "#f0cf4a", "#b39dff", "#f29a9a", "#6fd6a0", "#9fb4e0",
+    "#d9a882", "#d3a6dd",
+)  # fmt: skip
+# Names that have a colour of their own: a tone, or a position in the series' colours.
+FIXED: dict[str, str | int] = {
+    "Visitors": 0, "Requests": 2, "Pageviews": 1, "Bytes": 6, "Sessions": 4, "Bounced": "quiet",
+    "Two pages or more": 4, "People": 0, "Bots": 3, "AI crawlers": 6, "Visits from AI assistants": 1,
+    "2xx": "good", "3xx": "info", "4xx": "warn", "5xx": "bad", "Other statuses": "quiet",
+    "p50": 0, "p95": 1, "p99": 3,
+    "Direct": 0, "Organic search": 2, "Organic social": 1, "AI assistants": 6, "Referral": 3, "Email": 5,
+    "Paid search": 9, "Paid social": 10, "Organic video": 7, "Display": 11,
+    "AI crawler": 6, "Search engine": 2, "SEO": 1, "Monitoring": 4, "Scanner": 7, "HTTP library": 5,
+    "Social preview": 3, "Feed reader": 9, "Archiver": 10, "Academic": 8, "Advertising": 11,
+    "Holds": "good", "Failed": "bad", "On time": "good", "Late": "warn", "Rejected": "bad", "Duplicate": "quiet",
+    "requests": 2, "activity": 1, OTHER: "quiet", "Unknown": "quiet",
+}  # fmt: skip
+
+
+def is_dark() -> bool:
+    """Whether the reader of the page has the dark theme on."""
+    return getattr(st.context.theme, "type", None) == "dark"
+
+
+def tones() -> dict[str, str]:
+    """Colours of good, warn, bad, info and quiet."""
+    return DARK if is_dark() else LIGHT
+
+
+def of(names: Sequence[str]) -> list[str]:
+    """A colour for each name. A name without one of its own gets one by its text, so that it hardly ever differs
+    between charts; two names of one chart only share a colour where there are more than colours."""
+    dark = is_dark()
+    series, tone = (DARK_SERIES, DARK) if dark else (LIGHT_SERIES, LIGHT)
+    found = {name: FIXED[name] for name in names if name in FIXED}
+    taken = {place for place in found.values() if isinstance(place, int)}
+    for name in sorted(set(names) - found.keys()):
+        start = crc32(name.encode()) % len(series)
+        places = [(start + step) % len(series) for step in range(len(series))]
+        found[name] = next((p for p in places if p not in taken), start)
+        taken.add(int(found[name]))
+    return [
+        tone[place] if isinstance(place, str) else series[place] for place in map(found.__getitem__, names)
+    ]

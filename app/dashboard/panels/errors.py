@@ -1,0 +1,187 @@
+"""Errors: how requests ended, which pages are missing or broken, and when it happens."""
+
+from __future__ import annotations
+
+import calendar
+
+import pandas as pd
+import streamlit as st
+
+from .. import charts, heat
+from ..actions import is_filter
+from ..figures import errors
+from ..figures.query import Where
+from ..figures.reader import Reader
+from ..figures.selection import Filter
+from ..filters import Filters
+from ..grid import bar_column, count_column, grid_with_actions, time_column
+from ..panel import Look, meaning, nothing, panel
+from ..text import clipped, number, share, shown
+from ..timechart import Kept, bin_words, timechart
+
+TRAFFIC = "gold/traffic"
+ERRORS = "gold/errors"
+CLASSES = {"status_2xx": "2xx", "status_3xx": "3xx", "status_4xx": "4xx", "status_5xx": "5xx"}
+FAILED = (errors.FAILED,)
+LISTED = 300
+# Broken links are searched for the referrers of this many paths.
+REFERRED = 100
+PATH_SHOWN = 200
+WEEKDAYS = list(calendar.day_abbr)
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    summary_panel(reader, filters)
+    statuses_panel(reader, filters)
+    missing_panel(reader, filters)
+    broken_panel(reader, filters)
+    heat_panel(reader, filters)
+
+
+def of_class(digit: str) -> Kept:
+    return ((Filter("status", "starts with", (digit,)),), ())
+
+
+def path_filter(path: str) -> Filter:
+    """A filter by a path of a table that cuts paths."""
+    long = len(path) >= errors.MOST_CHARACTERS
+    return Filter("path", "starts with", (path,)) if long else is_filter("path", path)
+
+
+@panel("Summary", TRAFFIC, requests=FAILED, figure="statuses")
+def summary_panel(look: Look) -> None:
+    found = errors.statuses(look.rows, look.selection())
+    every = int(found["requests"].sum())
+    client = int(found.loc[found["status"].between(400, 499), "requests"].sum())
+    server = int(found.loc[found["status"] >= 500, "requests"].sum())
+    cells = st.columns(4)
+    cells[0].metric("Requests", number(every), border=True, help=meaning("requests"))
+    cells[1].metric(
+        "4xx", number(client), border=True, help="The client's errors: missing pages, refused logins."
+    )
+    cells[2].metric("5xx", number(server), border=True, help="The server's errors.")
+    cells[3].metric(
+        "Failed", share(client + server, every), border=True, help="4xx and 5xx, of all requests."
+    )
+
+
+@panel("Statuses over time", TRAFFIC, requests=())
+def statuses_panel(look: Look) -> None:
+    span, selection = look.span(), look.selection()
+    found = errors.classes_over_time(look.rows, selection, span.bin_seconds)
+    if found.empty:
+        return nothing()
+    kept = {label: of_class(label[0]) for label in CLASSES.values()}
+    timechart(
+        look, found, CLASSES, span=span, unit=f"Requests {bin_words(span.bin_seconds)}", kind="bar",
+        selection=selection, kept=kept, table=True,
+    )  # fmt: skip
+    return None
+
+
+@panel(
+    "Missing pages (404)",
+    ERRORS,
+    help="Where the requests came from, own pages first: these are broken links that you can mend.",
+    requests=(Where("status", "=", 404),),
+    figure="errors",
+)
+def missing_panel(look: Look) -> None:
+    selection = look.selection()
+    found = errors.errors(look.rows, selection, (404, 404), LISTED)
+    if found.empty:
+        return nothing("No page was missing in this range.")
+    came = errors.referrers(look.rows, selection, list(found["path"].head(REFERRED)))
+    first = came.groupby("path", sort=False).first()
+    own = came[came["own"]].groupby("path")["requests"].sum()
+    referrers = [_referrer(first, path) for path in found["path"]]
+    table = pd.DataFrame(
+        {
+            "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
+            "requests": found["requests"],
+            "visitors": found["visitors"],
+            "own": [int(own.get(path, 0)) for path in found["path"]],
+            "referrer": referrers,
+            "newest": look.wall(found["newest_event_time"]),
+        }
+    )
+    # Links on own pages can be mended, so such paths come first.
+    order = table.assign(linked=table["own"] > 0).sort_values(
+        ["linked", "requests"], ascending=False, kind="stable"
+    )
+    settings = {
+        "path": st.column_config.TextColumn("Path", width="medium"),
+        "requests": bar_column("Requests", table["requests"].max()),
+        "visitors": count_column("Visitors"),
+        "own": count_column("From own pages", "Requests that came from a page of the site."),
+        "referrer": st.column_config.TextColumn(
+            "Referrer", width="medium", help="An own page if there is one."
+        ),
+        "newest": time_column("Last seen", look.filters.zone),
+    }
+    filters = [(path_filter(found["path"][i]), is_filter("status", 404)) for i in order.index]
+    grid_with_actions(order.drop(columns="linked"), "missing", settings, filters, selection, rows=8)
+    return None
+
+
+def _referrer(first: pd.DataFrame, path: str) -> str:
+    return clipped(shown(first["referrer"][path]), PATH_SHOWN) if path in first.index else ""
+
+
+@panel("Server errors (5xx)", ERRORS, requests=(Where("status", ">=", 500),), figure="errors")
+def broken_panel(look: Look) -> None:
+    selection = look.selection()
+    found = errors.errors(look.rows, selection, (500, 599), LISTED)
+    if found.empty:
+        return nothing("No request failed at the server in this range.")
+    table = pd.DataFrame(
+        {
+            "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
+            "status": found["status"],
+            "requests": found["requests"],
+            "visitors": found["visitors"],
+            "newest": look.wall(found["newest_event_time"]),
+        }
+    )
+    settings = {
+        "path": st.column_config.TextColumn("Path", width="medium"),
+        "status": st.column_config.NumberColumn("Status", format="%d", width="small"),
+        "requests": bar_column("Requests", table["requests"].max()),
+        "visitors": count_column("Visitors"),
+        "newest": time_column("Last seen", look.filters.zone),
+    }
+    filters = [
+        (path_filter(path), is_filter("status", status))
+        for path, status in zip(found["path"], found["status"], strict=True)
+    ]
+    grid_with_actions(table, "broken", settings, filters, selection, rows=8)
+    return None
+
+
+COUNTED = {"4xx and 5xx": ("status_4xx", "status_5xx"), "5xx": ("status_5xx",), "All requests": ("requests",)}
+
+
+@panel("By hour and weekday", TRAFFIC, help="Counts of the whole range, in the chosen zone.", requests=())
+def heat_panel(look: Look) -> None:
+    found = errors.by_hour_and_weekday(look.rows, look.selection())
+    if found.empty:
+        return nothing()
+    chosen = st.segmented_control(
+        "Count",
+        list(COUNTED),
+        default="4xx and 5xx",
+        required=True,
+        key="heat-count",
+        label_visibility="collapsed",
+    )
+    columns = COUNTED[chosen or "4xx and 5xx"]
+    found["count"] = found[list(columns)].sum(axis=1)
+    found["day"] = [WEEKDAYS[d] for d in found["weekday"]]
+    chart = heat.heat(
+        found, "hour", "day", "count", x_title=f"Hour ({look.filters.zone})", y_title="", unit="Requests",
+        rows=WEEKDAYS, columns=list(range(24)),
+    )  # fmt: skip
+    most = found.loc[found["count"].idxmax()]
+    words = f"{chosen} by hour and weekday; most on {most['day']} at {most['hour']}:00: {most['count']:,}."
+    charts.draw(chart, look.key, words)
+    return None

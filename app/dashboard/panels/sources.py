@@ -1,0 +1,126 @@
+"""Sources: which channels, sources and campaigns bring sessions, and how many of these bounce."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from ..actions import Whole, is_filter
+from ..figures import sources
+from ..figures.query import Where
+from ..figures.reader import Reader
+from ..filters import Filters
+from ..grid import bar_column, count_column, grid_with_actions, percent_column
+from ..panel import Look, meaning, nothing, panel
+from ..text import clipped, shown
+from ..timechart import bin_words, stacked
+from ..toplist import toplist
+
+SESSIONS = "silver/sessions"
+VIEWS = (Where("pageview", "=", True),)
+LISTED = 1000
+TEXT_SHOWN = 120
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    time_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        channels_panel(reader, filters)
+    with right:
+        sources_panel(reader, filters)
+    campaigns_panel(reader, filters)
+    every_panel(reader, filters)
+
+
+def channel_name(channel: str) -> str:
+    return (channel[:1].upper() + channel[1:]).replace("Ai ", "AI ").replace("Sms", "SMS") or "(none)"
+
+
+def source_name(source: str) -> str:
+    return source or "Direct / none"
+
+
+@panel("Sessions by channel", SESSIONS, help="By the session's first pageview.", requests=VIEWS)
+def time_panel(look: Look) -> None:
+    span, selection = look.span(), look.selection()
+    found = sources.over_time(look.rows, selection, span.bin_seconds)
+    if found.empty:
+        return nothing()
+    stacked(
+        look, found, "channel", "sessions", span=span, unit=f"Sessions {bin_words(span.bin_seconds)}",
+        selection=selection, field="channel", named=channel_name,
+    )  # fmt: skip
+    return None
+
+
+@panel("Channels", SESSIONS, help=meaning("channel"), requests=VIEWS, figure="sources")
+def channels_panel(look: Look) -> None:
+    found = sources.sources(look.rows, look.selection(), ["channel"])
+    toplist(look, found, "channel", "sessions", heading="Sessions", named=channel_name, rows=9)
+
+
+@panel("Top sources", SESSIONS, help=meaning("source"), requests=VIEWS, figure="sources")
+def sources_panel(look: Look) -> None:
+    found = sources.sources(look.rows, look.selection(), ["source"], LISTED)
+    toplist(
+        look, found, "source", "sessions", heading="Sessions", named=source_name, rows=9,
+        whole=Whole("Sources", all_sources),
+    )  # fmt: skip
+
+
+def all_sources(look: Look) -> None:
+    _table(look, sources.sources(look.rows, look.selection(), ["source"], LISTED), "all-sources", rows=14)
+
+
+@panel(
+    "Campaigns", SESSIONS, help="Sessions whose first page had utm_campaign in its address.", requests=VIEWS
+)
+def campaigns_panel(look: Look) -> None:
+    found = sources.sources(look.rows, look.selection(), ["campaign", "medium", "source"])
+    found = found[found["campaign"] != ""].head(LISTED).reset_index(drop=True)
+    if found.empty:
+        return nothing("No session of this range came from a campaign.")
+    _table(look, found, "campaigns", rows=8)
+    return None
+
+
+@panel("Channels, sources and campaigns", SESSIONS, figure="sources")
+def every_panel(look: Look) -> None:
+    found = sources.sources(look.rows, look.selection(), limit=LISTED)
+    if found.empty:
+        return nothing()
+    _table(look, found, "sources", rows=10)
+    return None
+
+
+LABELS = {"channel": "Channel", "source": "Source", "medium": "Medium", "campaign": "Campaign"}
+
+
+def _table(look: Look, found: pd.DataFrame, name: str, *, rows: int) -> None:
+    """Counts by any of channel, source, medium and campaign, of which the first two can be filtered by."""
+    if found.empty:
+        return nothing()
+    by = [column for column in found.columns if column in LABELS]
+    texts = {column: [clipped(shown(v), TEXT_SHOWN) for v in found[column]] for column in by}
+    if "channel" in texts:
+        texts["channel"] = [channel_name(c) for c in found["channel"]]
+    table = pd.DataFrame(texts).assign(
+        sessions=found["sessions"],
+        visitors=found["visitors"],
+        bounced=(found["bounces"] / found["sessions"]).round(3),
+        pages=(found["pageviews"] / found["sessions"]).round(1),
+    )
+    settings = {column: st.column_config.TextColumn(LABELS[column]) for column in by} | {
+        "sessions": bar_column("Sessions", table["sessions"].max(), meaning("sessions")),
+        "visitors": count_column("Visitors"),
+        "bounced": percent_column("Bounced", meaning("bounce_rate")),
+        "pages": st.column_config.NumberColumn("Pages per session", format="%.1f"),
+    }
+    fields = [column for column in by if column in ("channel", "source")]
+    filters = [
+        tuple(is_filter(column, value) for column, value in zip(fields, values, strict=True))
+        for values in found[fields].itertuples(index=False, name=None)
+    ]
+    grid_with_actions(table, name, settings, filters, look.selection(), rows=rows)
+    return None

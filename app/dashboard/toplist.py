@@ -1,0 +1,77 @@
+"""The most frequent values of a field, each of them a button that filters by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from . import actions, colors
+from .panel import Look, nothing
+from .text import clipped, plain, shown
+
+ROWS = 7
+CHARACTERS = 80
+
+
+def toplist(
+    look: Look,
+    frame: pd.DataFrame,
+    field: str,
+    value: str,
+    *,
+    column: str | None = None,
+    heading: str,
+    named: Callable[[Any], str] = str,
+    rows: int = ROWS,
+    whole: actions.Whole | None = None,
+) -> None:
+    """Shows the first rows of a frame: `column` (default: `field`) and its count `value`.
+
+    `named` is a value for people, `heading` says what is counted. `whole` opens all rows."""
+    if frame.empty:
+        return nothing()
+    top = frame.head(rows)
+    most = max(float(top[value].max()), 1.0)
+    color = colors.of([heading])[0]
+    key = f"row-{look.key}"
+    strength = "2e" if not colors.is_dark() else "38"
+    bars = [
+        f".st-key-{key}-{i} {{background: linear-gradient(to right, {color}{strength} {share:.1f}%, "
+        f"transparent {share:.1f}%)}}"
+        for i, share in enumerate(100 * top[value].astype(float) / most)
+    ]
+    st.html(f"<style>{''.join(bars)}</style>")
+    with st.container(key=f"top-{look.key}", gap=None):
+        st.caption(heading, text_alignment="right")
+        for i, row in enumerate(top.to_dict("records")):
+            _row(row, i, key, field, value, row[column or field], named)
+    if whole is not None and len(frame) > rows:
+        st.button(
+            f"All {len(frame):,}" if len(frame) < 1000 else "All",
+            key=f"whole-{look.key}",
+            type="tertiary",
+            icon=":material/open_in_full:",
+            on_click=actions.open_view,
+            args=(whole,),
+        )
+    return None
+
+
+def _row(
+    row: dict[str, Any], i: int, key: str, field: str, value: str, raw: Any, named: Callable[[Any], str]
+) -> None:
+    label = clipped(shown(named(raw)), CHARACTERS)
+    with st.container(horizontal=True, key=f"{key}-{i}", vertical_alignment="center", gap="small"):
+        st.button(
+            plain(label) or "(none)",
+            key=f"{key}-{i}-value",
+            type="tertiary",
+            help=plain(f"Filter: {actions.is_filter(field, raw)}"),
+            on_click=actions.add_filter,
+            args=(actions.is_filter(field, raw),),
+            width="stretch",
+        )
+        st.markdown(f"{int(row[value]):,}", width="content")

@@ -1,0 +1,119 @@
+"""Dialogs over the page: the requests behind a figure with their raw lines, and a panel's whole table."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from . import actions, clock
+from .figures import drill
+from .figures.reader import MissingTableError, Reader, ReadError
+from .figures.selection import Selection
+from .filters import Filters
+from .grid import count_column, grid, time_column
+from .panel import Look, nothing
+from .text import clipped, plain, shown, size
+
+TEXT_SHOWN = 200
+LINE_SHOWN = 20_000
+
+
+def show(reader: Reader, filters: Filters) -> None:
+    """Opens what a click has asked for."""
+    view = actions.opened()
+    if view is None:
+        return
+    title = "Requests" if isinstance(view, actions.Requests) else view.title
+
+    @st.dialog(title, width="large", on_dismiss=actions.close_view)
+    def dialog() -> None:
+        actions.apply()
+        look = Look(reader, filters, clock.now(), "view")
+        try:
+            if isinstance(view, actions.Requests):
+                _requests(look, view)
+            else:
+                view.body(look)
+        except MissingTableError as error:
+            nothing(f"No data yet: {error}.")
+        except ReadError as error:
+            st.warning(plain(str(error)), icon=":material/error:")
+
+    dialog()
+
+
+def _requests(look: Look, view: actions.Requests) -> None:
+    found = drill.newest(look.rows, view.selection, view.where)
+    st.caption(_said(view.selection, look, len(found)))
+    if found.empty:
+        return nothing("No request fits.")
+    picked = grid(_requests_table(found, look), "requests", _requests_columns(look), rows=8, select=True)
+    if picked is None:
+        nothing("Select a row to see its line as it was received.")
+    else:
+        _line(look, found.iloc[picked])
+    return None
+
+
+def _said(selection: Selection, look: Look, count: int) -> str:
+    zone = look.filters.zone
+    start = "the first line" if selection.start is None else clock.stamp(selection.start, zone)
+    end = "now" if selection.end is None else clock.stamp(selection.end, zone)
+    site = "all sites" if selection.site is None else selection.site
+    what = ", ".join(map(str, selection.filters))
+    text = f"The newest {count:,} requests of {site}, {start} to {end} ({zone})"
+    return plain(f"{text}, {what}" if what else text)
+
+
+def _requests_table(found: pd.DataFrame, look: Look) -> pd.DataFrame:
+    shown_rows = pd.DataFrame({"event_time": look.wall(found["event_time"])})
+    for name in ("site", "method", "path", "query"):
+        shown_rows[name] = [clipped(shown(v), TEXT_SHOWN) for v in found[name]]
+    shown_rows["status"] = found["status"]
+    shown_rows["bytes"] = [size(v) for v in found["bytes"]]
+    shown_rows["milliseconds"] = found["duration_us"] / 1000
+    names = (
+        "country", "device", "browser", "os", "bot_name", "channel", "source", "referrer", "client_ip", "user_agent",
+    )  # fmt: skip
+    for name in names:
+        shown_rows[name] = [clipped(shown(v), TEXT_SHOWN) if v else None for v in found[name]]
+    return shown_rows
+
+
+def _requests_columns(look: Look) -> dict[str, object]:
+    text = st.column_config.TextColumn
+    labels = {
+        "site": "Site", "method": "Method", "country": "Country", "device": "Device", "browser": "Browser", "os": "OS",
+        "bot_name": "Bot", "channel": "Channel", "source": "Source", "client_ip": "Address",
+    }  # fmt: skip
+    return {
+        "event_time": time_column("Time", look.filters.zone),
+        "path": text("Path", width="medium"),
+        "query": text("Query"),
+        "status": st.column_config.NumberColumn("Status", format="%d"),
+        "bytes": text("Sent"),
+        "milliseconds": count_column("Took (ms)"),
+        "referrer": text("Referrer", width="medium"),
+        "user_agent": text("User agent", width="medium"),
+        **{name: text(label) for name, label in labels.items()},
+    }
+
+
+def _line(look: Look, row: pd.Series) -> None:
+    """The raw line of a row, with how and when it was read."""
+    zone = look.filters.zone
+    line = drill.line(look.rows, row)
+    if line is None:
+        return nothing("The raw line is not there any more: it is older than bronze is kept.")
+    st.code(clipped(shown(line.value), LINE_SHOWN), language=None, wrap_lines=True)
+    facts = {
+        "Format": line.format or "–",
+        "Rules": line.rules_version or "–",
+        "Batch": "–" if line.batch is None else f"{line.batch:,}",
+        "Sent to Kafka": clock.stamp(line.kafka_timestamp, zone),
+        "Read": clock.stamp(line.ingested_at, zone),
+        "Record": f"{row['topic']}, partition {row['partition']}, offset {row['offset']}",
+    }
+    facts |= {f"Header {name}": value for name, value in line.headers.items()}
+    st.caption(" · ".join(f"**{name}** {plain(value)}" for name, value in facts.items()))
+    return None

@@ -1,0 +1,48 @@
+"""Runs a page of the dashboard over a home as Streamlit does, without a browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+
+def show(
+    page: str, home: Path, site: str | None = None, preset: str = "24h", filters: tuple[str, ...] = ()
+) -> AppTest:
+    """Runs one page; fails when the script failed."""
+
+    def script(page: str, home: str, site: str | None, preset: str, filters: tuple[str, ...]) -> None:
+        import importlib
+        from pathlib import Path
+
+        from app.dashboard.figures.reader_delta import DeltaReader
+        from app.dashboard.figures.selection import filters_of
+        from app.dashboard.filters import Filters
+
+        module = importlib.import_module(f"app.dashboard.panels.{page}")
+        chosen = Filters(site, preset, conditions=filters_of(filters))
+        module.page(DeltaReader(Path(home)), chosen)
+
+    arguments = {"page": page, "home": str(home), "site": site, "preset": preset, "filters": filters}
+    at = AppTest.from_function(script, default_timeout=60, kwargs=arguments).run()
+    assert not at.exception
+    return at
+
+
+def metrics(at: AppTest) -> dict[str, str]:
+    return {m.label: m.value for m in at.metric}
+
+
+def table(at: AppTest, *columns: str) -> Any:
+    """The page's table that has these columns."""
+    fits = [d.value for d in at.dataframe if set(columns) <= set(d.value.columns)]
+    assert fits, [list(d.value.columns) for d in at.dataframe]
+    return fits[0][list(columns)]
+
+
+def listed(at: AppTest, panel: str) -> list[str]:
+    """The values of a top list, such as `overview-pages_panel`, in its order."""
+    return [re.sub(r"\\(.)", r"\1", b.label) for b in at.button if (b.key or "").startswith(f"row-{panel}-")]

@@ -1,0 +1,159 @@
+"""Pages show what the figure functions say, with and without filters, over tables that the pipeline makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import streamlit as st
+
+from app.dashboard import country
+from app.dashboard.figures import bots, countries, drill, errors, latency, overview, pages, sources, suspected
+from app.dashboard.figures.reader_delta import DeltaReader
+from app.dashboard.figures.rows import Direct
+from app.dashboard.figures.selection import Selection, filters_of
+from app.dashboard.panels.performance import took
+from app.dashboard.text import duration, number
+from tests.app import lakehouse
+from tests.app.showing import listed, metrics, show, table
+
+Chosen = tuple[Path, tuple[str, ...], Direct, Selection]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("home")
+    lakehouse.build(made, lakehouse.requests())
+    return made
+
+
+@pytest.fixture(params=[(), ("device=mobile", "path^/a")], ids=["all", "filtered"])
+def chosen(home: Path, request: pytest.FixtureRequest) -> Chosen:
+    """A home, filters as text, and the rows and the selection by which the figure functions are asked."""
+    st.cache_data.clear()
+    st.cache_resource.clear()
+    return home, request.param, Direct(DeltaReader(home)), Selection(filters=filters_of(request.param))
+
+
+def test_overview(chosen: Chosen) -> None:
+    home, filters, rows, selection = chosen
+    page = show("overview", home, preset="all", filters=filters)
+
+    found = overview.overview(rows, selection)
+    assert metrics(page) == {
+        "Visitors": number(found.visitors),
+        "Sessions": number(found.sessions),
+        "Pageviews": number(found.pageviews),
+        "Bounce rate": f"{found.bounce_rate:.1%}",
+        "Session duration": duration(found.duration),
+        "Requests": number(found.requests),
+    }
+    assert listed(page, "overview-pages_panel") == list(pages.pages(rows, selection, 7)["path"])
+    people = countries.countries(rows, selection)
+    assert listed(page, "overview-countries_panel") == [
+        country.name(c) for c in people.loc[people["visitors"] > 0, "country"]
+    ]
+    over_time = table(page, "pageviews", "visitors")
+    assert over_time["pageviews"].sum() == found.pageviews
+    assert not page.error and not page.warning
+
+
+def test_sources(chosen: Chosen) -> None:
+    home, filters, rows, selection = chosen
+    page = show("sources", home, preset="all", filters=filters)
+
+    found = sources.sources(rows, selection)
+    shown = table(page, "source", "medium", "campaign", "sessions", "visitors")
+    assert shown.values.tolist() == found[list(shown.columns)].values.tolist()
+    assert len(shown) > 1 and not page.error
+
+
+def test_performance(chosen: Chosen) -> None:
+    home, filters, rows, selection = chosen
+    page = show("performance", home, preset="all", filters=filters)
+
+    found = latency.latency(rows, selection)
+    score = latency.apdex(rows, selection, 0.5)
+    assert metrics(page) == {
+        "p50": took(found.p50), "p95": took(found.p95), "p99": took(found.p99), "Apdex": f"{score:.2f}",
+        "Timed requests": number(found.timed),
+    }  # fmt: skip
+    slowest = latency.slowest_pages(rows, selection, least=10)
+    assert table(page, "path", "timed").values.tolist() == slowest[["path", "timed"]].values.tolist()
+
+    page.select_slider(key="apdex").set_value(5.0).run()
+    assert metrics(page)["Apdex"] == f"{latency.apdex(rows, selection, 5.0):.2f}"
+
+
+def test_bots(home: Path) -> None:
+    rows, selection = Direct(DeltaReader(home)), Selection()
+    page = show("bots", home, preset="all")
+
+    found = bots.bots(rows, selection)
+    assert metrics(page)["Requests"] == number(found["requests"].sum())
+    assert (
+        table(page, "bot_name", "requests").values.tolist() == found[["bot_name", "requests"]].values.tolist()
+    )
+    read = [path or "(none)" for path in bots.read_by(rows, selection, None, 9)["path"]]
+    assert listed(page, "bots-pages_panel") == read
+    flagged = suspected.suspected(rows, selection)
+    assert table(page, "reasons", "pageviews")["pageviews"].tolist() == flagged["pageviews"].tolist()
+
+    page.selectbox(key="bot-name").set_value("GPTBot").run()
+    read = [path or "(none)" for path in bots.read_by(rows, selection, "GPTBot", 9)["path"]]
+    assert listed(page, "bots-pages_panel") == read
+
+
+def test_errors_with_broken_own_links_first(chosen: Chosen) -> None:
+    home, filters, rows, selection = chosen
+    page = show("errors", home, preset="all", filters=filters)
+
+    found = errors.statuses(rows, selection)
+    every, failed = found["requests"].sum(), found.loc[found["status"] >= 400, "requests"].sum()
+    assert metrics(page)["Failed"] == f"{failed / every:.1%}"
+    if filters:
+        return
+    missing = errors.errors(rows, selection, (404, 404))["path"]
+    came = errors.referrers(rows, selection, list(missing))
+    own = came[came["own"]].groupby("path").agg({"requests": "sum", "referrer": "first"}).loc[missing]
+    assert len(own) and len(own) < len(came)
+    assert table(page, "path", "own", "referrer").values.tolist() == own.reset_index().values.tolist()
+    broken = errors.errors(rows, selection, (500, 599))
+    assert (
+        table(page, "path", "status", "visitors").values.tolist()
+        == broken[["path", "status", "visitors"]].values.tolist()
+    )
+
+
+def test_a_click_filters_and_a_panel_opens_its_requests(home: Path) -> None:
+    page = show("overview", home, preset="all")
+
+    next(b for b in page.button if b.key == "row-overview-pages_panel-1-value").click().run()
+    path = pages.pages(Direct(DeltaReader(home)), Selection(), 2)["path"][1]
+    assert page.session_state["filter"] == [f"path={path}"]
+
+    next(b for b in page.button if b.key == "requests-overview-devices_panel").click().run()
+    opened = page.session_state["opened"]
+    found = drill.newest(Direct(DeltaReader(home)), opened.selection, opened.where)
+    assert len(found) > 100 and set(found["bot_name"].dropna()) == set()
+
+
+def test_the_newest_requests_open_with_the_line_as_received(home: Path) -> None:
+    def script(home: str) -> None:
+        from pathlib import Path
+
+        import streamlit as st
+
+        from app.dashboard import actions, views
+        from app.dashboard.figures.reader_delta import DeltaReader
+        from app.dashboard.figures.selection import Selection, filters_of
+        from app.dashboard.filters import Filters
+
+        st.session_state["opened"] = actions.Requests(Selection(filters=filters_of(["status=404"])))
+        views.show(DeltaReader(Path(home)), Filters(preset="all"))
+
+    from streamlit.testing.v1 import AppTest
+
+    page = AppTest.from_function(script, default_timeout=60, kwargs={"home": str(home)}).run()
+    assert not page.exception
+    assert set(table(page, "path", "status")["status"]) == {404}
