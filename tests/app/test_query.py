@@ -21,8 +21,9 @@ from app.dashboard.figures import (
     sources,
 )
 from app.dashboard.figures.dialects import Databricks, DataFusion, DuckDB
-from app.dashboard.figures.query import Where, count, distinct_values, query, render, time_bin
+from app.dashboard.figures.query import Where, count, distinct_values, query, time_bin
 from app.dashboard.figures.reader_delta import DeltaReader
+from app.dashboard.figures.render import render
 from app.dashboard.figures.rows import Direct
 from app.dashboard.figures.selection import Selection, filters_of
 from tests.app import lakehouse

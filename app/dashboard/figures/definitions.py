@@ -10,8 +10,9 @@ import pandas as pd
 
 from . import bots, countries, drill, errors, latency, overview, pages, sessions, sources, suspected
 from .dialects import DuckDB
-from .query import AGGREGATES, Expression, Query, clauses
+from .query import AGGREGATES, Expression, Query
 from .reader import Contract, Reader, Version
+from .render import clauses
 from .rows import Rows
 from .selection import Selection
 from .visitors import UnionCache

@@ -33,6 +33,12 @@ class DataFusion:
     def starts_with(self, column: str, start: str) -> str:
         return f"starts_with({column}, {start})"
 
+    def matches(self, column: str, expression: str) -> str:
+        return f"regexp_like({column}, {expression})"
+
+    def later(self, column: str, seconds: int) -> str:
+        return f"{column} + INTERVAL '{seconds} seconds'"
+
 
 class DuckDB(DataFusion):
     """DuckDB, for a reader who wants to run a figure's query elsewhere."""
@@ -40,6 +46,9 @@ class DuckDB(DataFusion):
     def bin(self, column: str, seconds: int) -> str:
         width = seconds * 1_000_000
         return f"make_timestamptz(epoch_us({column}) // {width} * {width})"
+
+    def matches(self, column: str, expression: str) -> str:
+        return f"regexp_matches({column}, {expression})"
 
     def value(self, value: Any) -> str:
         text = super().value(value)
@@ -72,3 +81,9 @@ class Databricks:
 
     def starts_with(self, column: str, start: str) -> str:
         return f"startswith({column}, {start})"
+
+    def matches(self, column: str, expression: str) -> str:
+        return f"regexp_like({column}, {expression})"
+
+    def later(self, column: str, seconds: int) -> str:
+        return f"timestampadd(SECOND, {seconds}, {column})"

@@ -1,21 +1,29 @@
-"""One description of a query, rendered for every engine that the tables are read with.
-
-The engines share the SQL used here except for what a `Dialect` holds (dialects.py). Column names come from
-this program; values always go through the dialect.
-"""
+"""One description of a query, whichever engine runs it; render.py makes SQL of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 Operator = Literal[
-    "=", "!=", "<", "<=", ">", ">=", "in", "not in", "contains", "starts with", "is null", "is not null"
+    "=",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "in",
+    "not in",
+    "contains",
+    "starts with",
+    "matches",
+    "is null",
+    "is not null",
 ]
 Kind = Literal[
     "count", "distinct", "sum", "min", "max", "median", "count_true",
-    "bin", "bucket", "log_bucket", "text", "filled", "cut",
+    "bin", "bucket", "log_bucket", "text", "filled", "cut", "later",
 ]  # fmt: skip
 AGGREGATES: frozenset[Kind] = frozenset({"count", "distinct", "sum", "min", "max", "median", "count_true"})
 
@@ -24,7 +32,7 @@ AGGREGATES: frozenset[Kind] = frozenset({"count", "distinct", "sum", "min", "max
 class Where:
     """A row filter: `column operator value`; for `in` and `not in`, value is a tuple, which may be empty.
 
-    As in SQL, no operator but `is null` keeps a row whose column is NULL.
+    `matches` takes a regular expression. As in SQL, no operator but `is null` keeps a row whose column is NULL.
     """
 
     column: str | Expression
@@ -45,7 +53,7 @@ class Exists:
     `on`, (column of `table`, operator, column of the row)."""
 
     table: str
-    on: tuple[tuple[str, Literal["=", "<=", ">="], str], ...]
+    on: tuple[tuple[str, Literal["=", "<", "<=", ">="], str | Expression], ...]
     where: tuple[Condition, ...] = ()
 
 
@@ -125,6 +133,11 @@ def cut(column: str, characters: int) -> Expression:
     return Expression("cut", column, int(characters))
 
 
+def later(column: str, seconds: int) -> Expression:
+    """A time that many seconds later."""
+    return Expression("later", column, int(seconds))
+
+
 @dataclass(frozen=True)
 class Query:
     """A read of one table. `columns` maps output names to columns or expressions.
@@ -166,127 +179,3 @@ def query(
 ) -> Query:
     pairs = columns.items() if isinstance(columns, Mapping) else ((name, name) for name in columns)
     return Query(table, tuple(pairs), tuple(where), tuple(group_by), tuple(order_by), limit)
-
-
-class Dialect(Protocol):
-    """What differs between the engines; every text is SQL, except an identifier that goes in."""
-
-    def name(self, identifier: str) -> str: ...
-    def bin(self, column: str, seconds: int) -> str: ...
-    def value(self, value: Any) -> str:
-        """SQL text that stands for a value: a literal or a parameter marker."""
-        ...
-
-    def text(self, column: str) -> str: ...
-    def contains(self, column: str, part: str) -> str: ...
-    def starts_with(self, column: str, start: str) -> str: ...
-
-
-# The text by which an engine names a table `<layer>/<table>`.
-Source = Callable[[str], str]
-
-
-def render(q: Query, source: Source, dialect: Dialect) -> str:
-    """The SELECT statement of a query, in one line."""
-    return " ".join(clauses(q, source, dialect))
-
-
-def clauses(q: Query, source: Source, dialect: Dialect) -> list[str]:
-    """The statement's clauses, from SELECT to LIMIT."""
-    writer = _Writer(source, dialect)
-    expressions = {name: writer.column(spec) for name, spec in q.columns}
-    sql = ["SELECT " + ", ".join(f"{text} AS {dialect.name(name)}" for name, text in expressions.items())]
-    sql.append(f"FROM {source(q.table)} AS {OUTER}")
-    if q.where:
-        sql.append("WHERE " + writer.all_of(q.where))
-    if q.group_by:
-        sql.append("GROUP BY " + ", ".join(expressions[name] for name in q.group_by))
-    if q.order_by:
-        sql.append("ORDER BY " + ", ".join(_order(name, dialect) for name in q.order_by))
-    if q.limit is not None:
-        sql.append(f"LIMIT {int(q.limit)}")
-    return sql
-
-
-def _order(name: str, dialect: Dialect) -> str:
-    if name.startswith("-"):
-        return dialect.name(name[1:]) + " DESC NULLS LAST"
-    return dialect.name(name) + " ASC NULLS FIRST"
-
-
-# Names of the outer table and of a subquery's. Their columns are always qualified, since an output may have the name
-# of a column.
-OUTER, INNER = "t", "u"
-
-
-@dataclass(frozen=True)
-class _Writer:
-    source: Source
-    dialect: Dialect
-    alias: str = OUTER
-
-    def name(self, column: str) -> str:
-        return f"{self.alias}.{self.dialect.name(column)}"
-
-    def column(self, spec: str | Expression) -> str:
-        if isinstance(spec, str):
-            return self.name(spec)
-        column = self.name(spec.column) if spec.column else ""
-        when = self.all_of(spec.when) if spec.when else ""
-        kept = f"CASE WHEN {when} THEN {column or '1'} END" if when else column
-        match spec.kind:
-            case "count":
-                return f"COUNT({kept})" if when else "COUNT(*)"
-            case "distinct":
-                return f"COUNT(DISTINCT {kept})"
-            case "sum":
-                return f"COALESCE(SUM({kept}), 0)"
-            case "count_true":
-                return f"COALESCE(SUM(CASE WHEN {column} THEN 1 ELSE 0 END), 0)"
-            case "bin":
-                return self.dialect.bin(column, spec.argument)
-            case "bucket":
-                cases = " ".join(f"WHEN {column} < {bound} THEN {i}" for i, bound in enumerate(spec.argument))
-                return f"CASE {cases} ELSE {len(spec.argument)} END"
-            case "log_bucket":
-                exponent = f"CEIL(LN(CAST({column} AS DOUBLE)) / LN(CAST({spec.argument!r} AS DOUBLE)))"
-                return f"CASE WHEN {column} < 1 THEN 0 ELSE CAST({exponent} AS INT) END"
-            case "text":
-                return self.dialect.text(column)
-            case "filled":
-                return f"COALESCE({column}, '')"
-            case "cut":
-                return f"LEFT(COALESCE({column}, ''), {int(spec.argument)})"
-            case _:
-                return f"{spec.kind.upper()}({kept})"
-
-    def all_of(self, conditions: Sequence[Condition]) -> str:
-        return " AND ".join(self.condition(c) for c in conditions)
-
-    def condition(self, condition: Condition) -> str:
-        if isinstance(condition, AnyOf):
-            parts = " OR ".join(self.condition(c) for c in condition.conditions)
-            return f"({parts})" if parts else "1 = 0"
-        if isinstance(condition, Exists):
-            inner = replace(self, alias=INNER)
-            related = [f"{inner.name(a)} {operator} {self.name(b)}" for a, operator, b in condition.on]
-            kept = [inner.condition(c) for c in condition.where]
-            where = " AND ".join((*related, *kept))
-            return f"EXISTS (SELECT 1 FROM {self.source(condition.table)} AS {INNER} WHERE {where})"
-        return self._where(condition)
-
-    def _where(self, where: Where) -> str:
-        column = self.column(where.column)
-        match where.operator:
-            case "in" | "not in":
-                values = ", ".join(self.dialect.value(v) for v in where.value)
-                none = "1 = 0" if where.operator == "in" else "1 = 1"
-                return f"{column} {where.operator.upper()} ({values})" if values else none
-            case "contains":
-                return self.dialect.contains(column, self.dialect.value(where.value))
-            case "starts with":
-                return self.dialect.starts_with(column, self.dialect.value(where.value))
-            case "is null" | "is not null":
-                return f"{column} {where.operator.upper()}"
-            case _:
-                return f"{column} {where.operator} {self.dialect.value(where.value)}"

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .dialects import DataFusion
-from .query import Query, render
+from .query import Query
 from .reader import Contract, MissingTableError, ReadError, Version, properties_of
+from .render import render
 
 if TYPE_CHECKING:
     import pyarrow as pa

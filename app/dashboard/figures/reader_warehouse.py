@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from .dialects import Databricks
-from .query import Query, render
+from .query import Query
 from .reader import Contract, MissingTableError, ReadError, Version, properties_of
+from .render import render
 
 if TYPE_CHECKING:
     import pyarrow as pa

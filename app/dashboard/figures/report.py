@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from . import bots, countries, errors, latency, overview, pages, sources
+from . import (
+    bots,
+    countries,
+    errors,
+    extents,
+    funnels,
+    goals,
+    latency,
+    overview,
+    pages,
+    paths,
+    retention,
+    sources,
+)
+from .declared import Declared
+from .retention import By
 from .rows import Rows
 from .selection import Selection
 
@@ -23,23 +38,69 @@ class Report:
     table: pd.DataFrame
 
 
-Make = Callable[[Rows, Selection], Report]
+@dataclass(frozen=True)
+class Asked:
+    """What some reports take beside the selection: the `name` of what is `declared`, the length of periods, a page."""
+
+    declared: Declared = field(default_factory=Declared)
+    name: str = ""
+    by: By = "day"
+    page: str | None = None
+    backward: bool = False
 
 
-def _overview(rows: Rows, selection: Selection) -> Report:
+Make = Callable[[Rows, Selection, Asked], Report]
+
+
+def _overview(rows: Rows, selection: Selection, asked: Asked) -> Report:
     return _of_numbers(asdict(overview.overview(rows, selection)))
 
 
-def _latency(rows: Rows, selection: Selection) -> Report:
+def _latency(rows: Rows, selection: Selection, asked: Asked) -> Report:
     return _of_numbers(asdict(latency.latency(rows, selection)))
 
 
 def _of_rows(make: Callable[[Rows, Selection], pd.DataFrame]) -> Make:
-    def report(rows: Rows, selection: Selection) -> Report:
+    def report(rows: Rows, selection: Selection, asked: Asked) -> Report:
         found = make(rows, selection)
         return Report({"rows": records(found)}, found)
 
     return report
+
+
+def _funnel(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    found = funnels.funnel(rows, selection, asked.declared.funnel(asked.name)).table()
+    return Report({"steps": records(found)}, found)
+
+
+def _retention(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    """Of the cohorts that begin in the range."""
+    extent = extents.of_site(extents.extents(rows), selection.site)
+    found = retention.retention(rows, selection, asked.by, extent)
+    cohorts = [
+        {
+            "start": found.periods[i].isoformat(),
+            "size": round(float(found.sizes[i])),
+            "returned": found.returned(i),
+        }
+        for i in retention.within(found, selection)
+    ]
+    returned = pd.DataFrame([c["returned"] for c in cohorts], dtype="Int64")
+    table = pd.DataFrame({name: [c[name] for c in cohorts] for name in ("start", "size")}).join(returned)
+    return Report(
+        {"cohorts": cohorts, "open_from": found.open_from.isoformat() if found.open_from else None}, table
+    )
+
+
+def _goals(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    found = goals.goals(rows, selection, asked.declared.goals)
+    return Report({"goals": records(found)}, found)
+
+
+def _paths(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    levels = paths.paths(rows, selection, asked.page, backward=asked.backward).levels
+    table = pd.concat([level.assign(level=i) for i, level in enumerate(levels)], ignore_index=True)
+    return Report({"levels": [records(level) for level in levels]}, table[["level", "path", "count"]])
 
 
 REPORTS: dict[str, Make] = {
@@ -50,6 +111,10 @@ REPORTS: dict[str, Make] = {
     "countries": _of_rows(countries.countries),
     "errors": _of_rows(errors.errors),
     "bots": _of_rows(bots.bots),
+    "funnel": _funnel,
+    "retention": _retention,
+    "goals": _goals,
+    "paths": _paths,
 }
 
 

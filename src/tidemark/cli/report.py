@@ -15,18 +15,26 @@ from tidemark.errors import SettingError, TableError
 from tidemark.local.dashboard import module
 from tidemark.settings import Settings
 
-NAMES = ("overview", "latency", "sources", "pages", "countries", "errors", "bots")
+NAMES = (
+    "overview", "latency", "sources", "pages", "countries", "errors", "bots", "funnel", "retention", "goals", "paths",
+)  # fmt: skip
 # Widest text and most rows of a table on the terminal.
 WIDEST, MOST_ROWS = 80, 50
 
 
 @click.command("report")
 @click.argument("name", metavar="NAME", type=click.Choice(NAMES))
+@click.argument("declared", metavar="[FUNNEL]", required=False)
 @home_options
 @click.option("--site", help="Only this site (default: all).")
 @click.option("--from", "start", metavar="TIME", help="First time, ISO 8601 (default: the first line).")
 @click.option("--to", "end", metavar="TIME", help="End, itself excluded (default: the newest line).")
 @click.option("--filter", "filters", multiple=True, metavar="FILTER", help="See below; repeatable.")
+@click.option(
+    "--by", type=click.Choice(("day", "week", "month")), default="day", help="Periods of retention."
+)
+@click.option("--from-page", metavar="PATH", help="Paths from this page on (default: from the entry).")
+@click.option("--to-page", metavar="PATH", help="Paths backward from this page.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.pass_context
@@ -34,15 +42,22 @@ def report_command(
     ctx: click.Context,
     /,
     name: str,
+    declared: str | None,
     site: str | None,
     start: str | None,
     end: str | None,
     filters: tuple[str, ...],
+    by: str,
+    from_page: str | None,
+    to_page: str | None,
     as_json: bool,
     as_csv: bool,
     **home: Any,
 ) -> None:
-    """Print a page's figures: overview, latency, sources, pages, countries, errors or bots.
+    """Print a page's figures.
+
+    NAME is overview, latency, sources, pages, countries, errors, bots, funnel, retention, goals or paths. Goals and
+    FUNNELs are declared in the home's tidemark.toml.
 
     Reads the tables as they are, beside a running pipeline; needs neither Java nor Spark. A TIME without an offset is
     in UTC, a date is its midnight.
@@ -52,10 +67,17 @@ def report_command(
     separated by |, or the filter is repeated; filters of different fields must all hold. An empty value stands for
     what is missing: bot_kind= keeps people.
     """
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv exclude each other.", ctx)
+    for pair, both in (
+        ("--json and --csv", as_json and as_csv),
+        ("--from-page and --to-page", from_page and to_page),
+    ):
+        if both:
+            raise click.UsageError(f"{pair} exclude each other.", ctx)
+    if (name == "funnel") != (declared is not None):
+        raise click.UsageError("The report funnel, and no other, takes the name of a funnel.", ctx)
     settings = settings_of(ctx, **home)
-    made = _made(settings, name, site, start, end, filters)
+    asked = {"name": declared or "", "by": by, "page": from_page or to_page, "backward": to_page is not None}
+    made = _made(settings, name, site, start, end, filters, asked)
     if as_json:
         click.echo(json.dumps(made.json, indent=2))
     elif as_csv:
@@ -71,6 +93,7 @@ def _made(
     start: str | None,
     end: str | None,
     filters: tuple[str, ...],
+    asked: dict[str, Any],
 ) -> Any:
     """The report. Raises SettingError and TableError."""
     reader, selection = module("figures.reader"), module("figures.selection")
@@ -86,13 +109,14 @@ def _made(
             selection.moment(end) if end else None,
             filters=selection.filters_of(filters),
         )
-    except selection.SelectionError as error:
-        raise SettingError(str(error), "`tidemark report --help` shows how to write it.") from error
-    try:
         known = module("figures.extents").extents(rows)
         if site is not None and known and site not in known:
             raise SettingError(f"there is no site {site!r}", f"There are: {', '.join(sorted(known)[:20])}.")
-        return module("figures.report").REPORTS[name](rows, chosen)
+        report = module("figures.report")
+        declared = module("figures.declared").declared(settings.home)
+        return report.REPORTS[name](rows, chosen, report.Asked(declared, **asked))
+    except selection.SelectionError as error:
+        raise SettingError(str(error), "`tidemark report --help` shows how to ask.") from error
     except reader.MissingTableError as error:
         raise TableError(
             f"the table {error} in {settings.home}", "Run the pipeline: `tidemark run --once`."
