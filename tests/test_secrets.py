@@ -34,6 +34,7 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
     with secured_broker(tmp_path) as secured:
         yield secured.changed(
             visitor_key="5ecre7-visitor-key-of-32-letters",
+            alert_to="json://127.0.0.1:1/5ecre7",
             kafka_client_options="sasl.oauthbearer.extensions=word=5ecre7",
             kafka_spark_options="ssl.key.password=5ecre7",
             spark_options="spark.hadoop.fs.s3a.secret.key=5ecre7 spark.executor.memory=512m",

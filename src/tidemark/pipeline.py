@@ -23,6 +23,7 @@ from tidemark.kafka import client as kafka
 from tidemark.operate.catalog_rebuild import CatalogRebuild
 from tidemark.operate.derivation import Derivation
 from tidemark.operate.forget import Places
+from tidemark.operate.moment import Positions
 from tidemark.operate.rebuild import Rebuild, Say
 from tidemark.operate.snapshot import Chain
 from tidemark.operate.upkeep import Streams
@@ -134,6 +135,11 @@ def followers(meaning: MeaningSettings) -> tuple[Follower, ...]:
     )
 
 
+def rules_version(settings: Settings) -> str:
+    """The `rules_version` of lines that are read now."""
+    return _knowledge(settings, visitor_key(settings)).version
+
+
 def _knowledge(settings: Settings, key: bytes) -> Knowledge:
     return Knowledge(key, settings.meaning.geo_database, reading_of(settings))
 
@@ -191,6 +197,12 @@ def _is_new(log: Log) -> bool:
 def streams(house: Lakehouse) -> Streams:
     """Checkpoints of the flows that stream a table, by table."""
     return {requests.TABLE.name: [Path(house.checkpoint("activity", ACTIVITY_VERSION))]}
+
+
+def positions(house: Lakehouse) -> Positions:
+    """How far both flows are."""
+    found = chain(house)
+    return Positions(found.first, found.second, found.between)
 
 
 def rebuilding(

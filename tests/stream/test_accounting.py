@@ -120,3 +120,12 @@ def test_a_batch_of_nothing_is_counted(store: DeltaRsStore) -> None:
     assert (account.received, account.newest("newest_event_time")) == (0, None)
     ledger.commit(account, NOON, Commit("requests/1", 0))
     assert store.read(ACCOUNTS).to_pylist()[0]["received"] == 0
+
+
+def test_a_line_ahead_of_its_arrival_moves_the_clock_of_its_site_by_five_minutes(store: DeltaRsStore) -> None:
+    ledger = Ledger(store, "requests", late_seconds=300)
+    for number, lines in enumerate([[("a", 0), ("a", 7200)], [("a", 60), ("a", None)]]):
+        ledger.commit(count(ledger, *lines), NOON, Commit("requests/1", number))
+    row = sites(store)["a"]
+    assert row["newest_event_time"] == NOON + timedelta(hours=2)
+    assert row["reached_event_time"] == NOON + timedelta(minutes=5)

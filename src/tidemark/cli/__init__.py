@@ -33,6 +33,8 @@ COMMANDS = {
     "explain": "tidemark.cli.explain",
     "generate": "tidemark.cli.generate",
     "quality": "tidemark.cli.quality",
+    "alerts": "tidemark.cli.alerts",
+    "note": "tidemark.cli.note",
     "rebuild": "tidemark.cli.upkeep",
     "savepoint": "tidemark.cli.upkeep",
     "maintain": "tidemark.cli.upkeep",

@@ -10,12 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tidemark.cli.beside import Beside
+from tidemark.cli.stores import store_of
 from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import HomeBusyError, SettingError, TableError, TidemarkError
 from tidemark.kafka import client as kafka
 from tidemark.local.broker import located
-from tidemark.operate import backfill, losses
+from tidemark.operate import losses, notes
 from tidemark.operate.catalog_upkeep import maintain_catalog
 from tidemark.operate.difference import Difference
 from tidemark.operate.forget import Forgotten, forget
@@ -25,7 +27,6 @@ from tidemark.operate.rebuild import Say
 from tidemark.operate.repair import Repair
 from tidemark.operate.savepoints import Savepoint, create, restore, saved_tables
 from tidemark.operate.upkeep import Done, maintain
-from tidemark.operate.upkeep_schedule import keep
 from tidemark.parse.visitor import has_visitor_key
 from tidemark.pipeline import (
     TABLES,
@@ -44,7 +45,7 @@ from tidemark.settings import Settings
 from tidemark.settings.sections import MeaningSettings
 from tidemark.spark import spark_session, starting_session
 from tidemark.store import deltalog, lakehouse
-from tidemark.store.choose import open_store, without_spark
+from tidemark.store.choose import open_store
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lease import only_writer, stopping_when
@@ -91,20 +92,14 @@ def _run(
     store = open_store(settings.lakehouse, house, spark)
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
-    anew = partial(rebuilding, spark, settings, house)
-    checks = quality.watch(settings, store, TABLES, metrics.checked, partial(metrics.ran, "quality"))
-    beside = [*beside, checks]
-    if house.can.files:  # otherwise upkeep is a separate job
-        beside.append(keep(settings, TABLES, streams(house), partial(metrics.ran, "upkeep")))
-        beside.append(backfill.fill_beside(spark, settings, house, store, anew))
+    work = Beside(spark, settings, house, store, metrics)
+    sides = [] if once else work.sides()
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
-        once=once, beside=beside, remade=remade, metrics=metrics, require_whole=whole,
+        once=once, beside=[*beside, *sides], remade=remade, metrics=metrics, require_whole=whole,
     )  # fmt: skip
-    if once and house.can.files:
-        backfill.fill(settings, house, store, anew)
-    if once and settings.upkeep.quality_interval_seconds:
-        quality.attempt(partial(quality.run_if_new, settings, store, TABLES))
+    if once:
+        work.once()
 
 
 def _warm_up(settings: Settings) -> None:
@@ -165,12 +160,18 @@ def rebuild_table(
     if house.can.replaces:
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
-        return _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)
+        found = _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)
+        if not dry_run:
+            notes.record(settings, store_of(settings), f"Rebuilt: {name}", notes.REBUILD)
+        return found
     losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
     if renew_key and not has_visitor_key(settings):
         _make_key_for(settings, house, dry_run=dry_run)
     home_key(settings, house, renew=renew_key)
-    return rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
+    found = rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
+    if not dry_run:
+        notes.record(settings, store_of(settings), f"Rebuilt: {name}", notes.REBUILD)
+    return found
 
 
 def _make_key_for(settings: Settings, house: Lakehouse, *, dry_run: bool) -> None:
@@ -256,18 +257,20 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
     lakehouse.require_files(house, "`forget`")
     losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
     home_key(settings, house)
-    return forget(
+    forgotten = forget(
         settings, house, TABLES, chain(house), streams(house), places(), followers(settings.meaning),
         visitor=visitor, address=address,
     )  # fmt: skip
+    notes.record(settings, store_of(settings), "A visitor was deleted", notes.FORGET)
+    return forgotten
 
 
 def _house_with_tables(settings: Settings, *, whole: bool = True) -> Lakehouse:
     """The settings' lakehouse. Raises TableError if its pipeline has not run yet or, unless `whole` is false, if
     its table quality.accounts or quality.sites is lost."""
     house = lakehouse.of(settings)
+    store = store_of(settings)
     # A job's home has accounts, too.
-    store = without_spark(house, partial(spark_session, settings))
     missing = [table for table in (ACCOUNTS, SITES) if not store.exists(table)]
     if missing and not house.can.durable and deltalog.last_batch(chain(house).first) >= 0:
         if whole:
@@ -290,8 +293,8 @@ def check_quality(
     if unknown:
         known = ", ".join(table.name for table in TABLES)
         raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
-    house = _house_with_tables(settings)
-    store = without_spark(house, partial(spark_session, settings))
+    _house_with_tables(settings)
+    store = store_of(settings)
     chosen = [table for table in TABLES if not names or table.name in names]
     checker = Checker(settings, store, chosen, for_docs=True)
     return quality.run(settings, store, chosen, partial(checker.all, since=since)), checker.write_docs()

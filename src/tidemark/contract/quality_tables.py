@@ -1,4 +1,5 @@
-"""The tables about the pipeline itself: accounts, sites, progress, results."""
+"""The tables about the pipeline itself (accounts, sites, progress, results) and of what it tells people (alerts, notes,
+reported days)."""
 
 from __future__ import annotations
 
@@ -53,6 +54,8 @@ SITES = Table(
         Column("first_event_time", "timestamp", "Event time of its oldest accepted line."),
         Column("newest_event_time", "timestamp", "Event time of its newest accepted line."),
         Column("newest_kafka_timestamp", "timestamp", "Arrival of its newest line."),
+        Column("reached_event_time", "timestamp", "Event time of its newest accepted line, where a line counts as at "
+               "most 5 minutes ahead of its arrival."),
         Column("accepted", "long", "Accepted lines."),
         Column("rejected", "long", "Rejected lines."),
         Column("late", "long", "Accepted lines that were late."),
@@ -124,4 +127,100 @@ INVENTORY = Table(
     ),
 )
 
-TABLES = (ACCOUNTS, SITES, PROGRESS, RESULTS, INVENTORY)
+ALERTS = Table(
+    name="quality.alerts",
+    about="One row per alert: a rule fired for a site, with the window at whose end it did. Late lines may raise one "
+          "afterwards, or withdraw it.",
+    kind="upsert",
+    key=("rule", "site", "window_start"),
+    time="window_start",
+    reads="the tables that the rules watch",
+    quiet=True,
+    columns=(
+        Column("rule", "string", "Rule."),
+        Column("site", "string", "Site."),
+        Column("window_start", "timestamp", "Start of the window that made the rule fire."),
+        Column("window_end", "timestamp", "Its exclusive end."),
+        Column("state", "string", "firing, ended or withdrawn."),
+        Column("ended_at", "timestamp", "End of the window that ended the alert; NULL while it fires."),
+        Column("metric", "string", "Figure that the rule watches."),
+        Column("value", "double", "Its value in that window; p95 in seconds."),
+        Column("bound", "double", "Bound that the value is beyond."),
+        Column("definition", "string", "Hash of the rule's definition."),
+        Column("about", "string", "The definition as text."),
+        Column("late", "boolean", "Whether late lines raised the alert, after its window had been judged."),
+        Column("fired_at", "timestamp", "When the alert was first recorded."),
+        Column("withdrawn_at", "timestamp", "When it was withdrawn; NULL if it is not."),
+        Column("due", "boolean", "Whether a message about the state waits to be delivered."),
+        Column("delivered", "string", "State of the last message that was delivered; NULL if none was."),
+        Column("delivered_at", "timestamp", "When it was delivered."),
+        Column("failure", "string", "Why the message is not delivered; NULL if it is."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)  # fmt: skip
+
+ALERT_RULES = Table(
+    name="quality.alert_rules",
+    about="One row per alert rule and site: up to where it is judged, and how it stands.",
+    kind="upsert",
+    key=("rule", "site"),
+    time="",
+    reads="the tables that the rules watch",
+    quiet=True,
+    columns=(
+        Column("rule", "string", "Rule."),
+        Column("site", "string", "Site."),
+        Column("definition", "string", "Hash of the definition by which the windows are judged."),
+        Column("about", "string", "The definition as text."),
+        Column("judged_from", "timestamp", "Start of the first judged window."),
+        Column("judged_until", "timestamp", "End of the last judged window."),
+        Column("state", "string", "Of the last judged window: firing, ok, or unknown where it could not be judged."),
+        Column("value", "double", "Value of the last judged window; NULL where it is undefined."),
+        Column("bound", "double", "Nearest bound; NULL where the window could not be judged."),
+        Column("seen_at", "timestamp", "All lines that arrived before are in the judgement."),
+        Column("swap", "long", "Number of the last rebuild of gold.traffic that is in the judgement; -1: none."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)  # fmt: skip
+
+NOTES = Table(
+    name="quality.notes",
+    about="One row per note: what happened at a time, for charts. Made by hand, or by Tidemark about itself.",
+    kind="upsert",
+    key=("note",),
+    time="time",
+    reads="people and the pipeline",
+    quiet=True,
+    columns=(
+        Column("note", "string", "Hash of time, site and cause, and of the text of a note by hand."),
+        Column("time", "timestamp", "When it happened."),
+        Column("site", "string", "Site; empty for all."),
+        Column("text", "string", "What happened."),
+        Column("cause", "string", "hand, or what Tidemark notes by itself: rebuild, forget, rules (another "
+               "rules_version), import (of an archive), gap (of the pipeline)."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)  # fmt: skip
+
+REPORTED = Table(
+    name="quality.reported",
+    about="Figures of each site and day (UTC) as they were when the day was over, and whenever they had changed since. "
+          "As reported at a time is the last row until then.",
+    kind="append",
+    key=("site", "day", "metric", "reported_at"),
+    time="day",
+    clock="reported_at",
+    reads="gold.traffic, gold.visitor_hours and silver.sessions",
+    quiet=True,
+    columns=(
+        Column("site", "string", "Site."),
+        Column("day", "timestamp", "Start of the day, UTC; sessions belong to the day on which they start."),
+        Column("metric", "string", "requests, pageviews, visitors, sessions or bounce_rate."),
+        Column("value", "double", "Its value; NULL for the bounce rate of a day without sessions."),
+        Column("reported_at", "timestamp", "All lines that arrived before are counted."),
+        Column("cause", "string", "day over, for the first row; then why the value is another: late lines, import, "
+               "rebuild, settings or forget."),
+    ),
+)  # fmt: skip
+
+TABLES = (ACCOUNTS, SITES, PROGRESS, RESULTS, INVENTORY, ALERTS, ALERT_RULES, NOTES, REPORTED)

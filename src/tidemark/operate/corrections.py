@@ -62,10 +62,15 @@ class Corrections:
                     "rejected": row["rejected"] + self.rejected.get(site, 0),
                     "first_event_time": first,
                     "newest_event_time": newest,
+                    "reached_event_time": _earlier(row["reached_event_time"], newest),
                     "updated_at": now,
                 }
             )
         return pa.Table.from_pylist(changed, table.arrow_schema)
+
+
+def _earlier(reached: datetime | None, newest: datetime | None) -> datetime | None:
+    return min(reached, newest) if reached and newest else None
 
 
 def correction(store: Store, table: Table, flow: str, corrections: Corrections) -> pa.Table:

@@ -24,6 +24,8 @@ _BOUNDS = (-1.0, *map(float, LATENESS_BOUNDS), float("inf"))
 _LATENESS = tuple(f"lateness_{n}" for n in range(len(_BOUNDS) - 1))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# A line counts as at most this far ahead of its arrival where a site's clock decides.
+MOST_AHEAD = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,17 @@ class SiteCounts:
             },
         }
         counts = {name: pc.fill_null(flag, False).cast(pa.int64()) for name, flag in flags.items()}
+        ahead = pc.add(rows["kafka_timestamp"], pa.scalar(MOST_AHEAD, pa.duration("us")))
         moments = {
-            "first_event_time": times, "newest_event_time": times, "newest_kafka_timestamp": rows["kafka_timestamp"]
+            "first_event_time": times, "newest_event_time": times, "newest_kafka_timestamp": rows["kafka_timestamp"],
+            "reached_event_time": pc.if_else(pc.less(times, ahead), times, pc.if_else(accepted, ahead, None)),
         }  # fmt: skip
         return self.merge(pa.table({"site": rows["site"], **counts, **moments}))
 
     def merge(self, partials: pa.Table) -> pa.Table:
         times: dict[str, How] = {
-            "first_event_time": "min", "newest_event_time": "max", "newest_kafka_timestamp": "max"
+            "first_event_time": "min", "newest_event_time": "max", "newest_kafka_timestamp": "max",
+            "reached_event_time": "max",
         }  # fmt: skip
         return _by_site(partials, {**dict.fromkeys((*_COUNTS, *_LATENESS), "sum"), **times})
 
@@ -197,7 +202,7 @@ class Ledger:
             row[name] += before[name]
         row["lateness"] = [a + b for a, b in zip(site["lateness"], before["lateness"], strict=True)]
         row["first_event_time"] = _pick(min, site["first_event_time"], before["first_event_time"])
-        for name in ("newest_event_time", "newest_kafka_timestamp"):
+        for name in ("newest_event_time", "newest_kafka_timestamp", "reached_event_time"):
             row[name] = _pick(max, site[name], before[name])
         return row
 

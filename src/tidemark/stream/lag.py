@@ -33,7 +33,7 @@ class TopicLag:
             if self._admin is None:
                 self._admin = kafka.admin_client(self._settings)
             ends = kafka.end_offsets(self._settings, topic, admin=self._admin)
-            done: dict[str, int] = _committed_offset(checkpoint).get(topic, {})
+            done: dict[str, int] = committed_offset(checkpoint).get(topic, {})
             return sum(max(end - done.get(str(partition), 0), 0) for partition, end in ends.items())
         except (OSError, ValueError, LookupError, TidemarkError):
             return None
@@ -55,7 +55,7 @@ def topic_rows(topic: str, checkpoint: Path, number: int) -> int | None:
 def table_lag(rows_since: Callable[[int], int | None], checkpoint: Path) -> int | None:
     """Rows of a table that are not in a batch yet; `rows_since` returns the rows added by commits from a version on."""
     try:
-        return rows_since(int(_committed_offset(checkpoint).get("reservoirVersion", 0)))
+        return rows_since(int(committed_offset(checkpoint).get("reservoirVersion", 0)))
     except (OSError, ValueError, LookupError, TidemarkError):
         return None
 
@@ -91,7 +91,7 @@ def _most_rows(house: Lakehouse, table: Table, version: int, done: int, upto: in
     return sum(sizes[: len(sizes[done:upto])])
 
 
-def _committed_offset(checkpoint: Path) -> dict[str, Any]:
+def committed_offset(checkpoint: Path) -> dict[str, Any]:
     """The source's end offset after the last committed batch, from Spark's checkpoint; {} before it."""
     batches = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
     if not batches:

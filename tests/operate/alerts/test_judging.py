@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidemark.operate.alerts.judging import MAD_SCALE, Judged, episodes, firing, judged, usual
+from tidemark.operate.alerts.judging import (
+    MAD_SCALE,
+    Judged,
+    edges,
+    episodes,
+    fires_at,
+    firing,
+    judged,
+    spliced,
+    usual,
+)
 from tidemark.settings.alerts import AlertSettings
 
 NAN = float("nan")
@@ -120,18 +130,27 @@ def test_states_of_random_windows_equal_those_found_one_by_one() -> None:
             )
 
 
-@pytest.mark.parametrize(
-    "states, before, expected",
-    [
-        (".FF.F", False, [(1, 3), (4, None)]),
-        ("FF..", True, [(-1, 2)]),
-        ("....", True, [(-1, 0)]),
-        ("FFF", True, [(-1, None)]),
-        ("", False, []),
-        ("", True, [(-1, None)]),
-    ],
-)
-def test_episodes_start_and_end_with_a_window(
-    states: str, before: bool, expected: list[tuple[int, int | None]]
-) -> None:
-    assert list(episodes(np.array([c == "F" for c in states], bool), before)) == expected
+def series(states: str, before: bool = False) -> list[int]:
+    return edges(np.array([c == "F" for c in states], bool), before)
+
+
+def test_an_alert_begins_and_ends_with_an_edge() -> None:
+    assert episodes(series(".FF.F")) == {1: 3, 4: None}
+    assert episodes(series("....")) == {}
+    assert [fires_at(series(".FF.F"), window) for window in range(6)] == [c == "F" for c in ".FF.FF"]
+
+
+def test_windows_that_are_judged_again_replace_their_part_of_a_series() -> None:
+    random = np.random.default_rng(5)
+    for _ in range(500):
+        old, new = ("".join(random.choice(list("F."), 12)) for _ in range(2))
+        start, end = sorted(random.integers(0, 13, 2).tolist())
+        whole = old[:start] + new[start:end] + old[end:]
+        inner = [edge + start for edge in series(new[start:end], whole[start - 1 : start] == "F")]
+        assert spliced(series(old), 12, start, end, inner) == series(whole), (old, new, start, end)
+
+
+def test_windows_in_front_count_and_are_skipped() -> None:
+    flags = Judged(*(np.array([c == wanted for c in "xxoxxo"]) for wanted in "xo"), np.zeros(6))
+    found = firing(rule(above=1, breaches=2, of=3), flags, np.array(False), skip=2)
+    assert found.tolist() == [True, True, True, True]

@@ -92,6 +92,9 @@ _GOOD: dict[str, Any] = {
         "late": 0, "started_at": datetime.now(UTC), "committed_at": datetime.now(UTC),
     },
     "quality.tables": lambda n: {"table": f"gold.table{n}", "package": "", "complete": True},
+    "quality.alerts": lambda n: _window(n, 300) | {"rule": "errors", "state": "firing", "value": 0.2, "bound": 0.1},
+    "quality.notes": lambda n: {"note": f"n{n}", "time": NOON, "site": "", "text": "Sale", "cause": "hand"},
+    "quality.alert_rules": lambda n: {"rule": "errors", "site": f"shop{n}", "state": "ok"},
 }  # fmt: skip
 
 BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
@@ -166,4 +169,7 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("quality.accounts", "balanced"): [{"received": 4}, {"duplicate": 1}],
     ("quality.accounts", "key_unique"): [{"batch_id": 0}],
     ("quality.tables", "key_unique"): [{"table": "gold.table0"}],
+    ("quality.alerts", "key_unique"): [_window(0, 300)],
+    ("quality.alert_rules", "key_unique"): [{"site": "shop0"}],
+    ("quality.notes", "key_unique"): [{"note": "n0"}],
 }  # fmt: skip

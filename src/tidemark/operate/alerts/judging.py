@@ -6,8 +6,9 @@ breaches a rule nor obeys it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,12 @@ def usual(history: Numbers) -> tuple[Numbers, Numbers]:
     return np.where(enough, middle, np.nan), np.where(enough, spread, np.nan)
 
 
-def firing(rule: AlertSettings, judged: Judged, before: Numbers) -> Numbers:
-    """Whether the alert fires at each window: from the window on at which `breaches` of the last `of` windows breach
-    the rule, until as many of the last `of` obey it. `before`: whether it fires before the first window."""
-    bad, good = (_of_last(rule.of, each) >= rule.breaches for each in (judged.breaches, judged.obeys))
+def firing(rule: AlertSettings, judged: Judged, before: Numbers, skip: int = 0) -> Numbers:
+    """Whether the alert fires at each window but the first `skip`: from the window on at which `breaches` of the last
+    `of` windows breach the rule, until as many of the last `of` obey it. `before`: whether it fires in front of
+    them."""
+    counts = (_of_last(rule.of, each)[..., skip:] for each in (judged.breaches, judged.obeys))
+    bad, good = (count >= rule.breaches for count in counts)
     decided = bad | good
     last = np.maximum.accumulate(np.where(decided, np.arange(decided.shape[-1]), -1), axis=-1)
     state = np.take_along_axis(bad, np.maximum(last, 0), axis=-1)
@@ -79,15 +82,26 @@ def _of_last(number: int, flags: Numbers) -> Numbers:
     return found
 
 
-def episodes(firing: Numbers, before: bool) -> Iterator[tuple[int, int | None]]:
-    """The alerts of one series: the window at which each starts, and the one at which it ends (None: not yet). One
-    that fires before the first window starts at -1."""
-    edges = np.flatnonzero(np.diff(firing.astype(np.int8), prepend=int(before)))
-    starts = [-1] if before else []
-    for edge in edges.tolist():
-        if firing[edge]:
-            starts.append(edge)
-        else:
-            yield starts.pop(), edge
-    for start in starts:
-        yield start, None
+def edges(firing: Numbers, before: bool) -> list[int]:
+    """The windows at which a series changes between firing and not."""
+    found: list[int] = np.flatnonzero(np.diff(firing.astype(np.int8), prepend=int(before))).tolist()
+    return found
+
+
+def spliced(old: Sequence[int], known: int, start: int, end: int, new: Sequence[int]) -> list[int]:
+    """The edges of a series of which the windows before `known` are judged and those from `start` to before `end` are
+    judged again, with the edges `new` among them. What follows is as before."""
+    kept = [*(edge for edge in old if edge < start), *new]
+    if end < known and len(kept) % 2 != sum(edge <= end for edge in old) % 2:
+        kept.append(end)
+    return [*kept, *(edge for edge in old if edge > end)]
+
+
+def fires_at(edges: Sequence[int], window: int) -> bool:
+    """Whether a series with these edges fires at a window."""
+    return sum(edge <= window for edge in edges) % 2 == 1
+
+
+def episodes(edges: Sequence[int]) -> dict[int, int | None]:
+    """The alerts of a series: the windows with which each begins and ends (None: not yet)."""
+    return dict(zip_longest(edges[::2], edges[1::2]))

@@ -1,0 +1,47 @@
+"""`tidemark alerts`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from tidemark.cli import home_options, settings_of
+
+
+@click.command("alerts")
+@home_options
+@click.option("--rule", help="Only this rule of tidemark.toml.")
+@click.option("--site", help="Only this site.")
+@click.option(
+    "--last", default=50, show_default=True, type=click.IntRange(min=0), help="Newest alerts to show."
+)
+@click.option("--test", "test", is_flag=True, help="Send a test message to the rules' targets instead.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.pass_context
+def alerts_command(
+    ctx: click.Context,
+    /,
+    rule: str | None,
+    site: str | None,
+    last: int,
+    test: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Show how every alert rule stands and the newest alerts, times in UTC; or test the targets.
+
+    The pipeline judges and delivers. Exits 1 if a target does not take the test message.
+    """
+    from tidemark.cli.stores import store_of
+    from tidemark.operate.alerts import report
+
+    settings = settings_of(ctx, **options)
+    if test:
+        taken = report.tried(settings, rule)
+        said = [f"{target}: {'delivered' if ok else 'failed'}" for target, ok in taken.items()]
+        click.echo(json.dumps(taken, indent=2) if as_json else "\n".join(said))
+        ctx.exit(0 if all(taken.values()) else 1)
+    found = report.listed(store_of(settings), rule, site, last)
+    click.echo(json.dumps(found, indent=2, default=str) if as_json else "\n".join(report.lines(found)))

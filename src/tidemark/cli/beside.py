@@ -1,0 +1,66 @@
+"""What runs beside the flows, or once after them: quality, upkeep, backfills, alerts and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from tidemark.contract.store import Store
+from tidemark.local.process import read_record
+from tidemark.operate import backfill, notes, observe
+from tidemark.operate.observe import Observed
+from tidemark.operate.quality import runner as quality
+from tidemark.operate.rebuild import Rebuild, Say
+from tidemark.operate.upkeep_schedule import keep
+from tidemark.pipeline import LAYER_TABLES, TABLES, positions, rebuilding, rules_version, streams
+from tidemark.settings import Settings
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream.metrics import Metrics
+from tidemark.stream.run import Side
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The work beside the flows of a home."""
+
+    spark: SparkSession
+    settings: Settings
+    house: Lakehouse
+    store: Store
+    metrics: Metrics
+
+    def sides(self) -> list[Side]:
+        """Functions that run beside the flows until their event is set. Notes the time in which no pipeline ran."""
+        before = read_record(self.settings.run_directory / "pipeline.json")
+        notes.write(self.settings, self.store, notes.gap(before, datetime.now(UTC)))
+        ran = self.metrics.ran
+        found = [
+            quality.watch(self.settings, self.store, TABLES, self.metrics.checked, partial(ran, "quality"))
+        ]
+        if self.house.can.files:  # otherwise upkeep is a separate job
+            found.append(keep(self.settings, TABLES, streams(self.house), partial(ran, "upkeep")))
+            found.append(
+                backfill.fill_beside(self.spark, self.settings, self.house, self.store, self._rebuilding)
+            )
+        return [*found, observe.beside(self.settings, self.store, self._observed, ran)]
+
+    def once(self) -> None:
+        """The same work after the flows have caught up."""
+        if self.house.can.files:
+            backfill.fill(self.settings, self.house, self.store, self._rebuilding)
+        observe.once(self.settings, self.store, self._observed)
+        if self.settings.upkeep.quality_interval_seconds:
+            quality.attempt(partial(quality.run_if_new, self.settings, self.store, TABLES))
+
+    @property
+    def _rebuilding(self) -> Callable[[Say], Rebuild]:
+        return partial(rebuilding, self.spark, self.settings, self.house)
+
+    @property
+    def _observed(self) -> Observed:
+        tables = {table.name: table for table in LAYER_TABLES}
+        return Observed(tables, positions(self.house), rules_version(self.settings), datetime.now(UTC))

@@ -1,0 +1,57 @@
+"""`tidemark note`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from tidemark.cli import home_options, settings_of
+
+
+@click.command("note")
+@click.argument("text", required=False)
+@home_options
+@click.option(
+    "--at",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S"]),
+    help="When it happened, UTC (default: now).",
+)
+@click.option("--site", default="", help="Only for this site (default: all).")
+@click.option("--list", "list_", is_flag=True, help="Show the notes, Tidemark's own too.")
+@click.option("--remove", metavar="NOTE", help="Remove a note, by its key as --list shows it.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable, with --list.")
+@click.pass_context
+def note_command(
+    ctx: click.Context, /, text: str | None, at: datetime | None, site: str, list_: bool, remove: str | None,
+    as_json: bool, **options: Any,
+) -> None:  # fmt: skip
+    """Note TEXT for a time, which the charts show; also beside a running pipeline.
+
+    Tidemark makes notes about itself: a rebuild, another rules_version, an imported archive, a gap of the pipeline.
+    """
+    from tidemark.cli.stores import store_of
+    from tidemark.operate import notes
+
+    if sum(map(bool, (text, list_, remove))) != 1:
+        raise click.UsageError("Give a TEXT, --list or --remove.")
+    settings = settings_of(ctx, **options)
+    store = store_of(settings)
+    if text:
+        at = at.replace(tzinfo=at.tzinfo or UTC) if at else None
+        notes.write(settings, store, [notes.by_hand(text, at, site)])
+    elif remove:
+        notes.remove(settings, store, remove)
+    else:
+        found = [row for row in notes.listed(store) if row["site"] in ("", site or row["site"])]
+        lines = [
+            f"{row['note']}  {row['time']:%Y-%m-%d %H:%M}  {row['cause']:<8}"
+            + (f"{row['site']}: " if row["site"] else "")
+            + row["text"]
+            for row in found
+        ]
+        click.echo(
+            json.dumps(found, indent=2, default=str) if as_json else "\n".join(lines or ["no notes yet"])
+        )

@@ -1,0 +1,174 @@
+"""Delivers messages about alerts, at least once: an alert is recorded as due, sent, and then recorded as delivered.
+
+Notification URLs are secrets. They are in no log, error or row; a target is named by its number and its scheme.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from tidemark.contract.quality_tables import ALERTS
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Change
+from tidemark.local.process import appending
+from tidemark.operate.alerts.record import DELIVERED_WITHIN, ENDED, FIRING, WRITER, Alert, rows_of
+from tidemark.settings import Settings
+from tidemark.settings.alerts import AlertSettings
+from tidemark.stream.crash import crash_point
+
+log = logging.getLogger("tidemark.operate.alerts")
+
+_FIRST_RETRY_SECONDS = 5.0
+_LAST_RETRY_SECONDS = 300.0
+# Judging waits no longer than this for targets that do not answer.
+_MOST_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Message:
+    """What is delivered about an alert."""
+
+    title: str
+    body: str
+    kind: str  # as Apprise names it: failure, success or info
+
+
+@dataclass
+class _Attempts:
+    """The attempts to deliver one state of an alert: targets that have it, and when (monotonic) the next is."""
+
+    reached: set[str] = field(default_factory=set)
+    failed: int = 0
+    due: float = 0.0
+
+
+class Delivery:
+    """Delivers what is due. Remembers attempts; after a restart all targets get a waiting message again."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings = settings
+        self._store = store
+        self._attempts: dict[tuple[str, str, datetime, str], _Attempts] = {}
+        self._version = -1
+        self._waiting = True
+
+    def deliver(self) -> str:
+        """Sends the messages that are due now. Returns why some still wait, empty if none does.
+
+        Raises TableError for a table that cannot be read or written.
+        """
+        version = self._store.version(ALERTS)
+        if version == self._version and not self._waiting:
+            return ""
+        rows = self._store.read(ALERTS, [[("due", "=", True)]]).to_pylist()
+        troubles: list[str] = []
+        until = time.monotonic() + _MOST_SECONDS
+        for alert in sorted((Alert(**row) for row in rows), key=lambda each: each.window_start):
+            if time.monotonic() < until and (trouble := self._deliver(alert)):
+                troubles.append(trouble)
+        self._version, self._waiting = self._store.version(ALERTS), bool(troubles)
+        return "; ".join(dict.fromkeys(troubles))
+
+    def _deliver(self, alert: Alert) -> str:
+        rule, now = self._settings.alerts.get(alert.rule), datetime.now(UTC)
+        if rule is None or (alert.ended_at or alert.window_end) < now - DELIVERED_WITHIN:
+            why = "the rule was removed" if rule is None else "it was not delivered within a day"
+            self._record(replace(alert, due=False, failure=why))
+            return ""
+        key = (alert.rule, alert.site, alert.window_start, alert.state)
+        attempts = self._attempts.setdefault(key, _Attempts())
+        if time.monotonic() < attempts.due:
+            return alert.failure or ""
+        targets = targets_of(rule, self._settings, os.environ)
+        failed = [
+            name
+            for name, url in targets.items()
+            if url not in attempts.reached and not self._reaches(attempts, url, message(alert))
+        ]
+        if failed:
+            pause = _FIRST_RETRY_SECONDS * 2 ** min(attempts.failed, 10)
+            attempts.failed, attempts.due = (
+                attempts.failed + 1,
+                time.monotonic() + min(pause, _LAST_RETRY_SECONDS),
+            )
+            why = f"{' and '.join(failed)} of alert {alert.rule} did not take the message"
+            log.warning("%s, it is sent again", why, extra={"attempt": attempts.failed})
+            if why != alert.failure:
+                self._record(replace(alert, failure=why))
+            return why
+        crash_point("alerts:sent")
+        self._record(
+            replace(alert, due=False, delivered=alert.state, delivered_at=datetime.now(UTC), failure=None)
+        )
+        del self._attempts[key]
+        return ""
+
+    def _reaches(self, attempts: _Attempts, url: str, about: Message) -> bool:
+        if send(url, about):
+            attempts.reached.add(url)
+            return True
+        return False
+
+    def _record(self, alert: Alert) -> None:
+        with appending(self._settings):
+            commit = Commit(WRITER, self._store.committed(ALERTS, WRITER) + 1)
+            changed = replace(alert, updated_at=datetime.now(UTC))
+            self._store.upsert(ALERTS, Change(rows_of([changed])), commit)
+
+
+def targets_of(rule: AlertSettings, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """The notification URLs of a rule, by names that are no secrets."""
+    given = rule.to or tuple(settings.watching.alert_to.split())
+    urls: list[str] = []
+    for each in given:
+        # Without the variable, its name is no URL, and the delivery fails.
+        urls += environment.get(each[1:], each).split() if each.startswith("$") else [each]
+    return {f"target {number} ({_scheme(url)})": url for number, url in enumerate(urls, start=1)}
+
+
+def send(url: str, about: Message) -> bool:
+    """Sends a message to a notification URL. False if the target did not take it, or the URL is none."""
+    import apprise  # takes a while to import, and only alerts need it
+
+    logging.getLogger("apprise").disabled = True  # its lines have addresses, which may hold secrets
+    target = apprise.Apprise()
+    return bool(target.add(url) and target.notify(title=about.title, body=about.body, notify_type=about.kind))
+
+
+def message(alert: Alert) -> Message:
+    """The message about the present state of an alert."""
+    start, end = (f"{time:%Y-%m-%d %H:%M}" for time in (alert.window_start, alert.window_end))
+    lines = [
+        f"Rule: {alert.rule} ({alert.about})",
+        f"Site: {alert.site}",
+        f"Window: {start} to {end} UTC",
+        f"Value: {alert.value:.6g}, bound: {alert.bound:.6g}",
+    ]
+    if alert.late:
+        lines.append("Late lines raised it, after the window had been judged.")
+    title, kind = f"Alert {alert.rule}: {alert.site}", "failure"
+    if alert.state == ENDED:
+        # Whoever was not told that it fired learns both.
+        title = f"Ended: alert {alert.rule}: {alert.site}" if alert.delivered else f"{title}, ended"
+        kind = "success"
+        lines.append(f"Ended: {alert.ended_at:%Y-%m-%d %H:%M} UTC")
+    elif alert.state != FIRING:
+        title, kind = f"Withdrawn: alert {alert.rule}: {alert.site}", "info"
+        lines.append("Withdrawn: with the lines that came later, the rule does not fire for this window.")
+    lines.append(f"Look: tidemark alerts --rule {alert.rule} --site {alert.site}")
+    return Message(title, "\n".join(lines), kind)
+
+
+def _scheme(url: str) -> str:
+    scheme, found, _ = url.partition("://")
+    return scheme if found and scheme.isalnum() else "unknown"
+
+
+def trial(rules: Sequence[str]) -> Message:
+    """The message by which a target is tried."""
+    return Message("Test of Tidemark's alerts", f"This target gets the alerts {', '.join(rules)}.", "info")

@@ -1,0 +1,205 @@
+"""Judges every alert rule, and keeps quality.alerts and quality.alert_rules.
+
+What fires is a function of the tables, so windows may be judged again at any time. Those are judged that have ended
+since the last judgement or whose lines have changed, and all of them after a rebuild or a change of the rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.contract.quality_tables import ALERT_RULES, ALERTS
+from tidemark.contract.store import Commit, Condition, Store, Where
+from tidemark.contract.table import Change, Table
+from tidemark.engine.groups import whole
+from tidemark.local.process import appending
+from tidemark.operate.alerts.record import (
+    FIRING,
+    WRITER,
+    Alert,
+    changed_alerts,
+    edges_of,
+    rows_of,
+    time_of,
+    window_of,
+)
+from tidemark.operate.alerts.series import Range, Series, affected, judge, runs
+from tidemark.operate.alerts.values import Figures
+from tidemark.operate.moment import Moment
+from tidemark.settings import Settings
+from tidemark.settings.alerts import AlertSettings
+from tidemark.stream import swap
+
+_TRAFFIC = "gold.traffic"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges the rules of the settings. `tables` as for `Figures`."""
+
+    settings: Settings
+    store: Store
+    tables: Mapping[str, Table]
+
+    def judge(self, moment: Moment) -> list[Alert]:
+        """Judges what the moment allows, writes both tables, and returns the alerts that changed.
+
+        Raises TableError for a table that cannot be read or written.
+        """
+        standing = {(row["rule"], row["site"]): row for row in self.store.read(ALERT_RULES).to_pylist()}
+        swaps = self.store.committed(self.tables[_TRAFFIC], swap.WRITER)
+        changes = self._changes([row for row in standing.values() if row["swap"] == swaps])
+        changed: list[Alert] = []
+        rules: list[Row] = []
+        for name, rule in self.settings.alerts.items():
+            series, todo = _planned(rule, moment, _of_rule(standing, name, rule, swaps), changes)
+            alerts = self._alerts(name, rule, series, todo)
+            for site, one in series.items():
+                if one.known > one.start:
+                    one.edges = edges_of(alerts[site], rule.seconds)
+            judge(Figures(self.store, self.tables, rule), series, todo)
+            for site, one in series.items():
+                changed += changed_alerts(name, rule, site, one, alerts[site], moment.time)
+                rules.append(_rule_row(name, rule, site, one, moment.time, swaps))
+        self._write(changed, rules, standing)
+        return changed
+
+    def _alerts(
+        self,
+        name: str,
+        rule: AlertSettings,
+        series: Mapping[str, Series],
+        todo: Mapping[str, Sequence[Range]],
+    ) -> dict[str, list[Alert]]:
+        """The rule's alerts by site, but those that had ended before the first window to judge."""
+        found: dict[str, list[Alert]] = defaultdict(list)
+        where: Where = [[("rule", "=", name)]]
+        if all(one.known > one.start for one in series.values()):
+            first = time_of(
+                min((part[0] for parts in todo.values() for part in parts), default=0), rule.seconds
+            )
+            since: list[Condition] = [
+                ("window_start", ">=", first),
+                ("ended_at", ">", first),
+                ("state", "=", FIRING),
+            ]
+            where = [[("rule", "=", name), each] for each in since]
+        for row in self.store.read(ALERTS, where).to_pylist() if series else []:
+            found[row["site"]].append(Alert(**row))
+        return found
+
+    def _changes(self, standing: Collection[Row]) -> _Changes:
+        """The minutes of gold.traffic that changed since the oldest of these judgements."""
+        since = min((row["seen_at"] for row in standing), default=None)
+        columns = ["site", "window_start", "updated_at"]
+        table = self.tables[_TRAFFIC]
+        none = table.arrow_schema.empty_table().select(columns)
+        rows = none if since is None else self.store.read(table, [[("updated_at", ">", since)]], columns)
+        return _Changes(rows)
+
+    def _write(
+        self, alerts: Sequence[Alert], rules: Sequence[Row], standing: Mapping[tuple[str, str], Row]
+    ) -> None:
+        key = pa.schema([ALERT_RULES.arrow_schema.field(name) for name in ALERT_RULES.key])
+        gone = [
+            dict(zip(ALERT_RULES.key, each, strict=True))
+            for each in standing
+            if each[0] not in self.settings.alerts
+        ]
+        # The alerts first: what is not written of the rules is judged again.
+        for table, rows, deleted in (
+            (ALERTS, rows_of(alerts), None),
+            (ALERT_RULES, pa.Table.from_pylist(list(rules), ALERT_RULES.arrow_schema), gone),
+        ):
+            if rows.num_rows or deleted:
+                without = pa.Table.from_pylist(deleted, key) if deleted else None
+                with appending(self.settings):
+                    commit = Commit(WRITER, self.store.committed(table, WRITER) + 1)
+                    self.store.upsert(table, Change(rows, without), commit)
+
+
+class _Changes:
+    """Which minutes changed when, by site."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        micros = {
+            name: whole(rows[name].cast(pa.int64())).to_numpy() for name in ("window_start", "updated_at")
+        }
+        self._starts, self._times = micros["window_start"], micros["updated_at"]
+        self._sites = whole(rows["site"])
+
+    def windows(self, site: str, since: datetime, width: int) -> list[Range]:
+        """Ranges of windows of `width` seconds with changes after `since`."""
+        after = int(since.timestamp() * 1_000_000)
+        of_site = pc.equal(self._sites, site).to_numpy(zero_copy_only=False)
+        return runs(self._starts[of_site & (self._times > after)] // (width * 1_000_000))
+
+
+def _of_rule(
+    standing: Mapping[tuple[str, str], Row], name: str, rule: AlertSettings, swaps: int
+) -> dict[str, Row]:
+    """The rows of the last judgement by site, of those that still hold."""
+    return {
+        site: row
+        for (each, site), row in standing.items()
+        if each == name and (row["definition"], row["swap"]) == (rule.definition, swaps)
+    }
+
+
+def _planned(
+    rule: AlertSettings, moment: Moment, standing: Mapping[str, Row], changes: _Changes
+) -> tuple[dict[str, Series], dict[str, list[Range]]]:
+    """The series and the ranges of windows to judge of each site with some, as of the moment."""
+    series, todo = {}, {}
+    for site, span in moment.sites.items():
+        if rule.site not in ("", site):
+            continue
+        start, end = window_of(span.first, rule.seconds), window_of(span.reached, rule.seconds)
+        known = standing.get(site)
+        if known is None:
+            one, parts = Series(start, start, max(start, end)), [(start, end)]
+        else:
+            was = tuple(window_of(known[name], rule.seconds) for name in ("judged_from", "judged_until"))
+            one = Series(min(start, was[0]), was[1], max(end, was[1]))
+            one.last = (known["state"], _number(known["value"]), _number(known["bound"]))
+            parts = [(start, was[0]), (was[1], end), *changes.windows(site, known["seen_at"], rule.seconds)]
+        ranges = affected(rule, parts, one.start, one.end)
+        if ranges or known is None:
+            series[site], todo[site] = one, ranges
+    return series, todo
+
+
+def _rule_row(name: str, rule: AlertSettings, site: str, one: Series, now: datetime, swaps: int) -> Row:
+    state, value, bound = one.last
+    return {
+        "rule": name,
+        "site": site,
+        "definition": rule.definition,
+        "about": str(rule),
+        "judged_from": time_of(one.start, rule.seconds),
+        "judged_until": time_of(one.end, rule.seconds),
+        "state": state,
+        "value": _known(value),
+        "bound": _known(bound),
+        "seen_at": now,
+        "swap": swaps,
+        "updated_at": now,
+    }
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

@@ -1,0 +1,71 @@
+"""What `tidemark alerts` shows: how every rule stands, and the newest alerts."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tidemark.contract.quality_tables import ALERT_RULES, ALERTS
+from tidemark.contract.store import Store
+from tidemark.errors import SettingError
+from tidemark.operate.alerts.delivery import send, targets_of, trial
+from tidemark.settings import Settings
+
+
+def listed(store: Store, rule: str | None, site: str | None, last: int) -> dict[str, list[dict[str, Any]]]:
+    """`rules`: rows of quality.alert_rules; `alerts`: the newest rows of quality.alerts, newest first. Both only of
+    one rule or site if it is given. Raises TableError."""
+    found = {}
+    for name, table in (("rules", ALERT_RULES), ("alerts", ALERTS)):
+        rows = store.read(table).to_pylist() if store.exists(table) else []
+        found[name] = [row for row in rows if rule in (None, row["rule"]) and site in (None, row["site"])]
+    found["rules"].sort(key=lambda row: (row["rule"], row["site"]))
+    found["alerts"] = sorted(found["alerts"], key=lambda row: row["window_start"], reverse=True)[:last]
+    return found
+
+
+def lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """The same as text."""
+    shown = []
+    for row in found["rules"]:
+        value = "undefined" if row["value"] is None else f"{row['value']:.6g}"
+        shown.append(
+            f"{row['rule']} on {row['site']}: {row['state']} at {_time(row['judged_until'])}, value {value}"
+            f" ({row['about']})"
+        )
+    for row in found["alerts"]:
+        end = f", ended {_time(row['ended_at'])}" if row["ended_at"] else ""
+        end += f", withdrawn {_time(row['withdrawn_at'])}" if row["withdrawn_at"] else ""
+        told = f"delivered {_time(row['delivered_at'])}" if row["delivered_at"] else "not delivered"
+        why = f" ({row['failure']})" if row["failure"] else ""
+        shown.append(
+            f"{_time(row['window_start'])}  {row['rule']} on {row['site']}: {row['state']}, value {row['value']:.6g},"
+            f" bound {row['bound']:.6g}{end}; {told}{why}"
+        )
+    return shown or ["no alert rule has been judged yet"]
+
+
+def tried(settings: Settings, rule: str | None) -> dict[str, bool]:
+    """Sends a test message to every target of the rules, or of one. Returns by target whether it took the message.
+
+    Raises SettingError for an unknown rule, and without a target.
+    """
+    rules = {name: each for name, each in settings.alerts.items() if rule in (None, name)}
+    if not rules:
+        known = ", ".join(settings.alerts) or "none"
+        raise SettingError(f"there is no alert rule {rule or 'yet'}", f"Rules of tidemark.toml: {known}.")
+    urls: dict[str, dict[str, list[str]]] = {}
+    for name, each in rules.items():
+        for target, url in targets_of(each, settings, os.environ).items():
+            urls.setdefault(url, {}).setdefault(target, []).append(name)
+    if not urls:
+        raise SettingError("no alert rule has a target", "Set `to` of the rule, or alert_to.")
+    taken = {}
+    for url, by_target in urls.items():
+        names = [name for names in by_target.values() for name in names]
+        taken[f"{next(iter(by_target))} of alert {', '.join(names)}"] = send(url, trial(names))
+    return taken
+
+
+def _time(time: Any) -> str:
+    return f"{time:%Y-%m-%d %H:%M}"

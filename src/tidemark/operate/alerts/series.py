@@ -1,0 +1,137 @@
+"""Judges ranges of windows of one rule, for many sites at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidemark.operate.alerts import judging
+from tidemark.operate.alerts.judging import Numbers
+from tidemark.operate.alerts.values import Figures
+from tidemark.settings.alerts import AlertSettings
+
+_WEEK = 7 * 86_400
+# Cells of a matrix of sites and windows; seconds of lines that are read at once.
+_MOST_CELLS = 200_000
+_MOST_SECONDS = 86_400
+# Judging the windows between two ranges takes less than reading twice.
+_NEAR_SECONDS = 6 * 3600
+
+Range = tuple[int, int]
+
+
+@dataclass
+class Series:
+    """The states of a rule on one site, in windows numbered since the epoch: from `start` to before `end`, of which
+    those before `known` were judged earlier. `edges` as in `judging.edges`.
+
+    `seen`: value and bound of the judged windows at which the state changes. `last`: state, value and bound of the
+    window before `end`.
+    """
+
+    start: int
+    known: int
+    end: int
+    edges: list[int] = field(default_factory=list)
+    seen: dict[int, tuple[float, float]] = field(default_factory=dict)
+    last: tuple[str, float, float] = ("unknown", np.nan, np.nan)
+
+
+def judge(figures: Figures, series: Mapping[str, Series], todo: Mapping[str, Iterable[Range]]) -> None:
+    """Judges ranges of windows of sites, and brings their series up to date. Where a range ends in another state than
+    before, the windows behind it follow until the states agree."""
+    waiting: dict[Range, set[str]] = defaultdict(set)
+    for site, ranges in todo.items():
+        for each in ranges:
+            waiting[each].add(site)
+    while waiting:
+        start, end = min(waiting)
+        sites = sorted(waiting.pop((start, end)))
+        stop = min(end, start + _most_windows(figures, len(sites)))
+        changed = _judge(figures, {site: series[site] for site in sites}, start, stop)
+        if stop < end:
+            waiting[stop, end].update(sites)
+            continue
+        for site in changed:
+            more = max(2 * (stop - start), 1 + _NEAR_SECONDS // figures.rule.seconds)
+            waiting[stop, min(stop + more, series[site].known)].add(site)
+
+
+def affected(rule: AlertSettings, ranges: Iterable[Range], start: int, end: int) -> list[Range]:
+    """The windows from `start` to before `end` whose judgement depends on those of `ranges`."""
+    weeks = judging.WEEKS if rule.deviation is not None else 0
+    shifts = [week * _WEEK // rule.seconds for week in range(weeks + 1)]
+    wide = sorted(
+        (max(a + shift, start), min(b + shift + rule.of - 1, end))
+        for a, b in ranges
+        for shift in shifts
+        if a < b
+    )
+    found: list[Range] = []
+    for a, b in wide:
+        if found and a <= found[-1][1] + _NEAR_SECONDS // rule.seconds:
+            found[-1] = (found[-1][0], max(b, found[-1][1]))
+        elif a < b:
+            found.append((a, b))
+    return found
+
+
+def runs(windows: Numbers) -> list[Range]:
+    """Ranges of consecutive windows."""
+    distinct = np.unique(windows)
+    parts = np.split(distinct, np.flatnonzero(np.diff(distinct) > 1) + 1)
+    return [(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
+
+
+def _most_windows(figures: Figures, sites: int) -> int:
+    most = _MOST_CELLS // sites
+    if figures.of_lines:
+        most = min(most, _MOST_SECONDS // figures.rule.seconds)
+    return max(1, most)
+
+
+def _judge(figures: Figures, series: Mapping[str, Series], start: int, end: int) -> list[str]:
+    """Judges the windows from `start` to before `end`. Returns the sites with judged windows behind them whose state in
+    front is another now."""
+    rule, skip = figures.rule, figures.rule.of - 1
+    first = start - skip
+    values, history = _figures(figures, series, first, end)
+    found = judging.judged(rule, values, history)
+    before = np.array([judging.fires_at(one.edges, start - 1) for one in series.values()])
+    firing = judging.firing(rule, found, before, skip)
+    changed = []
+    for row, (site, one) in enumerate(series.items()):
+        was, now = judging.fires_at(one.edges, end - 1), bool(firing[row, -1])
+        new = [start + edge for edge in judging.edges(firing[row], bool(before[row]))]
+        one.edges = judging.spliced(one.edges, one.known, start, end, new)
+        one.seen |= {w: (float(values[row, w - first]), float(found.bound[row, w - first])) for w in new}
+        if end < one.known and was != now:
+            changed.append(site)
+        if end == one.end:
+            state = (
+                "firing" if now else "ok" if found.obeys[row, -1] or found.breaches[row, -1] else "unknown"
+            )
+            one.last = (state, float(values[row, -1]), float(found.bound[row, -1]))
+    return changed
+
+
+def _figures(
+    figures: Figures, series: Mapping[str, Series], first: int, end: int
+) -> tuple[Numbers, Numbers | None]:
+    """Values of the windows from `first` to before `end`, and of the same windows of the weeks before; NaN before a
+    site's first window."""
+    sites = list(series)
+    starts = np.array([one.start for one in series.values()])[:, None]
+
+    def read(shift: int) -> Numbers:
+        windows = np.arange(first - shift, end - shift)[None, :]
+        found: Numbers = np.where(windows < starts, np.nan, figures.read(sites, first - shift, end - shift))
+        return found
+
+    if figures.rule.deviation is None:
+        return read(0), None
+    weeks = [week * _WEEK // figures.rule.seconds for week in range(1, judging.WEEKS + 1)]
+    return read(0), np.stack([read(shift) for shift in weeks])

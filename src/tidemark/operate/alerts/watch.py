@@ -1,0 +1,56 @@
+"""Judges alert rules as windows pass, and delivers what is due."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+from tidemark.operate.alerts.delivery import Delivery
+from tidemark.operate.alerts.judge import Judge
+from tidemark.operate.alerts.record import window_of
+from tidemark.operate.moment import Moment, Moments, Positions
+from tidemark.settings import Settings
+
+# Late lines are judged at least so often, windows as soon as they have passed.
+_LATE_SECONDS = 30.0
+# A judgement of many windows is followed by a pause of so many times its duration.
+_PAUSES = 10
+
+
+class Watch:
+    """The state of judging and delivering in one process."""
+
+    def __init__(self, settings: Settings, store: Store, tables: Mapping[str, Table], at: Positions) -> None:
+        self._settings = settings
+        self._judge = Judge(settings, store, tables)
+        self._moments = Moments(settings.kafka, store, at)
+        self._delivery = Delivery(settings, store)
+        self._passed: dict[tuple[str, str], int] = {}
+        self._next = 0.0
+
+    def look(self) -> str:
+        """Judges what has passed since the last call, and delivers what is due. Returns why messages still wait, empty
+        if none does.
+
+        Raises KafkaError and TableError.
+        """
+        moment = self._moments.look()
+        if moment is not None and (self._has_passed(moment) or time.monotonic() >= self._next):
+            started = time.monotonic()
+            self._judge.judge(moment)
+            took = time.monotonic() - started
+            self._next = time.monotonic() + max(_LATE_SECONDS, _PAUSES * took)
+        return self._delivery.deliver()
+
+    def _has_passed(self, moment: Moment) -> bool:
+        """Whether a window of a rule has passed since the last call."""
+        before = self._passed
+        self._passed = {
+            (name, site): window_of(span.reached, rule.seconds)
+            for name, rule in self._settings.alerts.items()
+            for site, span in moment.sites.items()
+            if rule.site in ("", site)
+        }
+        return self._passed != before

@@ -1,0 +1,133 @@
+"""Notes: what happened at a time, for charts. By hand, and about what changes figures or leaves a gap in them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.contract.quality_tables import NOTES
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Change
+from tidemark.errors import SettingError
+from tidemark.local.process import appending
+from tidemark.settings import Settings
+
+HAND, REBUILD, FORGET, SETTINGS, RULES, IMPORT, GAP = (
+    "hand", "rebuild", "forget", "settings", "rules", "import", "gap",
+)  # fmt: skip
+MOST_CHARACTERS = 1000
+# A pipeline that stood still for less leaves no note.
+LEAST_GAP = timedelta(minutes=5)
+_WRITER = "notes"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A note; `site` is empty for all sites."""
+
+    time: datetime
+    text: str
+    site: str = ""
+    cause: str = HAND
+
+    @property
+    def note(self) -> str:
+        """The key. The text of Tidemark's own notes may grow."""
+        parts = [self.time.isoformat(), self.site, self.cause, self.text if self.cause == HAND else ""]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def write(settings: Settings, store: Store, notes: Sequence[Note]) -> None:
+    """Adds notes, or replaces those with the same key. Raises TableError."""
+    if notes:
+        now = datetime.now(UTC)
+        rows = [{**asdict(note), "note": note.note, "updated_at": now} for note in notes]
+        store.ensure(NOTES)
+        _commit(settings, store, Change(pa.Table.from_pylist(rows, NOTES.arrow_schema)))
+
+
+def record(settings: Settings, store: Store, text: str, cause: str) -> None:
+    """Notes what has just happened to all sites. Raises TableError."""
+    write(settings, store, [Note(datetime.now(UTC), text, cause=cause)])
+
+
+def remove(settings: Settings, store: Store, key: str) -> None:
+    """Removes a note. Raises SettingError if there is none with this key, TableError."""
+    row = next((row for row in listed(store) if row["note"] == key), None)
+    if row is None:
+        raise SettingError(f"there is no note {key}", "`tidemark note --list` shows the notes.")
+    # The time tells which files may have it.
+    gone = pa.Table.from_pylist([row], NOTES.arrow_schema).select(["note", "time"])
+    _commit(settings, store, Change(NOTES.arrow_schema.empty_table(), gone))
+
+
+def listed(store: Store) -> list[dict[str, Any]]:
+    """The rows of quality.notes in the order of time. Raises TableError."""
+    rows = store.read(NOTES).to_pylist() if store.exists(NOTES) else []
+    return sorted(rows, key=lambda row: (row["time"], row["note"]))
+
+
+def by_hand(text: str, at: datetime | None, site: str) -> Note:
+    """A note of a person about a time (None: now). Raises SettingError for a text that cannot be shown."""
+    text = " ".join(text.split())
+    if not text.isprintable() or not 0 < len(text) <= MOST_CHARACTERS:
+        raise SettingError(
+            f"a note of {len(text)} characters, or with control characters", f"Use 1 to {MOST_CHARACTERS}."
+        )
+    return Note(at or datetime.now(UTC), text, site)
+
+
+def gap(before: dict[str, Any], now: datetime) -> list[Note]:
+    """The note about the time in which no pipeline ran. `before`: the live record of the last one."""
+    if "looked_at" not in before:
+        return []
+    since = datetime.fromtimestamp(before["looked_at"], UTC)
+    if now - since < LEAST_GAP:
+        return []
+    return [
+        Note(
+            since,
+            f"The pipeline did not run from {since:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} UTC",
+            cause=GAP,
+        )
+    ]
+
+
+def archive(known: Sequence[dict[str, Any]], site: str, days: Sequence[datetime], now: datetime) -> Note:
+    """The note about old lines of these days that have arrived. It replaces one about the same site that grew within
+    the last hour: an import takes a while. `known`: the notes that there are."""
+    first, last = min(days), max(days)
+    time = now
+    for row in known:
+        found = re.fullmatch(r"Lines of (\S+) to (\S+) were imported", row["text"])
+        if (
+            found
+            and (row["site"], row["cause"]) == (site, IMPORT)
+            and now - row["updated_at"] < timedelta(hours=1)
+        ):
+            time = row["time"]
+            first, last = (
+                choose(day, datetime.fromisoformat(text).replace(tzinfo=UTC))
+                for choose, day, text in ((min, first, found[1]), (max, last, found[2]))
+            )
+    return Note(time, f"Lines of {first:%Y-%m-%d} to {last:%Y-%m-%d} were imported", site, IMPORT)
+
+
+def rules_changed(
+    known: Sequence[dict[str, Any]], before: str | None, version: str, now: datetime
+) -> list[Note]:
+    """The note about another `rules_version` than the rows had `before` (None: there are none)."""
+    text = f"Lines are read with {version}, before with {before}"
+    noted = [row["text"] for row in known if row["cause"] == RULES][-1:]
+    return [] if before in (None, version) or noted == [text] else [Note(now, text, cause=RULES)]
+
+
+def _commit(settings: Settings, store: Store, change: Change) -> None:
+    with appending(settings):
+        store.upsert(NOTES, change, Commit(_WRITER, store.committed(NOTES, _WRITER) + 1))

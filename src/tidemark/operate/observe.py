@@ -1,0 +1,185 @@
+"""Alerts, reports of days and notes beside the flows, in one process that gives way to them.
+
+`alerts` runs every few seconds where there are rules. `reports` runs every few minutes; without rules its process ends
+after each run.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from tidemark.contract.quality_tables import ACCOUNTS
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+from tidemark.errors import first_line
+from tidemark.operate import notes
+from tidemark.operate.background import in_background
+from tidemark.operate.moment import Moment, Moments, Positions
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
+
+log = logging.getLogger("tidemark.operate.observe")
+
+ALERTS, REPORTS = "alerts", "reports"
+_NICE = 19
+_ALERTS_SECONDS = 5.0
+_REPORTS_SECONDS = 600.0
+_FIRST_REPORT_SECONDS = 60.0
+# A report waits so long for the flows to pass the lines that have arrived.
+_PATIENCE_SECONDS = 60.0
+
+# Told after each run of a task what went wrong, empty if nothing did.
+Ended = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The tables of the layers by name, how far the flows are, the `rules_version` of new lines, and when the
+    pipeline started."""
+
+    tables: Mapping[str, Table]
+    at: Positions
+    rules_version: str
+    started: datetime
+
+    @property
+    def plain(self) -> Observed:
+        """The same, which can be sent to another process."""
+        at = replace(self.at, between=self.at.between.plain)
+        return replace(self, tables={name: table.plain for name, table in self.tables.items()}, at=at)
+
+
+def beside(
+    settings: Settings, store: Store, observed: Observed, ended: Ended = lambda task, trouble: None
+) -> Callable[[threading.Event], None]:
+    """A function that runs the tasks at their intervals until its event is set. A failure is logged and tried again;
+    it never stops the flows."""
+
+    def run(stopping: threading.Event) -> None:
+        pause = _ALERTS_SECONDS if settings.alerts else _FIRST_REPORT_SECONDS
+        due = time.monotonic() + _FIRST_REPORT_SECONDS
+        attempt = _Attempts(ended)
+        with _lasting(settings, store, observed) as open_process:
+            while not stopping.wait(pause):
+                with open_process() as task:
+                    if settings.alerts:
+                        attempt(task, ALERTS)
+                    if time.monotonic() >= due:
+                        attempt(task, REPORTS)
+                        due = time.monotonic() + _REPORTS_SECONDS
+                pause = _ALERTS_SECONDS if settings.alerts else _REPORTS_SECONDS
+
+    return run
+
+
+def once(settings: Settings, store: Store, observed: Observed) -> None:
+    """Runs every task once, after the flows have caught up. A failure is logged."""
+    attempt = _Attempts(lambda task, trouble: None)
+    task = _tasks(settings, store, observed)
+    for name in (ALERTS, REPORTS) if settings.alerts else (REPORTS,):
+        attempt(task, name)
+
+
+class _Attempts:
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
+        self._last: dict[str, str] = {}
+
+    def __call__(self, task: Callable[[str], str], name: str) -> None:
+        try:
+            trouble = task(name)
+        except Exception as error:  # the pipeline goes on
+            trouble = first_line(error)
+            if trouble != self._last.get(name):
+                log.error("%s failed, the next run tries again: %s", name, trouble)
+        self._last[name] = trouble
+        self._ended(name, trouble)
+
+
+Task = Callable[[str], str]
+
+
+@contextmanager
+def _lasting(
+    settings: Settings, store: Store, observed: Observed
+) -> Iterator[Callable[[], AbstractContextManager[Task]]]:
+    """A function that opens the process of the tasks: with rules always the same one, else one for each time."""
+    if not store.can.files:
+        task = _tasks(settings, store, observed)
+        yield lambda: nullcontext(task)
+        return
+    load = partial(_load, settings, observed.plain)
+    process = partial(in_background, "alerts", _NICE, settings.watching, load)
+    if settings.alerts:
+        with process() as same:
+            yield lambda: nullcontext(same)
+    else:
+        yield process
+
+
+def _load(settings: Settings, observed: Observed) -> Task:
+    return _tasks(settings, DeltaRsStore(lakehouse.of(settings)), observed)
+
+
+def _tasks(settings: Settings, store: Store, observed: Observed) -> Task:
+    """A function that runs a task and returns why it is not done, empty if it is. Raises TidemarkError."""
+    made: dict[str, Callable[[], str]] = {}
+
+    def run(name: str) -> str:
+        if name not in made:
+            made[name] = (
+                _alerts(settings, store, observed) if name == ALERTS else _reports(settings, store, observed)
+            )
+        return made[name]()
+
+    return run
+
+
+def _alerts(settings: Settings, store: Store, observed: Observed) -> Callable[[], str]:
+    from tidemark.operate.alerts.watch import Watch  # only for homes with rules
+
+    return Watch(settings, store, observed.tables, observed.at).look
+
+
+def _reports(settings: Settings, store: Store, observed: Observed) -> Callable[[], str]:
+    from tidemark.operate.reported import Reports
+
+    reports, moments = Reports(settings, store, observed.tables), Moments(settings.kafka, store, observed.at)
+
+    def report() -> str:
+        _note_rules(settings, store, observed)
+        moment = _awaited(moments)
+        if moment is not None:
+            reports.report(moment)
+        return ""
+
+    return report
+
+
+def _awaited(moments: Moments) -> Moment | None:
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while (moment := moments.look()) is None and time.monotonic() < until:
+        time.sleep(0.5)
+    return moment
+
+
+def _note_rules(settings: Settings, store: Store, observed: Observed) -> None:
+    """Notes another `rules_version` than that of the last batch before the pipeline's start."""
+    rows = store.read(ACCOUNTS, [[("started_at", "<", observed.started)]], ["flow", "started_at", "accepted"])
+    times = [row["started_at"] for row in rows.to_pylist() if row["flow"] == "requests" and row["accepted"]]
+    if not times:
+        return
+    requests = observed.tables["silver.requests"]
+    where = [("ingested_at", ">=", max(times) - timedelta(seconds=1)), ("ingested_at", "<", observed.started)]
+    found = store.read(requests, [where], ["rules_version", "ingested_at"])  # type: ignore[list-item]
+    before = found.sort_by("ingested_at")["rules_version"].to_pylist()[-1:] or [None]
+    changed = notes.rules_changed(notes.listed(store), before[0], observed.rules_version, observed.started)
+    notes.write(settings, store, changed)

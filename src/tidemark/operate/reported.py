@@ -1,0 +1,208 @@
+"""quality.reported: the figures of each day as they were when it was over, and as they changed afterwards."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.contract.quality_tables import REPORTED
+from tidemark.contract.store import Store, Where
+from tidemark.contract.table import Table
+from tidemark.engine import sketches
+from tidemark.engine.groups import Groups, whole
+from tidemark.local.process import appending
+from tidemark.operate import notes
+from tidemark.operate.moment import Moment, Span
+from tidemark.settings import Settings
+from tidemark.stream import swap
+
+METRICS = ("requests", "pageviews", "visitors", "sessions", "bounce_rate")
+DAY_OVER, LATE = "day over", "late lines"
+# A day is reported this long after its end, and at most so often.
+HOUR = timedelta(hours=1)
+_DAY = timedelta(days=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A change that waits for its hour may be older than the last report.
+_OVERLAP = 2 * HOUR
+# Rows of a day that arrive later than a day are an archive if they are of so many minutes.
+_ARCHIVE_MINUTES = 10
+
+SiteDay = tuple[str, datetime]
+
+
+@dataclass(frozen=True)
+class _Last:
+    """The last report of a day: when, and the values by metric."""
+
+    at: datetime
+    values: Mapping[str, float | None]
+
+
+class Reports:
+    """Writes quality.reported. `tables`: gold.traffic, gold.visitor_hours and silver.sessions, by name."""
+
+    def __init__(self, settings: Settings, store: Store, tables: Mapping[str, Table]) -> None:
+        self._settings = settings
+        self._store = store
+        self._tables = tables
+        self._seen: datetime | None = None
+        self._swaps: int | None = None
+        self._waiting: set[SiteDay] = set()
+
+    def report(self, moment: Moment) -> int:
+        """Reports the days that are over as of the moment, and those whose figures changed. Returns the number of rows
+        written. Raises TableError."""
+        last = self._last()
+        over = {site: _days(span) for site, span in moment.sites.items()}
+        new = {(site, day) for site, days in over.items() for day in days} - set(last)
+        newest = max((each.at for each in last.values()), default=None)
+        changed, archive = self._changed(last, newest, moment) if newest else (set(), set())
+        self._note(archive, moment)
+        early = {each for each in changed if moment.time - last[each].at < HOUR}
+        rows = []
+        by_day: dict[datetime, set[str]] = defaultdict(set)
+        for site, day in new | (changed - early):
+            by_day[day].add(site)
+        causes = self._causes(moment)
+        for day, sites in sorted(by_day.items()):
+            for site, values in self._values(day, sites).items():
+                known = last.get((site, day))
+                cause = causes(known.at, (site, day) in archive) if known else DAY_OVER
+                same = {"site": site, "day": day, "reported_at": moment.time, "cause": cause}
+                rows += [
+                    {**same, "metric": metric, "value": value}
+                    for metric, value in values.items()
+                    if known is None or known.values.get(metric) != value
+                ]
+        self._seen, self._waiting = moment.time, early
+        if rows:
+            with appending(self._settings):
+                self._store.append_arrow(REPORTED, pa.Table.from_pylist(rows, REPORTED.arrow_schema))
+        return len(rows)
+
+    def _last(self) -> dict[SiteDay, _Last]:
+        rows = self._store.read(REPORTED).sort_by("reported_at")
+        found: dict[SiteDay, tuple[datetime, dict[str, float | None]]] = {}
+        for row in rows.to_pylist():
+            _, values = found.get((row["site"], row["day"]), (row["reported_at"], {}))
+            values[row["metric"]] = row["value"]
+            found[row["site"], row["day"]] = row["reported_at"], values
+        return {key: _Last(at, values) for key, (at, values) in found.items()}
+
+    def _changed(
+        self, last: Mapping[SiteDay, _Last], newest: datetime, moment: Moment
+    ) -> tuple[set[SiteDay], set[SiteDay]]:
+        """The reported days whose rows changed since the last look, and those of them that got an archive's lines."""
+        since = self._seen or newest - _OVERLAP
+        swaps = self._store.committed(self._tables["gold.traffic"], swap.WRITER)
+        remade = {notes.REBUILD, notes.FORGET, notes.SETTINGS}
+        swapped = self._swaps not in (None, swaps) or (
+            self._swaps is None
+            and any(row["cause"] in remade and row["time"] > since for row in notes.listed(self._store))
+        )
+        self._swaps = swaps
+        before = max(day for _, day in last) + _DAY
+        found: dict[SiteDay, int] = {}
+        late: dict[SiteDay, int] = {}
+        for name, time in (("gold.traffic", "window_start"), ("silver.sessions", "start_time")):
+            where: Where = [[("updated_at", ">", since), (time, "<", before)]]
+            rows = self._store.read(self._tables[name], where, ["site", time, "updated_at"])
+            found |= _count(rows["site"], rows[time])
+            if name == "gold.traffic":
+                micros = [whole(rows[each].cast(pa.int64())).to_numpy() for each in ("updated_at", time)]
+                old = pa.array(micros[0] - micros[1] > _DAY // timedelta(microseconds=1))
+                late = _count(rows["site"].filter(old), rows[time].filter(old))
+        if swapped:  # all rows are new then
+            return set(last), set()
+        return (set(found) | self._waiting) & set(last), {
+            each for each, minutes in late.items() if minutes >= _ARCHIVE_MINUTES
+        }
+
+    def _values(self, day: datetime, sites: Collection[str]) -> dict[str, dict[str, float | None]]:
+        """The figures of sites on a day, from the tables."""
+        found: dict[str, dict[str, float | None]] = {site: dict.fromkeys(METRICS, 0.0) for site in sites}
+
+        def rows(name: str, time: str, *columns: str) -> pa.Table:
+            where: Where = [[("site", "in", list(sites)), (time, ">=", day), (time, "<", day + _DAY)]]
+            return self._store.read(self._tables[name], where, ["site", *columns])
+
+        traffic = rows("gold.traffic", "window_start", "requests", "pageviews")
+        for row in _sums(traffic, "requests", "pageviews"):
+            found[row.pop("site")] |= row
+        hours = rows("gold.visitor_hours", "window_start", "visitors_sketch")
+        groups = Groups.by([hours["site"]])
+        own = sketches.of_bytes(hours["visitors_sketch"])
+        least = np.full(len(groups), sketches.WHOLE)
+        np.minimum.at(least, groups.of, own.theta)
+        counts = sketches.unite(groups.of[own.groups], own.hashes, least).counts()
+        for site, visitors in zip(
+            hours["site"].take(pa.array(groups.first)).to_pylist(), counts.to_pylist(), strict=True
+        ):
+            found[site]["visitors"] = float(visitors)
+        sessions = rows("silver.sessions", "start_time", "bounced")
+        ones = pa.repeat(pa.scalar(1, pa.int64()), sessions.num_rows)
+        bounced = sessions["bounced"].cast(pa.int64())
+        counted = pa.table({"site": sessions["site"], "sessions": ones, "bounced": bounced})
+        for row in _sums(counted, "sessions", "bounced"):
+            found[row["site"]]["sessions"] = row["sessions"]
+            found[row["site"]]["bounce_rate"] = row["bounced"] / row["sessions"]
+        for values in found.values():
+            if not values["sessions"]:
+                values["bounce_rate"] = None
+        return found
+
+    def _causes(self, moment: Moment) -> Any:
+        """A function that tells why figures differ from those reported at a time."""
+        made = [(row["time"], row["cause"]) for row in notes.listed(self._store)]
+
+        def cause(since: datetime, archive: bool) -> str:
+            for kind in (notes.FORGET, notes.SETTINGS, notes.REBUILD):
+                if any(time > since and each == kind for time, each in made):
+                    return kind
+            return notes.IMPORT if archive else LATE
+
+        return cause
+
+    def _note(self, archive: Iterable[SiteDay], moment: Moment) -> None:
+        """Notes an imported archive, one note per site while it is being imported."""
+        days: dict[str, list[datetime]] = defaultdict(list)
+        for site, day in archive:
+            days[site].append(day)
+        if days:
+            found = notes.listed(self._store)
+            notes.write(
+                self._settings,
+                self._store,
+                [notes.archive(found, site, of, moment.time) for site, of in days.items()],
+            )
+
+
+def _days(span: Span) -> list[datetime]:
+    """The days of a site that are over: an hour has passed since their end."""
+    first, end = ((time - _EPOCH) // _DAY for time in (span.first, span.reached - HOUR))
+    return [_EPOCH + number * _DAY for number in range(first, end)]
+
+
+def _count(sites: Any, times: Any) -> dict[SiteDay, int]:
+    """The number of rows by site and day."""
+    days = whole(times.cast(pa.int64())).to_numpy() // (86_400 * 1_000_000)
+    groups = Groups.by([sites, pa.array(days)])
+    names = whole(sites).take(pa.array(groups.first)).to_pylist()
+    numbers = np.bincount(groups.of, minlength=len(groups)).tolist()
+    starts = [_EPOCH + int(day) * _DAY for day in days[groups.first]]
+    return dict(zip(zip(names, starts, strict=True), numbers, strict=True))
+
+
+def _sums(rows: pa.Table, *columns: str) -> list[dict[str, Any]]:
+    """Sums by site."""
+    found = rows.group_by("site", use_threads=False).aggregate([(name, "sum") for name in columns])
+    return [
+        {"site": row["site"], **{name: float(row[f"{name}_sum"]) for name in columns}}
+        for row in found.to_pylist()
+    ]

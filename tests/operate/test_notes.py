@@ -1,0 +1,69 @@
+"""Notes: by hand through the command, and about Tidemark itself."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tidemark.cli import tidemark
+from tidemark.errors import SettingError
+from tidemark.operate import notes
+
+NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
+
+
+def run(home: Path, *arguments: str) -> str:
+    done = CliRunner().invoke(tidemark, ["note", "--home", str(home), *arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_command_notes_lists_and_removes(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert run(home, "--list") == "no notes yet\n"
+    run(home, "Sale\nbegins", "--at", "2026-11-27", "--site", "shop")
+    run(home, "Sale begins", "--at", "2026-11-27", "--site", "shop")  # the same note
+    run(home, "New logo", "--at", "2026-11-26T10:30")
+    first, second = run(home, "--list").splitlines()
+    assert first.endswith("  2026-11-26 10:30  hand    New logo")
+    assert second.endswith("  2026-11-27 00:00  hand    shop: Sale begins")
+    assert run(home, "--list", "--site", "other").splitlines() == [first]
+    run(home, "--remove", first.split()[0])
+    [left] = json.loads(run(home, "--list", "--json"))
+    assert (left["text"], left["site"], left["cause"]) == ("Sale begins", "shop", "hand")
+    with pytest.raises(SettingError, match="there is no note"):
+        CliRunner().invoke(
+            tidemark,
+            ["note", "--home", str(home), "--remove", "x"],
+            standalone_mode=False,
+            catch_exceptions=False,
+        )
+
+
+@pytest.mark.parametrize("text", ["", " ", "x" * 1001, "bell\a"])
+def test_a_text_that_cannot_be_shown_is_no_note(text: str) -> None:
+    with pytest.raises(SettingError):
+        notes.by_hand(text, None, "")
+
+
+def test_a_gap_is_noted_where_no_pipeline_ran_for_minutes() -> None:
+    before = {"looked_at": (NOW - timedelta(minutes=90)).timestamp()}
+    [note] = notes.gap(before, NOW)
+    assert (note.time, note.cause) == (NOW - timedelta(minutes=90), "gap")
+    assert note.text == "The pipeline did not run from 2026-11-24 07:30 to 2026-11-24 09:00 UTC"
+    assert notes.gap({"looked_at": (NOW - timedelta(minutes=4)).timestamp()}, NOW) == []
+    assert notes.gap({}, NOW) == []
+
+
+def test_other_rules_are_noted_once() -> None:
+    [note] = notes.rules_changed([], "bots 1", "bots 2", NOW)
+    assert note.text == "Lines are read with bots 2, before with bots 1"
+    known = [{"cause": "rules", "text": note.text}]
+    assert notes.rules_changed(known, "bots 1", "bots 2", NOW) == []
+    assert (
+        notes.rules_changed([], "bots 2", "bots 2", NOW) == notes.rules_changed([], None, "bots 2", NOW) == []
+    )
