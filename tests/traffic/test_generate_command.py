@@ -136,7 +136,8 @@ def test_help_names_every_option() -> None:
     text = generate("--help").stdout.decode()
     for option in (
         "--rate", "--seconds", "--start-time", "--speed", "--seed", "--site", "--visitors", "--late",
-        "--late-by", "--malformed", "--format", "--rhythm", "--output", "--truth", "--home",
+        "--late-by", "--malformed", "--format", "--request-time", "--outage",
+        "--silence", "--rhythm", "--output", "--truth", "--home",
         "--bootstrap-servers",
     ):  # fmt: skip
         assert option in text

@@ -192,9 +192,25 @@ def test_a_request_time_is_at_the_end_only_if_it_is_asked_for() -> None:
     assert {line.outcome.hit[1].seconds for line in timed} == {line.value.split(b" ")[-1] for line in timed}
 
 
+def test_outages_and_silences_change_nothing_else() -> None:
+    usual = Traffic(START, rate=20, seconds=100, seed=7)
+    faulty = replace(usual, outages=((20, 30),), silences=((60, 10), (90, 5)))
+    silent = {*range(60, 70), *range(90, 95)}
+    before = [line for line in generate(usual) if line.outcome.second - START not in silent]
+    after = list(generate(faulty))
+    assert len(after) == len(before) == 20 * 85
+    for was, found in zip(before, after, strict=True):
+        if 20 <= found.outcome.second - START < 50 and found.outcome.hit[1].path is not None:
+            assert b'" 503 194 ' in found.value and found.outcome.hit[1].status == 503
+            assert not found.outcome.hit[1].page
+        else:
+            assert found.value == was.value
+
+
 @pytest.mark.parametrize(
     "bad",
     [{"request_time": True, "format": "iis_w3c"},
+     {"outages": ((-1, 5),)}, {"silences": ((5, 0),)},
      {"rate": 0}, {"rate": float("nan")}, {"late": 1.5}, {"malformed": -0.1}, {"seconds": 0}, {"visitors": 0},
      {"late_by": 0}, {"format": "json"}, {"site": " "}],
 )  # fmt: skip

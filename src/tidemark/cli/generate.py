@@ -60,6 +60,22 @@ _LEAST_SPEED = 1e-3
     is_flag=True,
     help="Add the request time to lines of combined, common and vhost_combined.",
 )
+@click.option(
+    "--outage",
+    "outages",
+    type=(int, int),
+    multiple=True,
+    metavar="AFTER SECONDS",
+    help="From so many seconds of event time on, and for so many, every response is 503. May be repeated.",
+)
+@click.option(
+    "--silence",
+    "silences",
+    type=(int, int),
+    multiple=True,
+    metavar="AFTER SECONDS",
+    help="The same without any line. May be repeated.",
+)
 @click.option("--rhythm", is_flag=True, help="Vary the rate over the day; --rate is then the mean.")
 @click.option(
     "-o",

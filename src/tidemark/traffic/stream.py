@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tidemark.errors import SettingError
 from tidemark.traffic.behaviour import Crowd
+from tidemark.traffic.faults import Span, unavailable, within
 from tidemark.traffic.lines import APACHE, FORMATS, Formatter, with_request_time
 from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
 from tidemark.traffic.robots import Hit
@@ -31,6 +32,7 @@ class Traffic:
     end), `rate` the lines of one event second. `late` is the share that arrives up to `late_by` seconds after
     their time, `malformed` the share that must be rejected. `visitors` is the number of distinct people.
     `request_time` adds the response's duration to lines of a format of Apache's family, none of which has it by itself.
+    In `outages` every response is 503, in `silences` there is no line.
     Raises SettingError for invalid values.
     """
 
@@ -46,6 +48,8 @@ class Traffic:
     malformed: float = 0.0
     rhythm: bool = False
     request_time: bool = False
+    outages: tuple[Span, ...] = ()
+    silences: tuple[Span, ...] = ()
 
     def __post_init__(self) -> None:
         for name, least in (("rate", 1e-3), ("visitors", 1), ("late_by", 1)):
@@ -53,6 +57,12 @@ class Traffic:
                 raise SettingError(f"{name} is {getattr(self, name):g}", f"Use {least:g} or more.")
         if self.seconds is not None and self.seconds < 1:
             raise SettingError(f"seconds is {self.seconds}", "Use 1 or more, or leave it out for no end.")
+        for name in ("outages", "silences"):
+            if any(after < 0 or seconds < 1 for after, seconds in getattr(self, name)):
+                raise SettingError(
+                    f"{name} are {getattr(self, name)}",
+                    "Use 0 or more seconds after the start, for 1 or more.",
+                )
         for name in ("late", "malformed"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingError(f"{name} is {getattr(self, name):g}", "Use a fraction from 0 to 1.")
@@ -143,6 +153,10 @@ def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
         total = next(sizes)
         for first in range(0, max(total, 1), _BLOCK_LINES):
             hits = crowd.step(second, min(_BLOCK_LINES, total - first))
+            if within(second - traffic.start, traffic.silences):
+                hits = []
+            elif within(second - traffic.start, traffic.outages):
+                hits = [unavailable(hit) for hit in hits]
             lines = form(hits, second)
             outcomes = [Outcome(second, hit) for hit in hits] if truth else []
             for i in spoiled.of(len(lines)):

@@ -12,6 +12,7 @@ from random import Random
 from tidemark.traffic import agents, site
 from tidemark.traffic.behaviour import Crowd
 from tidemark.traffic.countries import volume
+from tidemark.traffic.faults import unavailable
 from tidemark.traffic.lines import combined, with_request_time
 from tidemark.traffic.referrers import ASSISTANTS, Arrival
 from tidemark.traffic.robots import Hit, Visit
@@ -204,9 +205,4 @@ def _slowed(hit: Hit) -> Hit:
 
 def _unavailable(hit: Hit) -> list[Hit]:
     """The same request, answered with 503, as often as it is tried; unchanged if it is not HTTP."""
-    visitor, request, referrer = hit
-    if request.path is None:
-        return [hit]
-    asked, _, _ = request.text.rpartition(b'" ')
-    failed = request._replace(text=asked + b'" 503 194', page=False, status=503, seconds=b"0.001")
-    return [(visitor, failed, referrer)] * (_RELOADS if request.page else 1)
+    return [unavailable(hit)] * (_RELOADS if hit[1].page else 1)
