@@ -54,7 +54,8 @@ def _line(chance: Random, number: int, sites: tuple[str, ...]) -> tuple[str, byt
         for name in names
     )
     target = chance.choice(("/", "/search")) + (f"?{query}" if query or chance.random() < 0.1 else "")
-    minute, second = divmod(number % 3600, 60)
+    # Of each visitor all lines are of one second, so that their texts decide which is the first.
+    minute, second = divmod(number % 250, 60)
     line = (
         f"192.0.2.{number % 250} - - [21/May/2026:21:{minute:02}:{second:02} +0000]"
         f' "GET {target} HTTP/1.1" 200 5 "{referrer}" "Mozilla/5.0 (X11) Firefox/140.0"'
