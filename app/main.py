@@ -43,7 +43,7 @@ class Page:
 
 PAGES = (
     Page("Overview", ":material/monitoring:", "overview", overview.page),
-    Page("Live", ":material/sensors:", "live", live.page, ranged=False, filtered=False),
+    Page("Live", ":material/sensors:", "live", live.page, ranged=False),
     Page("Sources", ":material/alt_route:", "sources", sources.page),
     Page("Pages", ":material/article:", "pages", pages.page),
     Page("Performance", ":material/speed:", "performance", performance.page),
@@ -97,7 +97,10 @@ def main() -> None:
     except ReadError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         extents = {}
-    chosen = bar.choose(list(extents), extents, page=page.title, ranged=page.ranged, filtered=page.filtered)
+    chosen = bar.choose(
+        list(extents), extents, page=page.title, ranged=page.ranged, filtered=page.filtered,
+        home=data.home(reader),
+    )  # fmt: skip
     with said:
         freshness(reader, chosen)
     bar.offer_jump(chosen, extents, ranged=page.ranged, history="overview")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import urlencode
 
 import streamlit as st
 
-from . import clock
+from . import actions, clock
 from .data import Extent
+from .figures.declared import declared
 from .figures.extents import of_site
 from .figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
 from .filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
 from .text import plain
 
 ALL_SITES = "All sites"
+# What pages about now look at.
+LAST_HOUR = "1h"
 COMPARISONS = {"Previous period": "previous", "A year before": "year", "None": ""}
 BOUND = ("site", "range", "compare", "times", "from", "until", "filter")
 SUGGESTIONS = (
@@ -25,11 +29,18 @@ SUGGESTIONS = (
 
 
 def choose(
-    sites: Sequence[str], extents: dict[str, Extent], *, page: str, ranged: bool, filtered: bool = True
+    sites: Sequence[str],
+    extents: dict[str, Extent],
+    *,
+    page: str,
+    ranged: bool,
+    filtered: bool = True,
+    home: Path | None = None,
 ) -> Filters:
     """Draws the filter bar of a page and returns what is chosen.
 
-    `ranged` is False on pages about now, `filtered` on pages whose figures are not of requests.
+    `ranged` is False on pages about now, `filtered` on pages whose figures are not of requests. The settings in
+    `home` declare the segments on offer.
     """
     options = [ALL_SITES, *sorted(sites)]
     if st.session_state.get("page") != page:
@@ -60,7 +71,7 @@ def choose(
         choice = st.segmented_control(
             "Times in", ["Local", "UTC"], key="times", default="Local", bind="query-params", required=True
         )
-        texts = _conditions(disabled=not filtered)
+        texts = _conditions(home, disabled=not filtered)
     zone = local if choice == "Local" and local else "UTC"
     chosen = None if site in (None, ALL_SITES) else site
     start = end = None
@@ -68,12 +79,11 @@ def choose(
         start, end = _custom(zone, of_site(extents, chosen))
     st.session_state["page"] = page
     conditions = _read(texts) if filtered else ()
-    return Filters(
-        chosen, preset or DEFAULT_RANGE, start, end, zone, conditions, COMPARISONS.get(compared, "previous")
-    )
+    reach = preset or DEFAULT_RANGE if ranged else LAST_HOUR
+    return Filters(chosen, reach, start, end, zone, conditions, COMPARISONS.get(compared, "previous"))
 
 
-def _conditions(*, disabled: bool) -> list[str]:
+def _conditions(home: Path | None, *, disabled: bool) -> list[str]:
     """The conditions as removable chips in their text form, and a form to add one."""
     chosen = list(st.session_state.get("filter", ()))
     texts = st.multiselect(
@@ -91,15 +101,35 @@ def _conditions(*, disabled: bool) -> list[str]:
         else "This page is about the pipeline itself, so filters do not apply.",
     )
     if not disabled:
-        with (
-            st.popover("Add", icon=":material/filter_alt:", help="Add a filter"),
-            st.form("add-filter", border=False),
-        ):
-            st.selectbox("Field", FIELDS, key="new-field", format_func=lambda f: f.replace("_", " "))
-            st.selectbox("Operator", list(SIGNS.values()), index=1, key="new-operator")
-            st.text_input("Value", key="new-value", placeholder="several: one|two")
-            st.form_submit_button("Add filter", on_click=_add, type="primary")
+        with st.popover("Add", icon=":material/filter_alt:", help="Add a filter or a segment"):
+            _segments(home)
+            with st.form("add-filter", border=False):
+                st.selectbox("Field", FIELDS, key="new-field", format_func=lambda f: f.replace("_", " "))
+                st.selectbox("Operator", list(SIGNS.values()), index=1, key="new-operator")
+                st.text_input("Value", key="new-value", placeholder="several: one|two")
+                st.form_submit_button("Add filter", on_click=_add, type="primary")
     return [text for text in texts or [] if text.strip()]
+
+
+def _segments(home: Path | None) -> None:
+    """A button for each segment that the settings declare; it adds the segment's filters."""
+    if home is None:
+        return
+    try:
+        found = declared(home)
+        segments = {name: found.segment(name) for name in found.segments}
+    except SelectionError as error:
+        st.caption(plain(str(error)))
+        return
+    for name, filters in segments.items():
+        st.button(
+            plain(name),
+            key=f"segment-{name}",
+            icon=":material/bookmark:",
+            help=plain(", ".join(map(str, filters))),
+            on_click=actions.add_filter,
+            args=filters,
+        )
 
 
 def _add() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -124,3 +125,9 @@ def flows(reader: Reader) -> dict[str, datetime]:
     """When each flow recorded its last batch."""
     found = rows_if_any(reader, PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"])
     return {flow: at.to_pydatetime() for flow, at in found.itertuples(index=False)} if len(found) else {}
+
+
+def home(reader: Reader) -> Path | None:
+    """The home whose settings belong to the tables, if they are in a directory."""
+    root = reader.root
+    return Path(root).parent if root and "://" not in root else None

@@ -8,17 +8,16 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, clock, colors, country, data, demo, worldmap
-from ..figures.query import Where, time_bin, total
+from ..figures import live
 from ..figures.reader import Reader
-from ..filters import Filters
+from ..figures.selection import Selection
+from ..filters import Filters, Span
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
 from ..text import clipped, duration, shown
-from ..visitors import distinct
 from . import alerts
 
 MINUTES = 5
-SUMS = ("requests", "pageviews", "visitors")
 COUNTRIES = "gold/visitors_by_country"
 TOP = 7
 REJECTED_SHOWN = 50
@@ -40,29 +39,27 @@ def page(reader: Reader, filters: Filters) -> None:
 def rate(minutes: pd.DataFrame, now: datetime) -> float:
     """Requests per second of the last full minute; of the current one while it is the first."""
     minute = clock.floor(now, 60)
-    requests = dict(zip(minutes["window_start"], minutes["requests"], strict=True))
+    requests = dict(zip(minutes["bin"], minutes["requests"], strict=True))
     last = requests.get(pd.Timestamp(minute - timedelta(minutes=1)), 0)
     if last:
         return float(last) / 60
     return float(requests.get(pd.Timestamp(minute), 0)) / max((now - minute).total_seconds(), 1.0)
 
 
-@panel("Right now", "gold/traffic", every=LIVE)
+def since(look: Look, start: datetime, end: datetime) -> Selection:
+    """The page's selection of a time that ends with the clock."""
+    return look.filters.selection(Span(start, end, live.MINUTE))
+
+
+@panel("Right now", "gold/traffic", every=LIVE, requests=())
 def now_panel(look: Look) -> None:
     minute = clock.floor(look.now, 60)
-    half_hour = minute - timedelta(minutes=29)
-    recent = data.rows(
-        look.reader,
-        "gold/traffic",
-        {"window_start": time_bin("window_start", 60)} | {c: total(c) for c in SUMS},
-        (*look.filters.sites(), Where("window_start", ">=", half_hour), Where("window_start", "<=", minute)),
-        group_by=["window_start"],
-    )
-    since = minute - timedelta(minutes=MINUTES - 1)
-    window = (*look.filters.sites(), Where("window_start", ">=", since), Where("window_start", "<=", minute))
-    visitors = int(distinct(look.reader, "gold/traffic", window)["visitors"].iloc[0])
-    series = charts.filled(recent, half_hour, minute, 60, SUMS, time="window_start")
-    last = series[series["window_start"] >= pd.Timestamp(since)]
+    half_hour, end = minute - timedelta(minutes=29), minute + timedelta(minutes=1)
+    recent = live.minutes(look.rows, since(look, half_hour, end))
+    start = minute - timedelta(minutes=MINUTES - 1)
+    visitors = live.visitors(look.rows, since(look, start, end))
+    series = charts.filled(recent, half_hour, minute, 60, live.SUMS)
+    last = series[series["bin"] >= pd.Timestamp(start)]
     event = data.extent(look.reader, look.filters.site).newest
     behind = None if event is None else max((look.now - event).total_seconds(), 0.0)
 
@@ -105,14 +102,7 @@ def now_panel(look: Look) -> None:
 @panel("Visitors by country in the last hour", COUNTRIES, every=LIVE)
 def windows_panel(look: Look) -> None:
     window = look.window(COUNTRIES)
-    first = clock.floor(look.now, window) - timedelta(seconds=3600 - window)
-    found = data.rows(
-        look.reader,
-        COUNTRIES,
-        {"bin": "window_start", "country": "country", "visitors": total("visitors")},
-        (*look.filters.sites(), Where("window_start", ">=", first), Where("window_start", "<=", look.now)),
-        group_by=["bin", "country"],
-    )
+    found = live.by_country(look.rows, _last_hour(look, window), window)
     if found.empty:
         return nothing("No visitors in the last hour.")
     found["country"] = [country.name(c) for c in found["country"]]
@@ -129,18 +119,24 @@ def windows_panel(look: Look) -> None:
         bin_seconds=window,
         height=340,
     )
-    charts.draw(chart, look.key)
+    charts.draw(chart, look.key, charts.described(summed, "Visitors"))
     return None
+
+
+def _last_hour(look: Look, window: int) -> Selection:
+    """Whole windows, the last of which is not over."""
+    end = clock.floor(look.now, window) + timedelta(seconds=window)
+    return since(look, end - timedelta(hours=1), end)
 
 
 @panel("Where the last hour's visitors are", COUNTRIES, every=LIVE)
 def map_panel(look: Look) -> None:
-    window = look.window(COUNTRIES)
-    first = clock.floor(look.now, window) - timedelta(seconds=3600 - window)
-    where = (*look.filters.sites(), Where("window_start", ">=", first), Where("window_start", "<=", look.now))
-    found = distinct(look.reader, COUNTRIES, where, by=["country"])
+    found = live.by_country(look.rows, _last_hour(look, look.window(COUNTRIES)))
+    found = found[found["visitors"] > 0].sort_values("visitors", ascending=False)
+    words = ", ".join(f"{country.name(c)} {n:,}" for c, n in found.head(10).itertuples(index=False))
     found = found.rename(columns={"visitors": "value"})
-    charts.draw(worldmap.chart(found, "Visitors", dark=colors.is_dark()), look.key)
+    chart = worldmap.chart(found, "Visitors", dark=colors.is_dark())
+    charts.draw(chart, look.key, f"Map of the last hour's visitors: {words}.")
 
 
 @panel(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
-from .. import charts, heat
+from .. import actions, charts, heat
 from ..figures import latency
 from ..figures.query import Where
 from ..figures.reader import Reader
@@ -104,11 +107,27 @@ def heat_panel(look: Look) -> None:
     chart = heat.heat(
         found, "when", "took", "requests", x_title=f"Time ({look.filters.zone})", y_title="", unit="Requests",
         rows=list(names.values()), columns=list(look.wall(times).dt.strftime("%m-%d %H:%M")),
-        height=max(180, 26 * len(names) + 80),
+        height=max(180, 26 * len(names) + 80), pick=True,
     )  # fmt: skip
+    bins = dict(zip(found["when"], found["bin"], strict=True))
+    bounds = {
+        name: (low, high)
+        for (low, high), name in zip(ranges.itertuples(index=False, name=None), names.values(), strict=True)
+    }
+
+    def picked(marks: list[dict[str, Any]]) -> None:
+        start, between = bins.get(marks[0].get("x")), bounds.get(str(marks[0].get("y")))
+        if start is None or between is None:
+            return
+        low, high = (round(seconds * 1_000_000) for seconds in between)
+        where = (Where("duration_us", ">", low if low else -1), Where("duration_us", "<=", high))
+        end = start + timedelta(seconds=span.bin_seconds)
+        chosen = selection.shifted(start.to_pydatetime(), end.to_pydatetime())
+        actions.open_view(actions.Requests(chosen, where))
+
     most = found.loc[found["requests"].idxmax()]
     words = f"Requests by time and latency; most at {most['when']} with {most['took']}: {most['requests']:,}."
-    charts.draw(chart, look.key, words)
+    charts.draw(chart, look.key, words, picked)
     return None
 
 
