@@ -187,6 +187,7 @@ WRAPPERS = {
     "CRI": "2026-11-21T10:00:00.123456789Z stdout F {}",
     "CRI with a zone": "2026-11-21T10:00:00.123456789+01:00 stderr F {}",
     "a journald export": "MESSAGE={}",
+    "docker compose logs": "web-1  | {}",
 }
 ENVELOPES = {
     "Docker": docker,
@@ -334,16 +335,23 @@ def test_durations_of_azures_gateways_are_in_two_units(
     assert row is not None and row["duration_us"] == microseconds
 
 
-def test_a_duration_may_be_in_front_of_the_referrer() -> None:
-    # DataDog/integrations-core (BSD-3-Clause, `nginx/assets/logs`), whose documentation recommends it.
-    line = (
-        '127.0.0.1 - - [19/Feb/2015:15:50:36 -0500] "GET /big.pdf HTTP/1.1" 206 33973115 0.202 "-"'
-        ' "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_10_1)"'
-    )
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        (  # DataDog/integrations-core (BSD-3-Clause, `nginx/assets/logs`), whose documentation recommends it
+            '127.0.0.1 - - [19/Feb/2015:15:50:36 -0500] "GET /big.pdf HTTP/1.1" 206 33973115 0.202 "-" "Mozilla/5.0"',
+            (33_973_115, 202_000, None, "Mozilla/5.0"),
+        ),
+        (  # google/mtail (Apache-2.0, `internal/mtail/testdata`)
+            '192.168.74.9 - - [04/Apr/2018:10:28:24 +0000] "GET /prefix HTTP/1.1" 304 - 3551 "-" "Mozilla/5.0"',
+            (0, 3_551, None, "Mozilla/5.0"),
+        ),
+    ],
+)
+def test_a_duration_may_be_in_front_of_the_referrer(line: str, said: tuple[Any, ...]) -> None:
     [row] = read([line])
     assert row is not None and told([line]) == ["combined"]
-    said = (row["bytes"], row["duration_us"], row["referrer"], row["user_agent"])
-    assert said == (33_973_115, 202_000, None, "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_10_1)")
+    assert tuple(row[name] for name in ("bytes", "duration_us", "referrer", "user_agent")) == said
 
 
 def test_azures_app_service() -> None:

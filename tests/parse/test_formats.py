@@ -100,6 +100,7 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "tabs": (combined(agent="a\tb"), {"user_agent": "a\tb"}),
     "duration in front of the referrer": (combined(result="200 512 0.202"), {}),
+    "whole number in front of the referrer": (combined(result="304 - 7"), {"status": 304, "bytes": 0}),
     "no referrer": (combined(referrer="-"), {"referrer": None}),
     "empty referrer": (combined(referrer=""), {"referrer": None}),
     "no agent": (combined(agent="-"), {"user_agent": None}),
@@ -203,7 +204,7 @@ REJECTED: dict[str, tuple[bytes, list[str]]] = {
     "a trailing quote": (combined().encode() + b' 0.012 "', ["malformed"]),
     "a quoted field after a word": (combined().encode() + b' 0.012"a"', ["malformed"]),
     "a quoted field after common": (common().encode() + b' 1042 "a"', ["malformed"]),
-    "a number before the referrer": (combined().replace('512 "', '512 7 "').encode(), ["malformed"]),
+    "two numbers before the referrer": (combined().replace('512 "', '512 7 8 "').encode(), ["malformed"]),
     "another line behind": (combined().encode() + b" " + combined().encode(), ["malformed"]),
     "another common line behind": (common().encode() + b" " + common().encode(), ["malformed"]),
     "a quoted field after no space": (combined().encode() + b'"a"', ["malformed"]),
@@ -442,7 +443,7 @@ def reference(value: bytes) -> dict[str, Any] | None:
     quoted = r'"((?:[^"\\]|\\.)*)"'
     words = "(?: [A-Za-z0-9_.:,;=/%+*@~|&?#!$-]+)"
     tail = rf'(?:{words}* (?:[A-Za-z0-9_.-]+[=:])?"(?:[^"\\]|\\.)*")*{words}*'
-    agents = rf"(?: [0-9]+[.][0-9]+)? *(?: {quoted} {quoted}{tail})?"
+    agents = rf"(?: [0-9]+(?:[.][0-9]+)?)? *(?: {quoted} {quoted}{tail})?"
     whole = rf'((?:[^"\\]|\\.)*){quoted} +([^ "]+) ([^ "]+)(?:{words}+|{agents})'
     if not (found := re.fullmatch(whole, line, re.DOTALL)):
         return None

@@ -76,7 +76,7 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     shape = _with_tail(parts, named) if tail else _quoted(parts, named)
     numbers = result.count == 2
     if tail:  # a common line may have words there, another one a duration
-        duration = flags_of(pc.match_substring_regex(result.at(2), r"^\d+\.\d+$"))
+        duration = flags_of(pc.match_substring_regex(result.at(2), r"^\d+(?:\.\d+)?$"))
         numbers |= (result.count == 3) & ((parts.count == 3) | duration)
     sound = np.where(vhost, rest.count == 2, words.count == 3) & numbers & shape
     user = where(vhost, rest.at(1), words.at(2))

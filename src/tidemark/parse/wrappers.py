@@ -16,15 +16,16 @@ _ISO = r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)"
 _TAG = r"[^ :\[]+(?:\[[^ \]]*\])?:"
 _DATA = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
 # Syslog as of RFC 3164 (also as files have it, and with an ISO time), of RFC 5424, and without a tag in front of JSON;
-# CRI; journald's export.
+# CRI; journald's export; `docker compose logs`.
 _PATTERNS = (
     rf"^(?:<\d{{1,3}}>)?(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_ISO}) (?:[^ ]*[^ :] )?{_TAG} ?(?P<line>.*)$",
     rf"^<\d{{1,3}}>\d [^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
     rf"^{_ISO} [^ ]+ +(?P<line>{{.*}})$",
     rf"^{_ISO} (?:stdout|stderr) [FP] (?P<line>.*)$",
     r"^MESSAGE=(?P<line>.*)$",
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]* +\| (?P<line>.*)$",
 )
-_BEGIN = r"^(?:<\d|[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\dT|MESSAGE=)"
+_BEGIN = r"^(?:<\d|[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\dT|MESSAGE=|[A-Za-z0-9][A-Za-z0-9_.-]* +\| )"
 
 
 def unwrapped(text: pa.Array) -> pa.Array:
