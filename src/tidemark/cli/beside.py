@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
@@ -32,11 +32,14 @@ class Beside:
     house: Lakehouse
     store: Store
     metrics: Metrics
+    started: datetime = field(default_factory=partial(datetime.now, UTC))
 
-    def sides(self) -> list[Side]:
-        """Functions that run beside the flows until their event is set. Notes the time in which no pipeline ran."""
-        before = read_record(self.settings.run_directory / "pipeline.json")
-        notes.write(self.settings, self.store, notes.gap(before, datetime.now(UTC)))
+    def sides(self, *, once: bool) -> list[Side]:
+        """Functions that run beside the flows until their event is set. Unless the flows run `once`, notes the time in
+        which no pipeline ran. Raises SettingError for a wrong retention."""
+        if not once:
+            before = read_record(self.settings.run_directory / "pipeline.json")
+            notes.write(self.settings, self.store, notes.gap(before, self.started))
         ran = self.metrics.ran
         found = [
             quality.watch(self.settings, self.store, TABLES, self.metrics.checked, partial(ran, "quality"))
@@ -63,4 +66,4 @@ class Beside:
     @property
     def _observed(self) -> Observed:
         tables = {table.name: table for table in LAYER_TABLES}
-        return Observed(tables, positions(self.house), rules_version(self.settings), datetime.now(UTC))
+        return Observed(tables, positions(self.house), rules_version(self.settings), self.started)

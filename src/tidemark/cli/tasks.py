@@ -93,10 +93,9 @@ def _run(
     whole = partial(losses.require_whole, settings, house, chain(house), known)
     metrics = Metrics()
     work = Beside(spark, settings, house, store, metrics)
-    sides = [] if once else work.sides()
     run(
         spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
-        once=once, beside=[*beside, *sides], remade=remade, metrics=metrics, require_whole=whole,
+        once=once, beside=[*beside, *work.sides(once=once)], remade=remade, metrics=metrics, require_whole=whole,
     )  # fmt: skip
     if once:
         work.once()

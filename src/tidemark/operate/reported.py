@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -32,6 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OVERLAP = 2 * HOUR
 # Rows of a day that arrive later than a day are an archive if they are of so many minutes.
 _ARCHIVE_MINUTES = 10
+_AT_ONCE = timedelta(days=7)
 
 SiteDay = tuple[str, datetime]
 
@@ -65,21 +66,17 @@ class Reports:
         changed, archive = self._changed(last, newest, moment) if newest else (set(), set())
         self._note(archive, moment)
         early = {each for each in changed if moment.time - last[each].at < HOUR}
+        causes = self._causes()
         rows = []
-        by_day: dict[datetime, set[str]] = defaultdict(set)
-        for site, day in new | (changed - early):
-            by_day[day].add(site)
-        causes = self._causes(moment)
-        for day, sites in sorted(by_day.items()):
-            for site, values in self._values(day, sites).items():
-                known = last.get((site, day))
-                cause = causes(known.at, (site, day) in archive) if known else DAY_OVER
-                same = {"site": site, "day": day, "reported_at": moment.time, "cause": cause}
-                rows += [
-                    {**same, "metric": metric, "value": value}
-                    for metric, value in values.items()
-                    if known is None or known.values.get(metric) != value
-                ]
+        for (site, day), values in self._values(new | (changed - early)):
+            known = last.get((site, day))
+            cause = causes(known.at, (site, day) in archive) if known else DAY_OVER
+            same = {"site": site, "day": day, "reported_at": moment.time, "cause": cause}
+            rows += [
+                {**same, "metric": metric, "value": value}
+                for metric, value in values.items()
+                if known is None or known.values.get(metric) != value
+            ]
         self._seen, self._waiting = moment.time, early
         if rows:
             with appending(self._settings):
@@ -124,40 +121,49 @@ class Reports:
             each for each, minutes in late.items() if minutes >= _ARCHIVE_MINUTES
         }
 
-    def _values(self, day: datetime, sites: Collection[str]) -> dict[str, dict[str, float | None]]:
-        """The figures of sites on a day, from the tables."""
-        found: dict[str, dict[str, float | None]] = {site: dict.fromkeys(METRICS, 0.0) for site in sites}
+    def _values(self, wanted: Collection[SiteDay]) -> Iterator[tuple[SiteDay, dict[str, float | None]]]:
+        """The figures of days of sites, from the tables."""
+        left = sorted(wanted, key=lambda each: each[1])
+        while left:
+            first = left[0][1]
+            part = [each for each in left if each[1] < first + _AT_ONCE]
+            left = left[len(part) :]
+            found = self._figures(part, first, part[-1][1] + _DAY)
+            yield from ((each, found[each]) for each in part)
 
-        def rows(name: str, time: str, *columns: str) -> pa.Table:
-            where: Where = [[("site", "in", list(sites)), (time, ">=", day), (time, "<", day + _DAY)]]
-            return self._store.read(self._tables[name], where, ["site", *columns])
+    def _figures(
+        self, wanted: Collection[SiteDay], first: datetime, end: datetime
+    ) -> dict[SiteDay, dict[str, float | None]]:
+        """The figures of days of sites within a range."""
+        found: dict[SiteDay, dict[str, float | None]] = defaultdict(lambda: dict.fromkeys(METRICS, 0.0))
+        sites = sorted({site for site, _ in wanted})
 
-        traffic = rows("gold.traffic", "window_start", "requests", "pageviews")
-        for row in _sums(traffic, "requests", "pageviews"):
-            found[row.pop("site")] |= row
-        hours = rows("gold.visitor_hours", "window_start", "visitors_sketch")
-        groups = Groups.by([hours["site"]])
+        def read(name: str, time: str, *columns: str) -> tuple[pa.Table, Groups, list[SiteDay]]:
+            where: Where = [[("site", "in", sites), (time, ">=", first), (time, "<", end)]]
+            rows = self._store.read(self._tables[name], where, ["site", time, *columns])
+            return rows, *_by_day(rows["site"], rows[time])
+
+        traffic, groups, keys = read("gold.traffic", "window_start", "requests", "pageviews")
+        for name in ("requests", "pageviews"):
+            for key, value in zip(keys, _sums(groups, traffic[name]), strict=True):
+                found[key][name] = value
+        hours, groups, keys = read("gold.visitor_hours", "window_start", "visitors_sketch")
         own = sketches.of_bytes(hours["visitors_sketch"])
         least = np.full(len(groups), sketches.WHOLE)
         np.minimum.at(least, groups.of, own.theta)
-        counts = sketches.unite(groups.of[own.groups], own.hashes, least).counts()
-        for site, visitors in zip(
-            hours["site"].take(pa.array(groups.first)).to_pylist(), counts.to_pylist(), strict=True
-        ):
-            found[site]["visitors"] = float(visitors)
-        sessions = rows("silver.sessions", "start_time", "bounced")
-        ones = pa.repeat(pa.scalar(1, pa.int64()), sessions.num_rows)
-        bounced = sessions["bounced"].cast(pa.int64())
-        counted = pa.table({"site": sessions["site"], "sessions": ones, "bounced": bounced})
-        for row in _sums(counted, "sessions", "bounced"):
-            found[row["site"]]["sessions"] = row["sessions"]
-            found[row["site"]]["bounce_rate"] = row["bounced"] / row["sessions"]
-        for values in found.values():
-            if not values["sessions"]:
-                values["bounce_rate"] = None
+        counts = sketches.unite(groups.of[own.groups], own.hashes, least).counts().to_pylist()
+        for key, visitors in zip(keys, counts, strict=True):
+            found[key]["visitors"] = float(visitors)
+        sessions, groups, keys = read("silver.sessions", "start_time", "bounced")
+        numbers = np.bincount(groups.of, minlength=len(groups)).tolist()
+        for key, number, bounced in zip(keys, numbers, _sums(groups, sessions["bounced"]), strict=True):
+            found[key] |= {"sessions": float(number), "bounce_rate": bounced / number}
+        for each in wanted:
+            if not found[each]["sessions"]:
+                found[each]["bounce_rate"] = None
         return found
 
-    def _causes(self, moment: Moment) -> Any:
+    def _causes(self) -> Callable[[datetime, bool], str]:
         """A function that tells why figures differ from those reported at a time."""
         made = [(row["time"], row["cause"]) for row in notes.listed(self._store)]
 
@@ -189,20 +195,24 @@ def _days(span: Span) -> list[datetime]:
     return [_EPOCH + number * _DAY for number in range(first, end)]
 
 
-def _count(sites: Any, times: Any) -> dict[SiteDay, int]:
-    """The number of rows by site and day."""
+def _by_day(sites: Any, times: Any) -> tuple[Groups, list[SiteDay]]:
+    """Groups of rows by site and day, and the groups' keys."""
     days = whole(times.cast(pa.int64())).to_numpy() // (86_400 * 1_000_000)
     groups = Groups.by([sites, pa.array(days)])
     names = whole(sites).take(pa.array(groups.first)).to_pylist()
-    numbers = np.bincount(groups.of, minlength=len(groups)).tolist()
-    starts = [_EPOCH + int(day) * _DAY for day in days[groups.first]]
-    return dict(zip(zip(names, starts, strict=True), numbers, strict=True))
-
-
-def _sums(rows: pa.Table, *columns: str) -> list[dict[str, Any]]:
-    """Sums by site."""
-    found = rows.group_by("site", use_threads=False).aggregate([(name, "sum") for name in columns])
-    return [
-        {"site": row["site"], **{name: float(row[f"{name}_sum"]) for name in columns}}
-        for row in found.to_pylist()
+    return groups, [
+        (name, _EPOCH + int(day) * _DAY) for name, day in zip(names, days[groups.first], strict=True)
     ]
+
+
+def _count(sites: Any, times: Any) -> dict[SiteDay, int]:
+    """The number of rows by site and day."""
+    groups, keys = _by_day(sites, times)
+    return dict(zip(keys, np.bincount(groups.of, minlength=len(groups)).tolist(), strict=True))
+
+
+def _sums(groups: Groups, values: Any) -> list[float]:
+    """The sum of each group."""
+    weights = whole(values.cast(pa.float64())).to_numpy(zero_copy_only=False)
+    found: list[float] = np.bincount(groups.of, weights, len(groups)).tolist()
+    return found
