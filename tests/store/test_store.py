@@ -41,6 +41,7 @@ WINDOWS = Table(
         Column("pageviews", "long", "Pageviews."),
         Column("sketch", "binary", "Bytes."),
         Column("tags", "strings", "Several values."),
+        Column("by_minute", "counts", "Counts by number."),
     ),
 )
 SITES = replace(
@@ -106,6 +107,7 @@ def rows(*values: tuple[str, int, int]) -> pa.Table:
                 "pageviews": pageviews,
                 "sketch": b"\0\xff",
                 "tags": ["a"],
+                "by_minute": [(minute, pageviews)],
             }
             for site, minute, pageviews in values
         ],
@@ -178,6 +180,7 @@ def test_rows_come_back_as_they_were(store: Store) -> None:
                 "pageviews": 2**62,
                 "sketch": bytes(range(256)),
                 "tags": ["x", None],
+                "by_minute": [(0, 2**40), (1439, 1)],
             },
             dict.fromkeys(WINDOWS.column_names),
         ],
@@ -216,6 +219,8 @@ def test_an_upsert_inserts_updates_and_deletes_in_one_commit(store: Store) -> No
     change = Change(rows(("a", 1, 5), ("c", 3, 9)), rows(("a", 0, 1)))
     store.upsert(WINDOWS, change, Commit("flow/1", 1))
     assert content(store) == [("a", 1, 5), ("b", 0, 1), ("c", 3, 9)]
+    maps = store.read(WINDOWS, columns=["site", "by_minute"]).sort_by("site")["by_minute"].to_pylist()
+    assert maps == [[(1, 5)], [(0, 1)], [(3, 9)]]
 
 
 def test_an_upsert_may_only_delete(store: Store) -> None:
