@@ -93,6 +93,21 @@ def test_histograms_of_a_row_add_per_number() -> None:
     assert row["minutes"] == [(720, 2), (721, 1), (722, 1)]
 
 
+def test_late_rows_do_not_touch_what_lies_between() -> None:
+    counts = WindowedCounts(3600, {"requests": ROWS}, visitors="none")
+
+    def touched(*times: datetime) -> list[list[datetime]]:
+        partial = counts.partial(requests(*({"event_time": time} for time in times)))
+        return [[bound for _, _, bound in group] for group in counts.touched(partial)]
+
+    hour, day = timedelta(hours=1), timedelta(days=1)
+    assert touched(NOON + hour, NOON - day + hour, NOON) == [[NOON - day + hour, NOON + hour]]
+    assert touched(NOON, NOON - 30 * day, NOON + hour) == [[NOON - 30 * day] * 2, [NOON, NOON + hour]]
+    many = touched(*(NOON - number * 2 * day for number in range(50)))
+    assert len(many) == 8 and many[0][0] == NOON - 98 * day and many[-1][1] == NOON
+    assert touched() == []
+
+
 def test_parameters_of_rows_that_must_not_mix_are_in_the_identity() -> None:
     def identity(**more: Any) -> object:
         return WindowedCounts(60, {"requests": ROWS}, **more).identity

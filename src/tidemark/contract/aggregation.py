@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_US = 86_400_000_000
+_MOST_RANGES = 8
 
 # Newest event time of each site.
 Newest = Mapping[str, datetime]
@@ -103,11 +107,24 @@ class Revisable(Aggregation, Protocol):
 
 
 def in_range(table_time: str, partials: pa.Table) -> Where:
-    """Conditions of the table's rows within the time range of the partial rows."""
-    if partials.num_rows == 0:
-        return ()
-    bounds = pc.min_max(partials[table_time]).as_py()
-    return [[(table_time, ">=", bounds["min"]), (table_time, "<=", bounds["max"])]]
+    """Conditions of the table's rows within the time ranges of the partial rows."""
+    found = time_ranges(partials[table_time])
+    return [[(table_time, ">=", first), (table_time, "<=", last)] for first, last in found]
+
+
+def time_ranges(times: pa.ChunkedArray) -> list[tuple[datetime, datetime]]:
+    """The first and last times of ranges that have all of the times: split where there is none for more than a day, so
+    that late lines do not read or merge what lies between."""
+    micros = np.unique(times.drop_null().cast(pa.int64()).to_numpy())
+    gaps = np.diff(micros)
+    widest = np.argsort(-gaps, kind="stable")[: _MOST_RANGES - 1]
+    ends = np.sort(widest[gaps[widest] > _DAY_US])
+    firsts, lasts = np.append(micros[:1], micros[ends + 1]), np.append(micros[ends], micros[-1:])
+    return [(_moment(first), _moment(last)) for first, last in zip(firsts, lasts, strict=True)]
+
+
+def _moment(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=int(micros))
 
 
 def stamped(rows: pa.Table) -> pa.Table:

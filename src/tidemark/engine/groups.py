@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemark.engine.arrays import flags_of
 
@@ -78,6 +79,14 @@ def anti_join(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def has_key_of(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> Numbers:
     """For each row, whether its key is among the others."""
+    near = np.ones(rows.num_rows, bool)
+    # Looking values up leaves few rows of a large table, which is faster than grouping all of them.
+    for name in key:
+        near &= flags_of(whole(pc.is_in(rows[name], pc.unique(others[name].cast(rows[name].type)))))
+    if not near.all():
+        found = np.zeros(rows.num_rows, bool)
+        found[near] = has_key_of(rows.filter(pa.array(near)), others, key)
+        return found
     both = []
     for name in key:
         kind = rows[name].type

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidemark.contract.aggregation import time_ranges
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change, Table
 
@@ -24,11 +27,13 @@ def source_of(table: Table, change: Change) -> pa.Table:
 
 
 def bounds(table: Table, source: pa.Table) -> str:
-    """The time range of a merge as literals, by which whole files are skipped without reading them."""
+    """The time ranges of a merge as literals, by which whole files are skipped without reading them."""
     if not table.time:
         return ""
-    low, high = pc.min_max(source[table.time]).values()
-    return f" AND t.{table.time} >= {_literal(low)} AND t.{table.time} <= {_literal(high)}"
+    name = f"t.{table.time}"
+    ranges = time_ranges(source[table.time])
+    parts = [f"({name} >= {_literal(first)} AND {name} <= {_literal(last)})" for first, last in ranges]
+    return f" AND ({' OR '.join(parts)})"
 
 
 def text_columns(table: Table) -> frozenset[str]:
@@ -44,5 +49,5 @@ def expression(where: Where) -> pc.Expression | None:
     return pq.filters_to_expression([list(group) for group in where])
 
 
-def _literal(value: pa.Scalar) -> str:
-    return f"TIMESTAMP '{value.as_py():%Y-%m-%d %H:%M:%S.%f}Z'"
+def _literal(value: datetime) -> str:
+    return f"TIMESTAMP '{value:%Y-%m-%d %H:%M:%S.%f}Z'"

@@ -6,9 +6,11 @@ import json
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidemark.contract.aggregation import time_ranges
 from tidemark.contract.store import Commit, Condition
 from tidemark.contract.table import Change, Table
 
@@ -33,10 +35,12 @@ def source_of(spark: SparkSession, table: Table, change: Change) -> DataFrame | 
 
 
 def bounds(table: Table, change: Change) -> Column:
-    """The time range of a merge as literals, by which whole files are skipped without reading them."""
+    """The time ranges of a merge as literals, by which whole files are skipped without reading them."""
     parts = [change.rows] if change.deleted is None else [change.rows, change.deleted]
-    times = [t for part in parts if table.time for t in part[table.time].to_pylist()]
-    return F.col(f"t.{table.time}").between(F.lit(min(times)), F.lit(max(times))) if times else F.lit(True)
+    chunks = [chunk for part in parts if table.time for chunk in part[table.time].chunks]
+    ranges = time_ranges(pa.chunked_array(chunks)) if chunks else []
+    found = [F.col(f"t.{table.time}").between(F.lit(first), F.lit(last)) for first, last in ranges]
+    return reduce(Column.__or__, found) if found else F.lit(True)
 
 
 def condition(wanted: Condition) -> Column:
