@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from silver import requests
 from silver.sessions import TABLE
-from tidemark.engine.sessions import Sessions, session_id
+from tidemark.engine.intervals import session_id
+from tidemark.engine.sessions import Sessions
 
 GAP = 1800
 START = datetime(2026, 11, 21, tzinfo=UTC)

@@ -66,6 +66,16 @@ def _requests(read: Read, expected: Expected) -> None:
     _counted("silver.requests", REQUESTS, lambda e: e.requests)(read, expected)
 
 
+def _steps(read: Read, expected: Expected) -> None:
+    columns = ["site", "start_time", "pageviews", "steps"]
+    found = Counter(
+        (*row, " ".join(f"{int(step['time'].timestamp())}{step['path']}" for step in steps))  # type: ignore[attr-defined]
+        for *row, steps in read("silver.session_steps", columns)
+    )
+    rows = {(*row, count) for row, count in found.items()}
+    _equal("silver.session_steps", columns, rows, expected.steps)
+
+
 def _audience(read: Read, expected: Expected) -> None:
     """Compares with silver.requests, whose rows are compared before: device, browser and system are not recomputed."""
     key = ("site", "bot_kind", "country", "device", "browser", "os")
@@ -103,6 +113,7 @@ RECOUNTED: dict[str, Comparison] = {
          "bounced", "closed", "channel", "source", "medium", "campaign"],
         lambda e: e.sessions,
     ),
+    "silver.session_steps": _steps,
     "silver.visitor_days": _counted(
         "silver.visitor_days",
         ["site", "day", "requests", "pageviews", "assets", "not_found", "robots_txt", "minutes"],

@@ -51,7 +51,7 @@ entries AS (
                              ORDER BY s, path, asks, query, referrer, channel, source, medium, campaign) = 1),
 found AS (
   SELECT site, any_value(country) AS country, min(s) AS a, max(s) AS b, count(*) AS views,
-         min((s, path))[2] AS entry, max((s, path))[2] AS leave, visitor, n
+         min((s, path))[2] AS entry, max((s, path))[2] AS leave, list(s || path ORDER BY s, path) AS steps, visitor, n
   FROM numbered GROUP BY site, visitor, n),
 clocks AS (SELECT site, max(epoch(t)::BIGINT) AS newest FROM requests GROUP BY site)
 SELECT *, newest - b > {gap} AS closed FROM found JOIN entries USING (site, visitor, n) JOIN clocks USING (site)

@@ -51,6 +51,7 @@ class Expected:
     bot_pages: set[Row]
     searches: set[Row]
     sessions: set[Row]
+    steps: set[Row]
     sources: set[Row]
 
 
@@ -180,6 +181,10 @@ def recount(
             db,
             """SELECT site, country, a, b, b - a, views, entry, leave, views = 1, closed, channel, source, medium,
             campaign, count(*) FROM sessions GROUP BY ALL""",
+        ),
+        steps=_rows(
+            db,
+            "SELECT site, a, views, array_to_string(steps[1:200], ' '), count(*) FROM sessions GROUP BY ALL",
         ),
         sources=_rows(
             db,

@@ -40,6 +40,10 @@ _TYPES: dict[str, tuple[DataType, pa.DataType]] = {
     "timestamp": (TimestampType(), pa.timestamp("us", tz="UTC")),
     "strings": (ArrayType(StringType()), pa.list_(pa.string())),
     "longs": (ArrayType(LongType()), pa.list_(pa.int64())),
+    "steps": (
+        ArrayType(StructType([StructField("time", TimestampType()), StructField("path", StringType())])),
+        pa.list_(pa.struct([("time", pa.timestamp("us", tz="UTC")), ("path", pa.string())])),
+    ),
     "counts": (MapType(IntegerType(), LongType()), pa.map_(pa.int32(), pa.int64())),
 }
 

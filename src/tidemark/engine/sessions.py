@@ -1,16 +1,10 @@
-"""Sessions as intervals that merge, so the order of arrival does not matter.
-
-A session is one visitor's pageviews on one site with gaps shorter than a limit. Whether two pageviews share a session
-depends only on the pageviews between them. So sessions of any parts of the pageviews, merged if they are closer
-than the limit, equal those of one pass over all.
-"""
+"""Sessions of the pageviews, see `tidemark.engine.intervals`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -22,6 +16,7 @@ from tidemark.contract.channels import DIRECT, INTERNAL
 from tidemark.contract.store import Condition, Where
 from tidemark.contract.table import Change
 from tidemark.engine.groups import decoded
+from tidemark.engine.intervals import changed, micros, near, nulls_first, session_ids, sessions_of
 
 # Columns from the visitor (constant) or from the entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
@@ -81,7 +76,7 @@ class Sessions:
         return self.merge(pa.table({name: columns[name] for name in _INTERVAL}))
 
     def merge(self, partials: pa.Table) -> pa.Table:
-        return _join_intervals(partials.combine_chunks(), self.gap_seconds * 1_000_000)
+        return _joined(partials.combine_chunks(), self.gap_seconds)
 
     def touched(self, partials: pa.Table) -> Where:
         """Conditions of sessions with which the intervals may merge, and of open ones that may have to close."""
@@ -92,29 +87,23 @@ class Sessions:
             groups.append(
                 [("closed", "=", False), ("site", "in", list(self.newest)), ("end_time", "<", latest)]
             )
-        if partials.num_rows:
-            first = pc.min(partials["start_time"]).as_py() - gap
-            last = pc.max(partials["end_time"]).as_py() + gap
-            visitors = pc.unique(partials["visitor_id"]).to_pylist()
-            groups.append(
-                [("end_time", ">=", first), ("start_time", "<=", last), ("visitor_id", "in", visitors)]
-            )
-        return groups
+        return [*groups, *near(partials, self.gap_seconds)]
 
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
         """The changed sessions, and the ids that disappeared in merges."""
         own = existing.select(list(_INTERVAL))
         both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
         rows = self._finished(self.merge(both), existing.schema)
-        return _difference(existing, rows)
+        return changed(existing, rows, rows.column_names)
 
     def _finished(self, merged: pa.Table, schema: pa.Schema) -> pa.Table:
-        start, end = _micros(merged["start_time"]), _micros(merged["end_time"])
-        sites, visitors = merged["site"].to_pylist(), merged["visitor_id"].to_pylist()
+        start, end = micros(merged["start_time"]), micros(merged["end_time"])
         newest_us = {site: int(time.timestamp() * 1_000_000) for site, time in self.newest.items()}
-        site_newest = np.array([newest_us.get(site, 0) for site in sites], dtype=np.int64)
+        site_newest = np.array(
+            [newest_us.get(site, 0) for site in merged["site"].to_pylist()], dtype=np.int64
+        )
         derived: dict[str, Any] = {
-            "session_id": [session_id(*key) for key in zip(sites, visitors, start.tolist(), strict=True)],
+            "session_id": session_ids(merged),
             "duration_seconds": (end - start) // 1_000_000,
             "bounced": pc.equal(merged["pageviews"], 1),
             "closed": site_newest - end > self.gap_seconds * 1_000_000,
@@ -124,39 +113,20 @@ class Sessions:
         return whole.select(schema.names).cast(schema)
 
 
-def session_id(site: str, visitor_id: str, start_us: int) -> str:
-    """Id of the session with this start: 32 hex digits, independent of the order of arrival."""
-    return blake2b(f"{site}\0{visitor_id}\0{start_us}".encode(), digest_size=16).hexdigest()
-
-
 def _said(tag: pa.ChunkedArray) -> pa.ChunkedArray:
     """A campaign tag in lower case, empty if there is none."""
     return pc.fill_null(pc.utf8_lower(tag), "")
 
 
-def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:
-    """One row per session: a sweep over all intervals of a visitor in order of their start."""
+def _joined(intervals: pa.Table, gap_seconds: int) -> pa.Table:
+    """One row per session."""
     if not intervals.num_rows:
         return intervals
-    ordered = intervals.take(_nulls_first(intervals, _ENTRY_ORDER))
-    start, end = _micros(ordered["start_time"]), _micros(ordered["end_time"])
-    visitor = _run_numbers(ordered, ("site", "visitor_id"))
-
-    # The latest end so far within each visitor: an increasing offset per visitor allows one running
-    # maximum for all visitors. Uses ranks instead of times, whose offsets would overflow.
-    ends, rank = np.unique(end, return_inverse=True)
-    offset = visitor * len(ends)
-    reach = ends[np.maximum.accumulate(rank + offset) - offset]
-    first = np.ones(len(start), dtype=bool)
-    first[1:] = (visitor[1:] != visitor[:-1]) | (start[1:] - reach[:-1] >= gap_us)
-    heads = np.flatnonzero(first)
-    session = np.cumsum(first) - 1
-
-    by_exit = pc.sort_indices(
-        pa.table({"s": session, "end": end, "page": ordered["exit_page"]}),
-        sort_keys=[("s", "ascending"), ("end", "ascending"), ("page", "ascending")],
-    ).to_numpy()
-    tails = by_exit[np.append(heads[1:], len(start)) - 1]
+    ordered = intervals.take(nulls_first(intervals, _ENTRY_ORDER))
+    heads, session = sessions_of(ordered, gap_seconds)
+    ends = pa.table({"s": session, "end": micros(ordered["end_time"]), "page": ordered["exit_page"]})
+    by_exit = pc.sort_indices(ends, sort_keys=[(name, "ascending") for name in ends.column_names]).to_numpy()
+    tails = by_exit[np.append(heads[1:], len(session)) - 1]
 
     result = ordered.take(pa.array(heads))
     pageviews = np.add.reduceat(ordered["pageviews"].to_numpy(), heads)
@@ -167,42 +137,3 @@ def _join_intervals(intervals: pa.Table, gap_us: int) -> pa.Table:
     ):
         result = result.set_column(result.column_names.index(name), name, values)
     return result
-
-
-def _nulls_first(rows: pa.Table, names: Sequence[str]) -> pa.Array:
-    """Indices that sort `rows` by columns, ascending. An additional sort key puts NULLs first, because pyarrow
-    25 replaced the option for the position of NULLs, and runtimes have older versions.
-    """
-    keys = {}
-    for number, name in enumerate(names):
-        if rows[name].null_count:
-            keys[f"{number} valid"] = pc.is_valid(rows[name])
-        keys[f"{number}"] = rows[name]
-    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-
-
-def _difference(existing: pa.Table, rows: pa.Table) -> Change:
-    """Rows that are new or differ from existing ones, apart from `updated_at`, and ids that disappeared."""
-    place = pc.index_in(rows["session_id"], existing["session_id"])
-    before = existing.take(place)
-    same = pc.is_valid(place)
-    for name in rows.column_names:
-        if name != "updated_at":
-            neither = pc.and_(pc.is_null(rows[name]), pc.is_null(before[name]))
-            same = pc.and_(same, pc.or_(neither, pc.fill_null(pc.equal(rows[name], before[name]), False)))
-    gone = pc.invert(pc.is_in(existing["session_id"], rows["session_id"]))
-    return Change(rows.filter(pc.invert(same)), existing.filter(gone))
-
-
-def _micros(times: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    result: np.ndarray[Any, Any] = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
-    return result
-
-
-def _run_numbers(ordered: pa.Table, names: tuple[str, ...]) -> np.ndarray[Any, Any]:
-    """Numbers the runs of equal values in an ordered frame: 0, 0, 1, 2, 2, …"""
-    changes = np.zeros(ordered.num_rows, dtype=bool)
-    for name in names:
-        codes = ordered[name].combine_chunks().dictionary_encode().indices.to_numpy()
-        changes[1:] |= codes[1:] != codes[:-1]
-    return np.cumsum(changes)

@@ -43,6 +43,10 @@ _GOOD: dict[str, Any] = {
         "session_id": f"s{n}", "site": "shop", "start_time": NOON, "end_time": NOON,
         "pageviews": 1, "bounced": True,
     },
+    "silver.session_steps": lambda n: {
+        "session_id": f"s{n}", "site": "shop", "visitor_id": "v1", "start_time": NOON, "end_time": NOON, "pageviews": 1,
+        "steps": [{"time": NOON, "path": "/"}],
+    },
     "gold.visitors_by_country": lambda n: _window(n, 300) | {
         "country": "DE", "visitors": 1, "pageviews": 1, "requests": 3, "bot_requests": 1,
     },
@@ -115,6 +119,9 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("silver.sessions", "has_pageviews"): [{"pageviews": 0, "bounced": False}],
     ("silver.sessions", "bounce_is_single"): [{"pageviews": 2}, {"bounced": False}],
     ("silver.sessions", "key_unique"): [{"session_id": "s0"}],
+    ("silver.session_steps", "ends_after_start"): [{"end_time": NOON - timedelta(seconds=1)}],
+    ("silver.session_steps", "has_pageviews"): [{"pageviews": 0}],
+    ("silver.session_steps", "key_unique"): [{"session_id": "s0"}],
     ("gold.visitors_by_country", "aligned_window"): [
         {"window_start": NOON + timedelta(seconds=601)}, {"window_end": NOON},
     ],
