@@ -107,12 +107,14 @@ def build(home: Path, rows: list[dict[str, Any]]) -> pd.DataFrame:
     )
     newest = dict.fromkeys(lines["site"].to_pylist(), START + timedelta(days=DAYS))
     _write(home, silver, lines)
-    for table in tables.values():
-        if table.made is None or table.reads != silver.name or table.package:
+    made_of = {silver.name: lines}
+    for table in sorted(tables.values(), key=lambda table: table.follows):
+        if table.made is None or table.package:
             continue
         made = table.made(MeaningSettings()).at(newest)
-        partial = made.partial(lines.select(list(made.needs)))
-        _write(home, table, made.combine(table.arrow_schema.empty_table(), partial).rows)
+        source = made_of[table.reads].select(list(made.needs))
+        made_of[table.name] = made.combine(table.arrow_schema.empty_table(), made.partial(source)).rows
+        _write(home, table, made_of[table.name])
     return lines.to_pandas()
 
 

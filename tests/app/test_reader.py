@@ -20,12 +20,21 @@ import pytest
 from deltalake import DeltaTable
 
 from app.dashboard.figures.query import (
+    AnyOf,
+    Condition,
+    Exists,
     Where,
+    as_text,
     bucket,
     count,
     count_true,
+    cut,
+    distinct_values,
+    filled,
     greatest,
+    later,
     least,
+    log_bucket,
     median,
     time_bin,
     total,
@@ -167,6 +176,51 @@ def test_groups_time_bins_and_buckets(tmp_path: Path, opened: Open) -> None:
 
     assert list(hours.itertuples(index=False, name=None)) == [(NOON, 2), (NOON + timedelta(hours=1), 1)]
     assert list(lasting.itertuples(index=False, name=None)) == [(2, 1), (1, 1), (0, 1)]
+
+
+def test_texts_that_match_null_and_rows_of_another_table(tmp_path: Path, opened: Open) -> None:
+    """Everything by which the engines differ beside time bins: each must give the same rows."""
+    rows = [
+        tables.session(1, NOON, ["/it's"], 0, site="a", source=None),
+        tables.session(2, NOON, ["/ü%_\\"], 40, site="b", source="news"),
+        tables.session(3, NOON, ["/"], 2, site="b", source=""),
+    ]
+    tables.write(tmp_path, "silver/sessions", rows)
+    tables.write(
+        tmp_path,
+        "gold/traffic",
+        [{"site": "b", "window_start": NOON + timedelta(minutes=30), "requests": 1000}],
+    )
+    reader = opened(tmp_path)
+
+    def kept(*where: Condition) -> list[str]:
+        return list(
+            read(reader, "silver/sessions", ["session_id"], where, order_by=["session_id"])["session_id"]
+        )
+
+    assert kept(Where("entry_page", "contains", "t's")) == ["s1"]
+    assert (
+        kept(Where("entry_page", "contains", "%_\\"))
+        == kept(Where("entry_page", "starts with", "/ü"))
+        == ["s2"]
+    )
+    assert kept(Where("entry_page", "matches", r"(?s)^/ü.*\\$")) == ["s2"]
+    assert kept(Where(as_text("duration_seconds"), "starts with", "4")) == ["s2"]
+    assert kept(Where(filled("source"), "=", "")) == ["s1", "s3"]
+    assert kept(Where("source", "not in", ("", "x"))) == ["s2"]
+    assert kept(AnyOf((Where("source", "is null"), Where("source", "in", ("news",))))) == ["s1", "s2"]
+    assert kept(Where(cut("entry_page", 2), "=", "/ü")) == ["s2"]
+    same = ("site", "=", "site")
+    assert kept(Exists("gold/traffic", (same, ("window_start", "<=", later("end_time", 1760))))) == ["s2"]
+    assert kept(Exists("gold/traffic", (same,), (Where("requests", ">", 1000),))) == []
+    columns = {
+        "people": distinct_values("site"),
+        "long": count(Where("duration_seconds", ">", 1)),
+        "sum": total("duration_seconds", Where("site", "=", "a")),
+    }
+    assert read(reader, "silver/sessions", columns).iloc[0].tolist() == [2, 2, 0]
+    buckets = {"bucket": log_bucket("requests", 1.01 / 0.99), "n": count()}
+    assert read(reader, "gold/traffic", buckets, group_by=["bucket"])["bucket"].tolist() == [346]
 
 
 def test_bytes_and_lists_come_through(tmp_path: Path, opened: Open) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from app.dashboard.figures.report import REPORTS
 from tests.app import lakehouse
@@ -165,3 +165,26 @@ def test_a_home_without_tables_is_told_in_one_line(tmp_path: Path) -> None:
     found = call(tmp_path, "overview").exception
     assert isinstance(found, TableError)
     assert "silver/requests does not exist yet" in str(found)
+
+
+def test_a_table_whose_history_is_being_filled_is_not_counted_on(tmp_path: Path) -> None:
+    lines = lakehouse.build(tmp_path, ROWS)
+    path = str(tmp_path / "tables/gold/traffic")
+    write_deltalake(path, DeltaTable(path).to_pyarrow_table().slice(0, 5), mode="overwrite")
+    known = pa.table({"table": ["gold.traffic", "gold.pages"], "complete": [False, True]})
+    write_deltalake(str(tmp_path / "tables/quality/tables"), known)
+
+    found = call(tmp_path, "overview", "--json")
+
+    assert json.loads(found.stdout)["requests"] == len(lines)
+    assert found.stderr == "The history of gold.traffic is being filled; counting from silver.\n"
+
+
+def test_suspected_days_stand_beside_the_bots(home: tuple[Path, pd.DataFrame]) -> None:
+    directory, lines = home
+    found = json.loads(call(directory, "bots", "--json").stdout)
+
+    asked = lines[~lines["bot"] & (lines["path"] == "/robots.txt")]
+    wanted = set(zip(asked["visitor_id"], asked["event_time"].dt.strftime("%Y-%m-%d"), strict=True))
+    robots = {(s["visitor_id"], s["day"][:10]) for s in found["suspected"] if "a" in s["reasons"]}
+    assert robots == wanted

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from .query import greatest, least, query
+from .query import Where, greatest, least, query
 from .rows import Rows
 
 SITES = "quality/sites"
 TRAFFIC = "gold/traffic"
+INVENTORY = "quality/tables"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,14 @@ def extents(rows: Rows) -> dict[str, Extent]:
         site: Extent(first.to_pydatetime(), newest.to_pydatetime())
         for site, first, newest in found[["site", "first", "newest"]].itertuples(index=False)
     }
+
+
+def incomplete(rows: Rows) -> list[str]:
+    """The tables whose history is still being filled, such as gold.latency."""
+    if rows.reader.version(INVENTORY) is None:
+        return []
+    found = rows(query(INVENTORY, ["table"], [Where("complete", "=", False)], order_by=["table"]))
+    return [str(table) for table in found["table"]]
 
 
 def of_site(known: Mapping[str, Extent], site: str | None) -> Extent:

@@ -23,6 +23,7 @@ from . import (
     paths,
     retention,
     sources,
+    suspected,
 )
 from .declared import Declared
 from .retention import By
@@ -103,6 +104,14 @@ def _paths(rows: Rows, selection: Selection, asked: Asked) -> Report:
     return Report({"levels": [records(level) for level in levels]}, table[["level", "path", "count"]])
 
 
+def _bots(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    """Also `suspected`, the days of visitors that behave like bots, which the table leaves out."""
+    found = bots.bots(rows, selection)
+    known = rows.reader.version(suspected.TABLE) is not None
+    days = records(suspected.suspected(rows, selection)) if known else []
+    return Report({"rows": records(found), "suspected": days}, found)
+
+
 REPORTS: dict[str, Make] = {
     "overview": _overview,
     "latency": _latency,
@@ -110,7 +119,7 @@ REPORTS: dict[str, Make] = {
     "pages": _of_rows(pages.with_sessions),
     "countries": _of_rows(countries.countries),
     "errors": _of_rows(errors.errors),
-    "bots": _of_rows(bots.bots),
+    "bots": _bots,
     "funnel": _funnel,
     "retention": _retention,
     "goals": _goals,

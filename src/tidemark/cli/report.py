@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -109,7 +110,13 @@ def _made(
             selection.moment(end) if end else None,
             filters=selection.filters_of(filters),
         )
-        known = module("figures.extents").extents(rows)
+        extents = module("figures.extents")
+        if filling := [name for name in extents.incomplete(rows) if name.startswith("gold.")]:
+            click.echo(
+                f"The history of {', '.join(filling)} is being filled; counting from silver.", err=True
+            )
+            chosen = replace(chosen, recount=True)
+        known = extents.extents(rows)
         if site is not None and known and site not in known:
             raise SettingError(f"there is no site {site!r}", f"There are: {', '.join(sorted(known)[:20])}.")
         report = module("figures.report")

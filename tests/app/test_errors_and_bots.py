@@ -1,0 +1,144 @@
+"""Figures of errors, bots and suspected visitors, compared with a recount of the same rows with pandas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from app.dashboard.figures import (
+    bots,
+    errors,
+    suspected,
+)
+from app.dashboard.figures.reader_delta import DeltaReader
+from app.dashboard.figures.rows import Direct
+from tests.app import lakehouse
+from tests.app.lakehouse import START
+from tests.app.recounted import Scene, inside, people, select
+
+
+@pytest.mark.parametrize("filters", [(), ("status=404",), ("country=DE",)])
+@pytest.mark.parametrize("recount", [False, True])
+def test_errors(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
+    rows, lines = scene
+    selection = select(*filters, hours=(5, 50), recount=recount)
+    kept = inside(lines, selection, *filters)
+    failed = kept[kept["status"] >= 400]
+
+    found = errors.errors(rows, selection)
+    broken = errors.errors(rows, selection, (500, 599), limit=1)
+
+    wanted = {
+        (path, status): (len(f), people(f), f["event_time"].max())
+        for (path, status), f in failed.groupby([failed["path"].fillna(""), "status"])
+    }
+    assert {(p, s): tuple(rest) for p, s, *rest in found.itertuples(index=False)} == wanted
+    most = found[found["status"] >= 500].head(1)
+    assert broken.to_dict("records") == most.to_dict("records")
+    statuses = errors.statuses(rows, selection).set_index("status")["requests"].to_dict()
+    assert statuses == kept["status"].value_counts().to_dict()
+
+
+def test_own_pages_come_first_among_the_referrers_of_a_broken_link(scene: Scene) -> None:
+    rows, lines = scene
+    selection = select(hours=None, site="a.example")
+
+    found = errors.referrers(rows, selection, ["/missing"])
+
+    kept = inside(lines, selection)
+    kept = kept[(kept["path"] == "/missing") & kept["referrer"].notna()]
+    assert (
+        dict(zip(found["referrer"], found["requests"], strict=True))
+        == kept["referrer"].value_counts().to_dict()
+    )
+    assert list(found["own"]) == [True, False, False]
+    assert found["referrer"].iloc[0] == "https://a.example/a"
+
+
+def test_hours_and_weekdays_are_those_of_the_zone(scene: Scene) -> None:
+    rows, lines = scene
+    selection = replace(select(hours=None), zone="Asia/Kathmandu")  # 5 h 45 min ahead
+
+    found = errors.by_hour_and_weekday(rows, selection)
+
+    local = lines["event_time"].dt.tz_convert("Asia/Kathmandu")
+    wanted = lines.groupby([local.dt.weekday, local.dt.hour]).size()
+    assert {(w, h): n for w, h, n, *_ in found.itertuples(index=False)} == wanted.to_dict()
+    assert found["status_4xx"].sum() == (lines["status"] // 100 == 4).sum()
+
+
+@pytest.mark.parametrize("filters", [(), ("bot_kind=ai-crawler",), ("method=GET",)])
+@pytest.mark.parametrize("recount", [False, True])
+def test_bots(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
+    rows, lines = scene
+    selection = select(*filters, hours=(5, 50), recount=recount)
+    kept = lines[(lines["event_time"] >= selection.start) & (lines["event_time"] < selection.end)]
+    kept = kept[kept["bot_kind"] == "ai-crawler"] if "bot_kind=ai-crawler" in filters else kept
+    kept = kept[kept["method"] == "GET"] if "method=GET" in filters else kept
+
+    found = bots.bots(rows, selection)
+
+    def counts(b: pd.DataFrame) -> tuple[int, ...]:
+        robots, failed = b["path"] == "/robots.txt", b["status"] >= 400
+        page = (b["method"] == "GET") & ~b["asset"] & ~failed & ~robots
+        return len(b), page.sum(), b["bytes"].sum(), robots.sum(), failed.sum()
+
+    wanted = {name: counts(b) for name, b in kept[kept["bot"]].groupby("bot_name")}
+    assert {row.bot_name: tuple(row[3:8]) for row in found.itertuples()} == wanted
+    assert found["requests_share"].sum() == pytest.approx(kept["bot"].mean())
+    read = bots.read_by(rows, replace(selection, start=START, end=None), "GPTBot")
+    every = lines[lines["bot_name"].eq("GPTBot")]
+    every = every[every["method"] == "GET"] if "method=GET" in filters else every
+    assert read.set_index("path")["requests"].to_dict() == every["path"].fillna("").value_counts().to_dict()
+
+
+def day(visitor: str, **counts: int) -> dict[str, object]:
+    """A row of silver.visitor_days; `minute` is the most pageviews in one."""
+    zeros = dict.fromkeys(("requests", "pageviews", "assets", "not_found", "robots_txt"), 0)
+    minute = counts.pop("minute", 0)
+    minutes = [(5, 1), (77, minute)] if minute else []
+    return {"site": "s", "day": START, "visitor_id": visitor, **zeros, **counts, "minutes": minutes}
+
+
+def test_visitors_that_behave_like_bots_are_suspected(tmp_path: Path) -> None:
+    days = [
+        day("robots", requests=1, robots_txt=1),
+        day("reader", requests=30, pageviews=30, minute=20),
+        day("almost", requests=29, pageviews=29, minute=10),
+        day("fast", requests=90, pageviews=80, assets=1, minute=61),
+        day("quick", requests=90, pageviews=80, assets=1, minute=60),
+        day("lost", requests=10, not_found=10),
+        day("half", requests=11, not_found=10),
+        day("alone", requests=40, pageviews=40, minute=1) | {"site": "text"},
+        day("both", requests=70, pageviews=70, robots_txt=2, minute=65),
+        day("later", requests=1, robots_txt=1) | {"day": START + timedelta(days=1)},
+    ]
+    lakehouse.write(tmp_path, "silver.visitor_days", days)
+    rows = Direct(DeltaReader(tmp_path))
+
+    found = suspected.suspected(rows, select(hours=(3, 5)))
+
+    assert dict(zip(found["visitor_id"], found["reasons"], strict=True)) == {
+        "robots": "a", "reader": "b", "fast": "c", "lost": "d", "both": "a b c",
+    }  # fmt: skip
+    assert (
+        suspected.people(rows, select(hours=(3, 5)))["requests"].item()
+        == sum(d["requests"] for d in days) - 1
+    )
+
+
+def test_suspected_days_of_a_country(scene: Scene) -> None:
+    rows, lines = scene
+    robots = lines[~lines["bot"] & (lines["path"] == "/robots.txt")]
+    wanted = (
+        robots[robots["country"] == "US"].groupby(["visitor_id", robots["event_time"].dt.floor("D")]).size()
+    )
+
+    found = suspected.suspected(rows, select("country=US", hours=None))
+
+    assert set(zip(found["visitor_id"], found["day"], strict=True)) >= set(wanted.index)
+    assert set(found["visitor_id"]) <= set(lines[lines["country"] == "US"]["visitor_id"])
