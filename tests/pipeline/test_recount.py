@@ -33,8 +33,14 @@ def generated() -> tuple[dict[str, pa.Table], Expected]:
             START, rate=6, seconds=3_000, seed=5, site=site, visitors=400, request_time=timed, late=0.1
         )
         pairs += [(site, line) for block in blocks(made, truth=False) for line in block.lines]
-    pairs += [("shop", b"no log line")]
+    pairs += [("shop", b"no log line"), *long_walk()]
     return tables_of(pairs, READING), recount(pairs, hosts=HOSTS)
+
+
+def long_walk() -> list[Pair]:
+    """A visitor with more pageviews than a session keeps steps, of which some are of the same second."""
+    line = '192.0.2.1 - - [28/May/2026:20:%02d:%02d +0000] "GET /%d HTTP/1.1" 200 5 "-" "Firefox/140.0" 0.001'
+    return [("shop", (line % (30 + n // 60, n % 60, step)).encode()) for n in range(90) for step in (3, 1, 2)]
 
 
 @functools.cache
