@@ -46,7 +46,8 @@ def tables_page(tables: Sequence[Table]) -> str:
         "the tables' contracts (`bronze/`, `silver/`, `gold/`, `src/tidemark/contract/quality_tables.py`)",
         "# Tables",
         "Delta tables at `<home>/tables/<layer>/<table>`. Timestamps are UTC, in microseconds. An *append* table"
-        " only gains rows; an *upsert* table has one row per key, which later lines may revise.",
+        " only gains rows; an *upsert* table has one row per key, which later lines may revise. `strings` and `longs`"
+        " are arrays, `counts` is a map from a number (int) to a count (long).",
         _grid(
             ("table", "content", "kind"),
             [(f"[{t.name}](#{anchor(t.name)})", t.about, t.kind) for t in tables],
