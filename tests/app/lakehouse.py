@@ -95,8 +95,10 @@ def _request(chance: random.Random, who: dict[str, Any], at: datetime) -> dict[s
     }
 
 
-def build(home: Path, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Writes the tables; returns the rows of silver.requests as a frame."""
+def build(
+    home: Path, rows: list[dict[str, Any]], newest_time: datetime = START + timedelta(days=DAYS)
+) -> pd.DataFrame:
+    """Writes the tables, with sessions closed by `newest_time`; returns the rows of silver.requests as a frame."""
     tables = {table.name: table for table in registry.tables()}
     silver = tables["silver.requests"]
     lines = pa.Table.from_pylist(rows, silver.arrow_schema)
@@ -105,7 +107,7 @@ def build(home: Path, rows: list[dict[str, Any]]) -> pd.DataFrame:
         silver.arrow_schema.field("latency_bucket"),
         buckets(lines["duration_us"].combine_chunks(), 0.01),
     )
-    newest = dict.fromkeys(lines["site"].to_pylist(), START + timedelta(days=DAYS))
+    newest = dict.fromkeys(lines["site"].to_pylist(), newest_time)
     _write(home, silver, lines)
     made_of = {silver.name: lines}
     for table in sorted(tables.values(), key=lambda table: table.follows):

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.app import tables
+from tests.app import lakehouse, tables
 from tests.app.tables import Request
 
 COUNTRIES = ["US"] * 5 + ["DE", "IN"] * 3 + ["GB", "FR", "BR", "JP", "CN"] * 2
@@ -42,32 +42,24 @@ def build(
     """Writes every table for the days before `now`; returns the requests behind the gold tables."""
     pick = random.Random(seed)
     requests: list[Request] = []
-    sessions: list[dict[str, Any]] = []
     for number in range(people):
         back = days * 86_400 * (pick.random() ** (1.0 if number % 4 else 3.0))
         start = (now - timedelta(seconds=back)).replace(microsecond=0)
         if pick.random() > 0.55 + 0.45 * math.sin((start.hour - 8) / 24 * 2 * math.pi):
             continue
         site = "shop.example.com" if pick.random() < 0.3 else "www.example.com"
-        requests += _visit(pick, number, site, start, now, sessions)
+        requests += _visit(pick, number, site, start, now)
     for i, path in enumerate(ATTACKS):
         at = now - timedelta(minutes=3 + i)
         requests += [Request(at, f"attacker{j}", "ZZ", path, "www.example.com") for j in range(40)]
-        sessions.append(tables.session(10**6 + i, at, [path], browser=ATTACKS[0], site="www.example.com"))
-    tables.write_gold(home, requests)
-    tables.write(home, "silver/sessions", sessions)
+    rows = [_row(i, request, now) for i, request in enumerate(requests)]
+    lakehouse.build(home, rows, now)
+    lakehouse.write(home, "bronze.access_log", [_line(row) for row in rows])
     _quality(home, now, days, requests, pick)
     return requests
 
 
-def _visit(
-    pick: random.Random,
-    number: int,
-    site: str,
-    start: datetime,
-    now: datetime,
-    sessions: list[dict[str, Any]],
-) -> list[Request]:
+def _visit(pick: random.Random, number: int, site: str, start: datetime, now: datetime) -> list[Request]:
     visitor, country = f"visitor{number}", pick.choice(COUNTRIES)
     if pick.random() < 0.12:
         times = [start + timedelta(seconds=2 * i) for i in range(pick.randint(3, 30))]
@@ -82,32 +74,60 @@ def _visit(
     out = []
     for time, page in zip(times, pages, strict=True):
         out.append(Request(time, visitor, country, page, site, bytes=pick.randint(2_000, 90_000)))
-        out += [Request(time, visitor, country, "/app.css", site, asset=True, bytes=9_000)] * pick.randint(
-            0, 3
-        )
+        css = Request(time, visitor, country, "/app.css", site, asset=True, bytes=9_000)
+        out += [css] * pick.randint(0, 3)
         if pick.random() < 0.06:
-            out.append(
-                Request(time, visitor, country, "/old", site, status=pick.choice([301, 404, 404, 404, 500]))
-            )
-    seconds = int((times[-1] - times[0]).total_seconds())
-    browser, system, device = pick.choice(
-        [("Chrome", "Windows", "Desktop"), ("Chrome", "Android", "Phone"), ("Mobile Safari", "iOS", "Phone"),
-         ("Firefox", "Linux", "Desktop"), ("Edge", "Windows", "Desktop"), ("Safari", "Mac OS X", "Desktop"),
-         ("Chrome", "Mac OS X", "Desktop"), ("Samsung Internet", "Android", "Tablet")]
-    )  # fmt: skip
-    channel, referrer = pick.choice(
-        [("direct", None), ("direct", None), ("organic search", "google.com"),
-         ("organic search", "duckduckgo.com"), ("organic social", "news.ycombinator.com"),
-         ("referral", "blog.partner.example"), ("email", "mail.example.com")]
-    )  # fmt: skip
-    sessions.append(
-        tables.session(
-            number, times[0], pages, seconds, site=site, country=country, browser=browser, os=system,
-            device=device,
-            channel=channel, referrer_host=referrer, closed=(now - times[-1]).total_seconds() > 1800,
-        )
-    )  # fmt: skip
+            status = pick.choice([301, 404, 404, 404, 500])
+            out.append(Request(time, visitor, country, "/old", site, status=status))
     return out
+
+
+AGENTS = (
+    ("Chrome", "Windows", "desktop"), ("Chrome", "Android", "mobile"), ("Mobile Safari", "iOS", "mobile"),
+    ("Firefox", "Linux", "desktop"), ("Edge", "Windows", "desktop"), ("Samsung Internet", "Android", "tablet"),
+)  # fmt: skip
+BOTS = (
+    ("GPTBot", "ai-crawler", "training"), ("Googlebot", "search-engine", None), ("AhrefsBot", "seo", None),
+    ("curl", "http-library", None),
+)  # fmt: skip
+CAME = (
+    ("direct", None, None), ("direct", None, None), ("organic search", "google", "https://www.google.com/"),
+    ("organic social", "mastodon", "https://mastodon.social/"), ("ai assistants", "chatgpt", "https://chatgpt.com/"),
+    ("referral", "blog.partner.example", "https://blog.partner.example/list"), ("email", "newsletter", None),
+)  # fmt: skip
+
+
+def _row(offset: int, request: Request, now: datetime) -> dict[str, Any]:
+    """The row of silver.requests; what a visitor has once depends on the visitor only."""
+    own = random.Random(request.visitor)
+    browser, system, device = own.choice(AGENTS)
+    name, kind, purpose = own.choice(BOTS) if request.bot else (None, None, None)
+    channel, source, referrer = own.choice(CAME)
+    if request.visitor.startswith("attacker"):
+        browser = ATTACKS[0]
+    if request.status == 404:
+        channel, source, referrer = "internal", request.site, f"https://{request.site}/blog"
+    return {
+        "topic": "access-log", "partition": 0, "offset": offset, "site": request.site, "event_time": request.time,
+        "ingested_at": now, "kafka_timestamp": request.time + timedelta(seconds=1), "country": request.country,
+        "visitor_id": request.visitor, "client_ip": "192.0.2.7", "method": "GET", "path": request.path,
+        "protocol": "HTTP/1.1", "status": request.status, "bytes": request.bytes,
+        "duration_us": round(own.lognormvariate(10, 1)) + offset % 997, "referrer": referrer, "channel": channel,
+        "source": source, "utm_medium": "email" if channel == "email" else None,
+        "utm_campaign": "launch" if channel == "email" else None, "user_agent": browser, "browser": browser,
+        "os": system, "device": "bot" if request.bot else device, "bot": request.bot, "bot_name": name,
+        "bot_kind": kind, "ai_purpose": purpose, "asset": request.asset, "pageview": request.pageview,
+        "host": request.site, "format": "combined", "rules_version": "v1",
+    }  # fmt: skip
+
+
+def _line(row: dict[str, Any]) -> dict[str, Any]:
+    """The line in bronze that such a row is of."""
+    value = f'{row["client_ip"]} - - [] "GET {row["path"]} HTTP/1.1" {row["status"]} {row["bytes"]}'
+    same = {
+        name: row[name] for name in ("topic", "partition", "offset", "site", "kafka_timestamp", "ingested_at")
+    }
+    return same | {"value": value.encode()}
 
 
 def _quality(home: Path, now: datetime, days: float, requests: list[Request], pick: random.Random) -> None:
