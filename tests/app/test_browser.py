@@ -13,11 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import axe_core_python
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from tests.app import scene, tables
 from tests.app.tables import Request
@@ -28,6 +30,10 @@ DRIVER = shutil.which("chromedriver")
 PAGES = {
     "": "What moved most",
     "live": "Visitors, last 5 minutes",
+    "sources": "Channels, sources and campaigns",
+    "performance": "Slowest pages",
+    "bots": "Visitors that may be bots",
+    "errors": "Server errors (5xx)",
     "countries": "All countries",
     "sessions": "Median duration",
     "pages": "Top entry pages",
@@ -218,6 +224,48 @@ def test_filters_change_the_address_and_the_figures(browser: webdriver.Chrome, s
     assert "shop.example.com" in browser.find_element(
         By.CSS_SELECTOR, "[data-testid='stSelectbox']"
     ).get_attribute("innerHTML")
+
+
+def test_a_value_filters_by_a_click_and_its_requests_open_down_to_the_line(
+    browser: webdriver.Chrome, site: str
+) -> None:
+    browser.get(f"{site}/overview?range=all")
+    assert drawn(browser, "What moved most")
+    every = wait(lambda: metric(browser, "Visitors"))
+
+    press(browser, "Mobile")
+    assert wait(lambda: "filter=device" in browser.current_url), browser.current_url
+    assert wait(lambda: metric(browser, "Visitors") not in ("", every))
+
+    press(browser, "Requests")
+    assert drawn(browser, "The newest 200 requests of all sites"), text(browser)
+    assert drawn(browser, "Select a row to see its line as it was received.")
+    assert wait(lambda: "/blog" in cells(browser)), cells(browser)
+    browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ESCAPE)
+    assert wait(lambda: "The newest 200 requests" not in text(browser))
+
+
+AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("page", ["overview", "errors", "bots"])
+def test_pages_are_accessible(browser: webdriver.Chrome, site: str, page: str, theme: str) -> None:
+    """No serious violation of WCAG 2 A and AA in what a page draws."""
+    scheme = [{"name": "prefers-color-scheme", "value": theme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+    browser.get(f"{site}/{page}?range=all")
+    assert drawn(browser, PAGES["" if page == "overview" else page])
+    time.sleep(2)
+    browser.execute_script(AXE)
+    found = browser.execute_async_script(
+        """const done = arguments[arguments.length - 1];
+           axe.run('.block-container', {runOnly: ['wcag2a', 'wcag2aa']}).then(r => done(
+             r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(
+               v => [v.id, v.nodes.slice(0, 3).map(n => n.html.slice(0, 300))])))"""
+    )
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert found == []
 
 
 def pass_to(browser: webdriver.Chrome, site: str, page: str) -> None:
