@@ -82,3 +82,33 @@ def test_nonsense_in_the_address_falls_back_to_the_defaults() -> None:
 
     assert at.run().text[0].value == "None 24h UTC None None"
     assert not at.exception
+
+
+def conditions() -> None:
+    import streamlit as st
+
+    from app.dashboard import bar
+
+    chosen = bar.choose([], {}, page="Overview", ranged=True)
+    st.text(" and ".join(map(str, chosen.conditions)))
+    st.text(chosen.comparison)
+
+
+def test_conditions_come_from_the_address_and_one_that_cannot_be_read_is_told() -> None:
+    at = AppTest.from_function(conditions)
+    texts = ["country=DE", "path^/a|b", "colour=red", "country=US"]
+    at.query_params.update({"filter": texts, "compare": "A year before"})
+
+    assert [t.value for t in at.run().text] == ["country=DE|US and path^/a|b", "year"]
+    assert len(at.warning) == 1 and at.warning[0].value.startswith("This filter is not used")
+
+
+def test_a_condition_is_added_by_the_form_and_removed_by_its_cross() -> None:
+    at = AppTest.from_function(conditions).run()
+    at.selectbox(key="new-field").set_value("device")
+    at.text_input(key="new-value").set_value("mobile")
+    next(b for b in at.button if b.label == "Add filter").click().run()
+    assert at.text[0].value == "device=mobile"
+
+    at.multiselect(key="filter").unselect("device=mobile").run()
+    assert at.text[0].value == ""
