@@ -16,14 +16,17 @@ WINDOWS = {"5m": 300, "1h": 3600, "1d": 86_400}
 FIELDS = (
     "country", "host", "path", "status", "method", "device", "browser", "os", "channel", "source", "bot_kind",
 )  # fmt: skip
-OPERATORS = ("!=", "=", "~", "^")
 MOST_WINDOWS = 1000
+
+# Field, operator, values of which one is enough (for `!=`: all of which are excluded).
+Condition = tuple[str, str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class AlertSettings:
     """`metric`: one of METRICS; p95 is in seconds, shares are between 0 and 1. `filter`: conditions on a line, all of
-    which must hold: `field=value`, `field!=value`, `field~part`, `field^start`. `site`: empty for every site.
+    which must hold: `field=value`, `field!=value`, `field~part`, `field^start`, several values separated by `|`.
+    `site`: empty for every site.
 
     A window breaches the rule if the metric is above `above`, below `below`, or further than `deviation` (k) times
     1.4826 times the median absolute deviation from the median of the same window of the last four weeks. The alert
@@ -50,9 +53,16 @@ class AlertSettings:
         return WINDOWS[self.window]
 
     @property
-    def conditions(self) -> tuple[tuple[str, str, str], ...]:
-        """The filter as fields, operators and values."""
-        return tuple(condition for text in self.filter if (condition := condition_of(text)))
+    def conditions(self) -> tuple[Condition, ...]:
+        """The filter as fields, operators and values. Several `=` of one field are one condition: a line has only one
+        value."""
+        found = [condition for text in self.filter if (condition := condition_of(text))]
+        same: dict[str, tuple[str, ...]] = {}
+        for name, operator, values in found:
+            if operator == "=":
+                same[name] = (*same.get(name, ()), *values)
+        kept = [each for each in found if each[1] != "="]
+        return (*((name, "=", values) for name, values in same.items()), *kept)
 
     @property
     def definition(self) -> str:
@@ -72,10 +82,19 @@ class AlertSettings:
         return f"{self.metric}{where} {' or '.join(bounds)} in {self.window}{of}"
 
 
-def condition_of(text: str) -> tuple[str, str, str] | None:
-    """Field, operator and value of a condition such as `country=DE`; None if it is none."""
-    found = re.fullmatch(r"([a-z_]+)(!=|=|~|\^)(.*)", text, re.DOTALL)
-    return (found[1], found[2], found[3]) if found and found[1] in FIELDS else None
+def condition_of(text: str) -> Condition | None:
+    """Field, operator and values of a condition such as `country=DE|FR`; None if it is none. A backslash makes a `|`
+    or a backslash part of a value."""
+    found = re.fullmatch(r"\s*([a-z_]+)\s*(!=|=|~|\^)(.*)", text, re.DOTALL)
+    if not found or found[1] not in FIELDS:
+        return None
+    values = [""]
+    for token in re.findall(r"\\.|.", found[3], re.DOTALL):
+        if token == "|":
+            values.append("")
+        else:
+            values[-1] += token[-1]
+    return found[1], found[2], tuple(dict.fromkeys(values))
 
 
 def alerts_of(found: Any, source: str) -> dict[str, AlertSettings]:

@@ -154,7 +154,7 @@ RULES = {
     "missing": AlertSettings("not_found", "5m", above=1),
     "missing_hourly": AlertSettings("not_found", "1h", above=8, below=3),
     "few": AlertSettings("requests", "5m", below=2, breaches=2, of=2),
-    "germans": AlertSettings("requests", "5m", filter=("country=DE", "path^/a"), above=1),
+    "germans": AlertSettings("requests", "5m", filter=("country=DE|ZZ", "path^/a"), above=1),
     "of_b": AlertSettings("visitors", "1h", site="b", filter=("country!=DE",), above=3),
     "slow": AlertSettings("p95", "5m", above=0.75),
     "slow_germans": AlertSettings("p95", "1h", filter=("country=DE",), above=0.9),
@@ -223,6 +223,7 @@ def recounted(
 
 def _passes(line: Line, condition: str) -> bool:
     return {
+        "country=DE|ZZ": line.country in ("DE", "ZZ"),
         "country=DE": line.country == "DE",
         "country!=DE": line.country != "DE",
         "path^/a": line.path.startswith("/a"),

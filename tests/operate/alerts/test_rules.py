@@ -8,7 +8,7 @@ import pytest
 
 from tidemark.errors import SettingError
 from tidemark.settings import Settings, load
-from tidemark.settings.alerts import AlertSettings, condition_of
+from tidemark.settings.alerts import AlertSettings, Condition, condition_of
 
 
 def loaded(home: Path, text: str) -> Settings:
@@ -38,7 +38,7 @@ def test_a_rule_is_a_table_of_the_file(tmp_path: Path) -> None:
     )
     assert settings.alerts["errors"] == AlertSettings("share_5xx", "5m", above=0.05)
     quiet = settings.alerts["quiet"]
-    assert quiet.conditions == (("country", "=", "DE"), ("path", "^", "/shop"))
+    assert quiet.conditions == (("country", "=", ("DE",)), ("path", "^", ("/shop",)))
     assert (quiet.seconds, quiet.below, quiet.to[1]) == (3600, 10.0, "$OPS")
     assert str(quiet) == (
         "requests where country=DE and path^/shop below 10 or 4 deviations off in 1h, 2 of 3 windows"
@@ -79,14 +79,19 @@ def test_a_rule_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, said:
 @pytest.mark.parametrize(
     "text, condition",
     [
-        ("country!=DE", ("country", "!=", "DE")),
-        ("path~a=b", ("path", "~", "a=b")),
-        ("bot_kind=", ("bot_kind", "=", "")),
+        ("country!=DE", ("country", "!=", ("DE",))),
+        ("country=DE|FR|", ("country", "=", ("DE", "FR", ""))),
+        ("path~a=b", ("path", "~", ("a=b",))),
+        (r"path=/a\|b\\|/c", ("path", "=", ("/a|b\\", "/c"))),
+        ("bot_kind=", ("bot_kind", "=", ("",))),
         ("entry_page=/", None),
         ("country", None),
     ],
 )
-def test_a_condition_has_a_field_an_operator_and_a_value(
-    text: str, condition: tuple[str, str, str] | None
-) -> None:
+def test_a_condition_has_a_field_an_operator_and_a_value(text: str, condition: Condition | None) -> None:
     assert condition_of(text) == condition
+
+
+def test_several_values_of_a_field_are_one_condition() -> None:
+    rule = AlertSettings("requests", filter=("country=DE", "path!=/", "country=FR|DE"), above=1)
+    assert rule.conditions == (("country", "=", ("DE", "FR", "DE")), ("path", "!=", ("/",)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,8 @@ class Figures:
         conditions = self.rule.conditions
         columns = dict.fromkeys([*needs, *(name for name, _, _ in conditions)])
         rows = self._rows("silver.requests", list(columns), grid)
-        for name, operator, value in conditions:
-            rows = rows.filter(passes(rows[name], operator, value))
+        for name, operator, wanted in conditions:
+            rows = rows.filter(passes(rows[name], operator, wanted))
         ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
         if metric == "visitors":
             people = rows.filter(pc.invert(rows["bot"]))
@@ -165,14 +166,14 @@ class _Grid:
         return found.reshape(self.shape)
 
 
-def passes(column: pa.ChunkedArray, operator: str, value: str) -> pa.Array:
+def passes(column: pa.ChunkedArray, operator: str, values: Sequence[str]) -> pa.Array:
     """Whether each value of a column fulfils a condition of a filter; NULL counts as empty."""
     text = pc.fill_null(column.cast(pa.string()), "")
-    if operator == "~":
-        return pc.match_substring(text, value)
-    if operator == "^":
-        return pc.starts_with(text, value)
-    return pc.equal(text, value) if operator == "=" else pc.not_equal(text, value)
+    if operator in ("=", "!="):
+        found = pc.is_in(text, pa.array(values, pa.string()))
+        return found if operator == "=" else pc.invert(found)
+    test = pc.match_substring if operator == "~" else pc.starts_with
+    return reduce(pc.or_, (test(text, value) for value in values))
 
 
 def _share(part: Numbers, of: Numbers) -> Numbers:
