@@ -9,9 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.operate.quality.rows import good, rows
 from tidemark.cli import tidemark
+from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.errors import SettingError
 from tidemark.operate import notes
+from tidemark.pipeline import TABLES
+from tidemark.settings import Settings
+from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
 
 NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
 
@@ -67,3 +73,18 @@ def test_other_rules_are_noted_once() -> None:
     assert (
         notes.rules_changed([], "bots 2", "bots 2", NOW) == notes.rules_changed([], None, "bots 2", NOW) == []
     )
+
+
+def test_the_rules_before_a_start_are_those_of_the_last_batch(home: Settings) -> None:
+    store = DeltaRsStore(lakehouse.of(home))
+    requests = next(table for table in TABLES if table.name == "silver.requests")
+    for table in (requests, ACCOUNTS):
+        store.ensure(table)
+    assert notes.rules_before(store, requests, NOW) is None
+    for number, (hours, version) in enumerate([(-2, "old"), (-1, "new"), (1, "newest")]):
+        at = NOW + timedelta(hours=hours)
+        account = good(ACCOUNTS, number, started_at=at, committed_at=at)
+        store.append_arrow(ACCOUNTS, rows(ACCOUNTS, account))
+        request = good(requests, number, ingested_at=at + timedelta(seconds=1), rules_version=version)
+        store.append_arrow(requests, rows(requests, request))
+    assert notes.rules_before(store, requests, NOW) == "new"

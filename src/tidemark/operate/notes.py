@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.contract.quality_tables import NOTES
-from tidemark.contract.store import Commit, Store
-from tidemark.contract.table import Change
+from tidemark.contract.quality_tables import ACCOUNTS, NOTES
+from tidemark.contract.store import Commit, Store, Where
+from tidemark.contract.table import Change, Table
 from tidemark.errors import SettingError
 from tidemark.local.process import appending
 from tidemark.settings import Settings
@@ -117,6 +117,19 @@ def archive(known: Sequence[dict[str, Any]], site: str, days: Sequence[datetime]
                 for choose, day, text in ((min, first, found[1]), (max, last, found[2]))
             )
     return Note(time, f"Lines of {first:%Y-%m-%d} to {last:%Y-%m-%d} were imported", site, IMPORT)
+
+
+def rules_before(store: Store, requests: Table, time: datetime) -> str | None:
+    """The `rules_version` of the last lines that were read before a time; None without lines. `requests` is
+    silver.requests. Raises TableError."""
+    rows = store.read(ACCOUNTS, [[("started_at", "<", time)]], ["flow", "started_at", "accepted"]).to_pylist()
+    batches = [row["started_at"] for row in rows if row["flow"] == "requests" and row["accepted"]]
+    if not batches:
+        return None
+    where: Where = [[("ingested_at", ">=", max(batches) - timedelta(seconds=1)), ("ingested_at", "<", time)]]
+    found = store.read(requests, where, ["rules_version", "ingested_at"]).sort_by("ingested_at")
+    last: str | None = next(iter(found["rules_version"].to_pylist()[-1:]), None)
+    return last
 
 
 def rules_changed(

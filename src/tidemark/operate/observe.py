@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
-from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.errors import first_line
@@ -173,13 +172,6 @@ def _awaited(moments: Moments) -> Moment | None:
 
 def _note_rules(settings: Settings, store: Store, observed: Observed) -> None:
     """Notes another `rules_version` than that of the last batch before the pipeline's start."""
-    rows = store.read(ACCOUNTS, [[("started_at", "<", observed.started)]], ["flow", "started_at", "accepted"])
-    times = [row["started_at"] for row in rows.to_pylist() if row["flow"] == "requests" and row["accepted"]]
-    if not times:
-        return
-    requests = observed.tables["silver.requests"]
-    where = [("ingested_at", ">=", max(times) - timedelta(seconds=1)), ("ingested_at", "<", observed.started)]
-    found = store.read(requests, [where], ["rules_version", "ingested_at"])  # type: ignore[list-item]
-    before = found.sort_by("ingested_at")["rules_version"].to_pylist()[-1:] or [None]
-    changed = notes.rules_changed(notes.listed(store), before[0], observed.rules_version, observed.started)
+    before = notes.rules_before(store, observed.tables["silver.requests"], observed.started)
+    changed = notes.rules_changed(notes.listed(store), before, observed.rules_version, observed.started)
     notes.write(settings, store, changed)
