@@ -80,21 +80,16 @@ def test_funnels_goals_retention_and_paths(tmp_path: Path) -> None:
         "pageview": True,
         "search_term": None,
     }
-    rows, steps = [], []
+    rows = []
     for who, pages in plan.items():
         times = [lakehouse.START + timedelta(minutes=5 * i) for i in range(len(pages))]
         rows += [
             proto | usual | {"visitor_id": who, "path": page, "event_time": at}
             for page, at in zip(pages, times, strict=True)
         ]
-        steps.append([{"time": at, "path": page} for page, at in zip(pages, times, strict=True)])
     rows.append(proto | usual | {"visitor_id": "one", "path": "/style.css", "asset": True, "pageview": False,
                                  "event_time": lakehouse.START + timedelta(days=1)})  # fmt: skip
     lakehouse.build(tmp_path, [row | {"offset": i} for i, row in enumerate(rows)])
-    sessions = pa.table(
-        {"session_id": list(plan), "site": ["s"] * 3, "start_time": [lakehouse.START] * 3, "steps": steps}
-    )
-    write_deltalake(str(tmp_path / "tables/silver/session_steps"), sessions, mode="overwrite")
 
     funnel = json.loads(call(tmp_path, "funnel", "reading", "--json").stdout)
     goals = json.loads(call(tmp_path, "goals", "--json").stdout)
