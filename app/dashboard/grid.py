@@ -42,6 +42,7 @@ def grid(
         row_height=ROW_HEIGHT,
         column_config=columns,
         key=f"grid-{name}",
+        placeholder="",
         **selecting,
     )
     st.download_button(

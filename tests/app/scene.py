@@ -54,7 +54,7 @@ def build(
         requests += [Request(at, f"attacker{j}", "ZZ", path, "www.example.com") for j in range(40)]
     rows = [_row(i, request, now) for i, request in enumerate(requests)]
     lakehouse.build(home, rows, now)
-    lakehouse.write(home, "bronze.access_log", [_line(row) for row in rows])
+    lakehouse.write(home, "bronze.access_log", [line_of(row) for row in rows])
     _quality(home, now, days, requests, pick)
     return requests
 
@@ -121,7 +121,7 @@ def _row(offset: int, request: Request, now: datetime) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _line(row: dict[str, Any]) -> dict[str, Any]:
+def line_of(row: dict[str, Any]) -> dict[str, Any]:
     """The line in bronze that such a row is of."""
     value = f'{row["client_ip"]} - - [] "GET {row["path"]} HTTP/1.1" {row["status"]} {row["bytes"]}'
     same = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from app.dashboard import country
 from app.dashboard.figures import bots, countries, drill, errors, latency, overview, pages, sources, suspected
@@ -15,6 +16,7 @@ from app.dashboard.figures.selection import Selection, filters_of
 from app.dashboard.panels.performance import took
 from app.dashboard.text import duration, number
 from tests.app import lakehouse
+from tests.app.scene import line_of
 from tests.app.showing import listed, metrics, show, table
 
 Chosen = tuple[Path, tuple[str, ...], Direct, Selection]
@@ -138,22 +140,44 @@ def test_a_click_filters_and_a_panel_opens_its_requests(home: Path) -> None:
     assert len(found) > 100 and set(found["bot_name"].dropna()) == set()
 
 
-def test_the_newest_requests_open_with_the_line_as_received(home: Path) -> None:
-    def script(home: str) -> None:
+def test_the_newest_requests_and_the_line_of_one_as_received(tmp_path: Path) -> None:
+    made = lakehouse.requests()
+    lakehouse.build(tmp_path, made)
+    lakehouse.write(tmp_path, "bronze.access_log", [line_of(row) for row in made])
+
+    def script(home: str, dialog: bool) -> None:
         from pathlib import Path
 
         import streamlit as st
 
-        from app.dashboard import actions, views
+        from app.dashboard import actions, clock, views
+        from app.dashboard.figures import drill
         from app.dashboard.figures.reader_delta import DeltaReader
         from app.dashboard.figures.selection import Selection, filters_of
         from app.dashboard.filters import Filters
+        from app.dashboard.panel import Look
 
-        st.session_state["opened"] = actions.Requests(Selection(filters=filters_of(["status=404"])))
-        views.show(DeltaReader(Path(home)), Filters(preset="all"))
+        reader, filters = DeltaReader(Path(home)), Filters(preset="all")
+        selection = Selection(filters=filters_of(["status=404"]))
+        if dialog:
+            st.session_state["opened"] = actions.Requests(selection)
+            views.show(reader, filters)
+            return
+        look = Look(reader, filters, clock.now(), "test")
+        views._line(look, drill.newest(look.rows, selection).iloc[0])
 
-    from streamlit.testing.v1 import AppTest
+    def run(dialog: bool) -> AppTest:
+        arguments = {"home": str(tmp_path), "dialog": dialog}
+        page = AppTest.from_function(script, default_timeout=60, kwargs=arguments).run()
+        assert not page.exception
+        return page
 
-    page = AppTest.from_function(script, default_timeout=60, kwargs={"home": str(home)}).run()
-    assert not page.exception
-    assert set(table(page, "path", "status")["status"]) == {404}
+    found = table(run(dialog=True), "path", "status", "client_ip")
+    assert set(found["status"]) == {404}
+    page = run(dialog=False)
+    newest = max((r for r in made if r["status"] == 404), key=lambda r: (r["event_time"], r["offset"]))
+    assert page.code[0].value == line_of(newest)["value"].decode()
+    (facts,) = (c.value.replace("\\", "") for c in page.caption if "Format" in c.value)
+    assert (
+        f"offset {newest['offset']}" in facts and "**Format** combined" in facts and "**Rules** v1" in facts
+    )
