@@ -45,9 +45,9 @@ def test_the_file_is_read_by_both_sides(tmp_path: Path) -> None:
         Filter("country", "is not", ("DE",)),
     )
     settings = load({"home": home}, {})
-    assert settings.goals["signup"] == GoalSettings("/welcome*")
-    assert settings.goals["manual"].download == ("pdf",)
-    assert len({goal.definition for goal in settings.goals.values()}) == 2
+    assert settings.meaning.goals["signup"] == GoalSettings("/welcome*")
+    assert settings.meaning.goals["manual"].download == ("pdf",)
+    assert len({goal.definition for goal in settings.meaning.goals.values()}) == 2
     assert declared(tmp_path / "nowhere").goals == {}
 
 

@@ -76,6 +76,14 @@ def _steps(read: Read, expected: Expected) -> None:
     _equal("silver.session_steps", columns, rows, expected.steps)
 
 
+def _session_goals(read: Read, expected: Expected) -> None:
+    """Compares the sessions; what they reach is compared by gold.goals."""
+    columns = ["site", "start_time", "end_time", "pageviews", "channel"]
+    found = Counter(row for row in read("silver.session_goals", columns) if row[3])
+    rows = {(*row, count) for row, count in found.items()}
+    _equal("silver.session_goals", columns, rows, expected.session_goals)
+
+
 def _audience(read: Read, expected: Expected) -> None:
     """Compares with silver.requests, whose rows are compared before: device, browser and system are not recomputed."""
     key = ("site", "bot_kind", "country", "device", "browser", "os")
@@ -124,6 +132,12 @@ RECOUNTED: dict[str, Comparison] = {
         ["site", "window_start", "channel", "source", "medium", "campaign", "sessions", "bounces", "pageviews",
          "visitors"],
         lambda e: e.sources,
+    ),
+    "silver.session_goals": _session_goals,
+    "gold.goals": _same(
+        "gold.goals",
+        ["site", "window_start", "goal", "channel", "conversions", "visitors"],
+        lambda e: e.goals,
     ),
     "gold.visitors_by_country": _same(
         "gold.visitors_by_country", ["site", "window_start", "country", *_COUNTS], lambda e: e.windows

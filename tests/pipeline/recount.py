@@ -52,6 +52,8 @@ class Expected:
     searches: set[Row]
     sessions: set[Row]
     steps: set[Row]
+    session_goals: set[Row]
+    goals: set[Row]
     sources: set[Row]
 
 
@@ -85,8 +87,9 @@ def recount(
     lines: Iterable[tuple[str, bytes]],
     gap_seconds: int = 1800,
     hosts: Mapping[str, Collection[str]] | None = None,
+    goals: Mapping[str, str] | None = None,
 ) -> Expected:
-    """Recomputes everything from (site, line) pairs; `hosts` are the own ones of sites."""
+    """Recomputes everything from (site, line) pairs; `hosts` are the own ones of sites, `goals` conditions by name."""
     pairs = list(lines)
     db = duckdb.connect()
     db.execute("SET TimeZone = 'UTC'")
@@ -186,6 +189,10 @@ def recount(
             db,
             "SELECT site, a, views, array_to_string(steps[1:200], ' '), count(*) FROM sessions GROUP BY ALL",
         ),
+        session_goals=_rows(db, "SELECT site, a, b, views, channel, count(*) FROM sessions GROUP BY ALL")
+        if goals
+        else set(),
+        goals=_goals(db, goals or {}, gap_seconds),
         sources=_rows(
             db,
             """SELECT site, a // 3600 * 3600, channel, source, medium, campaign, count(*), count(*) FILTER (views = 1),
@@ -232,3 +239,17 @@ def _window(seconds: int) -> str:
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> set[tuple[object, ...]]:
     return set(db.execute(query).fetchall())
+
+
+def _goals(db: duckdb.DuckDBPyConnection, goals: Mapping[str, str], gap_seconds: int) -> set[Row]:
+    found: set[Row] = set()
+    for name, condition in goals.items():
+        found |= _rows(
+            db,
+            f"""WITH matches AS (
+              SELECT site, visitor, epoch(t)::BIGINT AS s FROM requests WHERE NOT bot AND {condition})
+            SELECT site, a // 3600 * 3600, '{name}', channel, count(*), count(DISTINCT visitor) FROM sessions
+            WHERE EXISTS (FROM matches WHERE matches.site = sessions.site AND matches.visitor = sessions.visitor
+                          AND s >= a AND s < b + {gap_seconds}) GROUP BY 1, 2, 3, 4""",
+        )
+    return found

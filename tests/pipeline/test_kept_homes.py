@@ -19,6 +19,7 @@ from tidemark.engine.counts import Sum
 from tidemark.errors import TableError
 from tidemark.operate import backfill
 from tidemark.settings import Settings
+from tidemark.settings.questions import GoalSettings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
@@ -126,3 +127,40 @@ def test_another_window_is_refused_until_the_table_is_rebuilt(
     run_here(spark, shorter)
     pairs, duplicate = delivered_once([*sent, *LATER])
     assert_equal(shorter, recount(pairs, gap_seconds=120), duplicate, without=LACKING)
+
+
+def test_a_goal_is_counted_over_all_history_and_again_if_it_changes(
+    broker: Settings, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings, _ = unpack(KEPT[-1], broker, tmp_path / "home")
+
+    def counted(goal: GoalSettings) -> set[tuple[object, ...]]:
+        meaning = replace(settings.meaning, goals={"found": goal})
+        with_goal = replace(settings, meaning=meaning)
+        run_here(spark, with_goal)
+        house = lakehouse.of(with_goal)
+        rebuilding = partial(pipeline.rebuilding, spark, with_goal, house)
+        backfill.fill(with_goal, house, DeltaRsStore(house), rebuilding)
+        assert not incomplete(with_goal)
+        found = rows(settings, "gold.goals", ["definition", "conversions"])
+        return {(definition, sum(n for d, n in found if d == definition)) for definition, _ in found}  # type: ignore[misc]
+
+    deliver(settings, LATER)
+    any_page, missing = GoalSettings(path="*", method="GET", status=200), GoalSettings(path="*", status=404)
+    sessions = len(rows(settings, "silver.sessions", ["session_id"]))
+    found = counted(any_page)
+    assert sessions < len(rows(settings, "silver.sessions", ["session_id"]))
+    assert found == {(any_page.definition, _with(settings, status=200))}
+    assert counted(missing) == {(missing.definition, _with(settings, status=404))}
+
+
+def _with(settings: Settings, status: int) -> int:
+    """The sessions with a request of this status, one by one."""
+    columns = ["site", "visitor_id", "event_time", "status", "method", "bot"]
+    lines = [line for line in rows(settings, "silver.requests", columns) if line[3] == status and not line[5]]
+    lines = [line for line in lines if status == 404 or line[4] == "GET"]
+    sessions = rows(settings, "silver.sessions", ["site", "visitor_id", "start_time", "end_time"])
+    return sum(
+        any(line[:2] == (site, visitor) and start <= line[2] < end + 1800 for line in lines)  # type: ignore[operator]
+        for site, visitor, start, end in sessions
+    )

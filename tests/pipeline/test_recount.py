@@ -13,6 +13,7 @@ from tests.pipeline.harness import SHARED_LOG, shared_lines
 from tests.pipeline.recount import Expected, recount
 from tests.pipeline.without_spark import reader_of, tables_of
 from tidemark.parse.reading import Reading, SiteReading
+from tidemark.settings.questions import GoalSettings
 from tidemark.traffic.site import HOST
 from tidemark.traffic.stream import Traffic, blocks
 
@@ -20,6 +21,12 @@ START = 1_780_000_200
 HOSTS = {"shop": (HOST, "shop.example", "www.shop.example")}
 READING = Reading({site: SiteReading(hosts=hosts) for site, hosts in HOSTS.items()})
 TABLES = sorted(RECOUNTED)
+GOALS = {
+    "product": (GoalSettings(path="/products/*"), "path LIKE '/products/%'"),
+    "missing": (GoalSettings(path="*", status=404), "http AND status = 404"),
+    "found": (GoalSettings(search=True), "search_term IS NOT NULL"),
+    "style": (GoalSettings(download=("css",)), "lower(path) LIKE '%.css'"),
+}
 
 Pair = tuple[str, bytes]
 
@@ -34,7 +41,9 @@ def generated() -> tuple[dict[str, pa.Table], Expected]:
         )
         pairs += [(site, line) for block in blocks(made, truth=False) for line in block.lines]
     pairs += [("shop", b"no log line"), *long_walk()]
-    return tables_of(pairs, READING), recount(pairs, hosts=HOSTS)
+    conditions = {name: condition for name, (_, condition) in GOALS.items()}
+    goals = {name: goal for name, (goal, _) in GOALS.items()}
+    return tables_of(pairs, READING, goals), recount(pairs, hosts=HOSTS, goals=conditions)
 
 
 def long_walk() -> list[Pair]:

@@ -15,6 +15,7 @@ from tidemark import pipeline
 from tidemark.engine.work import Part, Work
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.reading import PLAIN, Reading
+from tidemark.settings.questions import GoalSettings
 from tidemark.settings.sections import MeaningSettings
 
 ARRIVED = datetime(2026, 11, 1, tzinfo=UTC)
@@ -39,7 +40,11 @@ def bronze(pairs: Sequence[tuple[str, bytes]], headers: Mapping[str, str] | None
     )
 
 
-def tables_of(pairs: Iterable[tuple[str, bytes]], reading: Reading = PLAIN) -> dict[str, pa.Table]:
+def tables_of(
+    pairs: Iterable[tuple[str, bytes]],
+    reading: Reading = PLAIN,
+    goals: Mapping[str, GoalSettings] | None = None,
+) -> dict[str, pa.Table]:
     """Every table of (site, line) pairs, by name."""
     lines = bronze(list(pairs))
     judged = requests.judging(Knowledge(b"k" * 32, reading=reading)).add(lines)
@@ -53,7 +58,7 @@ def tables_of(pairs: Iterable[tuple[str, bytes]], reading: Reading = PLAIN) -> d
     newest = dict(zip(sites["site"].to_pylist(), sites["event_time_max"].to_pylist(), strict=True))
     for table in pipeline.LAYER_TABLES:
         if table.made and not table.package:
-            each = table.made(MeaningSettings()).at(newest)
+            each = table.made(MeaningSettings(goals=goals or {})).at(newest)
             change = each.combine(
                 table.arrow_schema.empty_table(), each.partial(found[table.reads].select(list(each.needs)))
             )

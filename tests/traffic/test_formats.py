@@ -74,13 +74,14 @@ def tables(format: str) -> dict[str, list[dict[str, Any]]]:
         if name in LACKING:
             rows = rows.set_column(at, name, pa.nulls(len(rows), rows.schema.field(name).type))
     newest = {"default": ARRIVED}
-    content = {}
+    content, made = {}, {"silver.requests": rows}
     for table in pipeline.LAYER_TABLES:
         if table.made and not table.package:
             each = table.made(MeaningSettings()).at(newest)
             change = each.combine(
-                table.arrow_schema.empty_table(), each.partial(rows.select(list(each.needs)))
+                table.arrow_schema.empty_table(), each.partial(made[table.reads].select(list(each.needs)))
             )
+            made[table.name] = change.rows
             kept = [name for name in table.column_names if name not in OWN]
             content[table.name] = sorted(change.rows.select(kept).to_pylist(), key=repr)
     return content

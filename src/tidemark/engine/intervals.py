@@ -27,7 +27,7 @@ def sessions_of(ordered: pa.Table, gap_seconds: int) -> tuple[Numbers, Numbers]:
     intervals of a visitor.
     """
     start, end = micros(ordered["start_time"]), micros(ordered["end_time"])
-    visitor = _run_numbers(ordered, ("site", "visitor_id"))
+    visitor = run_numbers(ordered, ("site", "visitor_id"))
     # The latest end so far within each visitor: an increasing offset per visitor allows one running
     # maximum for all visitors. Uses ranks instead of times, whose offsets would overflow.
     ends, rank = np.unique(end, return_inverse=True)
@@ -63,14 +63,17 @@ def session_id(site: str, visitor_id: str, start_us: int) -> str:
 
 def changed(existing: pa.Table, rows: pa.Table, names: Sequence[str]) -> Change:
     """Rows that are new or differ from existing ones in one of the columns, apart from `updated_at`, and the ids that
-    disappeared."""
+    disappeared. Lists only differ in their length."""
     place = pc.index_in(rows["session_id"], existing["session_id"])
     before = existing.take(place)
     same = pc.is_valid(place)
     for name in names:
         if name != "updated_at":
-            neither = pc.and_(pc.is_null(rows[name]), pc.is_null(before[name]))
-            same = pc.and_(same, pc.or_(neither, pc.fill_null(pc.equal(rows[name], before[name]), False)))
+            now, was = rows[name], before[name]
+            if pa.types.is_list(now.type):
+                now, was = pc.list_value_length(now), pc.list_value_length(was)
+            neither = pc.and_(pc.is_null(now), pc.is_null(was))
+            same = pc.and_(same, pc.or_(neither, pc.fill_null(pc.equal(now, was), False)))
     gone = pc.invert(pc.is_in(existing["session_id"], rows["session_id"]))
     return Change(rows.filter(pc.invert(same)), existing.filter(gone))
 
@@ -92,7 +95,7 @@ def micros(times: pa.ChunkedArray) -> Numbers:
     return np.asarray(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))
 
 
-def _run_numbers(ordered: pa.Table, names: tuple[str, ...]) -> Numbers:
+def run_numbers(ordered: pa.Table, names: tuple[str, ...]) -> Numbers:
     """Numbers the runs of equal values in an ordered frame: 0, 0, 1, 2, 2, …"""
     changes = np.zeros(ordered.num_rows, dtype=bool)
     for name in names:

@@ -15,17 +15,17 @@ from tidemark.contract.aggregation import Newest, stamped
 from tidemark.contract.channels import DIRECT, INTERNAL
 from tidemark.contract.store import Condition, Where
 from tidemark.contract.table import Change
-from tidemark.engine.groups import decoded
+from tidemark.engine.groups import Numbers, decoded
 from tidemark.engine.intervals import changed, micros, near, nulls_first, session_ids, sessions_of
 
 # Columns from the visitor (constant) or from the entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
 OF_ENTRY = ("channel", "source", "medium", "campaign", "referrer_host")
 # What decides between pageviews of the same time, NULLs first. OF_ENTRY follows from it, and from the line's host.
-_CONTENT = ("entry_page", "entry_query", "entry_referrer", *OF_ENTRY)
-_ENTRY_ORDER = ("site", "visitor_id", "start_time", *_CONTENT)
+CONTENT = ("entry_page", "entry_query", "entry_referrer", *OF_ENTRY)
+ENTRY_ORDER = ("site", "visitor_id", "start_time", *CONTENT)
 _INTERVAL = (
-    "site", "visitor_id", "start_time", "end_time", "pageviews", "exit_page", *_CONTENT, *OF_VISITOR,
+    "site", "visitor_id", "start_time", "end_time", "pageviews", "exit_page", *CONTENT, *OF_VISITOR,
 )  # fmt: skip
 
 
@@ -49,7 +49,7 @@ class Sessions:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        return {"gap": f"{self.gap_seconds} s", "entry": ", ".join(_CONTENT)}
+        return {"gap": f"{self.gap_seconds} s", "entry": ", ".join(CONTENT)}
 
     @property
     def window_seconds(self) -> None:
@@ -62,21 +62,11 @@ class Sessions:
         """The sessions of these pageviews alone, as intervals: the table's columns without those that
         `combine` derives."""
         views = decoded(rows.filter(rows["pageview"]))
-        time, path = views["event_time"], views["path"]
-        internal = pc.equal(views["channel"], INTERNAL)
-        own = {
-            "start_time": time, "end_time": time, "entry_page": path, "exit_page": path,
-            "pageviews": pa.repeat(pa.scalar(1, pa.int64()), views.num_rows),
-            "entry_query": views["query"], "entry_referrer": views["referrer"],
-            "channel": pc.if_else(internal, DIRECT, views["channel"]),
-            "source": pc.if_else(internal, "", pc.fill_null(views["source"], "")),
-            "medium": _said(views["utm_medium"]), "campaign": _said(views["utm_campaign"]),
-        }  # fmt: skip
-        columns = own | {name: views[name] for name in ("site", "visitor_id", "referrer_host", *OF_VISITOR)}
+        columns = intervals_of(views) | {name: views[name] for name in ("site", "visitor_id", *OF_VISITOR)}
         return self.merge(pa.table({name: columns[name] for name in _INTERVAL}))
 
     def merge(self, partials: pa.Table) -> pa.Table:
-        return _joined(partials.combine_chunks(), self.gap_seconds)
+        return joined(partials.combine_chunks(), self.gap_seconds)[0]
 
     def touched(self, partials: pa.Table) -> Where:
         """Conditions of sessions with which the intervals may merge, and of open ones that may have to close."""
@@ -113,27 +103,43 @@ class Sessions:
         return whole.select(schema.names).cast(schema)
 
 
+def intervals_of(views: pa.Table) -> dict[str, pa.ChunkedArray | pa.Array]:
+    """Each pageview as an interval: start, end, number of pageviews, and what follows from entry and exit."""
+    time, path = views["event_time"], views["path"]
+    internal = pc.equal(views["channel"], INTERNAL)
+    return {
+        "start_time": time, "end_time": time, "entry_page": path, "exit_page": path,
+        "pageviews": pa.repeat(pa.scalar(1, pa.int64()), views.num_rows),
+        "entry_query": views["query"], "entry_referrer": views["referrer"],
+        "channel": pc.if_else(internal, DIRECT, views["channel"]),
+        "source": pc.if_else(internal, "", pc.fill_null(views["source"], "")),
+        "medium": _said(views["utm_medium"]), "campaign": _said(views["utm_campaign"]),
+        "referrer_host": views["referrer_host"],
+    }  # fmt: skip
+
+
 def _said(tag: pa.ChunkedArray) -> pa.ChunkedArray:
     """A campaign tag in lower case, empty if there is none."""
     return pc.fill_null(pc.utf8_lower(tag), "")
 
 
-def _joined(intervals: pa.Table, gap_seconds: int) -> pa.Table:
-    """One row per session."""
+def joined(intervals: pa.Table, gap_seconds: int) -> tuple[pa.Table, pa.Table, Numbers]:
+    """One row per session, the intervals in order, and the number of the session of each of these."""
+    ordered = intervals.take(nulls_first(intervals, ENTRY_ORDER))
     if not intervals.num_rows:
-        return intervals
-    ordered = intervals.take(nulls_first(intervals, _ENTRY_ORDER))
+        return intervals, ordered, np.zeros(0, np.int64)
     heads, session = sessions_of(ordered, gap_seconds)
-    ends = pa.table({"s": session, "end": micros(ordered["end_time"]), "page": ordered["exit_page"]})
-    by_exit = pc.sort_indices(ends, sort_keys=[(name, "ascending") for name in ends.column_names]).to_numpy()
-    tails = by_exit[np.append(heads[1:], len(session)) - 1]
-
+    end = micros(ordered["end_time"])
+    changes = {
+        "end_time": pa.array(np.maximum.reduceat(end, heads)).cast(ordered["end_time"].type),
+        "pageviews": pa.array(np.add.reduceat(ordered["pageviews"].to_numpy(), heads)),
+    }
+    if "exit_page" in ordered.column_names:
+        ends = pa.table({"s": session, "end": end, "page": ordered["exit_page"]})
+        by_exit = pc.sort_indices(ends, sort_keys=[(name, "ascending") for name in ends.column_names])
+        tails = by_exit.to_numpy()[np.append(heads[1:], len(session)) - 1]
+        changes["exit_page"] = ordered["exit_page"].take(pa.array(tails))
     result = ordered.take(pa.array(heads))
-    pageviews = np.add.reduceat(ordered["pageviews"].to_numpy(), heads)
-    for name, values in (
-        ("end_time", ordered["end_time"].take(pa.array(tails))),
-        ("exit_page", ordered["exit_page"].take(pa.array(tails))),
-        ("pageviews", pa.array(pageviews)),
-    ):
+    for name, values in changes.items():
         result = result.set_column(result.column_names.index(name), name, values)
-    return result
+    return result, ordered, session

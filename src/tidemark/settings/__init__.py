@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 
 from tidemark.errors import SettingError
 from tidemark.settings.alerts import AlertSettings, alerts_of
-from tidemark.settings.questions import GoalSettings, funnels_of, goals_of, segments_of
+from tidemark.settings.questions import funnels_of, goals_of, segments_of
 from tidemark.settings.sections import (
     BatchesSettings,
     BrokerSettings,
@@ -64,7 +64,6 @@ class Settings:
     sites: Mapping[str, SiteSettings] = field(default_factory=dict)
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
     alerts: Mapping[str, AlertSettings] = field(default_factory=dict)
-    goals: Mapping[str, GoalSettings] = field(default_factory=dict)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -177,9 +176,9 @@ def load(
     for name, raw in given.items():
         values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
     values["home"] = home
-    return dataclasses.replace(
-        Settings.of(**values), sites=sites, formats=formats, alerts=alerts, goals=goals
-    )
+    found = Settings.of(**values)
+    meaning = dataclasses.replace(found.meaning, goals=goals)
+    return dataclasses.replace(found, sites=sites, formats=formats, alerts=alerts, meaning=meaning)
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:

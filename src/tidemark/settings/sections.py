@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from tidemark.settings.questions import GoalSettings
 
 
 def setting(
@@ -190,6 +193,8 @@ class MeaningSettings:
     visitor_key: str = setting(
         "", "Key of the visitor hash. Empty: a random one is created in the home.", secret=True
     )
+    # The tables `[goals.NAME]`.
+    goals: Mapping[str, GoalSettings] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

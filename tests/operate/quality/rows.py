@@ -47,6 +47,13 @@ _GOOD: dict[str, Any] = {
         "session_id": f"s{n}", "site": "shop", "visitor_id": "v1", "start_time": NOON, "end_time": NOON, "pageviews": 1,
         "steps": [{"time": NOON, "path": "/"}],
     },
+    "silver.session_goals": lambda n: {
+        "session_id": f"s{n}", "site": "shop", "visitor_id": "v1", "start_time": NOON, "end_time": NOON, "pageviews": 1,
+        "channel": "direct", "goals": ["0a signup"],
+    },
+    "gold.goals": lambda n: _window(n, 3600) | {
+        "goal": "signup", "channel": "direct", "conversions": 2, "visitors": 1, "definition": "0a",
+    },
     "gold.visitors_by_country": lambda n: _window(n, 300) | {
         "country": "DE", "visitors": 1, "pageviews": 1, "requests": 3, "bot_requests": 1,
     },
@@ -122,6 +129,10 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("silver.session_steps", "ends_after_start"): [{"end_time": NOON - timedelta(seconds=1)}],
     ("silver.session_steps", "has_pageviews"): [{"pageviews": 0}],
     ("silver.session_steps", "key_unique"): [{"session_id": "s0"}],
+    ("silver.session_goals", "session_or_match"): [{"pageviews": 0, "end_time": NOON + timedelta(seconds=1)}],
+    ("silver.session_goals", "key_unique"): [{"session_id": "s0"}],
+    ("gold.goals", "visitors_convert"): [{"visitors": 0}, {"visitors": 3}],
+    ("gold.goals", "key_unique"): [_window(0, 3600)],
     ("gold.visitors_by_country", "aligned_window"): [
         {"window_start": NOON + timedelta(seconds=601)}, {"window_end": NOON},
     ],

@@ -1,0 +1,195 @@
+"""Goals that each session reaches, and matches that wait for their session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.contract.aggregation import Newest, stamped
+from tidemark.contract.store import Where
+from tidemark.contract.table import Change
+from tidemark.engine.arrays import Flags, flags_of
+from tidemark.engine.groups import Groups, Numbers, decoded, encoded, whole
+from tidemark.engine.intervals import changed, micros, near, run_numbers, session_ids
+from tidemark.engine.sessions import CONTENT, intervals_of, joined
+from tidemark.settings.questions import GoalSettings
+
+_TEXT = ("site", "visitor_id", *CONTENT)
+_TIME = pa.timestamp("us", tz="UTC")
+_GOALS = pa.list_(pa.string())
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in _TEXT),
+        ("start_time", _TIME), ("end_time", _TIME), ("pageviews", pa.int64()), ("goals", _GOALS),
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SessionGoals:
+    """The goals of each session, as texts of `named`.
+
+    A match belongs to its visitor's session with start <= time < end + gap. One that is no pageview, and has no such
+    session yet, is a row of its own without pageviews, until a session comes that takes it. A session only grows, so
+    what it has taken stays. There are no rows without `goals`.
+    """
+
+    gap_seconds: int
+    goals: Mapping[str, GoalSettings] = field(default_factory=dict)
+
+    needs = (
+        "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview", "channel", "source", "utm_medium",
+        "utm_campaign", "referrer_host", "bot", "status", "method", "search_term",
+    )  # fmt: skip
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        # A goal that is new or changed is a new name, and then the table lacks its history.
+        goals = {f"goal {named(name, goal)}": "matched" for name, goal in self.goals.items()}
+        return {"gap": f"{self.gap_seconds} s", "entry": ", ".join(CONTENT)} | goals
+
+    @property
+    def window_seconds(self) -> None:
+        return None
+
+    def at(self, newest: Newest) -> SessionGoals:
+        return self
+
+    def partial(self, rows: pa.Table) -> pa.Table:
+        """Intervals of the pageviews, and matches that are none: the table's columns without `session_id`."""
+        if not self.goals or not rows.num_rows:
+            return _SCHEMA.empty_table()
+        rows = decoded(rows.filter(pc.invert(rows["bot"])))
+        rows = rows.append_column("goals", self._matched(rows))
+        view, any_goal = rows["pageview"], pc.greater(pc.list_value_length(rows["goals"]), 0)
+        views, others = rows.filter(view), rows.filter(pc.and_(pc.invert(view), any_goal))
+        found = _intervals({**_columns(views), **intervals_of(views)}, views.num_rows)
+        times = {"start_time": others["event_time"], "end_time": others["event_time"]}
+        none = pa.repeat(pa.scalar(0, pa.int64()), others.num_rows)
+        loose = _intervals({**_columns(others), **times, "pageviews": none}, others.num_rows)
+        return self.merge(pa.concat_tables([found, loose]))
+
+    def merge(self, partials: pa.Table) -> pa.Table:
+        partials = partials.combine_chunks()
+        is_view = pc.greater(partials["pageviews"], 0)
+        sessions, ordered, of = joined(partials.filter(is_view), self.gap_seconds)
+        loose = partials.filter(pc.invert(is_view))
+        owner = self._owner(sessions, loose)
+        taken = loose.filter(pa.array(owner >= 0))
+        goals = _united(
+            np.append(np.repeat(of, _lengths(ordered)), np.repeat(owner[owner >= 0], _lengths(taken))),
+            pa.chunked_array([*ordered["goals"].chunks, *taken["goals"].chunks], _GOALS),
+            sessions.num_rows,
+        )
+        sessions = sessions.set_column(sessions.column_names.index("goals"), "goals", goals)
+        return pa.concat_tables([sessions, _together(loose.filter(pa.array(owner < 0)))])
+
+    def touched(self, partials: pa.Table) -> Where:
+        return near(partials, self.gap_seconds)
+
+    def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
+        """The changed rows, and the ids of those that sessions took."""
+        own = existing.select(_SCHEMA.names).cast(_SCHEMA)
+        merged = self.merge(pa.concat_tables([own, partials.select(_SCHEMA.names).cast(_SCHEMA)]))
+        rows = stamped(merged.append_column("session_id", pa.array(session_ids(merged), pa.string())))
+        rows = rows.select(existing.schema.names).cast(existing.schema)
+        return changed(existing, rows, ["pageviews", "goals"])
+
+    def _matched(self, rows: pa.Table) -> pa.ListArray:
+        """The goals that each row of a person matches."""
+        paths = encoded(rows["path"])
+        found = [matches(goal, rows, paths) for goal in self.goals.values()]
+        row, goal = np.nonzero(np.stack(found, axis=1)) if rows.num_rows else (np.zeros(0, int),) * 2
+        names = pa.array([named(name, goal) for name, goal in self.goals.items()])
+        offsets = np.searchsorted(row, np.arange(rows.num_rows + 1)).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(goal)))
+
+    def _owner(self, sessions: pa.Table, loose: pa.Table) -> Numbers:
+        """The session of each match, -1 if it has none."""
+        names = ["site", "visitor_id", "start_time", "kind"]
+        both = pa.concat_tables(
+            [
+                part.select(names[:3]).append_column("kind", pa.repeat(kind, part.num_rows))
+                for part, kind in ((sessions, 0), (loose, 1))
+            ]
+        )
+        order = pc.sort_indices(both, sort_keys=[(name, "ascending") for name in names]).to_numpy()
+        ordered = both.take(pa.array(order))
+        visitor, start = run_numbers(ordered, ("site", "visitor_id")), micros(ordered["start_time"])
+        match = order >= sessions.num_rows
+        last = np.maximum.accumulate(np.where(match, -1, np.arange(len(order))))
+        there = match & (last >= 0)
+        there[there] = visitor[last[there]] == visitor[there]
+        end = np.append(micros(sessions["end_time"]), 0)
+        there[there] = start[there] - end[order[last[there]]] < self.gap_seconds * 1_000_000
+        owner = np.full(loose.num_rows, -1)
+        owner[order[there] - sessions.num_rows] = order[last[there]]
+        return owner
+
+
+def named(name: str, goal: GoalSettings) -> str:
+    """A goal in `goals`: its definition, a space and its name."""
+    return f"{goal.definition} {name}"
+
+
+def matches(goal: GoalSettings, rows: pa.Table, paths: pa.DictionaryArray) -> Flags:
+    """The rows of people that match a goal; `paths` is their column `path`."""
+    if goal.search:
+        held = pc.is_valid(whole(rows["search_term"]))
+    elif goal.download:
+        endings = "|".join(re.escape(each.lstrip(".")) for each in goal.download)
+        held = _like(paths, rf"(?is)\.({endings})\z")
+    else:
+        pattern = ".*".join(re.escape(part) for part in goal.path.split("*"))
+        held = _like(paths, rf"(?s)\A{pattern}\z")
+        if goal.status:
+            held = pc.and_(held, pc.equal(whole(rows["status"]), goal.status))
+        if goal.method:
+            held = pc.and_(held, pc.equal(whole(rows["method"]), goal.method))
+    if goal.site:
+        held = pc.and_(held, pc.equal(whole(rows["site"]), goal.site))
+    return flags_of(pc.fill_null(held, False))
+
+
+def _columns(rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return {name: rows[name] for name in ("site", "visitor_id", "goals")}
+
+
+def _intervals(columns: Mapping[str, pa.ChunkedArray | pa.Array], rows: int) -> pa.Table:
+    """Rows of _SCHEMA; columns that are not given are NULL."""
+    return pa.table({name: columns.get(name, pa.nulls(rows, pa.string())) for name in _SCHEMA.names}).cast(
+        _SCHEMA
+    )
+
+
+def _like(paths: pa.DictionaryArray, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(paths.dictionary, pattern).take(paths.indices)
+
+
+def _lengths(rows: pa.Table) -> Numbers:
+    return np.asarray(pc.list_value_length(rows["goals"]))
+
+
+def _united(group: Numbers, goals: pa.ChunkedArray, number: int) -> pa.ListArray:
+    """One list for each of `number` groups: its goals in order, each once."""
+    names = encoded(pc.list_flatten(goals))
+    rank = np.empty(len(names.dictionary), np.int64)
+    rank[pc.sort_indices(names.dictionary).to_numpy()] = np.arange(len(rank))
+    ordered = names.dictionary.take(pc.sort_indices(names.dictionary))
+    pairs = np.unique(group * max(1, len(rank)) + rank[names.indices.to_numpy()])
+    of, goal = np.divmod(pairs, max(1, len(rank)))
+    offsets = np.searchsorted(of, np.arange(number + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), ordered.take(pa.array(goal)).cast(pa.string()))
+
+
+def _together(loose: pa.Table) -> pa.Table:
+    """Matches of one visitor at the same time as one row."""
+    groups = Groups.by([loose[name] for name in ("site", "visitor_id", "start_time")])
+    goals = _united(np.repeat(groups.of, _lengths(loose)), loose["goals"], len(groups))
+    first = loose.take(pa.array(groups.first))
+    return first.set_column(first.column_names.index("goals"), "goals", goals)
