@@ -211,7 +211,8 @@ def serve(
 
 
 def main() -> None:
-    from dashboard.figures.reader import MissingTableError, ReadError, Where, open_reader, read
+    from dashboard.figures.query import Where
+    from dashboard.figures.reader import MissingTableError, ReadError, open_reader, read
 
     warehouse = Warehouse()
     server, requests = serve(warehouse, certificate(Path.cwd()))
