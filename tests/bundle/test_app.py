@@ -73,7 +73,7 @@ def test_the_app_starts_from_its_own_directory(alone: Path, environment: dict[st
         timeout=120,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "EXCEPTIONS []" in done.stdout and "TITLES ['Live']" in done.stdout
+    assert "EXCEPTIONS []" in done.stdout and "TITLES ['Overview']" in done.stdout
     assert told in done.stdout
 
 
@@ -110,7 +110,7 @@ def test_the_connector_reads_from_a_server_that_speaks_its_protocol(alone: Path)
     assert found["kinds"]["start_time"] == "datetime64[us, UTC]"
     assert found["version"] == [7, "2026-03-10T12:00:00+00:00"]
     first = found["statements"][0]
-    assert first["sql"].startswith("SELECT `session_id` AS `session_id`")
+    assert first["sql"].startswith("SELECT t.`session_id` AS `session_id`")
     assert "FROM `main`.`tidemark`.`silver_sessions` WHERE `site` = :p0" in first["sql"]
     # Values travel beside the statement, never in it.
     assert first["parameters"] == {

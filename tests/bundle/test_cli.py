@@ -233,7 +233,7 @@ def test_the_uploaded_app_serves_a_page(
     found = beside_a_warehouse(tmp_path / "app", *deployment["command"], environment=environment)
 
     assert "<title>Streamlit</title>" in found["page"]
-    assert found["titles"] == ["Live"] and found["exceptions"] == []
+    assert found["titles"] == ["Overview"] and found["exceptions"] == []
     assert found["paths"] == [f"/sql/1.0/warehouses/{GIVEN['prod']['warehouse_id']}"]
     assert found["statements"] and all("`main`.`tidemark`." in sql for sql in found["statements"])
 
