@@ -26,9 +26,9 @@ needs_mounts = pytest.mark.skipif(
 WRITING = [
     "maintain", "savepoint create two", "savepoint delete one", "savepoint restore one",
     "savepoint restore one --home {home}/fork", "forget --address 192.0.2.1", "rebuild all", "repair", "run --once",
-    "run", "quality", "broker start", "broker start --foreground", "dashboard", "demo",
+    "run", "quality", "note deployed", "broker start", "broker start --foreground", "dashboard", "demo",
 ]  # fmt: skip
-READING = ["savepoint list", "status", "broker stop"]
+READING = ["savepoint list", "status", "broker stop", "report overview", "alerts"]
 # The rest needs a Kafka, or no home, or makes one in the cache.
 ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view"}
 

@@ -111,7 +111,7 @@ def test_the_connector_reads_from_a_server_that_speaks_its_protocol(alone: Path)
     assert found["version"] == [7, "2026-03-10T12:00:00+00:00"]
     first = found["statements"][0]
     assert first["sql"].startswith("SELECT t.`session_id` AS `session_id`")
-    assert "FROM `main`.`tidemark`.`silver_sessions` WHERE `site` = :p0" in first["sql"]
+    assert "FROM `main`.`tidemark`.`silver_sessions` AS t WHERE t.`site` = :p0" in first["sql"]
     # Values travel beside the statement, never in it.
     assert first["parameters"] == {
         "p0": ["STRING", "it's"],

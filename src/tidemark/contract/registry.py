@@ -35,7 +35,8 @@ def tables() -> tuple[Table, ...]:
 def _own() -> Iterator[Table]:
     for layer in LAYERS:
         for module in sorted(iter_modules(import_module(layer).__path__), key=lambda module: module.name):
-            yield import_module(f"{layer}.{module.name}").TABLE
+            if not module.name.startswith("_"):  # parts of a table's declaration
+                yield import_module(f"{layer}.{module.name}").TABLE
 
 
 def _loaded(point: EntryPoint, known: dict[str, Table]) -> Table:
