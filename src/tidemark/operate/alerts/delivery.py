@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from tidemark.contract.quality_tables import ALERTS
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Change
+from tidemark.errors import PlatformError
 from tidemark.local.process import appending
 from tidemark.operate.alerts.record import DELIVERED_WITHIN, ENDED, FIRING, WRITER, Alert, rows_of
 from tidemark.settings import Settings
@@ -132,8 +133,14 @@ def targets_of(rule: AlertSettings, settings: Settings, environment: Mapping[str
 
 
 def send(url: str, about: Message) -> bool:
-    """Sends a message to a notification URL. False if the target did not take it, or the URL is none."""
-    import apprise  # takes a while to import, and only alerts need it
+    """Sends a message to a notification URL. False if the target did not take it, or the URL is none. Raises
+    PlatformError without the library."""
+    try:
+        import apprise  # takes a while to import, and only alerts need it
+    except ImportError as error:
+        raise PlatformError(
+            "alerts cannot be delivered: apprise is missing", "Install `tidemark[alerts]`."
+        ) from error
 
     logging.getLogger("apprise").disabled = True  # its lines have addresses, which may hold secrets
     target = apprise.Apprise()
