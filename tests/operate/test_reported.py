@@ -75,6 +75,8 @@ def test_the_clock_ends_a_day_too_and_a_day_without_lines_is_reported(scene: Tol
     Reports(scene.settings, scene.store, TABLE).report(scene.moment(minutes=clock + 5))
     nothing = dict.fromkeys(METRICS, 0.0) | {"bounce_rate": None}
     assert scene.as_reported(MIDNIGHT + DAY, datetime.now(UTC)) == nothing
+    Reports(scene.settings, scene.store, TABLE).report(scene.moment(minutes=clock + 1000 * 24 * 60))
+    assert max(scene.store.read(REPORTED)["day"].to_pylist()) == MIDNIGHT + 6 * DAY
 
 
 def test_a_late_line_is_reported_at_most_once_an_hour_with_what_it_changed(scene: Told) -> None:

@@ -28,9 +28,10 @@ _PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Span:
-    """Event times of a site's lines: of the first, and up to where windows have passed."""
+    """Event times of a site's lines: of the first and of the newest, and up to where windows have passed."""
 
     first: datetime
+    newest: datetime
     reached: datetime
 
 
@@ -60,7 +61,7 @@ def spans(rows: list[dict[str, Any]], clock: datetime | None) -> dict[str, Span]
         if first is not None and newest is not None:
             arrived = row["newest_kafka_timestamp"]
             reached = row["reached_event_time"] or min(newest, arrived + MOST_AHEAD if arrived else newest)
-            found[row["site"]] = Span(first, max(reached, clock - SILENCE) if clock else reached)
+            found[row["site"]] = Span(first, newest, max(reached, clock - SILENCE) if clock else reached)
     return found
 
 

@@ -33,6 +33,7 @@ _OVERLAP = 2 * HOUR
 # Rows of a day that arrive later than a day are an archive if they are of so many minutes.
 _ARCHIVE_MINUTES = 10
 _AT_ONCE = timedelta(days=7)
+_SILENT = timedelta(days=7)
 
 SiteDay = tuple[str, datetime]
 
@@ -190,8 +191,10 @@ class Reports:
 
 
 def _days(span: Span) -> list[datetime]:
-    """The days of a site that are over: an hour has passed since their end."""
-    first, end = ((time - _EPOCH) // _DAY for time in (span.first, span.reached - HOUR))
+    """The days of a site that are over: an hour has passed since their end. A site that sends nothing has them for a
+    week."""
+    until = min(span.reached - HOUR, span.newest + _SILENT)
+    first, end = ((time - _EPOCH) // _DAY for time in (span.first, until))
     return [_EPOCH + number * _DAY for number in range(first, end)]
 
 
