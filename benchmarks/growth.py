@@ -29,7 +29,10 @@ from tidemark.settings import Settings
 
 DAYS = 30
 BATCH_LINES = 10_000
-PAGES = ("live", "countries", "sessions", "pages", "quality", "pipeline")
+PAGES = (
+    "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "quality",
+    "pipeline",
+)  # fmt: skip
 _PATIENCE_SECONDS = 4 * 3600.0
 
 
