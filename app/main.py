@@ -103,7 +103,7 @@ def main() -> None:
     )  # fmt: skip
     with said:
         freshness(reader, chosen)
-    bar.offer_jump(chosen, extents, ranged=page.ranged, history="overview")
+    bar.offer_jump(chosen, extents, ranged=page.ranged, history="./")
     views.show(reader, chosen)
     current.run()
 

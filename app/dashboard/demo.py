@@ -31,7 +31,7 @@ def intro(reader: Reader) -> None:
         st.html(
             "The week has a newsletter campaign, a crawler's visit at night, a link to a page that does not exist, "
             "an afternoon of slow searches, and an outage. Find them: "
-            '<a href="overview?range=7d" target="_self">Overview of the last 7 days →</a>'
+            '<a href="./?range=7d" target="_self">Overview of the last 7 days →</a>'
         )
         left, right = st.columns(2)
         left.text("Import a log of your own, then choose its site at the top of the page:")

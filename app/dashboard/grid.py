@@ -11,7 +11,7 @@ import streamlit as st
 from . import actions
 from .figures.query import Condition
 from .figures.selection import Filter, Selection
-from .text import clipped, csv, plain
+from .text import clipped, csv, shown
 
 # A table shows this many rows before it scrolls.
 ROWS_SHOWN = 10
@@ -79,9 +79,9 @@ def grid_with_actions(
     if picked is None:
         return None
     chosen = filters[picked]
-    said = plain(clipped(" and ".join(map(str, chosen)), 60))
+    said = shown(clipped(" and ".join(map(str, chosen)), 60))
     with st.container(horizontal=True, vertical_alignment="center", key=f"actions-{name}"):
-        st.markdown(f"**{said}**")
+        st.text(said)  # no Markdown, which makes links of hosts
         st.button(
             "Filter",
             key=f"filter-{name}",

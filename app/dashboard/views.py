@@ -44,7 +44,7 @@ def show(reader: Reader, filters: Filters) -> None:
 
 def _requests(look: Look, view: actions.Requests) -> None:
     found = drill.newest(look.rows, view.selection, view.where)
-    st.caption(_said(view.selection, look, len(found)))
+    st.text(_said(view.selection, look, len(found)))
     if found.empty:
         return nothing("No request fits.")
     picked = grid(_requests_table(found, look), "requests", _requests_columns(look), rows=8, select=True)
@@ -61,8 +61,9 @@ def _said(selection: Selection, look: Look, count: int) -> str:
     end = "now" if selection.end is None else clock.stamp(selection.end, zone)
     site = "all sites" if selection.site is None else selection.site
     what = ", ".join(map(str, selection.filters))
-    text = f"The newest {count:,} requests of {site}, {start} to {end} ({zone})"
-    return plain(f"{text}, {what}" if what else text)
+    requests = "request" if count == 1 else f"{count:,} requests"
+    text = f"The newest {requests} of {site}, {start} to {end} ({zone})"
+    return f"{text}, {what}" if what else text
 
 
 def _requests_table(found: pd.DataFrame, look: Look) -> pd.DataFrame:
@@ -115,5 +116,6 @@ def _line(look: Look, row: pd.Series) -> None:
         "Record": f"{row['topic']}, partition {row['partition']}, offset {row['offset']}",
     }
     facts |= {f"Header {name}": value for name, value in line.headers.items()}
-    st.caption(" · ".join(f"**{name}** {plain(value)}" for name, value in facts.items()))
+    # No Markdown, which makes links of hosts.
+    st.text("\n".join(f"{name}: {shown(value)}" for name, value in facts.items()))
     return None

@@ -229,7 +229,7 @@ def test_filters_change_the_address_and_the_figures(browser: webdriver.Chrome, s
 def test_a_value_filters_by_a_click_and_its_requests_open_down_to_the_line(
     browser: webdriver.Chrome, site: str
 ) -> None:
-    browser.get(f"{site}/overview?range=all")
+    browser.get(f"{site}/?range=all")
     assert drawn(browser, "What moved most")
     every = wait(lambda: metric(browser, "Visitors"))
 
@@ -249,14 +249,14 @@ AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding=
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("page", ["overview", "errors", "bots"])
+@pytest.mark.parametrize("page", ["", "errors", "bots"])
 def test_pages_are_accessible(browser: webdriver.Chrome, site: str, page: str, theme: str) -> None:
     """No serious violation of WCAG 2 A and AA in what a page draws. Cells of Streamlit's tables have the same
     ids in each table, which is not ours to change."""
     scheme = [{"name": "prefers-color-scheme", "value": theme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
     browser.get(f"{site}/{page}?range=all")
-    assert drawn(browser, PAGES["" if page == "overview" else page])
+    assert drawn(browser, PAGES[page])
     time.sleep(2)
     browser.execute_script(AXE)
     found = browser.execute_async_script(
@@ -344,5 +344,5 @@ def test_an_archive_is_pointed_out_with_a_way_to_it(browser: webdriver.Chrome, o
     link = wait(lambda: browser.find_elements(By.PARTIAL_LINK_TEXT, "Show all data"))
     assert link, text(browser)
     link[0].click()
-    assert wait(lambda: "/overview?range=all" in browser.current_url), browser.current_url
+    assert wait(lambda: "/?range=all" in browser.current_url), browser.current_url
     assert wait(lambda: metric(browser, "Visitors") == "9"), text(browser)

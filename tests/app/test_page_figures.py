@@ -177,7 +177,5 @@ def test_the_newest_requests_and_the_line_of_one_as_received(tmp_path: Path) -> 
     page = run(dialog=False)
     newest = max((r for r in made if r["status"] == 404), key=lambda r: (r["event_time"], r["offset"]))
     assert page.code[0].value == line_of(newest)["value"].decode()
-    (facts,) = (c.value.replace("\\", "") for c in page.caption if "Format" in c.value)
-    assert (
-        f"offset {newest['offset']}" in facts and "**Format** combined" in facts and "**Rules** v1" in facts
-    )
+    facts = page.text[0].value
+    assert f"offset {newest['offset']}" in facts and "Format: combined" in facts and "Rules: v1" in facts

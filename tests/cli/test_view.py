@@ -169,7 +169,7 @@ def test_a_look_opens_the_dashboard_follows_the_file_and_stops_on_ctrl_c(
             assert re.search(rf"^{name} +{log.figures()[name]:,}(,.*)?$", text, re.MULTILINE), text
         assert wait_until(lambda: opened.exists() and opened.read_text().endswith("\n"), timeout=60)
         (address,) = opened.read_text().split()
-        assert address.endswith("/overview?range=all&site=default")
+        assert address.endswith("/?range=all&site=default")
         with urllib.request.urlopen(address, timeout=10) as answer:
             assert answer.status == 200
 

@@ -203,7 +203,7 @@ def _require(settings: Settings, home: view.Kept) -> None:
 
 def _view_of(site: str) -> str:
     """The dashboard's page with a site's totals over all time."""
-    return f"/overview?{urlencode({'range': 'all', 'site': site})}"
+    return f"/?{urlencode({'range': 'all', 'site': site})}"
 
 
 def _open(address: str) -> None:
