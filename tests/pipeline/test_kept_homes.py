@@ -34,7 +34,8 @@ HAD = {"silver.sessions", "gold.visitors_by_country", "gold.traffic", "gold.page
 # Those that follow others need no filling.
 NEW = {table.name for table in pipeline.LAYER_TABLES if table.made and not table.follows} - HAD
 # Tables that are not complete before they are filled: those of a kept home lack newer columns.
-LACKING = NEW | {"silver.requests", "silver.sessions", "gold.sources"}
+LACKING = NEW | {"silver.requests", "silver.sessions"}
+LACKING |= {table.name for table in pipeline.LAYER_TABLES if table.follows}
 # Those with a new column, or with another flow than in the kept home, are filled, too.
 NEWER = {
     "home-0.1.tar.gz": NEW
