@@ -162,8 +162,8 @@ def load(
     source = f"{home / 'tidemark.toml'}"
     sites = sites_of(file.pop("sites", {}), source)
     formats = formats_of(file.pop("formats", {}), source)
-    alerts = alerts_of(file.pop("alerts", {}), source)
     goals = goals_of(file.pop("goals", {}), source)
+    alerts = alerts_of(file.pop("alerts", {}), source, goals)
     # Those who read the tables use these; here only their form is checked.
     funnels_of(file.pop("funnels", {}), source)
     segments_of(file.pop("segments", {}), source)

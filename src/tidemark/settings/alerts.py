@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tidemark.errors import SettingError
+from tidemark.settings.questions import GoalSettings
 from tidemark.settings.tables import tables_of
 
 METRICS = ("requests", "visitors", "share_5xx", "not_found", "p95", "share_bots")
@@ -24,7 +26,8 @@ Condition = tuple[str, str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class AlertSettings:
-    """`metric`: one of METRICS; p95 is in seconds, shares are between 0 and 1. `filter`: conditions on a line, all of
+    """`metric`: one of METRICS, or `goal:NAME` for the requests of people that match a goal; p95 is in seconds, shares
+    are between 0 and 1. `filter`: conditions on a line, all of
     which must hold: `field=value`, `field!=value`, `field~part`, `field^start`, several values separated by `|`.
     `site`: empty for every site.
 
@@ -46,6 +49,8 @@ class AlertSettings:
     breaches: int = 1
     of: int = 1
     to: tuple[str, ...] = field(default=(), repr=False)
+    # The goal of a metric `goal:NAME`.
+    goal: GoalSettings | None = field(default=None, metadata={"derived": True})
 
     @property
     def seconds(self) -> int:
@@ -67,7 +72,11 @@ class AlertSettings:
     @property
     def definition(self) -> str:
         """A hash of what decides when the rule fires."""
-        facts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "to"}
+        facts = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("to", "goal")
+        }
+        if self.goal:
+            facts["goal"] = self.goal.definition
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
@@ -97,13 +106,12 @@ def condition_of(text: str) -> Condition | None:
     return found[1], found[2], tuple(dict.fromkeys(values))
 
 
-def alerts_of(found: Any, source: str) -> dict[str, AlertSettings]:
-    """The tables `[alerts.NAME]` of a file. Raises SettingError."""
-    rules = {
-        name: AlertSettings(**values)
-        for name, values in tables_of("alerts", found, AlertSettings, source).items()
-    }
-    for name, rule in rules.items():
+def alerts_of(found: Any, source: str, goals: Mapping[str, GoalSettings]) -> dict[str, AlertSettings]:
+    """The tables `[alerts.NAME]` of a file, which may watch its `goals`. Raises SettingError."""
+    rules = {}
+    for name, values in tables_of("alerts", found, AlertSettings, source).items():
+        kind, _, goal = values.get("metric", "").partition(":")
+        rules[name] = rule = AlertSettings(**values, goal=goals.get(goal) if kind == "goal" else None)
         for trouble, remedy in _troubles(rule):
             raise SettingError(f"{source}: {trouble} of alert {name}", remedy)
     return rules
@@ -111,8 +119,9 @@ def alerts_of(found: Any, source: str) -> dict[str, AlertSettings]:
 
 def _troubles(rule: AlertSettings) -> list[tuple[str, str]]:
     found = []
-    if rule.metric not in METRICS:
-        found.append((f"unknown metric {rule.metric!r}", f"Use one of {', '.join(METRICS)}."))
+    if rule.metric not in METRICS and not rule.goal:
+        known = ", ".join(METRICS)
+        found.append((f"unknown metric {rule.metric!r}", f"Use one of {known}, or goal:NAME of a goal."))
     if rule.window not in WINDOWS:
         found.append((f"unknown window {rule.window!r}", f"Use one of {', '.join(WINDOWS)}."))
     for text in rule.filter:

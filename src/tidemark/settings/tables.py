@@ -20,12 +20,13 @@ _KINDS = {
 def tables_of(what: str, found: Any, of: type, source: str) -> Mapping[str, dict[str, Any]]:
     """The tables `[what.NAME]` of a file, whose keys and types are those of the dataclass `of` with its defaults.
 
-    A field whose default is None takes a number, one whose default is a tuple a list of texts. Raises SettingError; it
+    A field whose default is None takes a number, one whose default is a tuple a list of texts; one with the metadata
+    `derived` is not in the file. Raises SettingError; it
     never shows the value of a field that is not in the dataclass's `repr`.
     """
     if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
         raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
-    known = {each.name: each for each in fields(of)}
+    known = {each.name: each for each in fields(of) if not each.metadata.get("derived")}
     return {
         name: {key: _value(f"{what}.{name}", key, value, known, source) for key, value in values.items()}
         for name, values in found.items()

@@ -19,6 +19,7 @@ from tidemark.operate.alerts.record import rows_of
 from tidemark.operate.moment import spans
 from tidemark.settings import Settings
 from tidemark.settings.alerts import AlertSettings
+from tidemark.settings.questions import GoalSettings
 
 ERRORS = AlertSettings("share_5xx", "5m", above=0.1)
 BUSY = AlertSettings("requests", "5m", above=3)
@@ -155,6 +156,7 @@ RULES = {
     "missing_hourly": AlertSettings("not_found", "1h", above=8, below=3),
     "few": AlertSettings("requests", "5m", below=2, breaches=2, of=2),
     "germans": AlertSettings("requests", "5m", filter=("country=DE|ZZ", "path^/a"), above=1),
+    "readers": AlertSettings("goal:a", goal=GoalSettings(path="/a*", status=200), above=1),
     "of_b": AlertSettings("visitors", "1h", site="b", filter=("country!=DE",), above=3),
     "slow": AlertSettings("p95", "5m", above=0.75),
     "slow_germans": AlertSettings("p95", "1h", filter=("country=DE",), above=0.9),
@@ -252,6 +254,8 @@ def _verdict(rule: AlertSettings, by_window: dict[int, list[Line]], window: int,
 def _value(rule: AlertSettings, lines: list[Line]) -> float | None:
     if rule.metric == "requests":
         return len(lines)
+    if rule.metric == "goal:a":
+        return sum(not line.bot and line.path.startswith("/a") and line.status == 200 for line in lines)
     if rule.metric == "visitors":
         return len({line.visitor for line in lines if not line.bot})
     if rule.metric == "not_found":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tidemark.errors import SettingError
 from tidemark.settings import Settings, load
 from tidemark.settings.alerts import AlertSettings, Condition, condition_of
+from tidemark.settings.questions import GoalSettings
 
 
 def loaded(home: Path, text: str) -> Settings:
@@ -24,6 +26,12 @@ def test_a_rule_is_a_table_of_the_file(tmp_path: Path) -> None:
         metric = "share_5xx"
         window = "5m"
         above = 0.05
+        [goals.signup]
+        path = "/welcome*"
+        [alerts.signups]
+        metric = "goal:signup"
+        window = "1d"
+        below = 1
         [alerts.quiet]
         metric = "requests"
         window = "1h"
@@ -37,6 +45,9 @@ def test_a_rule_is_a_table_of_the_file(tmp_path: Path) -> None:
         """,
     )
     assert settings.alerts["errors"] == AlertSettings("share_5xx", "5m", above=0.05)
+    signups = settings.alerts["signups"]
+    assert signups.goal == settings.meaning.goals["signup"]
+    assert signups.definition != replace(signups, goal=GoalSettings(path="/")).definition
     quiet = settings.alerts["quiet"]
     assert quiet.conditions == (("country", "=", ("DE",)), ("path", "^", ("/shop",)))
     assert (quiet.seconds, quiet.below, quiet.to[1]) == (3600, 10.0, "$OPS")
@@ -56,6 +67,7 @@ def test_the_definition_changes_with_what_fires_and_not_with_who_is_told() -> No
     "text, said",
     [
         ('metric = "request"\nabove = 1', "unknown metric 'request' of alert a"),
+        ('metric = "goal:none"\nabove = 1', "unknown metric 'goal:none' of alert a"),
         ('metric = "requests"', "no bound of alert a"),
         ('metric = "requests"\nabove = 1\nwindow = "2m"', "unknown window '2m'"),
         ('metric = "requests"\nabove = 1\nfilter = ["colour=red"]', "unknown filter 'colour=red'"),

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine import latency, sketches
-from tidemark.engine.groups import whole
+from tidemark.engine.goals import matches
+from tidemark.engine.groups import encoded, whole
 from tidemark.operate.alerts.judging import Numbers
 from tidemark.settings.alerts import AlertSettings
 
@@ -29,8 +30,8 @@ _HOUR = 3600
 class Figures:
     """Reads the metric of a rule. `tables`: gold.traffic, gold.errors, gold.latency and silver.requests, by name.
 
-    A rule with a filter reads silver.requests, and so do 404s in windows of less than an hour. All reads are bounded by
-    the time of the windows.
+    A rule with a filter or a goal reads silver.requests, and so do 404s in windows of less than an hour. All reads are
+    bounded by the time of the windows.
     """
 
     store: Store
@@ -40,7 +41,9 @@ class Figures:
     @property
     def of_lines(self) -> bool:
         """Whether the figure is made of single lines."""
-        return bool(self.rule.filter) or (self.rule.metric == "not_found" and self.rule.seconds < _HOUR)
+        return bool(self.rule.filter or self.rule.goal) or (
+            self.rule.metric == "not_found" and self.rule.seconds < _HOUR
+        )
 
     def read(self, sites: Sequence[str], start: int, end: int) -> Numbers:
         """The metric of each site (row) in the windows numbered `start` to before `end` since the epoch (column); NaN
@@ -71,7 +74,7 @@ class Figures:
 
     def _lines(self, grid: _Grid) -> Numbers:
         metric = self.rule.metric
-        needs = {
+        needs = ["bot", "path", "status", "method", "search_term"] if self.rule.goal else {
             "visitors": ["visitor_id", "bot"], "share_bots": ["bot"], "p95": ["latency_bucket"],
             "share_5xx": ["status"], "not_found": ["status"],
         }.get(metric, [])  # fmt: skip
@@ -81,6 +84,10 @@ class Figures:
         for name, operator, wanted in conditions:
             rows = rows.filter(passes(rows[name], operator, wanted))
         ones = pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows)
+        if self.rule.goal:
+            people = rows.filter(pc.invert(rows["bot"]))
+            matched = matches(self.rule.goal, people, encoded(people["path"]))
+            return grid.sums(people, "event_time", pa.array(matched).cast(pa.int64()))
         if metric == "visitors":
             people = rows.filter(pc.invert(rows["bot"]))
             found = sketches.of_values(
