@@ -241,7 +241,7 @@ def test_a_value_filters_by_a_click_and_its_requests_open_down_to_the_line(
     assert drawn(browser, "The newest 200 requests of all sites"), text(browser)
     assert drawn(browser, "Select a row to see its line as it was received.")
     assert wait(lambda: "mobile" in cells(browser)), cells(browser)
-    browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ESCAPE)
+    webdriver.ActionChains(browser).send_keys(Keys.ESCAPE).perform()
     assert wait(lambda: "The newest 200 requests" not in text(browser))
 
 
