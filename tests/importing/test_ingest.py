@@ -148,7 +148,7 @@ REFUSED: dict[str, tuple[int, str, bytes | None, dict[str, str]]] = {
     "an id that is no string": (400, "id must be a string", b'{"line":"a","id":[]}', {"Content_Type": NDJSON}),
     "an unknown key": (400, "unknown key 'sit'", b'{"line":"a","sit":"b"}', {"Content_Type": NDJSON}),
     "an unknown format": (400, "unknown format 'clf'", b'{"line":"a","format":"clf"}', {"Content_Type": NDJSON}),
-    "no site": (400, "no site name", LINE, {"query": "?site="}),
+    "no site": (400, "is not a site name", LINE, {"query": "?site="}),
     "an unknown parameter": (400, "'sit' is unknown", LINE, {"query": "?sit=shop"}),
     "a parameter twice": (400, "'site' is given twice", LINE, {"query": "?site=a&site=b"}),
     "a parameter that is no text": (400, "not UTF-8", LINE, {"query": "?site=%ff"}),
