@@ -234,7 +234,7 @@ def test_rebuild_puts_its_tables_in_place_after_the_clock_was_set_back(
     assert len(rows(set_back, "silver.sessions", ["session_id"])) > len(before)
     # The note of how the rows were made says what they are.
     run_here(spark, short)
-    with pytest.raises(TableError, match=r"silver\.sessions no longer fits"):
+    with pytest.raises(TableError, match=r"silver\.session_goals no longer fits"):
         run_here(spark, set_back)
 
 

@@ -36,12 +36,10 @@ from tidemark.stream import lock, schema_check, swap
 from tidemark.stream.crash import crash_point
 from tidemark.stream.following import Follower, catch_up, stage
 
-# Rows that are processed at a time, unless one minute has more.
-CHUNK_ROWS = 500_000
+CHUNK_ROWS = 500_000  # processed at a time, unless one minute has more
 _WRITER = "rebuild"
 
-# (what is done, parts done, parts in all)
-Say = Callable[[str, int, int], None]
+Say = Callable[[str, int, int], None]  # what is done, parts done, parts in all
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Rebuild:
         self, names: Sequence[str], since: datetime | None = None,
         *, dry_run: bool = False, resumable: bool = False,
     ) -> list[Difference]:  # fmt: skip
-        """Rebuilds the named tables, and all tables made from them, from `since` on (default: all).
+        """Rebuilds the named tables, those whose rows no longer fit, and all made from them, from `since` on.
 
         A `resumable` rebuild continues a killed one of the same tables. Returns what changed, by table and day.
         Raises HomeBusyError if another rebuild is running, TableError if no consistent snapshot is possible.
@@ -80,6 +78,8 @@ class Rebuild:
                 raise HomeBusyError(
                     f"the running pipeline makes {', '.join(changed)} in the way of before", "Stop it first."
                 )
+        remade = [table.name for each in (self.judging, *self.derived) for table in each.tables]
+        names = [*names, *(name for name in remade if name in changed and name not in names)]
         with lock.only_rebuild(self.settings):
             store = DeltaRsStore(self.house)
             for table in self.tables:
