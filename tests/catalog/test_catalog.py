@@ -135,7 +135,7 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
 
     # Sessions of another gap cannot be added to those that are there, but made anew.
     shorter = on_another_cluster(cluster).changed(session_gap_seconds=10)
-    with pytest.raises(TableError, match=r"silver\.sessions no longer fits"):
+    with pytest.raises(TableError, match=r"silver\.session_goals no longer fits"):
         tasks.run_pipeline(shorter, once=True)
     tasks.rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=quiet)
     # The stream goes on behind it.

@@ -79,7 +79,7 @@ class Rebuild:
                     f"the running pipeline makes {', '.join(changed)} in the way of before", "Stop it first."
                 )
         remade = [table.name for each in (self.judging, *self.derived) for table in each.tables]
-        names = [*names, *(name for name in remade if name in changed and name not in names)]
+        names = schema_check.with_unfit(names, changed, remade)
         with lock.only_rebuild(self.settings):
             store = DeltaRsStore(self.house)
             for table in self.tables:

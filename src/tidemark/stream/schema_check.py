@@ -8,7 +8,7 @@ error before the start, so a table never has rows of two kinds. New columns and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from tidemark.contract.table import Table
@@ -82,6 +82,12 @@ def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> di
         if differs:
             found[table.name] = differs
     return found
+
+
+def with_unfit(names: Sequence[str], unfit: Collection[str], remade: Sequence[str]) -> list[str]:
+    """The named tables, and those of `remade` that do not fit (`changed`): the flows cannot go on before all of these
+    are made anew."""
+    return [*names, *(name for name in remade if name in unfit and name not in names)]
 
 
 def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
