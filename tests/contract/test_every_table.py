@@ -19,6 +19,7 @@ from tidemark.operate.forget import Places
 from tidemark.operate.quality.check import Checker
 from tidemark.operate.quality.runner import run
 from tidemark.settings import Settings
+from tidemark.settings.questions import GoalSettings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 
@@ -38,8 +39,10 @@ LINES = [
 
 @pytest.fixture(scope="module")
 def used(broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """A home with accepted lines and a rejected one."""
+    """A home with accepted lines and a rejected one, and a goal."""
     settings = fresh(broker, tmp_path_factory.mktemp("every-table"))
+    meaning = replace(settings.meaning, goals={"seen": GoalSettings(path="/a*")})
+    settings = replace(settings, meaning=meaning)
     produce(settings, [("shop", line) for line in LINES])
     run_here(spark, settings)
     return settings
