@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze import access_log
-from silver import requests
+from silver import _rejecting, requests
 from tidemark import pipeline
 from tidemark.contract.expression import Expression, column
 from tidemark.contract.log_formats import FORMATS
@@ -33,7 +33,7 @@ def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
         found: st.SearchStrategy[Any] = st.booleans()
     elif pa.types.is_integer(kind):
         edges = st.sampled_from([-1, 0, 1, 2, 99, 100, 399, 400, 599, 600])
-        near = st.sampled_from([requests.MOST_RESPONSE_BYTES, requests.MOST_RESPONSE_BYTES + 1])
+        near = st.sampled_from([_rejecting.MOST_RESPONSE_BYTES, _rejecting.MOST_RESPONSE_BYTES + 1])
         found = edges | st.integers(0, 5) | (near if kind.bit_width == 64 else st.nothing())
     elif pa.types.is_timestamp(kind):
         windows = st.sampled_from([0, 60, 300, 3600, 86_400, 90, 7]).map(lambda s: DAY + timedelta(seconds=s))
