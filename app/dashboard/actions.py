@@ -1,4 +1,4 @@
-"""What a click does: add a filter, open the requests behind a figure, open a whole table."""
+"""Actions of a click: add a filter, open the requests behind a figure, open a whole table."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from .filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
 from .text import plain
 
 ALL_SITES = "All sites"
-# What pages about now look at.
+# The range of pages about the present.
 LAST_HOUR = "1h"
 COMPARISONS = {"Previous period": "previous", "A year before": "year", "None": ""}
 BOUND = ("site", "range", "compare", "times", "from", "until", "filter")

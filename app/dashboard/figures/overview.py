@@ -55,7 +55,7 @@ def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFram
     return measured(rows, selection, LINES, golds, names, bin_seconds=bin_seconds, order_by=["bin"])
 
 
-# What can move: a heading, the column, its measure, where it is counted.
+# Values that can move: a heading, the column, its measure, where it is counted.
 MOVES = (
     ("page", "path", "pageviews", LINES, (PAGES,)),
     ("country", "country", "requests", LINES, (COUNTRIES, AUDIENCE)),

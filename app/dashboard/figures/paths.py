@@ -55,7 +55,7 @@ def through(
     for level in range(levels):
         here = nodes[level] if placed.size else np.zeros(0, object)
         before = nodes[level - 1] if level and placed.size else here
-        # Whoever has left stays away.
+        # A walk that has ended has no further pages.
         present = here != "" if not level else (before != "") & (before != LEFT)
         counts = pd.Series(here[present], dtype=object).value_counts()
         sheets.append(_ordered(counts))

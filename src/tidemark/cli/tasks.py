@@ -160,14 +160,12 @@ def rebuild_table(
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
         found = _rebuild_catalog(settings, house, names, dry_run=dry_run, say=say, renew_key=renew_key)
-        if not dry_run:
-            notes.record(settings, store_of(settings), f"Rebuilt: {name}", notes.REBUILD)
-        return found
-    losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
-    if renew_key and not has_visitor_key(settings):
-        _make_key_for(settings, house, dry_run=dry_run)
-    home_key(settings, house, renew=renew_key)
-    found = rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
+    else:
+        losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
+        if renew_key and not has_visitor_key(settings):
+            _make_key_for(settings, house, dry_run=dry_run)
+        home_key(settings, house, renew=renew_key)
+        found = rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
     if not dry_run:
         notes.record(settings, store_of(settings), f"Rebuilt: {name}", notes.REBUILD)
     return found
