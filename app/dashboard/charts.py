@@ -80,12 +80,14 @@ def over_time(
     bin_seconds: int = 60,
     time: str = "bin",
     before: pd.DataFrame | None = None,
+    notes: pd.DataFrame | None = None,
     pick: bool = False,
 ) -> alt.Chart | alt.LayerChart:
     """Values over wall-clock time (`time`, `series`, `value`); kind: line, area or bar (stacked).
 
-    `before` has the same columns, of the period compared with, moved to this one's times: dashed lines. With `pick`,
-    a click on a mark picks its time (epoch milliseconds of the wall clock) and series.
+    `before` has the same columns, of the period compared with, moved to this one's times: dashed lines. `notes` as in
+    `with_notes`, with a `time`. With `pick`, a click on a mark picks its time (epoch milliseconds of the wall clock)
+    and series.
     """
     data = frame.assign(when=frame[time].dt.strftime("%Y-%m-%d %H:%M"))
     order = {name: i for i, name in enumerate(series)}
@@ -105,6 +107,7 @@ def over_time(
             offset=6,
         )
     x = alt.X(f"{time}:T", title=f"Time ({zone})", scale=alt.Scale(type="utc"), axis=_time_axis())
+    at_note = alt.X("time:T", scale=alt.Scale(type="utc"))
     color = alt.Color("series:N", scale=scale, legend=legend)
     tooltip = [
         alt.Tooltip("when:N", title="Time"),
@@ -123,11 +126,11 @@ def over_time(
         low = alt.Y("bottom:Q", title=unit, axis=_value_axis())
         bars = alt.Chart(data).mark_rect(stroke=None, cursor="pointer" if pick else "default")
         bars = bars.encode(x=axis, x2="until:T", y=low, y2="top:Q", color=color, tooltip=tooltip)
-        return bars.add_params(*picking).properties(height=height)
+        return with_notes(bars.add_params(*picking), notes, at_note, height)
     base = alt.Chart(data).encode(x=x, y=y, color=color, tooltip=tooltip)
     if kind == "area":
         area = base.mark_area(opacity=0.8, interpolate="monotone")
-        return area.add_params(*picking).properties(height=height)
+        return with_notes(area.add_params(*picking), notes, at_note, height)
     layers = [base.mark_line(strokeWidth=2, interpolate="monotone")]
     if before is not None and len(before):
         earlier = before.assign(when=before[time].dt.strftime("%Y-%m-%d %H:%M"))
@@ -141,7 +144,24 @@ def over_time(
     layers.append(points.add_params(*picking))
     if labelled:
         layers.append(_end_labels(data, time, color))
-    return alt.layer(*layers).properties(height=height)
+    return with_notes(alt.layer(*layers), notes, at_note, height)
+
+
+def with_notes(
+    chart: alt.Chart | alt.LayerChart, notes: pd.DataFrame | None, x: alt.X, height: int
+) -> alt.Chart | alt.LayerChart:
+    """A chart with notes (`when`, `text`, and the field of `x`): lines behind it, so that its own marks can be hovered
+    and clicked, and flags at the top."""
+    if notes is None or notes.empty:
+        return chart.properties(height=height)
+    data = notes.assign(time=notes["time"].dt.tz_localize("UTC"))
+    tooltip = [alt.Tooltip("when:N", title="Note"), alt.Tooltip("text:N", title=" ")]
+    base = alt.Chart(data).encode(x=x, tooltip=tooltip)
+    color = colors.tones()["quiet"]
+    line = base.mark_rule(color=color, strokeWidth=1.5, strokeDash=[2, 3])
+    flag = base.mark_point(color=color, shape="triangle-down", filled=True, size=110, opacity=1, yOffset=4)
+    wide = base.mark_rule(strokeWidth=12, opacity=0)
+    return alt.layer(wide, line, chart, flag.encode(y=alt.value(0))).properties(height=height)
 
 
 def _end_labels(data: pd.DataFrame, time: str, color: alt.Color) -> alt.Chart:

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from . import colors
-from .charts import HEIGHT, PICK
+from .charts import HEIGHT, PICK, with_notes
 
 
 def heat(
@@ -24,9 +24,11 @@ def heat(
     rows: Sequence[Any],
     columns: Sequence[Any] | None = None,
     height: int = HEIGHT,
+    notes: pd.DataFrame | None = None,
     pick: bool = False,
-) -> alt.Chart:
-    """Cells coloured by a count; `rows` and `columns` are the values of `y` from the top, and of `x` from the left."""
+) -> alt.Chart | alt.LayerChart:
+    """Cells coloured by a count; `rows` and `columns` are the values of `y` from the top, and of `x` from the left.
+    `notes` (`x`, `when`, `text`) are marks at values of `x`."""
     data = frame[[x, y, value]].rename(columns={x: "x", y: "y", value: "value"})
     low, high = ("#1b2b35", "#5eead4") if colors.is_dark() else ("#e3f1f1", "#0b5c63")
     scale = alt.Scale(type="sqrt", range=[low, high], domain=[0, max(float(data["value"].max()), 1.0)])
@@ -63,4 +65,4 @@ def heat(
     )
     if pick:
         chart = chart.add_params(alt.selection_point(name=PICK, fields=["x", "y"]))
-    return chart.properties(height=height)
+    return with_notes(chart, notes, alt.X("x:O"), height)

@@ -1,22 +1,25 @@
-"""A figure over time: a chart, the same in words, and the requests behind each of its marks."""
+"""A figure over time: a chart with the notes of that time, the same in words, and the requests behind each mark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from . import actions, charts, colors
+from .figures import notes
 from .figures.query import Condition
 from .figures.selection import Filter, Selection
 from .filters import Span
 from .grid import count_column, grid
 from .panel import Look
-from .text import shown
+from .text import clipped, shown
 
+# Characters of a note beside a chart, and notes that are written out for one mark or one chart.
+NOTE_SHOWN, MOST_NOTES = 200, 5
 # What a series keeps of the requests: filters and further conditions.
 Kept = tuple[tuple[Filter, ...], tuple[Condition, ...]]
 
@@ -61,11 +64,6 @@ def timechart(
     if before is not None and len(before):
         earlier = charts.longer(before, dict(names)).dropna(subset=["value"])
         earlier["bin"] = look.wall(earlier["bin"])
-    series = list(names.values())
-    chart = charts.over_time(
-        long, zone=look.filters.zone, unit=unit, series=series, kind=kind, number=number, height=height,
-        bin_seconds=span.bin_seconds, before=earlier, pick=selection is not None,
-    )  # fmt: skip
 
     def picked(marks: list[dict[str, Any]]) -> None:
         start = bins.get(int(marks[0].get("at", -1)))
@@ -76,15 +74,84 @@ def timechart(
         bounds = selection.shifted(start.to_pydatetime(), end.to_pydatetime())
         actions.open_view(actions.Requests(bounds.having(*filters), where))
 
-    words = charts.described(long, unit)
-    if earlier is not None:
-        words += " Dashed: the earlier period."
-    charts.draw(chart, look.key, words, picked if selection is not None else None)
+    over_time(
+        look, long, unit=unit, series=list(names.values()), kind=kind, number=number, height=height,
+        bin_seconds=span.bin_seconds, before=earlier, picked=picked if selection is not None else None,
+        within=(look.start_of(span), look.end_of(span)),
+    )  # fmt: skip
     if table:
         with st.expander("As a table"):
             rows = frame.assign(bin=look.wall(frame["bin"]))[["bin", *columns]].iloc[::-1]
             start = st.column_config.DatetimeColumn(f"From ({look.filters.zone})", format="YYYY-MM-DD HH:mm")
             grid(rows, look.key, {"bin": start} | {c: count_column(label) for c, label in names.items()})
+
+
+def over_time(
+    look: Look,
+    long: pd.DataFrame,
+    *,
+    unit: str,
+    series: Sequence[str],
+    kind: str = "line",
+    number: str = ",.0f",
+    height: int = charts.HEIGHT,
+    bin_seconds: int = 60,
+    before: pd.DataFrame | None = None,
+    picked: charts.Picked | None = None,
+    within: tuple[datetime, datetime] | None = None,
+    part: str = "",
+) -> None:
+    """Draws values over wall-clock time (`bin`, `series`, `value`), and says the same in words. Every chart over time
+    is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins.
+
+    `before` as in `charts.over_time`. `part` tells several charts of a panel apart.
+    """
+    marks = note_marks(look, long["bin"], bin_seconds, within)
+    chart = charts.over_time(
+        long, zone=look.filters.zone, unit=unit, series=series, kind=kind, number=number, height=height,
+        bin_seconds=bin_seconds, before=before, notes=marks, pick=picked is not None,
+    )  # fmt: skip
+    words = charts.described(long, unit)
+    if before is not None:
+        words += " Dashed: the earlier period."
+    charts.draw(chart, look.key + part, words + note_words(marks), picked)
+
+
+def note_marks(
+    look: Look, bins: pd.Series, bin_seconds: int, within: tuple[datetime, datetime] | None = None
+) -> pd.DataFrame:
+    """The notes of a chart's site `within` two times, by default during its `bins` (wall-clock): columns `bin`, `time`
+    (wall-clock), `when` and `text`. Notes of the same bin are one mark, at the time of the first."""
+    start, end = within or (None, None)
+    found = notes.notes(look.rows, look.filters.site, start, end)
+    found["bin"] = look.wall(found["time"].dt.floor(pd.Timedelta(seconds=bin_seconds)))
+    found["time"] = look.wall(found["time"])
+    if within is None:
+        last = bins.max() + pd.Timedelta(seconds=bin_seconds)
+        found = found[found["time"].between(bins.min(), last, inclusive="left")]
+    marks = [
+        {"bin": start, "time": of["time"].iloc[0], "when": of["time"].iloc[0].strftime("%Y-%m-%d %H:%M"),
+         "text": _listed([_said(*row) for row in of[["site", "text"]].itertuples(index=False)])}
+        for start, of in found.groupby("bin")
+    ]  # fmt: skip
+    return pd.DataFrame(marks, columns=["bin", "time", "when", "text"])
+
+
+def note_words(marks: pd.DataFrame) -> str:
+    """The notes of a chart as the end of its alternative text."""
+    if marks.empty:
+        return ""
+    said = [f"{when} {text}" for when, text in marks[["when", "text"]].itertuples(index=False)]
+    return f" Notes: {_listed(said)}."
+
+
+def _said(site: str, text: str) -> str:
+    return clipped(shown(f"{site}: {text}" if site else text), NOTE_SHOWN)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - MOST_NOTES
+    return "; ".join([*texts[:MOST_NOTES], *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def stacked(

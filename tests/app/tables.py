@@ -106,7 +106,15 @@ DECLARED = {
 }
 SCHEMAS |= {
     name: DECLARED[name].documented_schema
-    for name in ("quality/tables", "gold/requests_by_status", "gold/formats")
+    for name in (
+        "quality/tables",
+        "quality/notes",
+        "quality/alerts",
+        "quality/alert_rules",
+        "quality/reported",
+        "gold/requests_by_status",
+        "gold/formats",
+    )
 }
 
 

@@ -15,7 +15,8 @@ from ..filters import Filters, Span
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
 from ..text import clipped, duration, shown
-from . import alerts
+from ..timechart import over_time
+from . import job_alerts
 
 MINUTES = 5
 COUNTRIES = "gold/visitors_by_country"
@@ -32,7 +33,7 @@ def page(reader: Reader, filters: Filters) -> None:
         windows_panel(reader, filters)
     with right:
         map_panel(reader, filters)
-    alerts.show(reader, filters)
+    job_alerts.show(reader, filters)
     rejected_panel(reader, filters)
 
 
@@ -110,16 +111,7 @@ def windows_panel(look: Look) -> None:
     summed = kept.groupby(["bin", "series"], as_index=False)["visitors"].sum()
     summed = summed.rename(columns={"visitors": "value"})
     summed["bin"] = look.wall(summed["bin"])
-    chart = charts.over_time(
-        summed,
-        zone=look.filters.zone,
-        unit="Visitors",
-        series=names,
-        kind="bar",
-        bin_seconds=window,
-        height=340,
-    )
-    charts.draw(chart, look.key, charts.described(summed, "Visitors"))
+    over_time(look, summed, unit="Visitors", series=names, kind="bar", bin_seconds=window, height=340)
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from .. import charts, data
+from .. import charts, data, timechart
 from ..figures.query import time_bin, total
 from ..figures.reader import Contract, Reader
 from ..filters import Filters
@@ -65,10 +65,9 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
         full = charts.filled(wide.reset_index(), start, end, span.bin_seconds, names)
         long = charts.longer(full, {name: name for name in names})
         long["bin"] = look.wall(long["bin"])
-        chart = charts.over_time(
-            long, zone=look.filters.zone, unit=count, series=names, kind="bar", bin_seconds=span.bin_seconds
-        )
-        charts.draw(chart, f"{look.key}-{table}")
+        timechart.over_time(
+            look, long, unit=count, series=names, kind="bar", bin_seconds=span.bin_seconds, part=f"-{table}"
+        )  # fmt: skip
         return None
 
     return panel(f"{plain(count)} over time, by site", table, help=_help(contract, count))(over_time)

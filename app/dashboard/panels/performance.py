@@ -16,7 +16,7 @@ from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, number, shown
-from ..timechart import timechart
+from ..timechart import note_marks, note_words, timechart
 from .errors import path_filter
 
 LATENCY = "gold/latency"
@@ -104,10 +104,12 @@ def heat_panel(look: Look) -> None:
     times = charts.filled(
         found, look.start_of(span), look.end_of(span), span.bin_seconds, ["requests"]
     )["bin"]  # fmt: skip
+    marks = note_marks(look, times, span.bin_seconds, (look.start_of(span), look.end_of(span)))
+    marks["x"] = pd.to_datetime(marks["bin"]).dt.strftime("%m-%d %H:%M")
     chart = heat.heat(
         found, "when", "took", "requests", x_title=f"Time ({look.filters.zone})", y_title="", unit="Requests",
         rows=list(names.values()), columns=list(look.wall(times).dt.strftime("%m-%d %H:%M")),
-        height=max(180, 26 * len(names) + 80), pick=True,
+        height=max(180, 26 * len(names) + 80), notes=marks, pick=True,
     )  # fmt: skip
     bins = dict(zip(found["when"], found["bin"], strict=True))
     bounds = {
@@ -127,7 +129,7 @@ def heat_panel(look: Look) -> None:
 
     most = found.loc[found["requests"].idxmax()]
     words = f"Requests by time and latency; most at {most['when']} with {most['took']}: {most['requests']:,}."
-    charts.draw(chart, look.key, words, picked)
+    charts.draw(chart, look.key, words + note_words(marks), picked)
     return None
 
 

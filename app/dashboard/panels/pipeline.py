@@ -12,6 +12,7 @@ from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
 from ..text import duration, number, plain, shown
+from ..timechart import over_time
 
 PROGRESS = "quality/progress"
 ACCOUNTS = "quality/accounts"
@@ -125,10 +126,10 @@ def _history_panel(column: str, title: str, unit: str, form: str):
         found["bin"] = look.wall(found["bin"])
         found["series"] = [shown(s) for s in found["series"]]
         series = sorted(set(found["series"]), reverse=True)
-        chart = charts.over_time(
-            found, zone=look.filters.zone, unit=unit, series=series, number=form, height=230
-        )
-        charts.draw(chart, look.key)
+        bin_seconds = look.span().bin_seconds
+        over_time(
+            look, found, unit=unit, series=series, number=form, height=230, bin_seconds=bin_seconds
+        )  # fmt: skip
         return None
 
     body.__name__ = body.__qualname__ = f"{column}_panel"
@@ -170,16 +171,10 @@ def counts_panel(look: Look) -> None:
     full = charts.filled(found, span.start or found["bin"].min(), end, span.bin_seconds, list(names))
     long = charts.longer(full, names)
     long["bin"] = look.wall(long["bin"])
-    chart = charts.over_time(
-        long,
-        zone=look.filters.zone,
-        unit="Lines",
-        series=list(names.values()),
-        kind="bar",
-        height=230,
+    over_time(
+        look, long, unit="Lines", series=list(names.values()), kind="bar", height=230,
         bin_seconds=span.bin_seconds,
-    )
-    charts.draw(chart, look.key)
+    )  # fmt: skip
     return None
 
 

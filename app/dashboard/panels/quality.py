@@ -14,6 +14,7 @@ from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, nothing, panel
 from ..text import clipped, duration, number, plain, shown
+from ..timechart import over_time
 from .live import REJECTED_COLUMNS, rejected_columns, rejected_table
 
 RESULTS = "quality/results"
@@ -164,15 +165,9 @@ def _stack(look: Look, found: pd.DataFrame, names: dict[str, str], unit: str) ->
     full = charts.filled(found, first, end, span.bin_seconds, list(names))
     long = charts.longer(full, names)
     long["bin"] = look.wall(long["bin"])
-    chart = charts.over_time(
-        long,
-        zone=look.filters.zone,
-        unit=unit,
-        series=list(names.values()),
-        kind="bar",
-        bin_seconds=span.bin_seconds,
-    )
-    charts.draw(chart, look.key)
+    over_time(
+        look, long, unit=unit, series=list(names.values()), kind="bar", bin_seconds=span.bin_seconds
+    )  # fmt: skip
 
 
 def newest_rejected(look: Look) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Alerts on the access log, where a job raises them into the home's tables (examples/intrusion does)."""
+"""Alerts that a job raises from the access log into the home's tables (examples/intrusion does)."""
 
 from __future__ import annotations
 

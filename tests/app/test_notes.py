@@ -1,0 +1,80 @@
+"""Notes are in every chart over time, and in its alternative text."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from tests.app import scene, tables
+from tests.app.showing import show
+
+SITE = "www.example.com"
+MARKUP = "<b>Sale</b> begins"
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with notes of all sites, of one, of another, and from before the range."""
+    home, now = tmp_path_factory.mktemp("home"), datetime.now(UTC)
+    scene.build(home, now, people=200)
+    rows = [
+        note(now - timedelta(minutes=20), MARKUP),
+        note(now - timedelta(minutes=10), "New logo", SITE),
+        note(now - timedelta(minutes=5), "Elsewhere", "shop.example.com"),
+        note(now - timedelta(days=9), "Long ago"),
+    ]
+    tables.write(home, "quality/notes", rows)
+    return home
+
+
+def note(time: datetime, text: str, site: str = "") -> dict[str, Any]:
+    return {"note": text, "time": time, "site": site, "text": text, "cause": "hand", "updated_at": time}
+
+
+def charts(page: AppTest) -> list[tuple[dict[str, Any], str]]:
+    """Specification and alternative text of the page's charts over time."""
+    found = [(json.loads(each.proto.spec), each.proto.alt) for each in page.get("vega_lite_chart")]
+    return [(spec, alt) for spec, alt in found if " over time" in alt or " by time" in alt]
+
+
+def flags(spec: dict[str, Any]) -> int:
+    """Layers with the marks of notes."""
+    marks = [layer.get("mark") for layer in spec.get("layer", ())]
+    return sum(isinstance(mark, dict) and mark.get("shape") == "triangle-down" for mark in marks)
+
+
+@pytest.mark.parametrize(
+    ("page", "number"), [("overview", 1), ("live", 1), ("performance", 2), ("quality", 2), ("pipeline", 5)]
+)
+def test_every_chart_over_time_has_the_notes_of_its_site_and_range(
+    home: Path, page: str, number: int
+) -> None:
+    drawn = charts(show(page, home, SITE))
+    assert len(drawn) == number
+    for spec, alt in drawn:
+        assert flags(spec) == 1
+        assert MARKUP in alt and f"{SITE}: New logo" in alt
+        assert "Elsewhere" not in alt and "Long ago" not in alt
+
+
+def test_all_sites_have_the_notes_of_each(home: Path) -> None:
+    [(_, alt)] = charts(show("overview", home))
+    assert alt.endswith(".") and "shop.example.com: Elsewhere" in alt
+
+
+def test_a_chart_without_notes_has_no_marks(tmp_path: Path) -> None:
+    tables.write_gold(tmp_path, [tables.Request(datetime.now(UTC) - timedelta(minutes=30), "v1")])
+    [(spec, alt)] = charts(show("live", tmp_path))
+    assert flags(spec) == 0 and "Notes" not in alt
