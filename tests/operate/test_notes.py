@@ -65,6 +65,25 @@ def test_a_gap_is_noted_where_no_pipeline_ran_for_minutes() -> None:
     assert notes.gap({}, NOW) == []
 
 
+def test_a_rebuild_is_noted_with_the_settings_that_it_applied() -> None:
+    gap = {"session_gap_seconds": ("1800", "600")}
+    hosts = {"sites.shop.hosts": ("", "shop.example")}
+    before = {"silver.requests": hosts, "silver.rejected": hosts, "silver.sessions": gap}
+    of_all = notes.rebuilt("all", ["silver.requests"], before, {})
+    assert (of_all.cause, of_all.text) == (
+        "settings",
+        "Rebuilt: all; sites.shop.hosts was unset, now shop.example; session_gap_seconds was 1800, now 600",
+    )
+    # A part of a table leaves its setting unapplied elsewhere.
+    part = notes.rebuilt("silver.sessions", ["silver.sessions"], before, before)
+    assert (part.cause, part.text) == (
+        "settings",
+        "Rebuilt: silver.sessions; session_gap_seconds was 1800, now 600",
+    )
+    other = notes.rebuilt("gold.pages", ["gold.pages"], before, before)
+    assert (other.cause, other.text) == ("rebuild", "Rebuilt: gold.pages")
+
+
 def test_other_rules_are_noted_once() -> None:
     [note] = notes.rules_changed([], "bots 1", "bots 2", NOW)
     assert note.text == "Lines are read with bots 2, before with bots 1"

@@ -105,10 +105,11 @@ def test_the_cause_is_what_happened_since_the_last_report(scene: Told) -> None:
     assert note["text"] == "Lines of 2026-11-20 to 2026-11-20 were imported"
 
     scene.add(Line(-24 * 60, bot=True), *every(1, -23 * 60, -23 * 60 + 12, bot=True), Line(64, bot=True))
-    for cause, at in ((notes.REBUILD, now + HOUR), (notes.FORGET, now + 3 * HOUR)):
+    for number, cause in enumerate((notes.REBUILD, notes.SETTINGS, notes.FORGET)):
+        at = now + (1 + 2 * number) * HOUR
         notes.write(scene.settings, scene.store, [notes.Note(at - HOUR / 2, "", cause=cause)])
         scene.add(Line(65, bot=True))
-        assert [row[2] for row in scene.report(at) if row[1] in (19.0, 20.0)] == [cause]
+        assert [row[2] for row in scene.report(at) if row[1] == 19.0 + number] == [cause]
 
 
 def test_notes_of_an_import_are_one_while_it_goes_on(home: Settings) -> None:

@@ -15,8 +15,17 @@ from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import Sum, WindowedCounts
 from tidemark.errors import TableError
 from tidemark.settings import Settings
+from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
-from tidemark.stream.schema_check import changed, note, require_fitting, require_visitor_key
+from tidemark.stream.schema_check import (
+    changed,
+    note,
+    rebuilt,
+    require_fitting,
+    require_visitor_key,
+    unapplied,
+    write,
+)
 
 FLOWS = {"requests": 1, "activity": 1}
 TABLES = (traffic.TABLE, sessions.TABLE)
@@ -68,6 +77,24 @@ def test_another_session_gap_is_another_state(home: Settings) -> None:
     start(home, *TABLES)
     with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 600 s"):
         start(home.changed(session_gap_seconds=600), *TABLES)
+
+
+def test_settings_of_history_are_others_until_a_rebuild(home: Settings) -> None:
+    home = home.changed(visitor_key="of a test")
+    tables, house = (*TABLES, requests.TABLE), lakehouse.of(home)
+    note(home, house, tables)
+    hosts = replace(home, sites={"shop": SiteSettings(hosts=("shop.example", "www.shop.example"))})
+    changed_all = hosts.changed(session_gap_seconds=600, late_seconds=5)
+    note(hosts, house, tables)  # new lines are read with these, history is not
+    gap = {"session_gap_seconds": ("1800", "600")}
+    of_lines = {"sites.shop.hosts": ("", "shop.example, www.shop.example")}
+    assert unapplied(home, house, tables) == {}
+    assert unapplied(changed_all, house, tables) == {"silver.sessions": gap, "silver.requests": of_lines}
+    write(house, rebuilt(changed_all, [requests.TABLE]))
+    assert unapplied(changed_all, house, tables) == {"silver.sessions": gap}
+    assert unapplied(home, house, tables) == {
+        "silver.requests": {"sites.shop.hosts": ("shop.example, www.shop.example", "")}
+    }
 
 
 def test_a_new_column_and_a_new_table_fit(home: Settings) -> None:

@@ -156,6 +156,8 @@ def rebuild_table(
         lakehouse.require_files(house, "`rebuild`")
     house = _house_with_tables(settings)
     names = ["silver.requests"] if name == "all" else [name]
+    unapplied = partial(schema_check.unapplied, settings, house, TABLES)
+    before = unapplied()
     if house.can.replaces:
         if since is not None:
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
@@ -167,7 +169,7 @@ def rebuild_table(
         home_key(settings, house, renew=renew_key)
         found = rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
     if not dry_run:
-        notes.record(settings, store_of(settings), f"Rebuilt: {name}", notes.REBUILD)
+        notes.write(settings, store_of(settings), [notes.rebuilt(name, names, before, unapplied())])
     return found
 
 

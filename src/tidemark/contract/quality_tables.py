@@ -154,6 +154,7 @@ ALERTS = Table(
         Column("due", "boolean", "Whether a message about the state waits to be delivered."),
         Column("delivered", "string", "State of the last message that was delivered; NULL if none was."),
         Column("delivered_at", "timestamp", "When it was delivered."),
+        Column("delivered_to", "string", "The targets, as numbers and schemes; empty where the rule has none."),
         Column("failure", "string", "Why the message is not delivered; NULL if it is."),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
@@ -196,8 +197,9 @@ NOTES = Table(
         Column("time", "timestamp", "When it happened."),
         Column("site", "string", "Site; empty for all."),
         Column("text", "string", "What happened."),
-        Column("cause", "string", "hand, or what Tidemark notes by itself: rebuild, forget, rules (another "
-               "rules_version), import (of an archive), gap (of the pipeline)."),
+        Column("cause", "string", "hand, or what Tidemark notes by itself: rebuild, settings (a rebuild that "
+               "applied changed ones to history), forget, rules (another rules_version), import (of an archive), gap "
+               "(of the pipeline)."),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
 )  # fmt: skip

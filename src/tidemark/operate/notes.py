@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,12 @@ HAND, REBUILD, FORGET, SETTINGS, RULES, IMPORT, GAP = (
 MOST_CHARACTERS = 1000
 # A pipeline that stood still for less leaves no note.
 LEAST_GAP = timedelta(minutes=5)
+# Characters of a setting's value in a note.
+_VALUE_SHOWN = 60
 _WRITER = "notes"
+
+# By table, the settings that its history does not have yet (`schema_check.unapplied`).
+Unapplied = Mapping[str, Mapping[str, tuple[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,25 @@ def write(settings: Settings, store: Store, notes: Sequence[Note]) -> None:
 def record(settings: Settings, store: Store, text: str, cause: str) -> None:
     """Notes what has just happened to all sites. Raises TableError."""
     write(settings, store, [Note(datetime.now(UTC), text, cause=cause)])
+
+
+def rebuilt(name: str, tables: Collection[str], before: Unapplied, after: Unapplied) -> Note:
+    """The note about a rebuild (`name`: as asked for) of these tables and all that are made of them. It has the cause
+    SETTINGS if the rebuild applied changed settings to history: those of these tables, and those that `after` it are
+    not among the unapplied ones any more."""
+    applied = {
+        setting: values
+        for table, changes in before.items()
+        for setting, values in changes.items()
+        if table in tables or setting not in after.get(table, {})
+    }
+    changes = [f"{setting} was {_short(was)}, now {_short(now)}" for setting, (was, now) in applied.items()]
+    text = "; ".join([f"Rebuilt: {name}", *changes])[:MOST_CHARACTERS]
+    return Note(datetime.now(UTC), text, cause=SETTINGS if changes else REBUILD)
+
+
+def _short(value: str) -> str:
+    return "unset" if not value else value if len(value) <= _VALUE_SHOWN else f"{value[:_VALUE_SHOWN]}…"
 
 
 def remove(settings: Settings, store: Store, key: str) -> None:

@@ -17,6 +17,7 @@ from tidemark.local.process import replace_text
 from tidemark.parse.visitor import fingerprint, has_visitor_key, make_visitor_key, visitor_key
 from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import applied
 
 _FILE = "states.json"
 # The entry of a table's state with the number of the last swap (`tidemark.stream.swap`) that changed it.
@@ -91,8 +92,12 @@ def with_unfit(names: Sequence[str], unfit: Collection[str], remade: Sequence[st
 
 
 def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
-    """Records that the rows of these tables were made by this version with these settings."""
-    write(house, {**states(settings, tables), **_without_history(settings, house, tables)})
+    """Records that the rows of these tables were made by this version with these settings. Settings that may be others
+    than those of earlier rows (`applied`) are recorded for new tables only."""
+    known = _known(house)
+    new = {t.name: applied.entry(settings, t) for t in tables if applied.ENTRY not in known.get(t.name, {})}
+    made = {**states(settings, tables), **_without_history(settings, house, tables)}
+    write(house, {name: {**state, **new.get(name, {})} for name, state in made.items()})
 
 
 def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
@@ -103,7 +108,20 @@ def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
 def rebuilt(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
     """The states of tables that were just recomputed completely."""
     whole = {table.name: {_HISTORY: _WHOLE} for table in tables if _has_history(table)}
-    return {name: {**state, **whole.get(name, {})} for name, state in states(settings, tables).items()}
+    made = {table.name: applied.entry(settings, table) for table in tables}
+    return {
+        name: {**state, **whole.get(name, {}), **made[name]}
+        for name, state in states(settings, tables).items()
+    }
+
+
+def unapplied(
+    settings: Settings, house: Lakehouse, tables: Sequence[Table]
+) -> dict[str, dict[str, tuple[str, str]]]:
+    """By table, the settings that have changed since its history was made: their value then, and now."""
+    known = _known(house)
+    found = {t.name: applied.differences(settings, t, known.get(t.name, {})) for t in tables}
+    return {name: changes for name, changes in found.items() if changes}
 
 
 def incomplete(house: Lakehouse) -> list[str]:

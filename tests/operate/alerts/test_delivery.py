@@ -77,6 +77,7 @@ def test_a_mail_and_a_webhook_say_what_fired_and_how_to_look(
 
     [alert] = scene.alerts()
     assert (alert.due, alert.delivered, alert.failure) == (False, "firing", None)
+    assert alert.delivered_to == "target 1 (json), target 2 (mailto)"
     [posted], [mail] = endpoint.taken, mailbox.mails
     assert posted["title"] == email.message_from_string(mail)["subject"] == "Alert errors: shop"
     start, end = (f"{time:%Y-%m-%d %H:%M}" for time in (alert.window_start, alert.window_end))

@@ -103,9 +103,10 @@ class Delivery:
                 self._record(replace(alert, failure=why))
             return why
         crash_point("alerts:sent")
-        self._record(
-            replace(alert, due=False, delivered=alert.state, delivered_at=datetime.now(UTC), failure=None)
+        told = replace(
+            alert, delivered=alert.state, delivered_at=datetime.now(UTC), delivered_to=", ".join(targets)
         )
+        self._record(replace(told, due=False, failure=None))
         del self._attempts[key]
         return ""
 

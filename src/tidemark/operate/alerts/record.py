@@ -41,6 +41,7 @@ class Alert:
     due: bool = False
     delivered: str | None = None
     delivered_at: datetime | None = None
+    delivered_to: str | None = None
     failure: str | None = None
     updated_at: datetime = _EPOCH
 
@@ -95,13 +96,16 @@ def changed_alerts(
             # An alert that a late line moves is not told again.
             moved = next((each for each in gone if each.delivered and _overlap(each, new)), old)
             if moved is not None:
-                new = replace(new, delivered=moved.delivered, delivered_at=moved.delivered_at)
+                new = replace(
+                    new, delivered=moved.delivered, delivered_at=moved.delivered_at, delivered_to=moved.delivered_to,
+                )  # fmt: skip
                 gone = [replace(each, delivered=None, due=False) if each is moved else each for each in gone]
             new = replace(new, due=new.state != new.delivered and _recent(new.window_end, now))
         else:
             new = replace(
                 new, late=old.late, fired_at=old.fired_at, due=old.due, delivered=old.delivered,
-                delivered_at=old.delivered_at, failure=old.failure, updated_at=old.updated_at,
+                delivered_at=old.delivered_at, delivered_to=old.delivered_to, failure=old.failure,
+                updated_at=old.updated_at,
             )  # fmt: skip
             told = new.due or new.delivered is not None
             if new.state != old.state:

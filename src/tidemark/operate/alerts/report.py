@@ -37,6 +37,7 @@ def lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
         end = f", ended {_time(row['ended_at'])}" if row["ended_at"] else ""
         end += f", withdrawn {_time(row['withdrawn_at'])}" if row["withdrawn_at"] else ""
         told = f"delivered {_time(row['delivered_at'])}" if row["delivered_at"] else "not delivered"
+        told += f" to {row['delivered_to'] or 'nobody'}" if row["delivered_at"] else ""
         why = f" ({row['failure']})" if row["failure"] else ""
         shown.append(
             f"{_time(row['window_start'])}  {row['rule']} on {row['site']}: {row['state']}, value {row['value']:.6g},"

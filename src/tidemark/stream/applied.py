@@ -1,0 +1,59 @@
+"""The settings by which the rows of a table are made, as text, to tell later whether they have changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+
+from tidemark.contract.table import Table
+from tidemark.settings import Settings
+from tidemark.settings.sites import SiteSettings
+
+# The entry of a table's state with them.
+ENTRY = "settings"
+# The entry of an aggregation's identity by which a session ends.
+_GAP = "gap"
+
+
+def applied_to(settings: Settings, table: Table) -> dict[str, str]:
+    """By entry, the settings that the table's rows depend on: those of lines, or the gap of sessions."""
+    found: dict[str, str] = {}
+    if table.lines in ("accepted", "rejected"):
+        found = {
+            "geo_database": settings.meaning.geo_database,
+            "duplicate_days": str(settings.meaning.duplicate_days),
+            **{f"formats.{name}": each.apache or each.nginx for name, each in settings.formats.items()},
+        }
+        usual = SiteSettings()
+        for name, site in settings.sites.items():
+            found |= {
+                f"sites.{name}.{each.name}": _text(getattr(site, each.name))
+                for each in fields(site)
+                if getattr(site, each.name) != getattr(usual, each.name)
+            }
+    elif table.made and _GAP in table.made(settings.meaning).identity:
+        found = {"session_gap_seconds": str(settings.meaning.session_gap_seconds)}
+    return found
+
+
+def entry(settings: Settings, table: Table) -> dict[str, str]:
+    """The entry of the table's state; empty for a table that depends on no setting."""
+    found = applied_to(settings, table)
+    return {ENTRY: json.dumps(found, sort_keys=True)} if found else {}
+
+
+def differences(settings: Settings, table: Table, state: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The settings that are others than those of a table's state, with both values; a missing one is empty."""
+    if ENTRY not in state:  # the rows may be of before these were recorded
+        return {}
+    was, now = json.loads(state[ENTRY]), applied_to(settings, table)
+    return {
+        name: (was.get(name, ""), now.get(name, ""))
+        for name in sorted({*was, *now})
+        if was.get(name, "") != now.get(name, "")
+    }
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
