@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from tidemark.contract import registry
+from tidemark.contract import quality_tables, registry
 from tidemark.contract.table import Table
 from tidemark.engine.latency import buckets
 from tidemark.settings.sections import MeaningSettings
@@ -122,7 +122,7 @@ def build(
 
 def write(home: Path, name: str, rows: list[dict[str, Any]]) -> None:
     """Writes a table with these rows; columns that they lack are NULL."""
-    table = next(table for table in registry.tables() if table.name == name)
+    table = next(table for table in (*registry.tables(), *quality_tables.TABLES) if table.name == name)
     _write(home, table, pa.Table.from_pylist(rows, table.arrow_schema))
 
 

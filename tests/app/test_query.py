@@ -75,10 +75,15 @@ def test_sessions_of_a_page_are_a_semi_join() -> None:
     )
 
 
+QUALITY = ("alerts", "alert_rules", "notes", "reported")
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("home")
     lakehouse.build(directory, lakehouse.requests(seed=3))
+    for name in QUALITY:
+        lakehouse.write(directory, f"quality.{name}", [])
     return directory
 
 
@@ -88,8 +93,9 @@ def run(home: Path, figure: str, selection: Selection) -> list[pd.DataFrame]:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     text = definitions.sql(figure, selection, str(home / "tables"))
-    for table in ("requests", "sessions", "visitor_days"):
-        path = home / "tables" / "silver" / table
+    tables = [("silver", name) for name in ("requests", "sessions", "visitor_days")]
+    for layer, table in [*tables, *(("quality", name) for name in QUALITY)]:
+        path = home / "tables" / layer / table
         connection.register(table, DeltaTable(str(path)).to_pyarrow_table())
         text = text.replace(f"delta_scan('{path}')", table)
     return [connection.execute(each).df() for each in text.split(";\n") if each.strip()]

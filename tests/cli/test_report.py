@@ -128,6 +128,47 @@ def test_every_report_is_json_csv_and_a_table_of_the_same_rows(home: tuple[Path,
         assert text[0].split() == table[0]
 
 
+def test_alerts_and_reported_days(home: tuple[Path, pd.DataFrame]) -> None:
+    directory, lines = home
+    day, hour = lakehouse.START, timedelta(hours=1)
+    for name in ("alerts", "reported"):
+        assert call(directory, name).exit_code == 0  # no rule yet, and no report
+    alert = {"rule": "errors", "site": "a.example", "window_start": day + hour, "state": "ended", "value": 0.5,
+             "bound": 0.1, "ended_at": day + 2 * hour, "due": False}  # fmt: skip
+    lakehouse.write(directory, "quality.alerts", [alert, {**alert, "site": "b.example"}])
+    rule = {"rule": "errors", "site": "a.example", "state": "ok", "judged_until": day + 9 * hour}
+    lakehouse.write(directory, "quality.alert_rules", [rule])
+    rows = [(30, 7.0, "day over"), (40, 9.0, "late lines")]
+    lakehouse.write(
+        directory, "quality.reported",
+        [{"site": "a.example", "day": day, "metric": "requests", "value": value, "reported_at": day + after * hour,
+          "cause": cause} for after, value, cause in rows],
+    )  # fmt: skip
+    of_site = ["--site", "a.example", "--json"]
+    alerts = json.loads(call(directory, "alerts", *of_site).stdout)
+    assert [each["site"] for each in alerts["alerts"]] == ["a.example"]
+    assert (alerts["alerts"][0]["ended_at"], alerts["alerts"][0]["delivered_at"]) == (
+        "2026-03-09T02:00:00+00:00",
+        None,
+    )
+    assert [each["state"] for each in alerts["rules"]] == ["ok"]
+    assert json.loads(call(directory, "alerts", *of_site, "--from", "2026-03-10").stdout)["alerts"] == []
+
+    today = lines[(lines["site"] == "a.example") & (lines["event_time"] < pd.Timestamp(day + 24 * hour))]
+    for as_of, wanted, causes in ((None, 7.0, "late lines, "), ("2026-03-10T16:00", 9.0, "")):
+        asked = [*of_site, *(["--as-of", as_of] if as_of else [])]
+        [found] = json.loads(call(directory, "reported", *asked).stdout)["days"]
+        assert (found["metric"], found["reported"], found["now"]) == ("requests", wanted, len(today))
+        assert found["causes"] == causes + "not reported yet"
+    assert json.loads(call(directory, "reported", *of_site, "--as-of", "2026-03-10").stdout)["days"] == []
+    for name in ("alerts", "reported"):
+        table = list(csv.reader(io.StringIO(call(directory, name, "--csv").stdout)))
+        assert len(table) == (3 if name == "alerts" else 2)
+        assert call(directory, name).stdout.splitlines()[0].split() == table[0]
+    assert call(directory, "overview", "--as-of", "2026-03-10").exit_code == 2
+    assert call(directory, "alerts", "--filter", "country=DE").exit_code == 2
+
+
 def test_rows_of_pages_and_errors(home: tuple[Path, pd.DataFrame]) -> None:
     directory, lines = home
     pages = json.loads(call(directory, "pages", "--json").stdout)["rows"]

@@ -1,4 +1,4 @@
-"""Goals, funnels and segments that the home's `tidemark.toml` declares, and the same file written by a form.
+"""Goals, funnels, segments and alert rules that the home's `tidemark.toml` declares, and the file written by a form.
 
 The pipeline reads the same tables of the file; what it does not use, it only checks for its form.
 """
@@ -28,6 +28,7 @@ class Declared:
     goals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     funnels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     segments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    alerts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def funnel(self, name: str) -> Definition:
         """A funnel by its name. Raises SelectionError."""
@@ -71,7 +72,7 @@ def declared(home: Path) -> Declared:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SelectionError(f"{home / FILE} is no valid TOML: {error}") from error
-    kinds = {kind: found.get(kind, {}) for kind in ("goals", "funnels", "segments")}
+    kinds = {kind: found.get(kind, {}) for kind in ("goals", "funnels", "segments", "alerts")}
     for kind, tables in kinds.items():
         if not isinstance(tables, dict) or not all(isinstance(values, dict) for values in tables.values()):
             raise SelectionError(f"{home / FILE}: {kind} must be tables; write [{kind}.NAME]")

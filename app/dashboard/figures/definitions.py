@@ -8,7 +8,21 @@ from typing import Any
 
 import pandas as pd
 
-from . import bots, countries, drill, errors, latency, overview, pages, sessions, sources, suspected
+from . import (
+    alerts,
+    bots,
+    countries,
+    drill,
+    errors,
+    latency,
+    notes,
+    overview,
+    pages,
+    reported,
+    sessions,
+    sources,
+    suspected,
+)
 from .dialects import DuckDB
 from .query import AGGREGATES, Expression, Query
 from .reader import Contract, Reader, Version
@@ -47,6 +61,14 @@ NUMBERS = {
     "ai visits": "Sessions of people whose entry was referred by an AI assistant.",
     "suspected": "Days (UTC) of visitors who asked for /robots.txt, viewed 30 pages and no asset where others loaded"
     " assets, viewed more than 60 pages within a minute, or only met 404 in at least 10 requests.",
+    "firing": "Rules whose last judged windows breach them, by site.",
+    "fired": "Alerts that began, or still fired, in the range; without those that late lines withdrew.",
+    "withdrawn": "Alerts that a late line, a rebuild or a changed rule has shown to be none.",
+    "undelivered": "Messages that wait for a target to take them.",
+    "reported": "The figure in the last report until the chosen time; by default in the first, an hour after the day's"
+    " end (UTC).",
+    "now": "The same figure by what the tables have now.",
+    "cause": "What changed the figure after it was reported, as recorded with each later report.",
 }
 
 DAY = 86_400
@@ -73,6 +95,10 @@ FIGURES: dict[str, Callable[[Rows, Selection], Any]] = {
     "ai": lambda rows, selection: bots.ai(rows, selection, DAY),
     "suspected": suspected.suspected,
     "rows": drill.newest,
+    "alert rules": alerts.rules,
+    "alerts": alerts.alerts,
+    "notes": lambda rows, selection: notes.notes(rows, selection.site),
+    "reported": reported.reports,
 }
 
 

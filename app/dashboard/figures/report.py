@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from . import (
+    alerts,
     bots,
     countries,
     errors,
@@ -21,6 +22,7 @@ from . import (
     overview,
     pages,
     paths,
+    reported,
     retention,
     sources,
     suspected,
@@ -41,13 +43,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Asked:
-    """What some reports take beside the selection: the `name` of what is `declared`, the length of periods, a page."""
+    """What some reports take beside the selection: the `name` of what is `declared`, the length of periods, a page, the
+    time of a report."""
 
     declared: Declared = field(default_factory=Declared)
     name: str = ""
     by: By = "day"
     page: str | None = None
     backward: bool = False
+    as_of: datetime | None = None
 
 
 Make = Callable[[Rows, Selection, Asked], Report]
@@ -112,6 +116,20 @@ def _bots(rows: Rows, selection: Selection, asked: Asked) -> Report:
     return Report({"rows": records(found), "suspected": days}, found)
 
 
+def _alerts(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    """Also `rules`, how they stand; the table leaves them out, and most of an alert's columns."""
+    found = alerts.alerts(rows, selection)
+    table = found[
+        ["window_start", "rule", "site", "state", "value", "bound", "ended_at", "delivered_at", "about"]
+    ]
+    return Report({"rules": records(alerts.rules(rows, selection)), "alerts": records(found)}, table)
+
+
+def _reported(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    found = reported.changes(rows, selection, asked.as_of)
+    return Report({"days": records(found)}, found)
+
+
 REPORTS: dict[str, Make] = {
     "overview": _overview,
     "latency": _latency,
@@ -124,6 +142,8 @@ REPORTS: dict[str, Make] = {
     "retention": _retention,
     "goals": _goals,
     "paths": _paths,
+    "alerts": _alerts,
+    "reported": _reported,
 }
 
 
@@ -139,6 +159,8 @@ def records(found: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
+    if value is pd.NaT:
+        return None
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, np.generic):

@@ -18,6 +18,7 @@ from tidemark.settings import Settings
 
 NAMES = (
     "overview", "latency", "sources", "pages", "countries", "errors", "bots", "funnel", "retention", "goals", "paths",
+    "alerts", "reported",
 )  # fmt: skip
 # Widest text and most rows of a table on the terminal.
 WIDEST, MOST_ROWS = 80, 50
@@ -36,6 +37,7 @@ WIDEST, MOST_ROWS = 80, 50
 )
 @click.option("--from-page", metavar="PATH", help="Paths from this page on (default: from the entry).")
 @click.option("--to-page", metavar="PATH", help="Paths backward from this page.")
+@click.option("--as-of", metavar="TIME", help="Figures of days as reported then (default: first).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.pass_context
@@ -51,14 +53,15 @@ def report_command(
     by: str,
     from_page: str | None,
     to_page: str | None,
+    as_of: str | None,
     as_json: bool,
     as_csv: bool,
     **home: Any,
 ) -> None:
     """Print a page's figures.
 
-    NAME is overview, latency, sources, pages, countries, errors, bots, funnel, retention, goals or paths. Goals and
-    FUNNELs are declared in the home's tidemark.toml.
+    NAME is overview, latency, sources, pages, countries, errors, bots, funnel, retention, goals, paths, alerts or
+    reported. Goals and FUNNELs are declared in the home's tidemark.toml.
 
     Reads the tables as they are, beside a running pipeline; needs neither Java nor Spark. A TIME without an offset is
     in UTC, a date is its midnight.
@@ -76,8 +79,14 @@ def report_command(
             raise click.UsageError(f"{pair} exclude each other.", ctx)
     if (name == "funnel") != (declared is not None):
         raise click.UsageError("The report funnel, and no other, takes the name of a funnel.", ctx)
+    if as_of is not None and name != "reported":
+        raise click.UsageError("Only the report reported takes --as-of.", ctx)
+    if filters and name in ("alerts", "reported"):
+        raise click.UsageError(f"The report {name} takes no --filter.", ctx)
     settings = settings_of(ctx, **home)
-    asked = {"name": declared or "", "by": by, "page": from_page or to_page, "backward": to_page is not None}
+    asked = {
+        "name": declared or "", "by": by, "page": from_page or to_page, "backward": to_page is not None, "as_of": as_of,
+    }  # fmt: skip
     made = _made(settings, name, site, start, end, filters, asked)
     if as_json:
         click.echo(json.dumps(made.json, indent=2))
@@ -121,6 +130,7 @@ def _made(
             raise SettingError(f"there is no site {site!r}", f"There are: {', '.join(sorted(known)[:20])}.")
         report = module("figures.report")
         declared = module("figures.declared").declared(settings.home)
+        asked["as_of"] = selection.moment(asked["as_of"]) if asked["as_of"] else None
         return report.REPORTS[name](rows, chosen, report.Asked(declared, **asked))
     except selection.SelectionError as error:
         raise SettingError(str(error), "`tidemark report --help` shows how to ask.") from error
