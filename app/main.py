@@ -16,6 +16,7 @@ from dashboard.panels import (
     bots,
     countries,
     errors,
+    goals,
     live,
     others,
     overview,
@@ -51,6 +52,7 @@ PAGES = (
     Page("Errors", ":material/error:", "errors", errors.page),
     Page("Countries", ":material/public:", "countries", countries.page),
     Page("Sessions", ":material/route:", "sessions", sessions.page),
+    Page("Goals", ":material/flag:", "goals", goals.page),
     Page("Quality", ":material/verified:", "quality", quality.page, filtered=False),
     Page("Pipeline", ":material/lan:", "pipeline", pipeline.page, filtered=False),
 )
@@ -85,6 +87,9 @@ def main() -> None:
         for page in pages
     ]  # fmt: skip
     current = st.navigation(entries, position="top")
+    wanted = st.session_state.pop(actions.WANTED, None)
+    if wanted is not None:
+        st.switch_page(next(entry for entry in entries if entry.url_path == wanted))
     page = next(page for page in pages if page.title == current.title)
     with st.container(horizontal=True, vertical_alignment="bottom", key="title"):
         st.title(page.title, anchor=False, width="stretch")

@@ -30,8 +30,8 @@ from tidemark.settings import Settings
 DAYS = 30
 BATCH_LINES = 10_000
 PAGES = (
-    "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "quality",
-    "pipeline",
+    "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "goals",
+    "quality", "pipeline",
 )  # fmt: skip
 _PATIENCE_SECONDS = 4 * 3600.0
 

@@ -13,6 +13,7 @@ from .figures.selection import Filter, Selection
 
 CHANGED = "changed"
 OPENED = "opened"
+WANTED = "wanted page"
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ def add_filter(*filters: Filter) -> None:
 def open_view(view: Requests | Whole) -> None:
     """A callback: opens a dialog over the page."""
     st.session_state[OPENED] = view
+    st.session_state[CHANGED] = True
+
+
+def go(path: str) -> None:
+    """A callback: opens the page at this address."""
+    st.session_state[WANTED] = path
     st.session_state[CHANGED] = True
 
 

@@ -11,10 +11,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from .figures import conversions
 from .figures import extents as every
+from .figures.declared import declared
 from .figures.extents import Extent
 from .figures.query import Condition, Expression, Query, Where, greatest, query
-from .figures.reader import Contract, MissingTableError, Reader, Version, frame, open_reader
+from .figures.reader import Contract, MissingTableError, Reader, ReadError, Version, frame, open_reader
+from .figures.selection import SelectionError
 from .figures.visitors import UnionCache
 from .visitors import shared_unions
 
@@ -125,6 +128,17 @@ def flows(reader: Reader) -> dict[str, datetime]:
     """When each flow recorded its last batch."""
     found = rows_if_any(reader, PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"])
     return {flow: at.to_pydatetime() for flow, at in found.itertuples(index=False)} if len(found) else {}
+
+
+def goals(reader: Reader) -> Mapping[str, Mapping[str, Any]]:
+    """The goals of the settings file; where it cannot be reached, those that the pipeline knows. Raises ReadError."""
+    place = home(reader)
+    if place is None:
+        return conversions.known(Remembered(reader))
+    try:
+        return declared(place).goals
+    except SelectionError as error:
+        raise ReadError(str(error)) from error
 
 
 def home(reader: Reader) -> Path | None:

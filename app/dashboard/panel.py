@@ -77,6 +77,8 @@ class Look:
 
 
 Body = Callable[[Look], None]
+# Makes the figure that a panel shows, where it depends on what is declared.
+Asked = Callable[[Look], definitions.Figure]
 
 
 def panel(
@@ -85,13 +87,13 @@ def panel(
     every: float = CALM,
     help: str | None = None,
     requests: tuple[Condition, ...] | None = None,
-    figure: str | None = None,
+    figure: str | Asked | None = None,
 ) -> Callable[[Body], Callable]:
     """Makes a function that draws a panel's inside into a panel: `draw(reader, filters)`.
 
     `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place. With `requests`, a
     button opens the requests of the page's selection that these conditions keep. With `figure`, a name of
-    definitions.FIGURES, another one shows its query for DuckDB.
+    definitions.FIGURES or a function that makes the figure, another one shows its query for DuckDB.
     """
 
     def decorate(body: Body) -> Callable[[Reader, Filters], None]:
@@ -129,7 +131,11 @@ def meaning(name: str) -> str:
 
 
 def _heading(
-    title: str, help: str | None, look: Look, requests: tuple[Condition, ...] | None, figure: str | None
+    title: str,
+    help: str | None,
+    look: Look,
+    requests: tuple[Condition, ...] | None,
+    figure: str | Asked | None,
 ) -> None:
     if requests is None and figure is None:
         st.markdown(f"##### {title}", help=help)
@@ -150,7 +156,7 @@ def _heading(
             )
 
 
-def _query(look: Look, figure: str) -> None:
+def _query(look: Look, figure: str | Asked) -> None:
     """The figure's query, which is only written once somebody wants to see it."""
     popover = st.popover(
         "SQL", type="tertiary", help="Show the query of these figures for DuckDB.", key=f"sql-{look.key}",
@@ -158,7 +164,8 @@ def _query(look: Look, figure: str) -> None:
     )  # fmt: skip
     if popover.open:
         try:
-            text = definitions.sql(figure, look.selection(), look.reader.root)
+            made = figure if isinstance(figure, str) else figure(look)
+            text = definitions.sql(made, look.selection(), look.reader.root)
         except ReadError as error:
             text = f"-- {error}"
         popover.caption("Counted from silver, with the chosen site, range and filters:")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from tidemark.contract import quality_tables, registry
 from tidemark.contract.table import Table
 from tidemark.engine.latency import buckets
-from tidemark.settings.sections import MeaningSettings
+from tidemark.settings import Settings
 
 START = datetime(2026, 3, 9, tzinfo=UTC)
 DAYS = 3
@@ -96,9 +96,13 @@ def _request(chance: random.Random, who: dict[str, Any], at: datetime) -> dict[s
 
 
 def build(
-    home: Path, rows: list[dict[str, Any]], newest_time: datetime = START + timedelta(days=DAYS)
+    home: Path,
+    rows: list[dict[str, Any]],
+    newest_time: datetime = START + timedelta(days=DAYS),
+    settings: Settings | None = None,
 ) -> pd.DataFrame:
     """Writes the tables, with sessions closed by `newest_time`; returns the rows of silver.requests as a frame."""
+    settings = settings or Settings.of()
     tables = {table.name: table for table in registry.tables()}
     silver = tables["silver.requests"]
     lines = pa.Table.from_pylist(rows, silver.arrow_schema)
@@ -113,10 +117,10 @@ def build(
     for table in sorted(tables.values(), key=lambda table: table.follows):
         if table.made is None or table.package:
             continue
-        made = table.made(MeaningSettings()).at(newest)
+        made = table.made(settings.meaning).at(newest)
         source = made_of[table.reads].select(list(made.needs))
         made_of[table.name] = made.combine(table.arrow_schema.empty_table(), made.partial(source)).rows
-        _write(home, table, made_of[table.name])
+        _write(home, table, made_of[table.name], table.told(settings))
     return lines.to_pandas()
 
 
@@ -126,7 +130,9 @@ def write(home: Path, name: str, rows: list[dict[str, Any]]) -> None:
     _write(home, table, pa.Table.from_pylist(rows, table.arrow_schema))
 
 
-def _write(home: Path, table: Table, rows: pa.Table) -> None:
+def _write(home: Path, table: Table, rows: pa.Table, told: dict[str, str] | None = None) -> None:
     path = home.joinpath("tables", *table.name.split("."))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_deltalake(str(path), rows.select(table.column_names), mode="overwrite")
+    if told:
+        DeltaTable(str(path)).alter.set_table_properties(told, raise_if_not_exists=False)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from app.dashboard.figures import goals
+from app.dashboard.figures import goals, searches
+from app.dashboard.figures.extents import Extent
 from app.dashboard.figures.query import query
 from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.rows import Direct
 from app.dashboard.figures.selection import Selection, filters_of
 from tests.app import lakehouse
 from tests.app.lakehouse import START
+from tidemark.settings import Settings
+from tidemark.settings.questions import goals_of
+from tidemark.settings.sections import MeaningSettings
 
 GAP = timedelta(minutes=30)
 GOALS: dict[str, dict[str, Any]] = {
@@ -29,17 +34,25 @@ GOALS: dict[str, dict[str, Any]] = {
     "style": {"download": ["CSS", ".pdf"]},
     "search": {"search": True},
 }
+FILTERS = ("country=DE", "channel=direct|email", "entry_page=/a", "path^/a", "device=mobile")
 
 
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[Direct, pd.DataFrame, pd.DataFrame]:
+# Goals that the pipeline knows, one of them by another definition.
+KNOWN = {**GOALS, "any": {"path": "/b*"}}
+
+
+@pytest.fixture(scope="module", params=["goals are new", "goals are known"])
+def scene(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Direct, pd.DataFrame, pd.DataFrame]:
     home = tmp_path_factory.mktemp("home")
     rows = lakehouse.requests(seed=4)
     for number, row in enumerate(rows):
         row["search_term"] = "shoes" if number % 7 == 0 else None
-    lines = lakehouse.build(home, rows)
+    meaning = MeaningSettings(goals=goals_of(KNOWN, "") if request.param == "goals are known" else {})
+    lines = lakehouse.build(home, rows, settings=replace(Settings.of(), meaning=meaning))
     direct = Direct(DeltaReader(home))
-    names = ["site", "visitor_id", "country", "start_time", "end_time"]
+    names = ["site", "visitor_id", "country", "device", "channel", "start_time", "end_time"]
     return direct, lines, direct(query("silver/sessions", names))
 
 
@@ -58,12 +71,16 @@ def matches(row: Any, goal: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("site", [None, "a.example"])
+@pytest.mark.parametrize("minutes", [0, 7])
 @pytest.mark.parametrize("filters", [(), ("country=DE",)])
-def test_goals(scene: Any, site: str | None, filters: tuple[str, ...]) -> None:
+def test_goals(scene: Any, site: str | None, filters: tuple[str, ...], minutes: int) -> None:
+    """Of whole hours, which gold has, and of others."""
     rows, lines, sessions = scene
-    start, end = START + timedelta(hours=7), START + timedelta(hours=60)
+    start, end = START + timedelta(hours=7, minutes=minutes), START + timedelta(hours=60)
+    selection = Selection(site, start, end, filters=filters_of(filters))
 
-    found = goals.goals(rows, Selection(site, start, end, filters=filters_of(filters)), GOALS)
+    found = goals.goals(rows, selection, GOALS)
+    pd.testing.assert_frame_equal(goals.goals(rows, replace(selection, recount=True), GOALS), found)
 
     def kept(table: pd.DataFrame, time: str) -> pd.DataFrame:
         fits = (table[time] >= start) & (table[time] < end)
@@ -86,3 +103,55 @@ def test_goals(scene: Any, site: str | None, filters: tuple[str, ...]) -> None:
         wanted.append((name, reached, inside))
     assert list(found.itertuples(index=False, name=None)) == wanted
     assert found["completions"].gt(0).sum() >= 5 and found["conversions"].gt(0).sum() >= 5
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+@pytest.mark.parametrize("bin_seconds", [3600, 60])
+def test_filters_keep_the_same_sessions_in_every_table(scene: Any, filters: str, bin_seconds: int) -> None:
+    rows, *_ = scene
+    selection = Selection(
+        None, START, START + timedelta(hours=60), filters=filters_of((filters, "device!=bot"))
+    )
+    if "device" in filters or "path" in filters:
+        selection = replace(selection, filters=filters_of((filters,)))
+    fast, slow = (
+        goals.over_time(rows, each, GOALS, bin_seconds)
+        .groupby(["name", "channel", "bin"])["conversions"]
+        .sum()
+        for each in (selection, replace(selection, recount=True))
+    )
+    pd.testing.assert_series_equal(fast, slow)
+    assert fast.sum() > 10
+
+
+def test_rates_and_changes_are_of_the_goals_site(scene: Any) -> None:
+    rows, _, sessions = scene
+    middle, end = START + timedelta(hours=36), START + timedelta(hours=72)
+    selection = Selection(None, middle, end, comparison="previous")
+    extent = Extent(START, end)
+
+    found = goals.changes(rows, selection, GOALS, extent, end)
+
+    before = goals.with_rates(rows, selection.shifted(START, middle), GOALS).set_index("name")
+    assert {n: f["conversions"].before for n, f in found.items()} == before["conversions"].to_dict()
+    mine = sessions[(sessions["start_time"] >= middle) & (sessions["site"] == "b.example")]
+    one = found["of one site"]
+    assert one["rate"].now == pytest.approx(one["conversions"].now / len(mine))
+    assert one["conversions"].now > 10
+
+
+def test_searches_and_downloads(scene: Any) -> None:
+    rows, lines, _ = scene
+    people = lines[~lines["bot"]]
+    searched = people[people["search_term"].notna()]
+    whole, cut = (
+        Selection(None, START, START + timedelta(days=2)),
+        Selection(None, START, START + timedelta(hours=31)),
+    )
+    for selection in (whole, cut):
+        mine = searched[searched["event_time"] < selection.end]
+        found = searches.searches(rows, selection)
+        assert found.values.tolist() == [["shoes", len(mine), mine["visitor_id"].nunique()]]
+    styles = people[people["path"] == "/app.css"]
+    found = searches.downloads(rows, Selection(), ("CSS",))
+    assert found.values.tolist() == [["/app.css", len(styles), styles["visitor_id"].nunique()]]

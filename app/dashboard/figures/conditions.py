@@ -35,12 +35,15 @@ def of_sessions(selection: Selection) -> tuple[Condition, ...]:
     own = [f for f in selection.filters if f.field in OF_VISITOR | OF_SESSION]
     others = [f for f in selection.filters if f.field not in OF_VISITOR | OF_SESSION]
     kept = (*within(selection, "start_time"), *passing(own))
-    if not others:
-        return kept
+    return (*kept, with_pageview(selection, others)) if others else kept
+
+
+def with_pageview(selection: Selection, filters: Sequence[Filter]) -> Condition:
+    """Keeps the sessions of a selection that have a pageview which passes all filters."""
     during = (*_SAME_VISITOR, ("event_time", ">=", "start_time"), ("event_time", "<=", "end_time"))
     # The pageviews of these sessions do not lie before the range; where it ends they may go on.
     bound = () if selection.start is None else (Where("event_time", ">=", selection.start),)
-    return (*kept, Exists(REQUESTS, during, (*bound, Where("pageview", "=", True), *passing(others))))
+    return Exists(REQUESTS, during, (*bound, Where("pageview", "=", True), *passing(filters)))
 
 
 def within(selection: Selection, time: str) -> tuple[Where, ...]:

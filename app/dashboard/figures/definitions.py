@@ -19,6 +19,7 @@ from . import (
     overview,
     pages,
     reported,
+    searches,
     sessions,
     sources,
     suspected,
@@ -59,6 +60,16 @@ NUMBERS = {
     "bot pages": "A bot's GETs of what is neither an asset nor /robots.txt, answered with a status below 400.",
     "ai crawls": "Requests of bots that are tagged as crawlers of AI companies.",
     "ai visits": "Sessions of people whose entry was referred by an AI assistant.",
+    "goals": "Sessions of people with at least one request that matches the goal (conversions), and all such requests"
+    " (completions).",
+    "conversions": "Sessions that started in the range and have at least one match of the goal, until the session gap"
+    " after their last pageview.",
+    "completions": "Requests of people in the range that match the goal, also several of a session, or of none.",
+    "conversion_rate": "Sessions that reach the goal, as a share of all sessions of its sites.",
+    "searches": "Requests of people with a search term: the first of q, s, query, search, keyword and term in the"
+    " address that is not empty.",
+    "downloads": "Requests of people for files with the extensions of the goals that are downloads; without such a"
+    " goal, of the file types that Google Analytics 4 counts as downloads.",
     "suspected": "Days (UTC) of visitors who asked for /robots.txt, viewed 30 pages and no asset where others loaded"
     " assets, viewed more than 60 pages within a minute, or only met 404 in at least 10 requests.",
     "firing": "Rules whose last judged windows breach them, by site.",
@@ -73,7 +84,8 @@ NUMBERS = {
 
 DAY = 86_400
 # Every figure that has a query, by the name under which a page asks for it.
-FIGURES: dict[str, Callable[[Rows, Selection], Any]] = {
+Figure = Callable[[Rows, Selection], Any]
+FIGURES: dict[str, Figure] = {
     "overview": overview.overview,
     "overview over time": lambda rows, selection: overview.over_time(rows, selection, DAY),
     "pages": pages.pages,
@@ -94,6 +106,8 @@ FIGURES: dict[str, Callable[[Rows, Selection], Any]] = {
     "bots": bots.bots,
     "ai": lambda rows, selection: bots.ai(rows, selection, DAY),
     "suspected": suspected.suspected,
+    "searches": searches.searches,
+    "downloads": searches.downloads,
     "rows": drill.newest,
     "alert rules": alerts.rules,
     "alerts": alerts.alerts,
@@ -102,11 +116,13 @@ FIGURES: dict[str, Callable[[Rows, Selection], Any]] = {
 }
 
 
-def sql(figure: str, selection: Selection, root: str) -> str:
-    """The statements of a figure as DuckDB's delta extension runs them, counted from silver: `root` is the directory or
-    URL of the tables. Latencies come as counts per bucket. Raises KeyError for a figure that has no query."""
+def sql(figure: str | Figure, selection: Selection, root: str) -> str:
+    """The statements of a figure as DuckDB's delta extension runs them, counted from silver: `figure` is the name of
+    one of FIGURES or another figure, `root` the directory or URL of the tables. Latencies come as counts per bucket.
+    Raises KeyError for a name that has no query."""
     recorder = _Recorder()
-    FIGURES[figure](recorder, replace(selection, recount=True))
+    make = FIGURES[figure] if isinstance(figure, str) else figure
+    make(recorder, replace(selection, recount=True))
     return ";\n\n".join(text(q, root) for q in dict.fromkeys(recorder.queries)) + ";\n"
 
 

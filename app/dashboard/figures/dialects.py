@@ -39,6 +39,9 @@ class DataFusion:
     def later(self, column: str, seconds: int) -> str:
         return f"{column} + INTERVAL '{seconds} seconds'"
 
+    def joined(self, column: str, separator: str) -> str:
+        return f"array_to_string({column}, {separator})"
+
 
 class DuckDB(DataFusion):
     """DuckDB, for a reader who wants to run a figure's query elsewhere."""
@@ -87,3 +90,6 @@ class Databricks:
 
     def later(self, column: str, seconds: int) -> str:
         return f"timestampadd(SECOND, {seconds}, {column})"
+
+    def joined(self, column: str, separator: str) -> str:
+        return f"array_join({column}, {separator})"

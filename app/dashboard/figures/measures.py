@@ -164,7 +164,9 @@ def measured(
 def _visitors(
     rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str], bin_seconds: int | None
 ) -> pd.DataFrame:
-    return distinct(rows.reader, gold.table, where, by=by, bin_seconds=bin_seconds, cache=rows.unions)
+    return distinct(
+        rows.reader, gold.table, where, by=by, bin_seconds=bin_seconds, time=gold.time, cache=rows.unions
+    )
 
 
 def _from_silver(

@@ -23,7 +23,7 @@ Operator = Literal[
 ]
 Kind = Literal[
     "count", "distinct", "sum", "min", "max", "median", "count_true",
-    "bin", "bucket", "log_bucket", "text", "filled", "cut", "later",
+    "bin", "bucket", "log_bucket", "text", "filled", "cut", "later", "joined",
 ]  # fmt: skip
 AGGREGATES: frozenset[Kind] = frozenset({"count", "distinct", "sum", "min", "max", "median", "count_true"})
 
@@ -136,6 +136,11 @@ def cut(column: str, characters: int) -> Expression:
 def later(column: str, seconds: int) -> Expression:
     """A time that many seconds later."""
     return Expression("later", column, int(seconds))
+
+
+def joined(column: str, separator: str) -> Expression:
+    """A list of texts as one text."""
+    return Expression("joined", column, separator)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class Dialect(Protocol):
     def starts_with(self, column: str, start: str) -> str: ...
     def matches(self, column: str, expression: str) -> str: ...
     def later(self, column: str, seconds: int) -> str: ...
+    def joined(self, column: str, separator: str) -> str: ...
 
 
 # The text by which an engine names a table `<layer>/<table>`.
@@ -99,6 +100,8 @@ class _Writer:
                 return f"CASE WHEN {column} < 1 THEN 0 ELSE CAST({exponent} AS INT) END"
             case "later":
                 return self.dialect.later(column, spec.argument)
+            case "joined":
+                return self.dialect.joined(column, self.dialect.value(spec.argument))
             case "text":
                 return self.dialect.text(column)
             case "filled":

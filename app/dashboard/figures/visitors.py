@@ -56,14 +56,15 @@ def distinct(
     *,
     by: Sequence[str] = (),
     bin_seconds: int | None = None,
+    time: str = "window_start",
     cache: UnionCache,
 ) -> pd.DataFrame:
     """Distinct visitors of the rows that `where` keeps, in a column `visitors`.
 
     Grouped by the columns `by` and, with `bin_seconds`, by `bin`, the start of the time bin that a
-    row's `window_start` falls into. Without grouping, one row.
+    row's `time` falls into. Without grouping, one row.
     """
-    found = daily(reader, table, where, by=by, bin_seconds=bin_seconds, cache=cache)
+    found = daily(reader, table, where, by=by, bin_seconds=bin_seconds, time=time, cache=cache)
     prints = {day: changed for day, (changed, _) in found.items()}
     parts = {day: part for day, (_, part) in found.items()}
     base = (reader.label, table, tuple(by), bin_seconds)
@@ -72,7 +73,7 @@ def distinct(
     if earlier:
         # Days other than the newest hardly change: they are united once for all refreshes.
         fingerprint = tuple(prints[day] for day in earlier)
-        key = (base, tuple((_cut(where, day), day) for day in earlier))
+        key = (base, tuple((_cut(where, day, time), day) for day in earlier))
         united = cache.get(key, fingerprint) or {}
         if not united:
             united = _merged([parts[day] for day in earlier])
@@ -89,6 +90,7 @@ def daily(
     *,
     by: Sequence[str] = (),
     bin_seconds: int | None = None,
+    time: str = "window_start",
     cache: UnionCache,
 ) -> dict[pd.Timestamp, tuple[Any, United]]:
     """By day (UTC) with rows, in order: a fingerprint of its rows, and the unions of its groups' sketches."""
@@ -96,7 +98,7 @@ def daily(
         reader,
         table,
         {
-            "day": time_bin("window_start", DAY),
+            "day": time_bin(time, DAY),
             "changed": greatest("updated_at"),
             "rows": count(),
             "visitors": total("visitors"),
@@ -107,24 +109,24 @@ def daily(
     )
     prints = {day: tuple(rest) for day, *rest in days.itertuples(index=False)}
     base = (reader.label, table, tuple(by), bin_seconds)
-    keys = {day: (base, _cut(where, day), day) for day in prints}
+    keys = {day: (base, _cut(where, day, time), day) for day in prints}
     parts = {day: cache.get(keys[day], prints[day]) for day in prints}
     stale = [day for day in prints if parts[day] is None]
     if stale:
-        for day, part in _unite_days(reader, table, where, by, bin_seconds, stale).items():
+        for day, part in _unite_days(reader, table, where, by, bin_seconds, time, stale).items():
             parts[day] = part
             cache.put(keys[day], prints[day], part)
     return {day: (prints[day], parts[day]) for day in prints}
 
 
-def _cut(where: Sequence[Condition], day: pd.Timestamp) -> tuple[Condition, ...]:
+def _cut(where: Sequence[Condition], day: pd.Timestamp, time: str) -> tuple[Condition, ...]:
     """The filters that apply within a day; a bound of the range applies only to its own day."""
     end = day + pd.Timedelta(seconds=DAY)
-    return tuple(w for w in where if not _is_bound(w) or day < pd.Timestamp(w.value) < end)
+    return tuple(w for w in where if not _is_bound(w, time) or day < pd.Timestamp(w.value) < end)
 
 
-def _is_bound(condition: Condition) -> bool:
-    return isinstance(condition, Where) and condition.column == "window_start"
+def _is_bound(condition: Condition, time: str) -> bool:
+    return isinstance(condition, Where) and condition.column == time
 
 
 def _unite_days(
@@ -133,15 +135,16 @@ def _unite_days(
     where: Sequence[Condition],
     by: Sequence[str],
     bin_seconds: int | None,
+    time: str,
     days: Sequence[pd.Timestamp],
 ) -> dict[pd.Timestamp, United]:
     """The united sketches of each of these days, read in one query from the first to the last."""
-    columns: dict[str, Any] = {"site": "site", "start": "window_start"}
+    columns: dict[str, Any] = {"site": "site", "start": time}
     columns |= {f"by{i}": name for i, name in enumerate(by)} | {"sketch": "visitors_sketch"}
     last = max(days) + pd.Timedelta(seconds=DAY)
     limits = (
-        Where("window_start", ">=", min(days).to_pydatetime()),
-        Where("window_start", "<", last.to_pydatetime()),
+        Where(time, ">=", min(days).to_pydatetime()),
+        Where(time, "<", last.to_pydatetime()),
     )
     rows = reader.arrow(query(table, columns, (*where, *limits)))
     names = frame(rows.drop_columns(["sketch"]))

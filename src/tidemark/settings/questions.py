@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,6 +40,11 @@ class GoalSettings:
         """A hash of what a match is."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What is set, as in the file."""
+        return {name: value for name, value in asdict(self).items() if value}
+
 
 @dataclass(frozen=True)
 class FunnelSettings:
@@ -55,6 +61,12 @@ class SegmentSettings:
     """A named filter: conditions such as `device=mobile`, all of which must hold."""
 
     filter: tuple[str, ...] = ()
+
+
+def told(goals: Mapping[str, GoalSettings]) -> str:
+    """The goals as JSON, with their definitions: which matches the rows of tables have."""
+    found = {name: {"definition": goal.definition, **goal.declared} for name, goal in goals.items()}
+    return json.dumps(found, sort_keys=True)
 
 
 def goals_of(found: Any, source: str) -> dict[str, GoalSettings]:

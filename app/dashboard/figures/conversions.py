@@ -1,0 +1,150 @@
+"""Conversions of goals from the cheapest table that has them: gold.goals, silver.session_goals, or silver.requests.
+
+The first two have the goals that the pipeline knows; a goal that has just been declared, or whose history is being
+counted, is counted from requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from . import conditions
+from .extents import incomplete
+from .measures import SESSIONS, Gold, has
+from .query import Condition, Exists, Expression, Where, count, joined, later, query, time_bin, total
+from .reader import MissingTableError
+from .rows import Rows
+from .selection import Selection
+
+GOLD = Gold("gold/goals", 3600, frozenset({"channel"}))
+REACHED = "silver/session_goals"
+GAP_SECONDS = 1800
+COLUMNS = ("name", "channel", "conversions")
+_SEPARATOR = "\n"
+# The fields of sessions that silver.session_goals has, too.
+_OWN = frozenset({"channel", "source", "entry_page"})
+
+# A goal as it is declared, and its conditions on requests.
+Wanted = Mapping[str, tuple[Mapping[str, Any], tuple[Condition, ...]]]
+
+
+def conversions(
+    rows: Rows, selection: Selection, wanted: Wanted, bin_seconds: int | None = None
+) -> pd.DataFrame:
+    """Columns `name`, `channel`, `conversions`, and with `bin_seconds` `bin` (UTC): sessions that started then and have
+    a match of the goal."""
+    counted = {} if selection.recount else _counted(rows)
+    current = {
+        n: counted[n][0] for n, (goal, _) in wanted.items() if n in counted and counted[n][1] == _plain(goal)
+    }
+    parts = [
+        _from_requests(rows, selection, name, of_goal, bin_seconds)
+        for name, (_, of_goal) in wanted.items()
+        if name not in current
+    ]
+    if current and has(rows, GOLD, selection, bin_seconds):
+        parts.append(_from_gold(rows, selection, tuple(current), bin_seconds))
+    elif current:
+        parts.append(_from_sessions(rows, selection, current, bin_seconds))
+    names = [*(["bin"] if bin_seconds else []), *COLUMNS]
+    found = [part[names] for part in parts if len(part)]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=names)
+
+
+def known(rows: Rows) -> dict[str, dict[str, Any]]:
+    """The settings of the goals that the pipeline knows, by name."""
+    return {name: goal for name, (_, goal) in _told(rows).items()}
+
+
+def _counted(rows: Rows) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Those that the tables have completely."""
+    return {} if REACHED.replace("/", ".") in incomplete(rows) else _told(rows)
+
+
+def _told(rows: Rows) -> dict[str, tuple[str, dict[str, Any]]]:
+    """By name, the definition's hash and the settings of each goal that the pipeline knows."""
+    try:
+        text = rows.reader.contract(REACHED).properties.get("goals") or "{}"
+    except MissingTableError:
+        return {}
+    return {name: (each.pop("definition", ""), each) for name, each in json.loads(text).items()}
+
+
+def _plain(goal: Mapping[str, Any]) -> dict[str, Any]:
+    """What is set of a goal."""
+    return {name: list(v) if isinstance(v, list | tuple) else v for name, v in goal.items() if v}
+
+
+def _from_gold(
+    rows: Rows, selection: Selection, names: tuple[str, ...], bin_seconds: int | None
+) -> pd.DataFrame:
+    groups: dict[str, str | Expression] = {"name": "goal", "channel": "channel"}
+    if bin_seconds:
+        groups["bin"] = time_bin(GOLD.time, bin_seconds)
+    kept = (*GOLD.where(selection), Where("goal", "in", names))
+    columns = {**groups, "conversions": total("conversions")}
+    return rows(query(GOLD.table, columns, kept, group_by=list(groups)))
+
+
+def _from_sessions(
+    rows: Rows, selection: Selection, current: Mapping[str, str], bin_seconds: int | None
+) -> pd.DataFrame:
+    """Sessions are counted by the goals that they reach together, which are few."""
+    groups: dict[str, str | Expression] = {"goals": joined("goals", _SEPARATOR), "channel": "channel"}
+    if bin_seconds:
+        groups["bin"] = time_bin("start_time", bin_seconds)
+    kept = (
+        *_of_sessions(selection),
+        Where("pageviews", ">", 0),
+        Where(joined("goals", _SEPARATOR), "!=", ""),
+    )
+    found = rows(query(REACHED, {**groups, "n": count()}, kept, group_by=list(groups)))
+    names = {f"{definition} {name}": name for name, definition in current.items()}
+    found = found.assign(name=[text.split(_SEPARATOR) for text in found["goals"]]).explode("name")
+    found = found.assign(name=found["name"].map(names), channel=found["channel"].fillna("")).dropna(
+        subset=["name"]
+    )
+    by = ["name", *(name for name in groups if name != "goals")]
+    return found.groupby(by, as_index=False)["n"].sum().rename(columns={"n": "conversions"})
+
+
+def _of_sessions(selection: Selection) -> tuple[Condition, ...]:
+    """`conditions.of_sessions` for rows of silver.session_goals, which lack what a visitor has once."""
+    own = [f for f in selection.filters if f.field in _OWN]
+    visitor = [f for f in selection.filters if f.field in conditions.OF_VISITOR]
+    lines = [f for f in selection.filters if f.field not in conditions.OF_VISITOR | _OWN]
+    kept: list[Condition] = [*conditions.within(selection, "start_time"), *conditions.passing(own)]
+    if visitor:
+        same = (("session_id", "=", "session_id"),)
+        kept.append(Exists(conditions.SESSIONS, same, conditions.passing(visitor)))  # type: ignore[arg-type]
+    if lines:
+        kept.append(conditions.with_pageview(selection, lines))
+    return tuple(kept)
+
+
+def _from_requests(
+    rows: Rows, selection: Selection, name: str, of_goal: tuple[Condition, ...], bin_seconds: int | None
+) -> pd.DataFrame:
+    known = rows.reader.contract(conditions.SESSIONS).number("gap_seconds")
+    gap = round(known or GAP_SECONDS)
+    bound = () if selection.start is None else (Where("event_time", ">=", selection.start),)
+    during = Exists(
+        conditions.REQUESTS,
+        (
+            ("site", "=", "site"),
+            ("visitor_id", "=", "visitor_id"),
+            ("event_time", ">=", "start_time"),
+            ("event_time", "<", later("end_time", gap)),
+        ),
+        (*bound, *of_goal),
+    )
+    groups: dict[str, str | Expression] = {"channel": SESSIONS.columns.get("channel", "channel")}
+    if bin_seconds:
+        groups["bin"] = time_bin("start_time", bin_seconds)
+    kept = (*conditions.of_sessions(selection), during)
+    found = rows(query(conditions.SESSIONS, {**groups, "conversions": count()}, kept, group_by=list(groups)))
+    return found.assign(name=name, channel=found["channel"].fillna(""))

@@ -1,0 +1,265 @@
+"""Goals: how many sessions reach them, when and from where; what people search for and download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from .. import actions, data
+from ..actions import is_filter
+from ..figures import goals, searches
+from ..figures.comparison import Change
+from ..figures.goals import Goals
+from ..figures.query import Where
+from ..figures.reader import Reader
+from ..figures.rows import Rows
+from ..figures.selection import Selection
+from ..filters import HOUR, Filters
+from ..grid import bar_column, count_column, grid, grid_with_actions, percent_column
+from ..panel import Look, meaning, nothing, panel
+from ..text import clipped, shown
+from ..timechart import bin_words, timechart
+from .overview import compared
+from .sources import channel_name
+
+REACHED = "silver/session_goals"
+REQUESTS = "silver/requests"
+LISTED = 300
+NAME_SHOWN = 60
+MOST_LINES = 7
+NONE_DECLARED = "No goal is declared yet."
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    goals_panel(reader, filters)
+    time_panel(reader, filters)
+    channels_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        searches_panel(reader, filters)
+    with right:
+        downloads_panel(reader, filters)
+
+
+def described(goal: Goals | dict[str, Any]) -> str:
+    """What a goal is, in a few words."""
+    if goal.get("search"):
+        what = "any search"
+    elif goal.get("download"):
+        what = f"download of {', '.join(str(e).lstrip('.') for e in goal['download'])}"
+    else:
+        method, status = goal.get("method"), goal.get("status")
+        what = " ".join(
+            str(part) for part in (method, goal.get("path", ""), status and f"({status})") if part
+        )
+    return f"{what} on {goal['site']}" if goal.get("site") else what
+
+
+def _asked(
+    figure: Callable[[Rows, Selection, Goals], Any],
+) -> Callable[[Look], Callable[[Rows, Selection], Any]]:
+    """A figure of the goals that are declared."""
+    return lambda look: lambda rows, selection: figure(rows, selection, data.goals(look.reader))
+
+
+@panel("Goals", REACHED, help=meaning("goals"), figure=_asked(goals.goals))
+def goals_panel(look: Look) -> None:
+    declared, selection = data.goals(look.reader), look.selection(HOUR)
+    mine = goals.of_site(declared, selection.site)
+    if not mine:
+        nothing(NONE_DECLARED)
+        _define("Declare a goal")
+        return
+    found = goals.changes(look.rows, selection, mine, look.extent, look.now)
+    now, changed = _columns(found, "conversions"), [str(found[name]["conversions"]) for name in found]
+    table = pd.DataFrame(
+        {
+            "goal": [clipped(shown(name), NAME_SHOWN) for name in found],
+            "what": [clipped(shown(described(mine[name])), LISTED) for name in found],
+            "conversions": now,
+            "change": changed if any(changed) else None,
+            "rate": _columns(found, "rate"),
+            "rate_change": _rate_changes(found),
+            "completions": _columns(found, "completions"),
+            "completions_change": [str(found[name]["completions"]) for name in found]
+            if any(changed)
+            else None,
+        }
+    )
+    text = st.column_config.TextColumn
+    settings = {
+        "goal": text("Goal"),
+        "what": text("Reached by", width="medium"),
+        "conversions": bar_column("Conversions", table["conversions"].max(), meaning("conversions")),
+        "change": text("Change", width="small", help=meaning("change")),
+        "rate": percent_column("Rate", meaning("conversion_rate")),
+        "rate_change": text("Change of rate", width="small", help="In percentage points."),
+        "completions": count_column("Completions", meaning("completions")),
+        "completions_change": text("Change of completions", width="small", help=meaning("change")),
+    }
+    picked = grid(table, "goals", settings, rows=12, select=True)
+    if picked is not None:
+        _of_goal(look, selection, list(found)[picked], mine)
+    if said := compared(look, selection):
+        st.caption(said)
+    _define("Change goals")
+
+
+def _columns(found: dict[str, dict[str, Change]], figure: str) -> list[float | None]:
+    return [changes[figure].now for changes in found.values()]
+
+
+def _rate_changes(found: dict[str, dict[str, Change]]) -> list[str] | None:
+    rates = [changes["rate"] for changes in found.values()]
+    if not any(r.now is not None and r.before is not None for r in rates):
+        return None
+    return ["" if r.now is None or r.before is None else f"{100 * (r.now - r.before):+.2f} pp" for r in rates]
+
+
+def _of_goal(look: Look, selection: Selection, name: str, declared: Goals) -> None:
+    """A goal is no filter, so only its requests can be opened."""
+    view = actions.Requests(selection, goals.matching(declared[name]))
+    with st.container(horizontal=True, vertical_alignment="center", key="actions-goals"):
+        st.text(shown(clipped(name, NAME_SHOWN)))
+        st.button(
+            "Show requests",
+            key="open-goals",
+            icon=":material/list_alt:",
+            on_click=actions.open_view,
+            args=(view,),
+        )
+
+
+def _define(label: str) -> None:
+    st.button(
+        label,
+        key="goals-define",
+        type="tertiary",
+        icon=":material/tune:",
+        on_click=actions.go,
+        args=("definitions",),
+    )
+
+
+@panel("Conversions over time", REACHED, help=meaning("conversions"), figure=_asked(goals.goals))
+def time_panel(look: Look) -> None:
+    span, selection = look.span(HOUR), look.selection(HOUR)
+    mine = goals.of_site(data.goals(look.reader), selection.site)
+    found = goals.over_time(look.rows, selection, mine, span.bin_seconds)
+    if found.empty:
+        return nothing(NONE_DECLARED if not mine else "No session of this range reached a goal.")
+    order = found.groupby("name")["conversions"].sum().sort_values(ascending=False, kind="stable")
+    names = {name: shown(name) for name in order.index[:MOST_LINES]}
+    wide = found.pivot_table(index="bin", columns="name", values="conversions", aggfunc="sum", fill_value=0)
+    kept = {shown(name): ((), goals.matching(mine[name])) for name in names}
+    timechart(
+        look, wide.reset_index(), names, span=span, unit=f"Conversions {bin_words(span.bin_seconds)}",
+        selection=selection, kept=kept, table=True,
+    )  # fmt: skip
+    if len(order) > MOST_LINES:
+        st.caption(f"The {MOST_LINES} goals with most conversions of {len(order)}.")
+    return None
+
+
+@panel("Conversions by channel", REACHED, help=meaning("conversion_rate"), figure="sources")
+def channels_panel(look: Look) -> None:
+    selection = look.selection(HOUR)
+    mine = goals.of_site(data.goals(look.reader), selection.site)
+    if not mine:
+        return nothing(NONE_DECLARED)
+    chosen = st.selectbox("Goal", list(mine), key="goal", format_func=shown, width=260)
+    goal = mine[chosen if chosen in mine else next(iter(mine))]
+    found = goals.by_channel(look.rows, selection, chosen, goal)
+    if found.empty:
+        return nothing()
+    table = found.assign(channel=[channel_name(c) for c in found["channel"]])
+    settings = {
+        "channel": st.column_config.TextColumn("Channel"),
+        "conversions": bar_column("Conversions", found["conversions"].max(), meaning("conversions")),
+        "sessions": count_column("Sessions", meaning("sessions")),
+        "rate": percent_column("Rate", meaning("conversion_rate")),
+    }
+    filters = [(is_filter("channel", c),) for c in found["channel"]]
+    grid_with_actions(
+        table, "goal-channels", settings, filters, selection, rows=8, where=goals.matching(goal)
+    )
+    return None
+
+
+@panel(
+    "Searches on the site",
+    REQUESTS,
+    help=meaning("searches"),
+    requests=searches.SEARCHED,
+    figure="searches",
+)
+def searches_panel(look: Look) -> None:
+    selection = look.selection(HOUR)
+    found = searches.searches(look.rows, selection, LISTED)
+    if found.empty:
+        return nothing("Nobody searched on the site in this range.")
+    table = _with_change(look, selection, found, "term", searches.searches)
+    settings = {
+        "term": st.column_config.TextColumn("Term", width="medium"),
+        "searches": bar_column("Searches", found["searches"].max(), meaning("searches")),
+        **_VISITORS_AND_CHANGE,
+    }
+    picked = grid(table, "searches", settings, rows=10, select=True)
+    if picked is not None:
+        where = (*searches.SEARCHED, Where("search_term", "starts with", str(found["term"][picked])))
+        view = actions.Requests(selection, where)
+        st.button(
+            "Show requests",
+            key="open-searches",
+            icon=":material/list_alt:",
+            on_click=actions.open_view,
+            args=(view,),
+        )
+    return None
+
+
+_VISITORS_AND_CHANGE = {
+    "visitors": count_column("Visitors"),
+    "before": count_column("Before"),
+    "change": st.column_config.TextColumn("Change", width="small"),
+}
+
+
+@panel("Downloads", REQUESTS, help=meaning("downloads"), figure="downloads")
+def downloads_panel(look: Look) -> None:
+    selection = look.selection(HOUR)
+    extensions = searches.extensions(goals.of_site(data.goals(look.reader), selection.site))
+
+    def figure(rows: Rows, chosen: Selection, limit: int | None = None) -> pd.DataFrame:
+        return searches.downloads(rows, chosen, extensions, limit)
+
+    found = figure(look.rows, selection, LISTED)
+    if found.empty:
+        return nothing("No file was downloaded in this range.")
+    table = _with_change(look, selection, found, "path", figure)
+    settings = {
+        "path": st.column_config.TextColumn("File", width="medium"),
+        "downloads": bar_column("Downloads", found["downloads"].max(), meaning("downloads")),
+        **_VISITORS_AND_CHANGE,
+    }
+    filters = [(is_filter("path", path),) for path in found["path"]]
+    grid_with_actions(table, "downloads", settings, filters, selection, rows=10, where=(goals.PEOPLE,))
+    return None
+
+
+def _with_change(
+    look: Look, selection: Selection, found: pd.DataFrame, by: str, figure: Callable[..., pd.DataFrame]
+) -> pd.DataFrame:
+    """The table of counts by a text, with the same of the period compared with, if there is one."""
+    table = found.assign(**{by: [clipped(shown(text), LISTED) for text in found[by]]})
+    period = look.earlier(selection)
+    if period is None:
+        return table
+    value = found.columns[1]
+    earlier = figure(look.rows, period).set_index(by)[value]
+    before = found[by].map(earlier).fillna(0).astype("int64")
+    changes = [str(Change(now, then)) for now, then in zip(found[value], before, strict=True)]
+    return table.assign(before=before, change=changes)
