@@ -13,6 +13,7 @@ from dashboard.figures.reader import Reader, ReadError
 from dashboard.filters import Filters
 from dashboard.panel import freshness
 from dashboard.panels import (
+    alerts,
     bots,
     countries,
     errors,
@@ -24,6 +25,7 @@ from dashboard.panels import (
     performance,
     pipeline,
     quality,
+    reported,
     sessions,
     sources,
 )
@@ -53,6 +55,8 @@ PAGES = (
     Page("Countries", ":material/public:", "countries", countries.page),
     Page("Sessions", ":material/route:", "sessions", sessions.page),
     Page("Goals", ":material/flag:", "goals", goals.page),
+    Page("Alerts", ":material/notifications:", "alerts", alerts.page, filtered=False),
+    Page("As reported", ":material/history:", "as-reported", reported.page, filtered=False),
     Page("Quality", ":material/verified:", "quality", quality.page, filtered=False),
     Page("Pipeline", ":material/lan:", "pipeline", pipeline.page, filtered=False),
 )

@@ -98,7 +98,7 @@ def _conditions(home: Path | None, *, disabled: bool) -> list[str]:
         help="Every filter has to hold: field=value, field!=value, field~part or field^start; an empty value stands "
         f"for what is missing. Fields: {', '.join(FIELDS).replace('_', chr(92) + '_')}."
         if not disabled
-        else "This page is about the pipeline itself, so filters do not apply.",
+        else "Filters of requests do not apply to this page.",
     )
     if not disabled:
         with st.popover("Add", icon=":material/filter_alt:", help="Add a filter or a segment"):

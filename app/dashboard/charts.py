@@ -81,13 +81,15 @@ def over_time(
     time: str = "bin",
     before: pd.DataFrame | None = None,
     notes: pd.DataFrame | None = None,
+    before_name: str = "the earlier period",
+    behind: Sequence[alt.Chart] = (),
     pick: bool = False,
 ) -> alt.Chart | alt.LayerChart:
     """Values over wall-clock time (`time`, `series`, `value`); kind: line, area or bar (stacked).
 
-    `before` has the same columns, of the period compared with, moved to this one's times: dashed lines. `notes` as in
-    `with_notes`, with a `time`. With `pick`, a click on a mark picks its time (epoch milliseconds of the wall clock)
-    and series.
+    `before` has the same columns, of the period compared with (or `before_name`), moved to this one's times: dashed
+    lines. `notes` as in `with_notes`, with a `time`. `behind` are further layers of a chart of lines. With `pick`, a
+    click on a mark picks its time (epoch milliseconds of the wall clock) and series.
     """
     data = frame.assign(when=frame[time].dt.strftime("%Y-%m-%d %H:%M"))
     order = {name: i for i, name in enumerate(series)}
@@ -131,11 +133,11 @@ def over_time(
     if kind == "area":
         area = base.mark_area(opacity=0.8, interpolate="monotone")
         return with_notes(area.add_params(*picking), notes, at_note, height)
-    layers = [base.mark_line(strokeWidth=2, interpolate="monotone")]
+    layers = [*behind, base.mark_line(strokeWidth=2, interpolate="monotone")]
     if before is not None and len(before):
         earlier = before.assign(when=before[time].dt.strftime("%Y-%m-%d %H:%M"))
         earlier[time] = earlier[time].dt.tz_localize("UTC")
-        titles = [tooltip[0], alt.Tooltip("series:N", title="Earlier period"), tooltip[2]]
+        titles = [tooltip[0], alt.Tooltip("series:N", title=before_name), tooltip[2]]
         dashed = alt.Chart(earlier).encode(x=x, y=y, color=color, tooltip=titles)
         layers.append(
             dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate="monotone")
@@ -189,11 +191,12 @@ def _end_labels(data: pd.DataFrame, time: str, color: alt.Color) -> alt.Chart:
 
 def described(frame: pd.DataFrame, unit: str, time: str = "bin") -> str:
     """A chart over time in words: of each series, the least, the greatest with its time, and the last value."""
-    if frame.empty:
+    known = frame.dropna(subset=["value"])
+    if known.empty:
         return f"{unit} over time: nothing."
     parts = []
-    for name, rows in frame.groupby("series", sort=False):
-        most = rows.loc[rows["value"].astype(float).fillna(-1).idxmax()]
+    for name, rows in known.groupby("series", sort=False):
+        most = rows.loc[rows["value"].astype(float).idxmax()]
         parts.append(
             f"{name}: from {rows['value'].min():,.6g} to {most['value']:,.6g} (at {most[time]:%Y-%m-%d %H:%M}), "
             f"last {rows.sort_values(time)['value'].iloc[-1]:,.6g}"

@@ -168,7 +168,8 @@ def _query(look: Look, figure: str | Asked) -> None:
             text = definitions.sql(made, look.selection(), look.reader.root)
         except ReadError as error:
             text = f"-- {error}"
-        popover.caption("Counted from silver, with the chosen site, range and filters:")
+        source = "Counted from silver" if "silver" in text else "As recorded"
+        popover.caption(f"{source}, with the chosen site, range and filters:")
         popover.code(f"INSTALL delta; LOAD delta;\n\n{text}", language="sql", wrap_lines=True)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
@@ -20,6 +21,7 @@ from .text import clipped, shown
 
 # Characters of a note beside a chart, and notes that are written out for one mark or one chart.
 NOTE_SHOWN, MOST_NOTES = 200, 5
+EARLIER = "the earlier period"
 # What a series keeps of the requests: filters and further conditions.
 Kept = tuple[tuple[Filter, ...], tuple[Condition, ...]]
 
@@ -46,11 +48,13 @@ def timechart(
     kept: Mapping[str, Kept] | None = None,
     table: bool = False,
     sums: bool = True,
+    before_name: str = EARLIER,
 ) -> None:
     """Draws columns of a frame by `bin` (UTC) under their `names`; missing bins are 0 where the values are `sums`.
 
-    `before` has the same columns at the bins to compare with. A click on a mark opens the requests of its bin: those of
-    `selection` that its series in `kept` keeps. With `table`, the numbers can be unfolded below.
+    `before` has the same columns at the bins to compare with, called `before_name`. A click on a mark opens the
+    requests of its bin: those of `selection` that its series in `kept` keeps. With `table`, the numbers can be unfolded
+    below.
     """
     columns = list(names)
     if sums:
@@ -76,8 +80,8 @@ def timechart(
 
     over_time(
         look, long, unit=unit, series=list(names.values()), kind=kind, number=number, height=height,
-        bin_seconds=span.bin_seconds, before=earlier, picked=picked if selection is not None else None,
-        within=(look.start_of(span), look.end_of(span)),
+        bin_seconds=span.bin_seconds, before=earlier, before_name=before_name,
+        picked=picked if selection is not None else None, within=(look.start_of(span), look.end_of(span)),
     )  # fmt: skip
     if table:
         with st.expander("As a table"):
@@ -98,23 +102,28 @@ def over_time(
     bin_seconds: int = 60,
     before: pd.DataFrame | None = None,
     picked: charts.Picked | None = None,
+    before_name: str = EARLIER,
     within: tuple[datetime, datetime] | None = None,
+    behind: Sequence[alt.Chart] = (),
+    said: str = "",
     part: str = "",
 ) -> None:
     """Draws values over wall-clock time (`bin`, `series`, `value`), and says the same in words. Every chart over time
     is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins.
 
-    `before` as in `charts.over_time`. `part` tells several charts of a panel apart.
+    `before` and `behind` as in `charts.over_time`; `said` says the latter in words. `part` tells several charts of a
+    panel apart.
     """
     marks = note_marks(look, long["bin"], bin_seconds, within)
     chart = charts.over_time(
         long, zone=look.filters.zone, unit=unit, series=series, kind=kind, number=number, height=height,
-        bin_seconds=bin_seconds, before=before, notes=marks, pick=picked is not None,
+        bin_seconds=bin_seconds, before=before, before_name=before_name, notes=marks, behind=behind,
+        pick=picked is not None,
     )  # fmt: skip
     words = charts.described(long, unit)
     if before is not None:
-        words += " Dashed: the earlier period."
-    charts.draw(chart, look.key + part, words + note_words(marks), picked)
+        words += f" Dashed: {before_name}."
+    charts.draw(chart, look.key + part, words + said + note_words(marks), picked)
 
 
 def note_marks(

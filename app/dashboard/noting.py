@@ -1,0 +1,43 @@
+"""Adds and removes notes by the command `tidemark note`, where the home and Tidemark are on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from . import data
+from .figures.reader import Reader
+
+_SECONDS = 60
+
+
+def home_to_write(reader: Reader) -> Path | None:
+    """The home, if notes can be written there."""
+    home = data.home(reader)
+    there = home is not None and os.access(home, os.W_OK) and find_spec("tidemark") is not None
+    return home if there else None
+
+
+def add(home: Path, text: str, at: datetime, site: str) -> str:
+    """Adds a note of a site (empty: all). Returns why it is none, empty if it is one."""
+    time = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return _note(home, "--at", time, f"--site={site}", "--", text)
+
+
+def remove(home: Path, key: str) -> str:
+    """Removes a note. Returns why it was not, empty if it was."""
+    return _note(home, f"--remove={key}")
+
+
+def _note(home: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "tidemark", "note", "--home", str(home), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = done.stderr.strip().splitlines() or ["The command failed."]
+    return "" if done.returncode == 0 else said[-1]

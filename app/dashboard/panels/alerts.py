@@ -1,0 +1,285 @@
+"""Alerts: how every rule stands, what fired when and why, and the notes of all charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from .. import actions, clock, data
+from ..figures import alerts
+from ..figures.declared import FILE, Declared, declared
+from ..figures.reader import Reader
+from ..figures.rules import Rule, rule_of
+from ..figures.selection import Selection, SelectionError
+from ..filters import Filters
+from ..grid import grid, time_column
+from ..panel import Look, meaning, nothing, panel
+from ..rulechart import metric_of, rulechart, said
+from ..text import clipped, duration, number, plain, shown
+from .notes import notes_panel
+
+STATES = {
+    "firing": "▲ firing",
+    "ok": "✓ ok",
+    "unknown": "? unknown",
+    "ended": "■ ended",
+    "withdrawn": "✕ withdrawn",
+}
+UNJUDGED = "… not judged yet"
+WINDOWS = {300: "5 minutes", 3600: "hour", 86_400: "day"}
+# Windows that a chart shows before an alert and after it, and most of an alert itself.
+AROUND, MOST_FIRED = 36, 1000
+TEXT_SHOWN = 120
+EXAMPLE = """\
+[alerts.errors]
+metric = "share_5xx"    # a share of the requests, between 0 and 1
+window = "5m"
+above = 0.05
+to = ["mailto://user:password@mail.example?to=ops@shop.example"]
+
+[alerts.silence]
+metric = "requests"
+window = "1h"
+below = 1
+"""
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    rules_panel(reader, filters)
+    fired_panel(reader, filters)
+    notes_panel(reader, filters)
+
+
+@panel(
+    "Rules",
+    alerts.RULES,
+    help="How each rule stood at the end of its last judged window.",
+    figure="alert rules",
+)
+def rules_panel(look: Look) -> None:
+    found, fired = alerts.rules(look.rows, look.selection()), alerts.alerts(look.rows, look.selection())
+    known, trouble = _declared(look)
+    if trouble:
+        st.warning(plain(trouble), icon=":material/error:")
+    waiting = [name for name in known.alerts if name not in set(found["rule"])]
+    if found.empty and not waiting:
+        return _how_to_declare()
+    stands = fired[fired["state"] != "withdrawn"]
+    cells = st.columns(4)
+    for cell, label, value, name in (
+        (cells[0], "Firing now", (found["state"] == "firing").sum(), "firing"),
+        (cells[1], "Fired in the range", len(stands), "fired"),
+        (cells[2], "Withdrawn", len(fired) - len(stands), "withdrawn"),
+        (cells[3], "Waiting messages", fired["due"].fillna(value=False).astype(bool).sum(), "undelivered"),
+    ):
+        cell.metric(label, number(value), border=True, help=meaning(name))
+    rules = {name: _rule(known, name) for name in {*found["rule"], *waiting}}
+    table = _rules_table(look, found, rules)
+    later = pd.DataFrame(
+        {"rule": waiting, "state": UNJUDGED, "goes to": [_targets(rules[n]) for n in waiting]}
+    )
+    table = (
+        pd.concat([table, later.assign(rule=later["rule"].map(shown))], ignore_index=True)
+        if waiting
+        else table
+    )
+    picked = grid(table, "rules", _rules_columns(look), rows=8, select=True)
+    if picked is None or picked >= len(found):
+        return st.caption("Select a rule to see its figure over the range.")
+    row = found.iloc[picked]
+    rule, selection = rules[row["rule"]], look.selection()
+    if rule is None:
+        return nothing(_gone(row["rule"]))
+    start = selection.start or data.extent(look.reader, row["site"]).first or look.now
+    end = min(selection.end or look.now, look.now)
+    mine = fired[(fired["rule"] == row["rule"]) & (fired["site"] == row["site"])]
+    rulechart(look, rule, row["site"], start, end, mine)
+    return _show_requests(look, "rule", rule, row["site"], start, end)
+
+
+def _rules_table(look: Look, found: pd.DataFrame, rules: Mapping[str, Rule | None]) -> pd.DataFrame:
+    metrics = [_metric(about) for about in found["about"]]
+    return pd.DataFrame(
+        {
+            "rule": [shown(v) for v in found["rule"]],
+            "site": [shown(v) for v in found["site"]],
+            "state": [STATES.get(v, v) for v in found["state"]],
+            "value": [said(*pair) for pair in zip(metrics, found["value"], strict=True)],
+            "bound": [said(*pair) for pair in zip(metrics, found["bound"], strict=True)],
+            "until": look.wall(found["judged_until"]),
+            "goes to": [_targets(rules[name]) for name in found["rule"]],
+            "about": [clipped(shown(v), TEXT_SHOWN) for v in found["about"]],
+        }
+    )
+
+
+def _rules_columns(look: Look) -> dict[str, Any]:
+    text = st.column_config.TextColumn
+    return {
+        "rule": text("Rule"),
+        "site": text("Site"),
+        "state": text(
+            "State", help="Unknown: the last window could not be judged, such as a share without requests."
+        ),
+        "value": text("Value", help="Of the last judged window."),
+        "bound": text("Bound", help="The bound nearest to the value."),
+        "until": time_column("Judged until", look.filters.zone),
+        "goes to": text("Goes to", help="The kinds of its targets, which are secrets themselves."),
+        "about": text("Watches", width="medium"),
+    }
+
+
+@panel(
+    "What fired",
+    alerts.ALERTS,
+    help="Alerts that began in the range, or still fired in it. A late line may raise or withdraw one.",
+    figure="alerts",
+)
+def fired_panel(look: Look) -> None:
+    found = alerts.alerts(look.rows, look.selection())
+    if found.empty:
+        return nothing("No alert fired in this range.")
+    picked = grid(_fired_table(look, found), "alerts", _fired_columns(look), rows=8, select=True)
+    row = found.iloc[picked or 0]
+    st.text(_told(look, row, newest=picked is None))
+    rule = _rule(_declared(look)[0], row["rule"])
+    if rule is None:
+        return nothing(_gone(row["rule"]))
+    width = timedelta(seconds=rule.seconds)
+    start, end = _span(look, row, rule)
+    mine = found[(found["rule"] == row["rule"]) & (found["site"] == row["site"])]
+    rulechart(look, rule, row["site"], start - AROUND * width, min(end + AROUND * width, look.now), mine)
+    return _show_requests(look, "alert", rule, row["site"], start, end)
+
+
+def _span(look: Look, row: pd.Series, rule: Rule) -> tuple[datetime, datetime]:
+    """When an alert fired; of one that never ended, up to now or MOST_FIRED windows."""
+    start = row["window_start"].to_pydatetime()
+    end = look.now if pd.isna(row["ended_at"]) else row["ended_at"].to_pydatetime()
+    if row["state"] == "withdrawn":
+        end = row["window_end"].to_pydatetime()
+    return start, min(end, start + MOST_FIRED * timedelta(seconds=rule.seconds))
+
+
+def _fired_table(look: Look, found: pd.DataFrame) -> pd.DataFrame:
+    lasted = found["ended_at"] - found["window_start"]
+    return pd.DataFrame(
+        {
+            "began": look.wall(found["window_start"]),
+            "rule": [shown(v) for v in found["rule"]],
+            "site": [shown(v) for v in found["site"]],
+            "state": [STATES.get(v, v) for v in found["state"]],
+            "why": [_why(row) for _, row in found.iterrows()],
+            "ended": look.wall(found["ended_at"]),
+            "lasted": [duration(t.total_seconds()) if pd.notna(t) else "" for t in lasted],
+            "delivery": [_delivery(look, row) for _, row in found.iterrows()],
+        }
+    )
+
+
+def _fired_columns(look: Look) -> dict[str, Any]:
+    text = st.column_config.TextColumn
+    return {
+        "began": time_column("Window began", look.filters.zone),
+        "rule": text("Rule"),
+        "site": text("Site"),
+        "state": text("State"),
+        "why": text(
+            "Why", width="medium", help="The figure in the window that made the rule fire, and its bound."
+        ),
+        "ended": time_column("Ended", look.filters.zone),
+        "lasted": text("Lasted"),
+        "delivery": text(
+            "Delivered", width="medium", help="The last message about it, and to which targets."
+        ),
+    }
+
+
+def _why(row: pd.Series) -> str:
+    value, bound = said(row["metric"], row["value"]), said(row["metric"], row["bound"])
+    return f"{metric_of(row['metric'])[0].partition(',')[0]} {value}, bound {bound}"
+
+
+def _delivery(look: Look, row: pd.Series) -> str:
+    if row["failure"]:
+        return clipped(shown(f"waits: {row['failure']}" if row["due"] else row["failure"]), TEXT_SHOWN)
+    if row["due"]:
+        return "waits"
+    if pd.isna(row["delivered_at"]):
+        return "not delivered"
+    if not row["delivered_to"]:
+        return "no target"
+    to = shown(row["delivered_to"])
+    return f"{row['delivered']}: {to}, {clock.stamp(row['delivered_at'], look.filters.zone, look.now)}"
+
+
+def _told(look: Look, row: pd.Series, *, newest: bool) -> str:
+    """An alert in sentences."""
+    zone = look.filters.zone
+    start, end = (clock.stamp(row[name], zone)[:16] for name in ("window_start", "window_end"))
+    parts = [
+        f"{'The newest: ' if newest else ''}{shown(row['rule'])} on {shown(row['site'])}, {shown(row['about'])}.",
+        f"Fired with the window {start} to {end} ({zone}): {_why(row)}.",
+    ]
+    if row["state"] == "withdrawn":
+        parts.append(
+            f"Withdrawn {clock.stamp(row['withdrawn_at'], zone)}: with what came later it does not fire."
+        )
+    elif pd.notna(row["ended_at"]):
+        parts.append(f"Ended {clock.stamp(row['ended_at'], zone)[:16]}.")
+    if row["late"]:
+        parts.append("Lines that came late raised it.")
+    return " ".join(parts)
+
+
+def _show_requests(look: Look, key: str, rule: Rule, site: str, start: datetime, end: datetime) -> None:
+    selection = Selection(site, start, end, look.filters.zone, rule.filters)
+    st.button(
+        "Show requests",
+        key=f"requests-of-{key}",
+        icon=":material/list_alt:",
+        help="The newest requests that the figure counted, and their lines as received.",
+        on_click=actions.open_view,
+        args=(actions.Requests(selection, rule.requests),),
+    )
+
+
+def _declared(look: Look) -> tuple[Declared, str]:
+    """What the home's file declares, and why it cannot be read."""
+    home = data.home(look.reader)
+    try:
+        return (declared(home) if home else Declared()), ""
+    except SelectionError as error:
+        return Declared(), str(error)
+
+
+def _rule(known: Declared, name: str) -> Rule | None:
+    """A rule that is declared and right; the pipeline tells of others."""
+    try:
+        return rule_of(known.alerts[name], known.goals) if name in known.alerts else None
+    except SelectionError:
+        return None
+
+
+def _targets(rule: Rule | None) -> str:
+    return "" if rule is None else ", ".join(map(shown, rule.targets)) or "alert_to"
+
+
+def _metric(about: str) -> str:
+    return about.partition(" ")[0]
+
+
+def _gone(name: str) -> str:
+    return f"There is no chart: the rule {shown(name)} is not declared in {FILE} here."
+
+
+def _how_to_declare() -> None:
+    st.text("No rule is declared. Declare rules in tidemark.toml of the home, and start the pipeline again:")
+    st.code(EXAMPLE, language="toml")
+    st.caption(
+        "docs/alerts.md has every setting. `tidemark alerts --test` sends a test message to the targets."
+    )

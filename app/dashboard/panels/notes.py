@@ -1,0 +1,91 @@
+"""The notes of a site, and a form that adds and removes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from .. import clock, data, noting
+from ..figures import notes
+from ..grid import grid, time_column
+from ..panel import Look, nothing, panel
+from ..text import clipped, plain, shown
+
+ALL_SITES = "All sites"
+MOST_CHARACTERS = 1000
+TEXT_SHOWN = 300
+CAUSES = {
+    "hand": "by hand", "rebuild": "rebuild", "settings": "changed settings", "forget": "deleted visitor",
+    "rules": "other rules", "import": "imported archive", "gap": "gap of the pipeline",
+}  # fmt: skip
+
+
+@panel(
+    "Notes",
+    notes.TABLE,
+    help="Marks of all charts over time: notes by hand, and those that Tidemark makes about itself.",
+    figure="notes",
+)
+def notes_panel(look: Look) -> None:
+    selection = look.selection()
+    found = notes.notes(look.rows, look.filters.site, selection.start, selection.end)
+    found = found.iloc[::-1].reset_index(drop=True)
+    home = noting.home_to_write(look.reader)
+    if home is not None:
+        _form(look, home)
+    if found.empty:
+        return nothing("No note in this range.")
+    table = pd.DataFrame(
+        {
+            "time": look.wall(found["time"]),
+            "site": [shown(v) or ALL_SITES for v in found["site"]],
+            "text": [clipped(shown(v), TEXT_SHOWN) for v in found["text"]],
+            "cause": [CAUSES.get(v, v) for v in found["cause"]],
+        }
+    )
+    columns = {
+        "time": time_column("Time", look.filters.zone),
+        "site": st.column_config.TextColumn("Site"),
+        "text": st.column_config.TextColumn("Note", width="large"),
+        "cause": st.column_config.TextColumn("Made", help="By hand, or by Tidemark, about what it names."),
+    }
+    picked = grid(table, "notes", columns, rows=8, select=home is not None)
+    if picked is not None and home is not None:
+        _remover(home, found.iloc[picked])
+    return None
+
+
+def _form(look: Look, home: Path) -> None:
+    zone = look.filters.zone
+    with (
+        st.popover("Add a note", icon=":material/add:"),
+        st.form("add-note", clear_on_submit=True, border=False),
+    ):
+        text = st.text_input("Note", max_chars=MOST_CHARACTERS, placeholder="Sale begins")
+        local = look.now.astimezone(clock.ZoneInfo(zone)).replace(tzinfo=None, second=0, microsecond=0)
+        at = st.datetime_input(f"When ({zone})", local, step=timedelta(minutes=1), key="note-at")
+        sites = [ALL_SITES, *sorted(data.extents(look.reader))]
+        chosen = sites.index(look.filters.site) if look.filters.site in sites else 0
+        site = st.selectbox("Site", sites, index=chosen)
+        if not st.form_submit_button("Add", type="primary"):
+            return
+    time = clock.from_wall(at, zone) if at else look.now.astimezone(UTC)
+    site = "" if site == ALL_SITES else site
+    _done(noting.add(home, text, time, site) if text.strip() else "Write what happened.")
+
+
+def _remover(home: Path, row: pd.Series) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", key="actions-notes"):
+        st.text(clipped(shown(row["text"]), 60))
+        if st.button("Remove", key="remove-note", icon=":material/delete:"):
+            _done(noting.remove(home, row["note"]))
+
+
+def _done(trouble: str) -> None:
+    if trouble:
+        st.error(plain(trouble), icon=":material/error:")
+    else:
+        st.rerun()  # the charts of the page have the notes, too

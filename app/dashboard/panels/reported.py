@@ -1,0 +1,225 @@
+"""As reported: what the figures of days were when they were reported, what they are now, and what changed them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from .. import clock, data
+from ..figures import reported
+from ..figures.comparison import Change
+from ..figures.reader import Reader
+from ..figures.selection import Selection
+from ..filters import Filters
+from ..grid import grid, time_column
+from ..panel import Look, meaning, nothing, panel
+from ..text import clipped, number, shown
+from ..timechart import timechart
+
+AS_OF, CHANGED, METRIC = "as-of", "changed-only", "reported-metric"
+NAMES = {
+    "requests": "Requests", "pageviews": "Pageviews", "visitors": "Visitors", "sessions": "Sessions",
+    "bounce_rate": "Bounce rate",
+}  # fmt: skip
+DAY = 86_400
+NOTE_SHOWN = 200
+NONE = "No day of this range has been reported yet: a day is, an hour after its end (UTC). Choose a longer range."
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", key="as-reported"):
+        st.datetime_input(
+            f"As reported on ({filters.zone})",
+            None,
+            key=AS_OF,
+            bind="query-params",
+            step=timedelta(minutes=1),
+            width=260,
+            help="The figures that were known then; without a time, the first report of each day.",
+        )
+        st.toggle("Only what changed", value=True, key=CHANGED, bind="query-params")
+    summary_panel(reader, filters)
+    chart_panel(reader, filters)
+    days_panel(reader, filters)
+
+
+def as_of(look: Look) -> datetime | None:
+    """The chosen time."""
+    chosen = st.session_state.get(AS_OF)
+    return None if chosen is None else clock.from_wall(chosen, look.filters.zone)
+
+
+def changes(look: Look) -> pd.DataFrame:
+    """The figures of the range, with `changed`: whether they differ now."""
+    found = reported.changes(look.rows, look.selection(), as_of(look))
+    return found.assign(changed=reported.differs(found["reported"], found["now"]))
+
+
+@panel("Summary", reported.TABLE)
+def summary_panel(look: Look) -> None:
+    found = changes(look)
+    if found.empty:
+        return nothing(NONE)
+    differing = found[found["changed"]]
+    days = ["site", "day"]
+    last = found["changed_at"].max()
+    cells = st.columns(4)
+    cells[0].metric(
+        "Days reported", number(len(found[days].drop_duplicates())), border=True, help="Of each site."
+    )
+    cells[1].metric(
+        "Days changed since", number(len(differing[days].drop_duplicates())), border=True,
+        help="Days with a figure that is another now.",
+    )  # fmt: skip
+    cells[2].metric(
+        "Largest change", _largest(differing), border=True, help="Of the counts: " + meaning("change")
+    )
+    cells[3].metric(
+        "Last change", "–" if pd.isna(last) else clock.stamp(last, look.filters.zone)[:16], border=True,
+        help="When a changed figure was last reported.",
+    )  # fmt: skip
+    return None
+
+
+def _largest(differing: pd.DataFrame) -> str:
+    counts = differing[differing["metric"] != "bounce_rate"]
+    found = [Change(now, was) for now, was in zip(counts["now"], counts["reported"], strict=True)]
+    known = [change for change in found if change.ratio is not None]
+    if not known:
+        return "new" if found else "–"
+    return str(max(known, key=lambda change: abs(change.ratio or 0)))
+
+
+@panel(
+    "Reported and now",
+    reported.TABLE,
+    help="Days are UTC. Of several sites, counts are added up and bounce rates are weighted by sessions.",
+    figure="reported",
+)
+def chart_panel(look: Look) -> None:
+    found = changes(look)
+    if found.empty:
+        return nothing(NONE)
+    metric = st.segmented_control(
+        "Figure", list(NAMES), default="visitors", required=True, key=METRIC, bind="query-params",
+        format_func=lambda name: NAMES[name], label_visibility="collapsed",
+    )  # fmt: skip
+    metric = metric or "visitors"
+    share = metric == "bounce_rate"
+    unit = "Bounce rate, %" if share else f"{NAMES[metric]} per day"
+    both = [_by_day(found, column, metric) for column in ("now", "reported")]
+    span = look.filters.span(look.now, data.extent(look.reader, look.filters.site), DAY)
+    name = NAMES[metric]
+    timechart(
+        look, both[0], {"value": name}, span=span, unit=unit, number=",.1f" if share else ",.0f", sums=False,
+        before=both[1], before_name="as reported",
+    )  # fmt: skip
+    st.caption("Dashed: as reported. Line: now.")
+    return None
+
+
+def _by_day(found: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
+    """Columns `bin`, `value`: a figure of all sites by day; the bounce rate in per cent."""
+    wide = found.pivot(index=["site", "day"], columns="metric", values=column)
+    if metric == "bounce_rate":
+        wide["bounces"] = wide["bounce_rate"] * wide["sessions"]
+        sums = wide.groupby("day")[["bounces", "sessions"]].sum()
+        value = 100 * sums["bounces"] / sums["sessions"].where(sums["sessions"] > 0)
+    else:
+        value = wide.groupby("day")[metric].sum()
+    return value.rename("value").rename_axis("bin").reset_index()
+
+
+@panel(
+    "Days",
+    reported.TABLE,
+    help="Each figure of a site and day (UTC), as reported and now. Select a row for the day's history.",
+    figure="reported",
+)
+def days_panel(look: Look) -> None:
+    found = changes(look)
+    if found.empty:
+        return nothing(NONE)
+    if st.session_state.get(CHANGED, True):
+        found = found[found["changed"]].reset_index(drop=True)
+    if found.empty:
+        return nothing("Nothing has changed since it was reported.")
+    picked = grid(_table(look, found), "as-reported", _columns(look), rows=12, select=True)
+    if picked is None:
+        return nothing("Select a row to see the history of its day.")
+    row = found.iloc[picked]
+    return _history(look, row["site"], row["day"].to_pydatetime())
+
+
+def _table(look: Look, found: pd.DataFrame) -> pd.DataFrame:
+    pairs = list(zip(found["metric"], found["reported"], found["now"], strict=True))
+    table = pd.DataFrame(
+        {
+            "day": found["day"].dt.strftime("%Y-%m-%d"),
+            "site": [shown(v) for v in found["site"]],
+            "figure": [NAMES.get(v, shown(v)) for v in found["metric"]],
+            "reported": [said(metric, was) for metric, was, _ in pairs],
+            "now": [said(metric, now) for metric, _, now in pairs],
+            "difference": [_difference(*pair) for pair in pairs],
+            "change": [str(Change(now, was)) for _, was, now in pairs],
+            "causes": [shown(v) for v in found["causes"]],
+            "reported at": look.wall(found["reported_at"]),
+            "changed at": look.wall(found["changed_at"]),
+        }
+    )
+    return table if look.filters.site is None else table.drop(columns="site")
+
+
+def _columns(look: Look) -> dict[str, Any]:
+    text, zone = st.column_config.TextColumn, look.filters.zone
+    return {
+        "day": text("Day (UTC)"),
+        "site": text("Site"),
+        "figure": text("Figure"),
+        "reported": text("Reported", help=meaning("reported")),
+        "now": text("Now", help=meaning("now")),
+        "difference": text("Difference"),
+        "change": text("Change"),
+        "causes": text("Changed by", width="medium", help=meaning("cause")),
+        "reported at": time_column("Reported at", zone),
+        "changed at": time_column("Changed at", zone),
+    }
+
+
+def said(metric: str, value: float | None) -> str:
+    if value is None or pd.isna(value):
+        return "–"
+    return f"{value:.1%}" if metric == "bounce_rate" else number(value)
+
+
+def _difference(metric: str, was: float, now: float) -> str:
+    if pd.isna(was) or pd.isna(now):
+        return ""
+    return f"{100 * (now - was):+,.1f} points" if metric == "bounce_rate" else f"{now - was:+,.0f}"
+
+
+def _history(look: Look, site: str, day: datetime) -> None:
+    st.markdown(f"###### {day:%Y-%m-%d}")
+    found = reported.history(look.rows, site, day)
+    now = reported.changes(look.rows, Selection(site, day, day + timedelta(seconds=DAY)))
+    today = now.set_index("metric")["now"].reindex(list(NAMES))
+    table = pd.DataFrame(
+        {
+            "at": [f"{time:%Y-%m-%d %H:%M:%S}" for time in look.wall(found["reported_at"])],
+            "cause": [shown(v) for v in found["cause"]],
+            **{name: [said(name, v) for v in found[name]] for name in NAMES},
+            "note": [clipped(shown(v), NOTE_SHOWN) for v in found["note"]],
+        }
+    )
+    table.loc[len(table)] = ["now", "", *(said(name, today[name]) for name in NAMES), ""]
+    text = st.column_config.TextColumn
+    columns = {
+        "at": text(f"Reported at ({look.filters.zone})"),
+        "cause": text("Because of", help=meaning("cause")),
+        **{name: text(label) for name, label in NAMES.items()},
+        "note": text("Note", width="medium"),
+    }
+    grid(table, "day-history", columns, rows=12)

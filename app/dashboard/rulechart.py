@@ -1,0 +1,113 @@
+"""The figure that an alert rule watches, over time, with its bound and the times in which it fired."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from . import clock, colors, data
+from .figures.rules import GOAL, Rule, watched
+from .panel import Look, nothing
+from .text import number, shown
+from .timechart import bin_words, over_time
+
+# A chart has at most this many windows.
+MOST_WINDOWS = 2016
+# What a metric is called, what its values are multiplied by in a chart, and their format there.
+METRICS = {
+    "requests": ("Requests", 1, ",.0f"),
+    "visitors": ("Visitors", 1, ",.0f"),
+    "share_5xx": ("5xx, % of requests", 100, ",.1f"),
+    "not_found": ("404s", 1, ",.0f"),
+    "p95": ("p95, milliseconds", 1000, ",.1f"),
+    "share_bots": ("Bots, % of requests", 100, ",.1f"),
+}
+
+
+def metric_of(metric: str) -> tuple[str, int, str]:
+    return METRICS.get(metric) or (f"Requests of goal {shown(metric.removeprefix(GOAL))}", 1, ",.0f")
+
+
+def said(metric: str, value: float | None) -> str:
+    """A value of a metric for people."""
+    if value is None or pd.isna(value):
+        return "–"
+    if metric.startswith("share_"):
+        return f"{value:.1%}"
+    if metric == "p95":
+        return f"{value * 1000:,.0f} ms" if value < 1 else f"{value:,.2f} s"
+    return number(value) if float(value).is_integer() else f"{value:,.1f}"
+
+
+def rulechart(
+    look: Look, rule: Rule, site: str, start: datetime, end: datetime, fired: pd.DataFrame, part: str = ""
+) -> None:
+    """Draws the windows of a site from `start` until before `end`, the newest MOST_WINDOWS of them. `fired` are the
+    rule's alerts on the site."""
+    first = data.extent(look.reader, site).first
+    # Windows that are over.
+    end = clock.floor(end, rule.seconds)
+    start = max(start, end - timedelta(seconds=rule.seconds * MOST_WINDOWS))
+    found = watched(look.rows, rule, site, first, start, end)
+    if not found["value"].notna().any():
+        return nothing("The figure has no value at this time.")
+    unit, times, form = metric_of(rule.metric)
+    found = found.assign(bin=look.wall(found["bin"]))
+    for name in ("value", "lower", "upper"):
+        found[name] *= times
+    name = unit.partition(",")[0]
+    spans = _spans(look, fired[(fired["state"] != "withdrawn")], start, end)
+    over_time(
+        look, found[["bin", "value"]].assign(series=name), unit=f"{unit} {bin_words(rule.seconds)}", series=[name],
+        number=form, bin_seconds=rule.seconds, behind=_behind(found, spans), said=_words(found, spans, form),
+        part=part,
+    )  # fmt: skip
+    st.caption("Dashed: the bound. Shaded: the rule fired.")
+    return None
+
+
+def _spans(look: Look, fired: pd.DataFrame, start: datetime, end: datetime) -> pd.DataFrame:
+    """When the rule fired within the chart, as wall-clock times: columns `start`, `end`."""
+    ends = pd.to_datetime(fired["ended_at"], utc=True).fillna(pd.Timestamp(end))
+    kept = (ends > start) & (fired["window_start"] < end)
+    spans = {
+        "start": pd.to_datetime(fired["window_start"], utc=True)[kept].clip(lower=pd.Timestamp(start)),
+        "end": ends[kept].clip(upper=pd.Timestamp(end)),
+    }
+    return pd.DataFrame({name: look.wall(times) for name, times in spans.items()}).sort_values("start")
+
+
+def _behind(found: pd.DataFrame, spans: pd.DataFrame) -> list[alt.Chart]:
+    red = colors.tones()["bad"]
+    scale = alt.Scale(type="utc")
+    layers = []
+    if len(spans):
+        utc = pd.DataFrame({name: spans[name].dt.tz_localize("UTC") for name in spans})
+        area = alt.Chart(utc).mark_rect(color=red, opacity=0.14, stroke=None)
+        layers.append(area.encode(x=alt.X("start:T", scale=scale), x2="end:T"))
+    for bound in ("lower", "upper"):
+        line = found.dropna(subset=[bound])
+        if len(line):
+            line = pd.DataFrame({"time": line["bin"].dt.tz_localize("UTC"), "bound": line[bound]})
+            chart = alt.Chart(line).mark_line(
+                color=red, strokeDash=[6, 4], strokeWidth=1.5, interpolate="step-after"
+            )
+            tooltip = [alt.Tooltip("bound:Q", title="Bound", format=",.4~g")]
+            layers.append(chart.encode(x=alt.X("time:T", scale=scale), y=alt.Y("bound:Q"), tooltip=tooltip))
+    return layers
+
+
+def _words(found: pd.DataFrame, spans: pd.DataFrame, form: str) -> str:
+    parts = []
+    for bound, name in (("lower", "Lower bound"), ("upper", "Upper bound")):
+        known = found[bound].dropna()
+        if len(known):
+            least, most = (format(value, form) for value in (known.min(), known.max()))
+            parts.append(f" {name}: {least if least == most else f'{least} to {most}'}.")
+    times = [
+        f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}" for start, end in spans.itertuples(index=False)
+    ]
+    return "".join(parts) + (f" Fired from {'; '.join(times[:10])}." if times else "")
