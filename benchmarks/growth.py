@@ -31,7 +31,7 @@ DAYS = 30
 BATCH_LINES = 10_000
 PAGES = (
     "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "goals",
-    "alerts", "reported", "quality", "pipeline",
+    "funnels", "retention", "paths", "alerts", "reported", "quality", "pipeline",
 )  # fmt: skip
 _PATIENCE_SECONDS = 4 * 3600.0
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -20,6 +20,8 @@ from .figures.reader import Contract, MissingTableError, Reader, ReadError, Vers
 from .figures.selection import SelectionError
 from .figures.visitors import UnionCache
 from .visitors import shared_unions
+
+T = TypeVar("T")
 
 INVENTORY = "quality/tables"
 PROGRESS = "quality/progress"
@@ -64,6 +66,24 @@ class Remembered:
     def __call__(self, q: Query) -> pd.DataFrame:
         versions = tuple(map(self.reader.version, q.tables()))
         return _rows(self.reader, self.reader.label, repr(q), q, versions)
+
+
+def remembered(reader: Reader, tables: Sequence[str], key: str, make: Callable[[Remembered], T]) -> T:
+    """What `make` gives, remembered under the key until one of the tables has another version."""
+    versions = tuple(map(reader.version, tables))
+    found: T = _made(reader, reader.label, key, versions, make)
+    return found
+
+
+@st.cache_data(max_entries=64, ttl=timedelta(minutes=30), show_spinner=False)
+def _made(
+    _reader: Reader,
+    label: str,
+    key: str,
+    versions: tuple[Version | None, ...],
+    _make: Callable[[Remembered], Any],
+) -> Any:
+    return _make(Remembered(_reader))
 
 
 def rows_if_any(reader: Reader, table: str, *args: Any, **kwargs: Any) -> pd.DataFrame:

@@ -79,6 +79,7 @@ class Look:
 Body = Callable[[Look], None]
 # Makes the figure that a panel shows, where it depends on what is declared.
 Asked = Callable[[Look], definitions.Figure]
+Written = Callable[[Look], str]
 
 
 def panel(
@@ -88,15 +89,18 @@ def panel(
     help: str | None = None,
     requests: tuple[Condition, ...] | None = None,
     figure: str | Asked | None = None,
+    query: Written | None = None,
 ) -> Callable[[Body], Callable]:
     """Makes a function that draws a panel's inside into a panel: `draw(reader, filters)`.
 
     `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place. With `requests`, a
     button opens the requests of the page's selection that these conditions keep. With `figure`, a name of
-    definitions.FIGURES or a function that makes the figure, another one shows its query for DuckDB.
+    definitions.FIGURES or a function that makes the figure, another one shows its query for DuckDB; so does
+    `query`, which writes it.
     """
 
     def decorate(body: Body) -> Callable[[Reader, Filters], None]:
+        written = functools.partial(_written, figure) if figure is not None else query
         key = f"{body.__module__.rsplit('.', 1)[-1]}-{body.__name__}"
 
         @st.fragment(run_every=every)
@@ -106,7 +110,7 @@ def panel(
             begun = time.perf_counter()
             with st.container(border=True, key=f"panel-{key}", height="stretch", gap="xsmall"):
                 look = Look(reader, filters, clock.now(), key)
-                _heading(title, help, look, requests, figure)
+                _heading(title, help, look, requests, written)
                 try:
                     _say_incomplete(reader, tables)
                     body(look)
@@ -135,15 +139,15 @@ def _heading(
     help: str | None,
     look: Look,
     requests: tuple[Condition, ...] | None,
-    figure: str | Asked | None,
+    written: Written | None,
 ) -> None:
-    if requests is None and figure is None:
+    if requests is None and written is None:
         st.markdown(f"##### {title}", help=help)
         return
     with st.container(horizontal=True, vertical_alignment="center", key=f"heading-{look.key}"):
         st.markdown(f"##### {title}", help=help, width="stretch")
-        if figure is not None:
-            _query(look, figure)
+        if written is not None:
+            _query(look, written)
         if requests is not None:
             st.button(
                 "Requests",
@@ -156,7 +160,12 @@ def _heading(
             )
 
 
-def _query(look: Look, figure: str | Asked) -> None:
+def _written(figure: str | Asked, look: Look) -> str:
+    made = figure if isinstance(figure, str) else figure(look)
+    return definitions.sql(made, look.selection(), look.reader.root)
+
+
+def _query(look: Look, written: Written) -> None:
     """The figure's query, which is only written once somebody wants to see it."""
     popover = st.popover(
         "SQL", type="tertiary", help="Show the query of these figures for DuckDB.", key=f"sql-{look.key}",
@@ -164,8 +173,7 @@ def _query(look: Look, figure: str | Asked) -> None:
     )  # fmt: skip
     if popover.open:
         try:
-            made = figure if isinstance(figure, str) else figure(look)
-            text = definitions.sql(made, look.selection(), look.reader.root)
+            text = written(look)
         except ReadError as error:
             text = f"-- {error}"
         source = "Counted from silver" if "silver" in text else "As recorded"

@@ -66,6 +66,32 @@ def depth(walk: Walk, steps: Sequence[Step], within: int | None, end: int | None
     return deeper(0, 0, None)
 
 
+def chains(walk: Walk, steps: Sequence[Step], within: int, end: int) -> Iterator[tuple[int, ...]]:
+    """All chains of pageviews that take the first steps, as places in the walk."""
+    made: list[tuple[int, ...]] = [(i,) for i, (at, _) in enumerate(walk) if at < end]
+    made = [chain for chain in made if matches(steps[0].pattern, walk[chain[0]][1])]
+    for step in steps[1:]:
+        yield from made
+        made = [
+            (*chain, i)
+            for chain in made
+            for i in range(chain[-1] + 1, len(walk))
+            if walk[i][0] - walk[chain[0]][0] <= within and matches(step.pattern, walk[i][1])
+        ]
+    yield from made
+
+
+def lost_to(walk: Walk, steps: Sequence[Step], within: int, end: int) -> tuple[int, str | None] | None:
+    """How many steps a visitor took, and the page viewed right after, in time: of the chains as long as that, the one
+    that is done first, begun last."""
+    found = sorted(chains(walk, steps, within, end), key=lambda chain: (-len(chain), chain[-1], -chain[0]))
+    if not found:
+        return None
+    first, last = found[0][0], found[0][-1]
+    goes_on = last + 1 < len(walk) and walk[last + 1][0] - walk[first][0] <= within
+    return len(found[0]), walk[last + 1][1] if goes_on else None
+
+
 @pytest.mark.parametrize("within", [None, 0, 30, HOUR, 10 * HOUR])
 @pytest.mark.parametrize("end", [None, 20 * HOUR])
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -196,6 +222,13 @@ def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -
     found = funnels.funnel(rows, selection, asked, funnels.LABELS)
     expected = [depth(walk, STEPS, 10 * HOUR, 20 * HOUR) for walk in made]
     assert found.counts == [sum(d > k for d in expected) for k in range(3)]
+    lost = funnels.lost(rows, selection, asked)
+    seen = [[row for row in walk if row[0] < 30 * HOUR] for walk in made]
+    ends = Counter(lost_to(walk, STEPS, 10 * HOUR, 20 * HOUR) for walk in seen)
+    for step in (0, 1):
+        wanted = {end[1]: n for end, n in ends.items() if end and end[0] == step + 1}
+        assert dict(lost[step].itertuples(index=False, name=None)) == wanted
+    assert {None, "/b"} <= set(lost[0]["path"])
     by_country = found.by("country").set_index("country")
     assert by_country.loc["DE"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
     of_france = funnels.funnel(rows, selection.having(Filter("country", "is", ("FR",))), asked)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -36,8 +36,13 @@ class Declared:
         scope = values.get("scope", "visitor")
         if scope not in ("visitor", "session"):
             raise SelectionError(f"funnel {name} has the scope {scope!r}; use visitor or session")
-        steps = tuple(self._step(str(step)) for step in values.get("steps", ()))
-        return Definition(steps, scope == "visitor", duration(str(values.get("within", "24h"))))
+        return self.built(
+            [str(step) for step in values.get("steps", ())], scope, str(values.get("within", "24h"))
+        )
+
+    def built(self, steps: Sequence[str], scope: str, within: str) -> Definition:
+        """A funnel of these steps, paths or goals. Raises SelectionError."""
+        return Definition(tuple(map(self._step, steps)), scope == "visitor", duration(within))
 
     def segment(self, name: str) -> tuple[Filter, ...]:
         """The filters of a segment. Raises SelectionError."""

@@ -70,6 +70,13 @@ NUMBERS = {
     " address that is not empty.",
     "downloads": "Requests of people for files with the extensions of the goals that are downloads; without such a"
     " goal, of the file types that Google Analytics 4 counts as downloads.",
+    "funnel": "Sessions or visitors that viewed pages matching the steps, in this order, with anything between; each"
+    " step is another pageview. By visitor, all steps lie within a time of the first, which lies in the range.",
+    "lost": "The page that was viewed right after the step by those who did not take the next one.",
+    "retention": "Visitors of a cohort who came again in a later period, as a share of the cohort. A cohort is the day,"
+    " week or month (UTC) of the first request over all data.",
+    "paths": "Pages that sessions viewed one after the other, repetitions collapsed; at every page, what comes in"
+    " equals what goes on plus what left.",
     "suspected": "Days (UTC) of visitors who asked for /robots.txt, viewed 30 pages and no asset where others loaded"
     " assets, viewed more than 60 pages within a minute, or only met 404 in at least 10 requests.",
     "firing": "Rules whose last judged windows breach them, by site.",

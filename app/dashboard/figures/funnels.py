@@ -50,12 +50,15 @@ class Definition:
 @dataclass(frozen=True)
 class Funnel:
     """`reached[w]` is the number of steps that walk w took; `seconds[k]` are the times from the first step to step k of
-    the walks that reached it; `labels` has each walk's values, of the pageview at which it began."""
+    the walks that reached it; `labels` has each walk's values, of the pageview at which it began. `first` and `last`
+    are the rows of each walk's first and last step, meaningless where it took none."""
 
     steps: tuple[Step, ...]
     reached: np.ndarray
     seconds: tuple[np.ndarray, ...]
     labels: pd.DataFrame = field(default_factory=pd.DataFrame)
+    first: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    last: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def counts(self) -> list[int]:
@@ -85,13 +88,39 @@ class Funnel:
 
 def funnel(rows: Rows, selection: Selection, asked: Definition, labels: Sequence[str] = ()) -> Funnel:
     """The funnel of a selection; `labels` are those of LABELS by which it can be split."""
+    return of_walks(_walks(rows, selection, asked, labels), selection, asked)
+
+
+def of_walks(found: Walks, selection: Selection, asked: Definition) -> Funnel:
+    """The funnel of walks that were read for the selection."""
     if not asked.visitor:
-        return taken(walks.of_sessions(rows, selection, labels), asked.steps)
+        return taken(found, asked.steps)
+    end = None if selection.end is None else round(selection.end.timestamp() * 1e6)
+    return taken(found, asked.steps, asked.within, end)
+
+
+def lost(rows: Rows, selection: Selection, asked: Definition, limit: int = 10) -> list[pd.DataFrame]:
+    """Where those went who took a step but not the next one, for each step but the last: see `left_to`. By visitor, a
+    pageview counts that lies within the time of the first step."""
+    found = _walks(rows, selection, asked, (), whole=True)
+    taken_by = of_walks(found, selection, asked)
+    within = asked.within if asked.visitor else None
+    return [left_to(found, taken_by, step, limit, within) for step in range(len(asked.steps) - 1)]
+
+
+def _walks(
+    rows: Rows, selection: Selection, asked: Definition, labels: Sequence[str], *, whole: bool = False
+) -> Walks:
+    """The walks that a funnel is of: by visitor only the pageviews that a step matches, or, if `whole`, all pageviews
+    of the visitors whom the first step matches."""
+    if not asked.visitor:
+        return walks.of_sessions(rows, selection, labels)
     first = selection.end
     longer = selection if first is None else replace(selection, end=first + asked.within)
-    found = walks.of_visitors(rows, longer, [step.pattern for step in asked.steps], labels)
-    end = None if first is None else round(first.timestamp() * 1e6)
-    return taken(found, asked.steps, asked.within, end)
+    patterns = [step.pattern for step in asked.steps]
+    if whole:
+        return walks.of_visitors(rows, longer, labels=labels, meeting=patterns[0])
+    return walks.of_visitors(rows, longer, patterns, labels)
 
 
 def taken(
@@ -108,7 +137,7 @@ def taken(
         begins &= found.time < end
     start = np.where(begins, np.arange(number), _NONE)
     reached, seconds = np.zeros(found.walks, int), []
-    origin = np.zeros(found.walks, np.int64)
+    origin, last = np.zeros(found.walks, np.int64), np.zeros(found.walks, np.int64)
     for depth, step in enumerate(steps):
         if depth:
             before = np.append([_NONE], np.maximum.accumulate(start)[:-1]) if number else start
@@ -120,14 +149,14 @@ def taken(
         who, first = np.unique(found.walk[at], return_index=True)
         reached[who] = depth + 1
         row = at[first]
-        origin[who] = start[row]
+        origin[who], last[who] = start[row], row
         begun = start[row] if within is not None else _first(found, begins)[who]
         seconds.append((found.time[row] - found.time[begun]) / 1e6)
     labels = pd.DataFrame(
         {name: values[origin] if number else values for name, values in found.labels.items()},
         index=range(found.walks) if number else None,
     )
-    return Funnel(tuple(steps), reached, tuple(seconds), labels)
+    return Funnel(tuple(steps), reached, tuple(seconds), labels, origin, last)
 
 
 def _first(found: Walks, flags: np.ndarray) -> np.ndarray:
@@ -139,22 +168,25 @@ def _first(found: Walks, flags: np.ndarray) -> np.ndarray:
     return row
 
 
-def left_to(found: Walks, asked: Funnel, step: int, limit: int = 10) -> pd.DataFrame:
-    """Where the walks that took `step` but not the next one went from there: columns `path` (None: nowhere) and
-    `count`, most first. `found` has all pageviews of the walks."""
-    flags = found.matching(asked.steps[0].pattern)
-    row = _first(found, flags)
-    for each in asked.steps[1 : step + 1]:
-        later = found.matching(each.pattern) & (np.arange(len(found.walk)) > row[found.walk])
-        row = _first(found, later)
-    stopped = asked.reached == step + 1
-    after = row[stopped] + 1
-    inside = after < len(found.walk)
-    same = np.zeros(len(after), bool)
-    same[inside] = found.walk[after[inside]] == np.flatnonzero(stopped)[inside]
-    paths = [found.paths[found.path[place]] if on else None for place, on in zip(after, same, strict=True)]
-    counts = pd.Series(paths, dtype=object).value_counts(dropna=False)
-    pairs = sorted(((p, int(n)) for p, n in counts.items()), key=lambda pair: (-pair[1], pair[0] or ""))
+def left_to(
+    found: Walks, asked: Funnel, step: int, limit: int = 10, within: timedelta | None = None
+) -> pd.DataFrame:
+    """The pageviews after `step` of the walks that did not take the next one: columns `path` (None: there was no
+    further pageview) and `count`, most first. `found` has all pageviews of the walks; one that is more than `within`
+    after the first step is none."""
+    stopped = np.flatnonzero(asked.reached == step + 1)
+    after = asked.last[stopped] + 1
+    goes_on = after < len(found.walk)
+    goes_on[goes_on] = found.walk[after[goes_on]] == stopped[goes_on]
+    if within is not None:
+        begun = found.time[asked.first[stopped[goes_on]]]
+        in_time = found.time[after[goes_on]] - begun <= round(within.total_seconds() * 1e6)
+        goes_on[goes_on] = in_time
+    counts = np.bincount(found.path[after[goes_on]], minlength=len(found.paths))
+    pairs: list[tuple[str | None, int]] = [(found.paths[i], int(counts[i])) for i in np.flatnonzero(counts)]
+    if not goes_on.all():
+        pairs.append((None, int((~goes_on).sum())))
+    pairs.sort(key=lambda pair: (-pair[1], pair[0] or ""))
     return pd.DataFrame(pairs[:limit], columns=["path", "count"])
 
 

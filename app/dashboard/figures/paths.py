@@ -48,23 +48,41 @@ def through(
 
     At each level, ties are in order of paths. What comes into a page equals what goes on from it and what left there.
     """
-    names, placed = list(found.paths), _table(_collapsed(found), page, backward, levels)
-    kept = [_shown(column, names, shown) for column in placed.T]
-    nodes = np.array([_named(column, names, some) for column, some in zip(placed.T, kept, strict=True)])
+    placed = _table(_collapsed(found), page, backward, levels)
     sheets, links = [], []
-    for level in range(levels):
-        here = nodes[level] if placed.size else np.zeros(0, object)
-        before = nodes[level - 1] if level and placed.size else here
+    before: list[str] = []
+    came = np.zeros(0, np.int64)
+    for level, column in enumerate(placed.T):
+        labels, codes = _coded(column, found.paths, shown)
         # A walk that has ended has no further pages.
-        present = here != "" if not level else (before != "") & (before != LEFT)
-        counts = pd.Series(here[present], dtype=object).value_counts()
-        sheets.append(_ordered(counts))
+        present = (came < len(before) - 1) if level else codes < len(labels) - 1
+        sheets.append(_sheet(np.bincount(codes[present], minlength=len(labels)), labels))
         if level:
-            pairs = pd.DataFrame({"source": before[present], "target": here[present]})
-            grouped = pairs.groupby(["source", "target"]).size().rename("count").reset_index()
-            links.append(grouped.assign(level=level - 1))
-    every = pd.concat(links, ignore_index=True)[["level", "source", "target", "count"]]
-    return Paths(tuple(sheets), every)
+            pairs = np.bincount(
+                came[present] * len(labels) + codes[present], minlength=len(before) * len(labels)
+            )
+            links += [
+                (level - 1, before[i // len(labels)], labels[i % len(labels)], int(pairs[i]))
+                for i in np.flatnonzero(pairs)
+            ]
+        before, came = labels, codes
+    return Paths(tuple(sheets), pd.DataFrame(links, columns=["level", "source", "target", "count"]))
+
+
+def _coded(column: np.ndarray, names: Sequence[str], shown: int) -> tuple[list[str], np.ndarray]:
+    """The nodes of a level, with OTHER and LEFT at the end, and the node of each walk."""
+    counts = np.bincount(column[column >= 0], minlength=len(names))
+    order = sorted(np.flatnonzero(counts).tolist(), key=lambda place: (-counts[place], names[place]))[:shown]
+    # The index of a walk that has ended is -1, which is the last entry.
+    node_of = np.full(len(names) + 1, len(order))
+    node_of[order] = np.arange(len(order))
+    node_of[-1] = len(order) + 1
+    return [*(names[place] for place in order), OTHER, LEFT], node_of[column]
+
+
+def _sheet(counts: np.ndarray, labels: Sequence[str]) -> pd.DataFrame:
+    pairs = [(label, int(count)) for label, count in zip(labels, counts, strict=True) if count]
+    return pd.DataFrame(pairs, columns=["path", "count"])
 
 
 def _collapsed(found: Walks) -> Walks:
@@ -90,23 +108,3 @@ def _table(found: Walks, page: str | None, backward: bool, levels: int) -> np.nd
         inside[inside] = found.walk[place[inside]] == found.walk[starts[inside]]
         table[inside, level] = found.path[place[inside]]
     return table
-
-
-def _shown(column: np.ndarray, names: Sequence[str], shown: int) -> set[int]:
-    """The most frequent indices of a level."""
-    index, counts = np.unique(column[column >= 0], return_counts=True)
-    order = sorted(zip(index.tolist(), counts.tolist(), strict=True), key=lambda x: (-x[1], names[x[0]]))
-    return {place for place, _ in order[:shown]}
-
-
-def _named(column: np.ndarray, names: Sequence[str], some: set[int]) -> np.ndarray:
-    # The index of a walk that has ended is -1, which is the last entry.
-    called = [name if place in some else OTHER for place, name in enumerate(names)]
-    return np.array([*called, LEFT], dtype=object)[column]
-
-
-def _ordered(counts: pd.Series) -> pd.DataFrame:
-    pairs = [(path, int(count)) for path, count in counts.items()]
-    last = {OTHER: 1, LEFT: 2}
-    pairs.sort(key=lambda pair: (last.get(pair[0], 0), -pair[1], pair[0]))
-    return pd.DataFrame(pairs, columns=["path", "count"])

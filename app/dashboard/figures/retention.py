@@ -61,7 +61,8 @@ class Retention:
     def new_and_returning(self) -> pd.DataFrame:
         """Columns `period`, `new`, `returning`: the visitors of each period who came for the first time, or again."""
         number = len(self.periods)
-        every = [sum(self.matrix[p - n, n] for n in range(p + 1)) for p in range(number)]
+        cohort, after = np.nonzero(self.matrix)
+        every = np.bincount(cohort + after, self.matrix[cohort, after], number)
         new = [round(float(size)) for size in self.sizes]
         again = [round(float(all_)) - n for all_, n in zip(every, new, strict=True)]
         return pd.DataFrame({"period": list(self.periods), "new": new, "returning": again})
@@ -84,11 +85,11 @@ def retention(rows: Rows, selection: Selection, by: By, extent: Extent) -> Reten
     return Retention(periods, matrix, open_from, share)
 
 
-def within(found: Retention, selection: Selection) -> list[int]:
-    """The numbers of the cohorts that begin in the selection's range and have visitors."""
+def within(found: Retention, selection: Selection, *, empty: bool = False) -> list[int]:
+    """The numbers of the cohorts that begin in the selection's range and have visitors; with `empty`, of all."""
     first = selection.start.date() if selection.start else date.min
     last = (selection.end - timedelta(microseconds=1)).date() if selection.end else date.max
-    return [i for i, p in enumerate(found.periods) if first <= p <= last and found.sizes[i] > 0]
+    return [i for i, p in enumerate(found.periods) if first <= p <= last and (empty or found.sizes[i] > 0)]
 
 
 def start_of(day: date, by: By) -> date:

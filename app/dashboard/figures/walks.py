@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import conditions
-from .query import AnyOf, Condition, Where, query
+from .query import AnyOf, Condition, Exists, Where, query
 from .reader import plain
 from .rows import Rows
 from .selection import Selection
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STEPS = "silver/session_steps"
+VIEW = Where("pageview", "=", True)
 _ORDER = ("site", "visitor_id", "event_time", "path", "query", "referrer")
 
 
@@ -77,14 +78,24 @@ def of_sessions(rows: Rows, selection: Selection, labels: Sequence[str] = ()) ->
 
 
 def of_visitors(
-    rows: Rows, selection: Selection, patterns: Sequence[str] = (), labels: Sequence[str] = ()
+    rows: Rows,
+    selection: Selection,
+    patterns: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    meeting: str = "",
 ) -> Walks:
     """The pageviews in the range, one walk for each visitor of a site. If there are `patterns`, only those that match
-    one of them. `labels` are columns of silver.requests."""
+    one of them. `labels` are columns of silver.requests. With `meeting`, a pattern, visitors without a pageview that
+    matches it may be left out."""
     import pyarrow as pa
 
-    likely: tuple[Condition, ...] = (AnyOf(tuple(map(_likely, patterns))),) if patterns else ()
-    where = (*conditions.of_lines(selection), Where("pageview", "=", True), *likely)
+    where = (*conditions.of_lines(selection), VIEW)
+    if patterns:
+        where = (*where, AnyOf(tuple(map(likely, patterns))))
+    if meeting:
+        same = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"))
+        met = (*conditions.within(selection, "event_time"), VIEW, likely(meeting))
+        where = (*where, Exists(conditions.REQUESTS, same, met))
     columns = tuple(dict.fromkeys((*_ORDER, *labels)))
     found = plain(rows.reader.arrow(query(conditions.REQUESTS, columns, where)))
     if patterns:
@@ -100,7 +111,7 @@ def of_visitors(
     return _walks(walk, _whole(found["event_time"]), _whole(found["path"]), int(new.sum()), own)
 
 
-def _likely(pattern: str) -> Condition:
+def likely(pattern: str) -> Condition:
     """A condition that keeps every path that matches, and few others."""
     start, *rest = pattern.split("*")
     if not rest:

@@ -1,0 +1,57 @@
+"""Curves of retention: the share that came again, by the number of periods after the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import pandas as pd
+
+from . import colors
+from .charts import HEIGHT
+
+# A line's share by the number of periods.
+Lines = Mapping[str, Mapping[int, float]]
+
+
+def lines(found: Lines, title: str) -> alt.Chart | alt.LayerChart:
+    """One line with points for each name; a single one has its shares beside the points."""
+    rows = [(name, after, share) for name, line in found.items() for after, share in line.items()]
+    data = pd.DataFrame(rows, columns=["name", "after", "share"])
+    legend = alt.Legend(
+        title=None, orient="top", columns=alt.ExprRef("max(1, floor(width / 170))"), labelLimit=200
+    )
+    base = alt.Chart(data).encode(
+        x=alt.X("after:Q", title=title, scale=alt.Scale(nice=False, padding=12), axis=_whole(data)),
+        y=alt.Y("share:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~%", tickCount=5)),
+        color=alt.Color(
+            "name:N",
+            sort=list(found),
+            scale=alt.Scale(domain=list(found), range=colors.of(list(found))),
+            legend=legend if len(found) > 1 else None,
+        ),
+        tooltip=[
+            alt.Tooltip("name:N", title="Cohort"),
+            alt.Tooltip("after:Q", title="After"),
+            alt.Tooltip("share:Q", title="Came again", format=".1%"),
+        ],
+    )
+    layers = [base.mark_line(strokeWidth=2), base.mark_point(size=45, filled=True, opacity=1)]
+    if len(found) == 1:
+        ink = "#e4eaf2" if colors.is_dark() else "#1c2733"
+        text = base.mark_text(dy=-11, fontSize=12, color=ink)
+        layers.append(text.encode(text=alt.Text("share:Q", format=".0%"), color=alt.value(ink)))
+    return alt.layer(*layers).properties(height=HEIGHT)
+
+
+def _whole(data: pd.DataFrame) -> alt.Axis:
+    values = list(range(1, int(data["after"].max()) + 1))
+    return alt.Axis(values=values, format="d", grid=False, labelOverlap="greedy")
+
+
+def words(found: Lines, unit: str) -> str:
+    parts = [
+        f"{name}: " + ", ".join(f"{share:.1%} after {after}" for after, share in line.items())
+        for name, line in found.items()
+    ]
+    return f"Share of visitors who came again, by {unit}s after the first. {'; '.join(parts)}."

@@ -1,0 +1,138 @@
+"""The choice of a funnel: a declared one, or steps that are typed on the page; the address keeps it."""
+
+from __future__ import annotations
+
+import json
+
+import streamlit as st
+
+from . import clock, data
+from .figures import pages
+from .figures.declared import GOAL, Declared, declared
+from .figures.funnels import FEWEST, MOST, Definition
+from .figures.reader import Reader, ReadError
+from .figures.selection import SelectionError
+from .filters import Filters
+from .panel import Look
+from .text import clipped, duration, plain, shown
+
+OWN = "Steps typed here"
+SCOPES = {"Visitors": "visitor", "Sessions": "session"}
+WITHIN = ("30m", "1h", "24h", "7d", "30d")
+SUGGESTED = 50
+EXAMPLE = """[funnels.signup]
+steps = ["/", "/pricing*", "goal:signup"]
+scope = "visitor"                     # or "session"
+within = "24h"
+
+[goals.signup]
+path = "/welcome*"
+"""
+
+
+def choose(reader: Reader, filters: Filters) -> Definition | None:
+    """Draws the choice, and says what the chosen funnel counts; None where nothing can be counted yet."""
+    found = _declared(reader)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="choose-funnel"):
+        options = [*sorted(found.funnels), OWN]
+        name = st.selectbox("Funnel", options, key="funnel", bind="query-params", width=210)
+        if name == OWN:
+            st.multiselect(
+                "Steps",
+                list(dict.fromkeys((*st.session_state.get("step", ()), *_suggested(reader, filters, found)))),
+                key="step",
+                bind="query-params",
+                accept_new_options=True,
+                max_selections=MOST,
+                placeholder="Choose, or type such as /docs*",
+                width=420,
+                help=f"{FEWEST} to {MOST} steps in order: paths (an asterisk stands for any characters) or goals.",
+            )
+            st.segmented_control(
+                "Of", list(SCOPES), key="scope", default="Visitors", bind="query-params", required=True
+            )
+            if st.session_state.get("scope") != "Sessions":
+                st.selectbox(
+                    "Within", WITHIN, index=WITHIN.index("24h"), key="within", bind="query-params", width=100
+                )
+    if name == OWN and len(st.session_state.get("step") or ()) < FEWEST:
+        _explain(has_any=bool(found.funnels))
+        return None
+    try:
+        asked = _asked(found)
+    except SelectionError as error:
+        st.warning(plain(f"{error}."), icon=":material/error:")
+        return None
+    st.caption(_said(asked))
+    if name == OWN:
+        with st.expander("Keep this funnel"):
+            st.caption("Add this to tidemark\\.toml in the home, under a name of your choice:")
+            st.code(_as_toml(asked, list(st.session_state["step"])), language="toml")
+    return asked
+
+
+def _declared(reader: Reader) -> Declared:
+    home = data.home(reader)
+    try:
+        return Declared() if home is None else declared(home)
+    except SelectionError as error:
+        st.warning(plain(str(error)), icon=":material/error:")
+        return Declared()
+
+
+def _suggested(reader: Reader, filters: Filters, found: Declared) -> list[str]:
+    """Goals that are pages, and the pages that are viewed most."""
+    goals = [f"{GOAL}{name}" for name, goal in sorted(found.goals.items()) if goal.get("path")]
+    try:
+        look = Look(reader, filters, clock.now(), "funnels")
+        most = pages.pages(look.rows, look.selection(), SUGGESTED)
+    except ReadError:
+        return goals
+    return [*goals, *(shown(path) for path in most["path"])]
+
+
+def chosen(reader: Reader) -> Definition:
+    """The funnel that is chosen on the page."""
+    return _asked(_declared(reader))
+
+
+def _asked(found: Declared) -> Definition:
+    """The funnel that is chosen on the page. Raises SelectionError."""
+    state = st.session_state
+    name = state.get("funnel")
+    if name in found.funnels:
+        return found.funnel(str(name))
+    scope = SCOPES.get(str(state.get("scope")), "visitor")
+    return found.built(state.get("step") or [], scope, str(state.get("within") or "24h"))
+
+
+def _said(asked: Definition) -> str:
+    steps = " → ".join(
+        step.name if step.name == step.pattern else f"{step.name} ({step.pattern})" for step in asked.steps
+    )
+    who = "Visitors" if asked.visitor else "Sessions"
+    within = f", all within {duration(asked.within.total_seconds())} of the first" if asked.visitor else ""
+    return plain(f"{who} that viewed {clipped(shown(steps), 300)}{within}.")
+
+
+def _explain(*, has_any: bool) -> None:
+    with st.container(border=True, key="explain-funnels"):
+        st.markdown("##### A funnel counts who takes a number of steps in order")
+        st.markdown(
+            f"Choose {FEWEST} to {MOST} steps above. A step is a path, in which an asterisk stands for any"
+            " characters, or a goal that is a page. Anything may lie between two steps."
+        )
+        if has_any:
+            return
+        st.markdown(
+            "To keep a funnel, declare it on the page [Goals](./goals), or in `tidemark.toml` in the home; it then"
+            " counts all history:"
+        )
+        st.code(EXAMPLE, language="toml")
+
+
+def _as_toml(asked: Definition, texts: list[str]) -> str:
+    quoted = ", ".join(json.dumps(text, ensure_ascii=False) for text in texts)
+    scope = "visitor" if asked.visitor else "session"
+    within = f'within = "{st.session_state.get("within") or "24h"}"\n' if asked.visitor else ""
+    return f'[funnels.my-funnel]\nsteps = [{quoted}]\nscope = "{scope}"\n{within}'

@@ -1,0 +1,200 @@
+"""Funnels: how many sessions or visitors took a number of steps in order, and where the others went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from .. import charts, country, data, funnelchoice, stepchart
+from ..actions import is_filter
+from ..figures import funnels, walk_queries
+from ..figures.comparison import Change
+from ..figures.funnels import LABELS, Definition
+from ..figures.query import Where
+from ..figures.reader import Reader
+from ..figures.selection import Selection
+from ..filters import Filters
+from ..grid import count_column, grid, grid_with_actions, percent_column
+from ..panel import Look, meaning, nothing, panel
+from ..text import clipped, duration, number, plain, shown
+from ..toplist import toplist
+from .overview import compared, device_name, metric, percent
+
+REQUESTS = "silver/requests"
+SESSIONS = "silver/sessions"
+STEPS = "silver/session_steps"
+TABLES = (REQUESTS, SESSIONS, STEPS)
+VIEWS = (Where("pageview", "=", True),)
+NAME_SHOWN = 80
+LISTED = 200
+# A funnel reads many rows, so it is not counted again for every batch.
+SELDOM = 60.0
+Labelled = tuple[pd.DataFrame, pd.DataFrame]
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    if funnelchoice.choose(reader, filters) is None:
+        return
+    steps_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        by_panel(reader, filters)
+    with right:
+        lost_panel(reader, filters)
+
+
+def _sql(look: Look) -> str:
+    return walk_queries.funnel(look.selection(), funnelchoice.chosen(look.reader), look.reader.root)
+
+
+def _counted(look: Look, selection: Selection, asked: Definition, label: str = "") -> Labelled:
+    """The funnel's steps, and the same by a label; one reading gives both."""
+
+    def make(rows: data.Remembered) -> Labelled:
+        found = funnels.funnel(rows, selection, asked, [label] if label else [])
+        return found.table(), found.by(label) if label else pd.DataFrame()
+
+    return data.remembered(look.reader, TABLES, f"funnel {selection} {asked} {label}", make)
+
+
+def _label() -> str:
+    return str(st.session_state.get("split") or LABELS[0])
+
+
+@panel("Steps", REQUESTS, every=SELDOM, help=meaning("funnel"), requests=VIEWS, query=_sql)
+def steps_panel(look: Look) -> None:
+    selection, asked = look.selection(), funnelchoice.chosen(look.reader)
+    unit = "Visitors" if asked.visitor else "Sessions"
+    table, _ = _counted(look, selection, asked, _label())
+    if not table["count"].iloc[0]:
+        return nothing(f"Nobody took the first step, {shown(asked.steps[0].pattern)}, in this range.")
+    period = look.earlier(selection)
+    before = None if period is None else _counted(look, period, asked)[0]
+    _tiles(table, before, unit)
+    said = compared(look, selection)
+    if said:
+        st.caption(said + (" The dashed marks are its shares." if before is not None else ""))
+    drawn = pd.DataFrame(
+        {
+            "name": [f"{i}  {clipped(shown(n), NAME_SHOWN)}" for i, n in enumerate(table["name"], 1)],
+            "count": table["count"],
+            "label": [
+                f"{n:,} · {share:.1%}" for n, share in zip(table["count"], table["of_first"], strict=True)
+            ],
+        }
+    )
+    if before is not None:
+        drawn["before"] = before["of_first"] * table["count"].iloc[0]
+    words = f"{unit} by step: " + ", ".join(
+        f"{name} {label}" for name, label in zip(drawn["name"], drawn["label"], strict=True)
+    )
+    charts.draw(stepchart.bars(drawn, unit), look.key, words + ".")
+    shown_table = pd.DataFrame(
+        {
+            "step": drawn["name"],
+            "count": table["count"],
+            "of_first": table["of_first"],
+            "of_previous": table["of_previous"],
+            "before": None if before is None else before["of_first"],
+            "change": None if before is None else _changes(table["of_first"], before["of_first"]),
+            "median": [duration(s) for s in table["median_seconds"]],
+        }
+    )
+    text = st.column_config.TextColumn
+    settings = {
+        "step": text("Step", width="medium"),
+        "count": count_column(unit),
+        "of_first": percent_column("Of the first"),
+        "of_previous": percent_column("Of the one before"),
+        "before": percent_column("Earlier, of the first"),
+        "change": text("Change", help=meaning("change")),
+        "median": text("Median time", help="From the first step."),
+    }
+    grid(shown_table, "funnel", settings)
+    return None
+
+
+def _changes(now: pd.Series, before: pd.Series) -> list[str]:
+    pairs = zip(
+        now.astype(object).where(now.notna(), None),
+        before.astype(object).where(before.notna(), None),
+        strict=True,
+    )
+    return [str(Change(a, b)) for a, b in pairs]
+
+
+def _tiles(table: pd.DataFrame, before: pd.DataFrame | None, unit: str) -> None:
+    def change(column: str, place: int) -> Change:
+        was = None if before is None else before[column].iloc[place]
+        return Change(
+            *(None if v is None or pd.isna(v) else float(v) for v in (table[column].iloc[place], was))
+        )
+
+    tiles: list[tuple[str, Change, Callable[[Any], str], bool | None]] = [
+        (f"{unit} at the first step", change("count", 0), number, True),
+        ("Took every step", change("count", -1), number, True),
+        ("Of the first", change("of_first", -1), percent, True),
+        ("Median time to the last", change("median_seconds", -1), duration, None),
+    ]
+    for cell, (label, each, text, better) in zip(st.columns(4), tiles, strict=True):
+        with cell:
+            metric(label, each, text(each.now), better)
+
+
+@panel("By channel, country or device", REQUESTS, every=SELDOM, help=meaning("funnel"))
+def by_panel(look: Look) -> None:
+    selection, asked = look.selection(), funnelchoice.chosen(look.reader)
+    st.segmented_control(
+        "By", LABELS, key="split", default=LABELS[0], required=True, bind="query-params",
+        format_func=str.capitalize, label_visibility="collapsed",
+    )  # fmt: skip
+    label = _label()
+    _, found = _counted(look, selection, asked, label)
+    if found.empty:
+        return nothing()
+    named = {
+        "country": country.name,
+        "device": device_name,
+        "channel": lambda c: c.capitalize() or "Unknown",
+    }[label]
+    steps = range(len(asked.steps))
+    table = pd.DataFrame({"value": [clipped(shown(named(v)), NAME_SHOWN) for v in found[label]]})
+    table["share"] = found[steps[-1]] / found[0]
+    for k in steps:
+        table[f"step{k + 1}"] = found[k]
+    settings = {
+        "value": st.column_config.TextColumn(label.capitalize(), width="small"),
+        "share": percent_column("Took every step", "Of those who took the first."),
+    }
+    settings |= {
+        f"step{k + 1}": count_column(f"{k + 1} {clipped(shown(asked.steps[k].name), 24)}") for k in steps
+    }
+    filters = [(is_filter(label, v),) for v in found[label]]
+    grid_with_actions(table.head(LISTED), "funnel-by", settings, filters, selection, rows=8, where=VIEWS)
+    return None
+
+
+@panel("Where they left", REQUESTS, every=SELDOM, help=meaning("lost"), requests=VIEWS)
+def lost_panel(look: Look) -> None:
+    selection, asked = look.selection(), funnelchoice.chosen(look.reader)
+    every = data.remembered(
+        look.reader, TABLES, f"lost {selection} {asked}", lambda rows: funnels.lost(rows, selection, asked)
+    )
+    names = [f"{k + 1}  {clipped(shown(step.name), 24)}" for k, step in enumerate(asked.steps[:-1])]
+    chosen = st.segmented_control(
+        "After step", names, key=f"lost-{len(names)}", default=names[0], required=True, label_visibility="collapsed",
+        format_func=plain,
+    )  # fmt: skip
+    found = every[names.index(chosen)] if chosen in names else every[0]
+    if found.empty:
+        return nothing("Everybody who took this step took the next one, too.")
+    further = found[found["path"].notna()].reset_index(drop=True)
+    ended = int(found.loc[found["path"].isna(), "count"].sum())
+    if ended:
+        st.caption(f"{ended:,} viewed no further page.")
+    if len(further):
+        toplist(look, further, "path", "count", heading="Viewed next", rows=10)
+    return None

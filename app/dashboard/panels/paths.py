@@ -1,0 +1,162 @@
+"""Paths: the pages that sessions go through, from their entry, from a page, or back from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from .. import actions, charts, clock, data, flow
+from ..figures import pages, paths, walk_queries
+from ..figures.paths import LEFT, OTHER, Paths
+from ..figures.query import Where
+from ..figures.reader import Reader, ReadError
+from ..figures.selection import Selection
+from ..filters import Filters
+from ..grid import bar_column, count_column, grid, percent_column
+from ..panel import Look, meaning, nothing, panel
+from ..text import clipped, plain, shown
+from .overview import compared
+
+SESSIONS = "silver/sessions"
+STEPS = "silver/session_steps"
+TABLES = (STEPS, SESSIONS)
+VIEWS = (Where("pageview", "=", True),)
+ENTRY, FROM, BACK = "From the entry", "From a page", "Back from a page"
+SUGGESTED = 100
+PATH_SHOWN = 200
+SELDOM = 60.0
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", key="choose-paths"):
+        st.segmented_control(
+            "Direction",
+            (ENTRY, FROM, BACK),
+            key="direction",
+            default=ENTRY,
+            required=True,
+            bind="query-params",
+        )
+        if _direction() != ENTRY:
+            known = st.session_state.get("start")
+            options = list(dict.fromkeys((*([known] if known else []), *_suggested(reader, filters))))
+            st.selectbox(
+                "Page",
+                options,
+                index=None,
+                key="start",
+                bind="query-params",
+                accept_new_options=True,
+                placeholder="Choose, or type such as /docs*",
+                width=320,
+                help="Paths begin at its first occurrence in a session. An asterisk stands for any characters.",
+            )
+    if _direction() != ENTRY and not _start():
+        st.text("Choose the page at which the paths begin or end.")
+        return
+    flow_panel(reader, filters)
+
+
+def _direction() -> str:
+    return str(st.session_state.get("direction") or ENTRY)
+
+
+def _start() -> str | None:
+    """The page at which paths begin; None at the entry."""
+    found = st.session_state.get("start")
+    return None if _direction() == ENTRY or not found else str(found)
+
+
+def _suggested(reader: Reader, filters: Filters) -> list[str]:
+    look = Look(reader, filters, clock.now(), "paths")
+    try:
+        return [shown(path) for path in pages.pages(look.rows, look.selection(), SUGGESTED)["path"]]
+    except ReadError:
+        return []
+
+
+def _sql(look: Look) -> str:
+    return walk_queries.paths(look.selection(), _start(), look.reader.root, backward=_direction() == BACK)
+
+
+def _counted(look: Look, selection: Selection, shown_pages: int = paths.SHOWN) -> Paths:
+    start, backward = _start(), _direction() == BACK
+    key = f"paths {selection} {start} {backward} {shown_pages}"
+    return data.remembered(
+        look.reader, TABLES, key,
+        lambda rows: paths.paths(rows, selection, start, backward=backward, shown=shown_pages),
+    )  # fmt: skip
+
+
+def _begin_at(marks: list[dict[str, Any]]) -> None:
+    """A callback: a clicked page becomes the start."""
+    path = str(marks[0].get("path", ""))
+    if path in (OTHER, LEFT, ""):
+        return
+    if _direction() == ENTRY:
+        st.session_state["direction"] = FROM
+    st.session_state["start"] = path
+    st.session_state[actions.CHANGED] = True
+
+
+@panel("Flow", STEPS, SESSIONS, every=SELDOM, help=meaning("paths"), requests=VIEWS, query=_sql)
+def flow_panel(look: Look) -> None:
+    selection = look.selection()
+    found = _counted(look, selection)
+    number = int(found.levels[0]["count"].sum()) if len(found.levels[0]) else 0
+    if not number:
+        return nothing()
+    backward = _direction() == BACK
+    way = "back from" if backward else "from"
+    where = "their entry" if _start() is None else clipped(shown(_start()), PATH_SHOWN)
+    st.caption(plain(f"{number:,} sessions {way} {where}. A click on a page makes it the start."))
+    with st.container(key="flow-chart"):
+        charts.draw(flow.flow(found, backward=backward), look.key, flow.described(found), _begin_at)
+    with st.expander("As a table"):
+        _table(look, found, selection, backward=backward)
+    return None
+
+
+def _table(look: Look, found: Paths, selection: Selection, *, backward: bool) -> None:
+    period = look.earlier(selection)
+    before = None if period is None else _counted(look, period, shown_pages=1000)
+    went = found.links.groupby(["level", "source"])["count"].sum()
+    left = found.links[found.links["target"] == LEFT].set_index(["level", "source"])["count"]
+    rows = []
+    for level, sheet in enumerate(found.levels):
+        total = int(sheet["count"].sum())
+        was = {} if before is None else dict(before.levels[level].itertuples(index=False, name=None))
+        every = sum(was.values())
+        for path, count in sheet.itertuples(index=False):
+            at = (level, path)
+            ended = int(left.get(at, 0)) if path != LEFT else 0
+            rows.append(
+                {
+                    "level": -level if backward else level,
+                    "path": clipped(shown(path), PATH_SHOWN),
+                    "count": count,
+                    "share": count / total,
+                    "before": was.get(path, 0) / every if every and path != OTHER else None,
+                    "on": int(went[at]) - ended if at in went.index else None,
+                    "left": ended if at in went.index else None,
+                }
+            )
+    table = pd.DataFrame(rows)
+    first = "began here" if backward else "left"
+    settings = {
+        "level": st.column_config.NumberColumn("Level", format="%d", width="small"),
+        "path": st.column_config.TextColumn("Page", width="medium"),
+        "count": bar_column("Sessions", table["count"].max()),
+        "share": percent_column("Of the level"),
+        "before": percent_column("Earlier", "Share of the level in the earlier period."),
+        "on": count_column("Went on" if not backward else "Came from another page"),
+        "left": count_column(
+            first.capitalize(), "Sessions that ended here." if not backward else "Sessions that began here."
+        ),
+    }
+    grid(table, "paths", settings, rows=14)
+    said = compared(look, selection)
+    if said:
+        st.caption(said)

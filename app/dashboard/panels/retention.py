@@ -1,0 +1,206 @@
+"""Retention: of the visitors who first came in a day, week or month, how many came again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from .. import actions, charts, curve, data, triangle
+from ..figures import retention, walk_queries
+from ..figures.comparison import Change
+from ..figures.query import Where
+from ..figures.reader import Reader
+from ..figures.retention import By, Retention
+from ..figures.selection import Selection
+from ..filters import Filters
+from ..grid import count_column, grid
+from ..panel import Look, meaning, nothing, panel
+from ..text import number
+from .overview import compared, metric, percent
+
+HOURS = "gold/visitor_hours"
+REQUESTS = "silver/requests"
+PEOPLE = (Where("bot", "=", False),)
+UNITS: dict[str, By] = {"Day": "day", "Week": "week", "Month": "month"}
+# The fewest and the most cohorts that the triangle shows, and its most later periods.
+FEWEST = {"day": 7, "week": 8, "month": 6}
+MOST = 31
+AFTER = {"day": 14, "week": 12, "month": 12}
+# Lines of single cohorts in the curve.
+LINES = 6
+# The fewest days that are shown by the day.
+DAYS = 14
+EXACT = 2**20
+CURVES = ("Average", "By cohort")
+SELDOM = 30.0
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    st.segmented_control(
+        "Cohorts by", list(UNITS), key="period", default="Day", required=True, bind="query-params",
+        help="Days, ISO weeks and months of UTC.",
+    )  # fmt: skip
+    summary_panel(reader, filters)
+    cohorts_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        curve_panel(reader, filters)
+    with right:
+        new_panel(reader, filters)
+
+
+def _unit() -> By:
+    return UNITS.get(str(st.session_state.get("period")), "day")
+
+
+def _counted(look: Look, by: By) -> Retention:
+    """Retention over all data of the site, since the first request of a visitor may lie before the range."""
+    selection, extent = look.selection(), look.extent
+    everything = Selection(selection.site, filters=selection.filters)
+    tables = (REQUESTS,) if selection.filters else (HOURS,)
+    newest = extent.newest.date() if extent.newest else None
+    key = f"retention {by} {everything} {newest}"
+    return data.remembered(
+        look.reader, tables, key, lambda rows: retention.retention(rows, everything, by, extent)
+    )
+
+
+def _sql(look: Look) -> str:
+    return walk_queries.retention(look.selection(), _unit(), look.reader.root)
+
+
+def _shown(found: Retention, selection: Selection, by: By) -> list[int]:
+    """The cohorts that begin in the range; of a short range, those before it, too."""
+    inside = retention.within(found, selection)
+    upto = [
+        i for i in range(len(found.periods)) if found.sizes[i] > 0 and _begins_before(found, i, selection)
+    ]
+    return upto[-min(max(len(inside), FEWEST[by]), MOST) :]
+
+
+def _begins_before(found: Retention, cohort: int, selection: Selection) -> bool:
+    return (
+        selection.end is None or found.periods[cohort] <= (selection.end - timedelta(microseconds=1)).date()
+    )
+
+
+def came_again(found: Retention, cohorts: Sequence[int], after: int) -> float | None:
+    """The share of all visitors of these cohorts who came in the period `after` theirs, of periods that are over."""
+    over = [c for c in cohorts if c + after < len(found.periods) and not found.is_open(c, after)]
+    size = sum(float(found.sizes[c]) for c in over)
+    return sum(float(found.matrix[c, after]) for c in over) / size if size else None
+
+
+@panel("Summary", HOURS, every=SELDOM, requests=PEOPLE, query=_sql)
+def summary_panel(look: Look) -> None:
+    by, selection = _unit(), look.selection()
+    found, period = _counted(look, by), look.earlier(selection)
+    daily = found if by == "day" else _counted(look, "day")
+    tiles = [
+        ("New visitors", lambda s: _in_range(daily, s)[0], number, "Visitors whose first request lies in the range."),
+        ("Returning on a later day", lambda s: _in_range(daily, s)[1], number,
+         "Summed over the days of the range: visitors of a day who had come on a day before."),
+        (f"Came again after 1 {by}", lambda s: came_again(found, retention.within(found, s), 1), percent,
+         f"Of the cohorts in the range, in the {by} right after; only where it is over."),
+    ]  # fmt: skip
+    for cell, (label, of, text, help) in zip(st.columns(3), tiles, strict=True):
+        with cell:
+            change = Change(of(selection), None if period is None else of(period))
+            metric(label, change, text(change.now), True, help)
+    said = compared(look, selection)
+    if said:
+        st.caption(said)
+    if found.share < 1:
+        largest = float(found.matrix.max())
+        st.caption(
+            f"A set of visitors exceeds {EXACT:,}, so counts are estimates: the standard error of"
+            f" {largest:,.0f} is {found.error(largest):,.0f} ({found.error(largest) / largest:.2%}),"
+            f" that of 1,000 is {found.error(1000):,.0f}."
+        )
+
+
+def _in_range(daily: Retention, selection: Selection) -> tuple[int, int]:
+    """New and returning visitors of the days that begin in the range."""
+    table = daily.new_and_returning()
+    kept = table.iloc[retention.within(daily, selection, empty=True)]
+    return int(kept["new"].sum()), int(kept["returning"].sum())
+
+
+@panel("Cohorts", HOURS, every=SELDOM, help=meaning("retention"), requests=PEOPLE, query=_sql)
+def cohorts_panel(look: Look) -> None:
+    by = _unit()
+    found = _counted(look, by)
+    cohorts = _shown(found, look.selection(), by)
+    if not cohorts:
+        return nothing()
+    triangle.triangle(found, cohorts, [label(found.periods[c], by) for c in cohorts], by, AFTER[by])
+    return None
+
+
+def label(start: date, by: By) -> str:
+    if by == "month":
+        return f"{start:%B %Y}"
+    return f"{start:%G-W%V}, from {start:%b} {start.day}" if by == "week" else f"{start:%a %Y-%m-%d}"
+
+
+@panel("How many come again", HOURS, every=SELDOM, help=meaning("retention"), query=_sql)
+def curve_panel(look: Look) -> None:
+    by = _unit()
+    found = _counted(look, by)
+    cohorts = _shown(found, look.selection(), by)
+    chosen = st.segmented_control(
+        "Lines", CURVES, key="curve-lines", default=CURVES[0], required=True, label_visibility="collapsed"
+    )
+    if chosen == CURVES[1]:
+        lines = {label(found.periods[c], by): _line(found, [c], AFTER[by]) for c in cohorts[-LINES:]}
+    else:
+        lines = {"All cohorts shown": _line(found, cohorts, AFTER[by])}
+    lines = {name: line for name, line in lines.items() if line}
+    if not lines:
+        return nothing(f"No cohort has a later {by} that is over.")
+    charts.draw(curve.lines(lines, f"{by.capitalize()}s after the first"), look.key, curve.words(lines, by))
+    st.caption(f"Only {by}s that are over.")
+    return None
+
+
+def _line(found: Retention, cohorts: Sequence[int], most: int) -> dict[int, float]:
+    shares = {after: came_again(found, cohorts, after) for after in range(1, most + 1)}
+    return {after: share for after, share in shares.items() if share is not None}
+
+
+@panel(
+    "New and returning visitors per day",
+    HOURS,
+    every=SELDOM,
+    help="Days of UTC. New: the first request over all data is of this day.",
+    requests=PEOPLE,
+)
+def new_panel(look: Look) -> None:
+    found, selection = _counted(look, "day"), look.selection()
+    inside = retention.within(found, selection, empty=True)
+    upto = [i for i in range(len(found.periods)) if _begins_before(found, i, selection)]
+    days = found.new_and_returning().iloc[upto[-max(len(inside), DAYS) :]]
+    if days.empty:
+        return nothing()
+    names = {"new": "New visitors", "returning": "Returning visitors"}
+    table = days.assign(bin=pd.to_datetime(days["period"]))
+    long = charts.longer(table, names)
+    chart = charts.over_time(
+        long, zone="UTC", unit="Visitors per day", series=list(names.values()), kind="bar", bin_seconds=86_400,
+        pick=True,
+    )  # fmt: skip
+
+    def picked(marks: list[dict[str, Any]]) -> None:
+        start = datetime.fromtimestamp(int(marks[0]["at"]) / 1000, UTC)
+        actions.open_view(actions.Requests(selection.shifted(start, start + timedelta(days=1)), PEOPLE))
+
+    charts.draw(chart, look.key, charts.described(long, "Visitors per day"), picked)
+    with st.expander("As a table"):
+        shown = table[["bin", *names]].iloc[::-1]
+        day = st.column_config.DateColumn("Day (UTC)", format="YYYY-MM-DD")
+        grid(shown, look.key, {"bin": day} | {c: count_column(name) for c, name in names.items()})
+    return None

@@ -1,0 +1,85 @@
+"""The queries of funnels, retention and paths give in DuckDB what the figures say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+from deltalake import DeltaTable
+
+from app.dashboard.figures import extents, funnels, paths, retention, walk_queries
+from app.dashboard.figures.funnels import Definition, Step
+from app.dashboard.figures.reader_delta import DeltaReader
+from app.dashboard.figures.rows import Direct
+from app.dashboard.figures.selection import Selection, filters_of
+from tests.app import lakehouse
+
+RANGE = (lakehouse.START + timedelta(hours=3), lakehouse.START + timedelta(hours=50))
+SELECTIONS = [
+    Selection(),
+    Selection("a.example", *RANGE, filters=filters_of(["country!=ZZ", "path!=/a"])),
+    Selection(None, *RANGE, filters=filters_of(["channel=email|direct"])),
+]
+STEPS = tuple(Step(pattern, pattern) for pattern in ("/*", "/a*", "*%_\\"))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("home")
+    lakehouse.build(directory, lakehouse.requests(seed=3, visitors=200))
+    return directory
+
+
+def run(home: Path, text: str) -> pd.DataFrame:
+    connection = duckdb.connect()
+    for table in ("requests", "sessions", "session_steps"):
+        path = home / "tables" / "silver" / table
+        connection.register(table, DeltaTable(str(path)).to_pyarrow_table())
+        text = text.replace(f"delta_scan('{path}')", table)
+    return connection.execute(text).df()
+
+
+@pytest.mark.parametrize("selection", SELECTIONS, ids=["all", "lines", "sessions"])
+@pytest.mark.parametrize("visitor", [True, False], ids=["visitor", "session"])
+def test_funnels(home: Path, selection: Selection, visitor: bool) -> None:
+    asked = Definition(STEPS, visitor, timedelta(hours=2))
+    wanted = funnels.funnel(Direct(DeltaReader(home)), selection, asked).table()
+    found = run(home, walk_queries.funnel(selection, asked, str(home / "tables")))
+    names = ["name", "count", "median_seconds"]
+    pd.testing.assert_frame_equal(found[names], wanted[names], check_dtype=False)
+    assert 0 < wanted["count"].iloc[-1] < wanted["count"].iloc[0]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS[:2], ids=["all", "lines"])
+@pytest.mark.parametrize("by", ["day", "week"])
+def test_retention(home: Path, selection: Selection, by: retention.By) -> None:
+    rows = Direct(DeltaReader(home))
+    wanted = retention.retention(rows, selection, by, extents.of_site(extents.extents(rows), selection.site))
+    found = run(home, walk_queries.retention(selection, by, str(home / "tables")))
+    counts = {
+        (c.date(), p.date()): n for c, p, n in found[["cohort", "period", "visitors"]].itertuples(index=False)
+    }
+    assert counts == {
+        (cohort, wanted.periods[i + n]): count
+        for i, cohort in enumerate(wanted.periods)
+        for n, count in enumerate(wanted.returned(i))
+        if count
+    }
+    assert counts
+
+
+@pytest.mark.parametrize("selection", SELECTIONS, ids=["all", "lines", "sessions"])
+@pytest.mark.parametrize("page, backward", [(None, False), ("/a", False), ("/a*", True)])
+def test_paths(home: Path, selection: Selection, page: str | None, backward: bool) -> None:
+    wanted = paths.paths(Direct(DeltaReader(home)), selection, page, backward=backward)
+    found = run(home, walk_queries.paths(selection, page, str(home / "tables"), backward=backward))
+    for level, sheet in enumerate(wanted.levels):
+        shown = sheet[~sheet["path"].isin([paths.OTHER, paths.LEFT])]
+        of_level = found[found["level"] == level]
+        assert of_level[["path", "count"]].values.tolist() == shown.values.tolist()
+        entered = sheet.loc[sheet["path"] != paths.LEFT, "count"].sum()
+        assert set(of_level["of_level"]) <= {entered}
+    assert len(found) > 5
