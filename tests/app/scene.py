@@ -192,6 +192,44 @@ def _quality(home: Path, now: datetime, days: float, requests: list[Request], pi
     tables.write(home, "quality/sites", sites)
     tables.write(home, "gold/formats", _formats(requests))
     _others(home, now, days, pick)
+    _told(home, now)
+
+
+def _told(home: Path, now: datetime) -> None:
+    """A rule and what it fired, notes, and reported days that late lines changed."""
+    hour, site = timedelta(hours=1), "www.example.com"
+    rule = {
+        "rule": "busy",
+        "site": site,
+        "metric": "requests",
+        "about": "requests above 10 in 1h",
+        "bound": 10.0,
+    }
+    (home / "tidemark.toml").write_text('[alerts.busy]\nmetric = "requests"\nwindow = "1h"\nabove = 10\n')
+    start = tables.floor(now, 3600) - 9 * hour
+    fired = {**rule, "window_start": start, "window_end": start + hour, "state": "ended", "value": 31.0, "due": False,
+             "ended_at": start + 4 * hour, "fired_at": start + hour, "late": False, "delivered": "ended",
+             "delivered_at": start + 4 * hour, "delivered_to": "target 1 (mailto)"}  # fmt: skip
+    gone = {"window_start": start - 5 * hour, "window_end": start - 4 * hour, "state": "withdrawn", "ended_at": None,
+            "withdrawn_at": start, "late": True}  # fmt: skip
+    tables.write(home, "quality/alerts", [fired, fired | gone])
+    tables.write(
+        home, "quality/alert_rules", [rule | {"state": "ok", "value": 7.0, "judged_until": start + 9 * hour}]
+    )
+    notes = [(start, ATTACKS[0], site, "hand"), (start + hour, "Rebuilt: all", "", "rebuild")]
+    tables.write(
+        home, "quality/notes",
+        [{"note": text, "time": at, "site": of, "text": text, "cause": cause} for at, text, of, cause in notes],
+    )  # fmt: skip
+    day = tables.floor(now, 86_400) - timedelta(days=1)
+    values = {"requests": 900.0, "pageviews": 800.0, "visitors": 300.0, "sessions": 320.0, "bounce_rate": 0.5}
+    rows = [(25, metric, value, "day over") for metric, value in values.items()]
+    rows += [(27, "requests", 950.0, "late lines"), (29, "visitors", 310.0, "rebuild")]
+    tables.write(
+        home, "quality/reported",
+        [{"site": site, "day": day, "metric": metric, "value": value, "reported_at": day + after * hour,
+          "cause": cause} for after, metric, value, cause in rows],
+    )  # fmt: skip
 
 
 def _formats(requests: list[Request]) -> list[dict[str, Any]]:

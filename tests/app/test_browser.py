@@ -36,6 +36,8 @@ PAGES = {
     "countries": "All countries",
     "sessions": "Median duration",
     "pages": "Top entry pages",
+    "alerts": "What fired",
+    "as-reported": "Days changed since",
     "quality": "Every line accounted for",
     "pipeline": "3 of 10 parts done",
     "others": "Top values of status",
@@ -246,7 +248,7 @@ AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding=
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("page", ["", "errors", "bots"])
+@pytest.mark.parametrize("page", ["", "errors", "bots", "alerts", "as-reported"])
 def test_pages_are_accessible(browser: webdriver.Chrome, site: str, page: str, theme: str) -> None:
     """No serious violation of WCAG 2 A and AA in what a page draws. Cells of Streamlit's tables have the same
     ids in each table, which is not ours to change."""

@@ -11,6 +11,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from app.dashboard import timechart
 from tests.app import scene, tables
 from tests.app.showing import show
 
@@ -67,6 +68,12 @@ def test_every_chart_over_time_has_the_notes_of_its_site_and_range(
         assert flags(spec) == 1
         assert MARKUP in alt and f"{SITE}: New logo" in alt
         assert "Elsewhere" not in alt and "Long ago" not in alt
+
+
+def test_charts_over_time_are_drawn_in_one_place() -> None:
+    dashboard = Path(timechart.__file__).parent
+    users = [path.name for path in dashboard.rglob("*.py") if "charts.over_time(" in path.read_text("utf-8")]
+    assert users == ["timechart.py"]
 
 
 def test_all_sites_have_the_notes_of_each(home: Path) -> None:
