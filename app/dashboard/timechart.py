@@ -10,9 +10,10 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from . import actions, charts, colors
+from . import actions, charts, clock, colors
 from .figures import notes
 from .figures.query import Condition
+from .figures.reader import ReadError
 from .figures.selection import Filter, Selection
 from .filters import Span
 from .grid import count_column, grid
@@ -21,6 +22,7 @@ from .text import clipped, shown
 
 # Characters of a note beside a chart, and notes that are written out for one mark or one chart.
 NOTE_SHOWN, MOST_NOTES = 200, 5
+MARKS = ["bin", "time", "when", "text"]
 EARLIER = "the earlier period"
 # What a series keeps of the requests: filters and further conditions.
 Kept = tuple[tuple[Filter, ...], tuple[Condition, ...]]
@@ -96,6 +98,7 @@ def over_time(
     *,
     unit: str,
     series: Sequence[str],
+    zone: str | None = None,
     kind: str = "line",
     number: str = ",.0f",
     height: int = charts.HEIGHT,
@@ -109,14 +112,16 @@ def over_time(
     part: str = "",
 ) -> None:
     """Draws values over wall-clock time (`bin`, `series`, `value`), and says the same in words. Every chart over time
-    is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins.
+    is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins. The
+    clock is that of `zone`, by default the page's.
 
     `before` and `behind` as in `charts.over_time`; `said` says the latter in words. `part` tells several charts of a
     panel apart.
     """
-    marks = note_marks(look, long["bin"], bin_seconds, within)
+    zone = zone or look.filters.zone
+    marks = note_marks(look, zone, long["bin"], bin_seconds, within)
     chart = charts.over_time(
-        long, zone=look.filters.zone, unit=unit, series=series, kind=kind, number=number, height=height,
+        long, zone=zone, unit=unit, series=series, kind=kind, number=number, height=height,
         bin_seconds=bin_seconds, before=before, before_name=before_name, notes=marks, behind=behind,
         pick=picked is not None,
     )  # fmt: skip
@@ -127,14 +132,21 @@ def over_time(
 
 
 def note_marks(
-    look: Look, bins: pd.Series, bin_seconds: int, within: tuple[datetime, datetime] | None = None
+    look: Look,
+    zone: str,
+    bins: pd.Series,
+    bin_seconds: int,
+    within: tuple[datetime, datetime] | None = None,
 ) -> pd.DataFrame:
     """The notes of a chart's site `within` two times, by default during its `bins` (wall-clock): columns `bin`, `time`
     (wall-clock), `when` and `text`. Notes of the same bin are one mark, at the time of the first."""
     start, end = within or (None, None)
-    found = notes.notes(look.rows, look.filters.site, start, end)
-    found["bin"] = look.wall(found["time"].dt.floor(pd.Timedelta(seconds=bin_seconds)))
-    found["time"] = look.wall(found["time"])
+    try:
+        found = notes.notes(look.rows, look.filters.site, start, end)
+    except ReadError:  # a chart is worth showing without them; the panel of notes says so
+        return pd.DataFrame(columns=MARKS)
+    found["bin"] = clock.wall(found["time"].dt.floor(pd.Timedelta(seconds=bin_seconds)), zone)
+    found["time"] = clock.wall(found["time"], zone)
     if within is None:
         last = bins.max() + pd.Timedelta(seconds=bin_seconds)
         found = found[found["time"].between(bins.min(), last, inclusive="left")]
@@ -143,7 +155,7 @@ def note_marks(
          "text": _listed([_said(*row) for row in of[["site", "text"]].itertuples(index=False)])}
         for start, of in found.groupby("bin")
     ]  # fmt: skip
-    return pd.DataFrame(marks, columns=["bin", "time", "when", "text"])
+    return pd.DataFrame(marks, columns=MARKS)
 
 
 def note_words(marks: pd.DataFrame) -> str:

@@ -81,6 +81,17 @@ def test_all_sites_have_the_notes_of_each(home: Path) -> None:
     assert alt.endswith(".") and "shop.example.com: Elsewhere" in alt
 
 
+def test_notes_that_cannot_be_read_cost_no_chart(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    tables.write_gold(tmp_path, [tables.Request(now - timedelta(minutes=30), "v1")])
+    tables.write(tmp_path, "quality/notes", [note(now - timedelta(minutes=20), MARKUP)])
+    (tmp_path / "tables/quality/notes/_delta_log/00000000000000000000.json").write_bytes(b"{broken")
+    assert len(charts(show("live", tmp_path))) == 1
+    assert any(
+        "notes cannot be read" in each.value.replace("\\", "") for each in show("alerts", tmp_path).warning
+    )
+
+
 def test_a_chart_without_notes_has_no_marks(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, [tables.Request(datetime.now(UTC) - timedelta(minutes=30), "v1")])
     [(spec, alt)] = charts(show("live", tmp_path))

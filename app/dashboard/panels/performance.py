@@ -104,7 +104,9 @@ def heat_panel(look: Look) -> None:
     times = charts.filled(
         found, look.start_of(span), look.end_of(span), span.bin_seconds, ["requests"]
     )["bin"]  # fmt: skip
-    marks = note_marks(look, times, span.bin_seconds, (look.start_of(span), look.end_of(span)))
+    marks = note_marks(
+        look, look.filters.zone, times, span.bin_seconds, (look.start_of(span), look.end_of(span))
+    )
     marks["x"] = pd.to_datetime(marks["bin"]).dt.strftime("%m-%d %H:%M")
     chart = heat.heat(
         found, "when", "took", "requests", x_title=f"Time ({look.filters.zone})", y_title="", unit="Requests",

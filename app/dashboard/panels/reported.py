@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from .. import clock, data
+from .. import clock
 from ..figures import reported
 from ..figures.comparison import Change
 from ..figures.reader import Reader
@@ -17,7 +17,7 @@ from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, number, shown
-from ..timechart import timechart
+from ..timechart import over_time
 
 AS_OF, CHANGED, METRIC = "as-of", "changed-only", "reported-metric"
 NAMES = {
@@ -110,12 +110,10 @@ def chart_panel(look: Look) -> None:
     metric = metric or "visitors"
     share = metric == "bounce_rate"
     unit = "Bounce rate, %" if share else f"{NAMES[metric]} per day"
-    both = [_by_day(found, column, metric) for column in ("now", "reported")]
-    span = look.filters.span(look.now, data.extent(look.reader, look.filters.site), DAY)
-    name = NAMES[metric]
-    timechart(
-        look, both[0], {"value": name}, span=span, unit=unit, number=",.1f" if share else ",.0f", sums=False,
-        before=both[1], before_name="as reported",
+    both = [_by_day(found, column, metric).assign(series=NAMES[metric]) for column in ("now", "reported")]
+    over_time(
+        look, both[0], unit=unit, series=[NAMES[metric]], zone="UTC", number=",.1f" if share else ",.0f",
+        bin_seconds=DAY, before=both[1], before_name="as reported",
     )  # fmt: skip
     st.caption("Dashed: as reported. Line: now.")
     return None
@@ -130,7 +128,8 @@ def _by_day(found: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
         value = 100 * sums["bounces"] / sums["sessions"].where(sums["sessions"] > 0)
     else:
         value = wide.groupby("day")[metric].sum()
-    return value.rename("value").rename_axis("bin").reset_index()
+    found = value.rename("value").rename_axis("bin").reset_index()
+    return found.assign(bin=found["bin"].dt.tz_localize(None))
 
 
 @panel(

@@ -20,6 +20,7 @@ from ..filters import Filters
 from ..grid import count_column, grid
 from ..panel import Look, meaning, nothing, panel
 from ..text import number
+from ..timechart import over_time
 from .overview import compared, metric, percent
 
 HOURS = "gold/visitor_hours"
@@ -189,16 +190,15 @@ def new_panel(look: Look) -> None:
     names = {"new": "New visitors", "returning": "Returning visitors"}
     table = days.assign(bin=pd.to_datetime(days["period"]))
     long = charts.longer(table, names)
-    chart = charts.over_time(
-        long, zone="UTC", unit="Visitors per day", series=list(names.values()), kind="bar", bin_seconds=86_400,
-        pick=True,
-    )  # fmt: skip
 
     def picked(marks: list[dict[str, Any]]) -> None:
         start = datetime.fromtimestamp(int(marks[0]["at"]) / 1000, UTC)
         actions.open_view(actions.Requests(selection.shifted(start, start + timedelta(days=1)), PEOPLE))
 
-    charts.draw(chart, look.key, charts.described(long, "Visitors per day"), picked)
+    over_time(
+        look, long, unit="Visitors per day", series=list(names.values()), zone="UTC", kind="bar", bin_seconds=86_400,
+        picked=picked,
+    )  # fmt: skip
     with st.expander("As a table"):
         shown = table[["bin", *names]].iloc[::-1]
         day = st.column_config.DateColumn("Day (UTC)", format="YYYY-MM-DD")
