@@ -16,6 +16,7 @@ from dashboard.panels import (
     alerts,
     bots,
     countries,
+    definitions,
     errors,
     funnels,
     goals,
@@ -65,6 +66,7 @@ PAGES = (
     Page("As reported", ":material/history:", "as-reported", reported.page, filtered=False),
     Page("Quality", ":material/verified:", "quality", quality.page, filtered=False),
     Page("Pipeline", ":material/lan:", "pipeline", pipeline.page, filtered=False),
+    Page("Definitions", ":material/tune:", "definitions", definitions.page, ranged=False, filtered=False),
 )
 # Shown where another package declares tables.
 OTHERS = Page("Other tables", ":material/table:", "others", others.page, filtered=False)

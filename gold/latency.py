@@ -41,7 +41,7 @@ TABLE = Table(
         ),
     ),
     made=lambda meaning: COUNTS,
-    tells=lambda settings: {"alpha": LATENCY_ALPHA},
+    tells=lambda settings: {"alpha": LATENCY_ALPHA, "apdex_seconds": settings.dashboard.apdex_seconds},
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the window, aligned to the epoch."),

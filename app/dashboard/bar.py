@@ -12,6 +12,7 @@ import streamlit as st
 from . import actions, clock
 from .data import Extent
 from .figures.declared import declared
+from .figures.edit import editable, save
 from .figures.extents import of_site
 from .figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
 from .filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
@@ -21,7 +22,7 @@ ALL_SITES = "All sites"
 # The range of pages about the present.
 LAST_HOUR = "1h"
 COMPARISONS = {"Previous period": "previous", "A year before": "year", "None": ""}
-BOUND = ("site", "range", "compare", "times", "from", "until", "filter")
+BOUND = ("site", "range", "compare", "times", "from", "until", "filter", "apdex", "goal")
 SUGGESTIONS = (
     "bot_kind=", "bot_kind!=", "device=mobile", "device=desktop", "channel=organic search", "channel=direct",
     "status^4", "status^5", "method=POST",
@@ -121,15 +122,73 @@ def _segments(home: Path | None) -> None:
     except SelectionError as error:
         st.caption(plain(str(error)))
         return
+    fixed = not editable(home)
     for name, filters in segments.items():
-        st.button(
-            plain(name),
-            key=f"segment-{name}",
-            icon=":material/bookmark:",
-            help=plain(", ".join(map(str, filters))),
-            on_click=actions.add_filter,
-            args=filters,
+        with st.container(horizontal=True, vertical_alignment="center", key=f"segment-{name}-row"):
+            st.button(
+                plain(name),
+                key=f"segment-{name}",
+                icon=":material/bookmark:",
+                help=plain(", ".join(map(str, filters))),
+                on_click=actions.add_filter,
+                args=filters,
+            )
+            if fixed:
+                continue
+            sure = st.session_state.get("segment-asked") == name
+            st.button(
+                f"Remove {plain(name)}?" if sure else "",
+                key=f"segment-{name}-remove",
+                icon=":material/delete:",
+                type="primary" if sure else "tertiary",
+                help=None if sure else plain(f"Remove the segment {name}"),
+                on_click=_remove_segment if sure else _ask,
+                args=(home, name) if sure else (name,),
+            )
+    if not fixed:
+        _save_as_segment(home)
+    if said := st.session_state.pop("segment-said", ""):
+        st.caption(plain(said))
+
+
+def _save_as_segment(home: Path) -> None:
+    """Saves the bar's filters under a name."""
+    chosen = [text for text in st.session_state.get("filter", ()) if text.strip()]
+    with st.form("save-segment", border=False):
+        st.text_input(
+            "Save the filters as a segment", key="segment-name", placeholder="Name", disabled=not chosen,
+            help="Segments are in the settings file, for everybody who uses this dashboard."
+            if chosen
+            else "Choose filters first.",
+        )  # fmt: skip
+        st.form_submit_button(
+            "Save segment", on_click=_save_segment, args=(home, chosen), disabled=not chosen
         )
+
+
+def _save_segment(home: Path, chosen: list[str]) -> None:
+    name = str(st.session_state["segment-name"]).strip()
+    try:
+        if name in declared(home).segments:
+            raise SelectionError(f"there is already a segment {name!r}; remove it first")
+        save(home, "segments", name, {"filter": chosen})
+    except SelectionError as error:
+        st.session_state["segment-said"] = f"Not saved: {error}."
+    else:
+        st.session_state["segment-name"] = ""
+        st.session_state["segment-said"] = f"Saved as {name}."
+
+
+def _ask(name: str) -> None:
+    st.session_state["segment-asked"] = name
+
+
+def _remove_segment(home: Path, name: str) -> None:
+    st.session_state.pop("segment-asked", None)
+    try:
+        save(home, "segments", name, None)
+    except SelectionError as error:
+        st.session_state["segment-said"] = f"Not removed: {error}."
 
 
 def _add() -> None:

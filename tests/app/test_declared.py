@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard.figures.declared import declared, save
+from app.dashboard.figures.declared import declared
+from app.dashboard.figures.edit import EDITS, save
 from app.dashboard.figures.funnels import Definition, Step
 from app.dashboard.figures.selection import Filter, SelectionError
 from tidemark.errors import SettingError
@@ -28,6 +29,11 @@ within = "2h"
 [segments.phones]
 filter = ["device=mobile", "country!=DE"]
 """
+
+
+@pytest.fixture(autouse=True)
+def _editable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EDITS, "yes")
 
 
 def home_with(directory: Path, text: str) -> Path:
@@ -88,7 +94,7 @@ def test_a_form_changes_one_table_and_keeps_the_rest(tmp_path: Path) -> None:
 def test_a_form_writes_nothing_that_cannot_be_read(tmp_path: Path) -> None:
     home = home_with(tmp_path, TEXT)
     for kind, name, values, refused in (
-        ("funnels", "one", {"steps": ["/"]}, "2 to 8 steps"),
+        ("funnels", "one", {"steps": ["/"]}, "funnel one has 1 steps"),
         ("goals", "signup", None, "no goal 'signup'"),
         ("goals", "signup", {"download": ["zip"]}, "goal signup is no page"),
         ("segments", "odd", {"filter": ["colour=red"]}, "no field 'colour'"),

@@ -1,24 +1,22 @@
-"""Goals, funnels, segments and alert rules that the home's `tidemark.toml` declares, and the file written by a form.
+"""Goals, funnels, segments, alert rules and sites that the home's `tidemark.toml` declares; edit.py writes it.
 
 The pipeline reads the same tables of the file; what it does not use, it only checks for its form.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .funnels import Definition, Step, duration
 from .selection import Filter, SelectionError, filters_of
 
 FILE = "tidemark.toml"
 GOAL = "goal:"
-Kind = Literal["goals", "funnels", "segments"]
+Kind = Literal["goals", "funnels", "segments", "alerts", "sites"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,12 @@ class Declared:
     funnels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     segments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     alerts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sites: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, kind: Kind) -> Mapping[str, Mapping[str, Any]]:
+        """The tables of a kind."""
+        found: Mapping[str, Mapping[str, Any]] = getattr(self, kind)
+        return found
 
     def funnel(self, name: str) -> Definition:
         """A funnel by its name. Raises SelectionError."""
@@ -77,58 +81,8 @@ def declared(home: Path) -> Declared:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SelectionError(f"{home / FILE} is no valid TOML: {error}") from error
-    kinds = {kind: found.get(kind, {}) for kind in ("goals", "funnels", "segments", "alerts")}
+    kinds = {kind: found.get(kind, {}) for kind in get_args(Kind)}
     for kind, tables in kinds.items():
         if not isinstance(tables, dict) or not all(isinstance(values, dict) for values in tables.values()):
             raise SelectionError(f"{home / FILE}: {kind} must be tables; write [{kind}.NAME]")
     return Declared(**kinds)
-
-
-def save(home: Path, kind: Kind, name: str, values: Mapping[str, Any] | None) -> None:
-    """Writes one table of the file, or removes it if there are no values; everything else in the file stays, comments
-    too. Raises SelectionError where the result would not be usable."""
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    path = home / FILE
-    try:
-        document = tomlkit.parse(path.read_text(encoding="utf-8") if path.exists() else "")
-    except (OSError, UnicodeDecodeError, TOMLKitError) as error:
-        raise SelectionError(f"{path} cannot be read: {error}") from error
-    if kind not in document:
-        document[kind] = tomlkit.table(is_super_table=True)
-    if values is None:
-        document[kind].pop(name, None)
-    else:
-        document[kind][name] = dict(values)
-    if not document[kind]:
-        document.pop(kind)
-    text = tomlkit.dumps(document)
-    _require_usable(text)
-    try:
-        _replace(path, text)
-    except OSError as error:
-        raise SelectionError(f"{path} cannot be written: {error}") from error
-
-
-def _require_usable(text: str) -> None:
-    """A changed goal may be a step of a funnel, so every funnel and segment is tried."""
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory, FILE).write_text(text, encoding="utf-8")
-        found = declared(Path(directory))
-    for each in found.funnels:
-        found.funnel(each)
-    for each in found.segments:
-        found.segment(each)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes the file in one step, so no reader sees a part of it."""
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{FILE}.", delete=False
-    ) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o600)
-    Path(file.name).replace(path)

@@ -170,7 +170,7 @@ def channels_panel(look: Look) -> None:
     mine = goals.of_site(data.goals(look.reader), selection.site)
     if not mine:
         return nothing(NONE_DECLARED)
-    chosen = st.selectbox("Goal", list(mine), key="goal", format_func=shown, width=260)
+    chosen = st.selectbox("Goal", list(mine), key="goal", format_func=shown, bind="query-params", width=260)
     goal = mine[chosen if chosen in mine else next(iter(mine))]
     found = goals.by_channel(look.rows, selection, chosen, goal)
     if found.empty:

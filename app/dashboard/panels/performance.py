@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from .. import actions, charts, heat
+from .. import actions, charts, data, heat
 from ..figures import latency
 from ..figures.query import Where
 from ..figures.reader import Reader
@@ -51,9 +51,9 @@ def took(seconds: float | None) -> str:
 def summary_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
     found = latency.latency(look.rows, selection)
-    threshold = st.session_state.get("apdex", THRESHOLD)
-    score = latency.apdex(look.rows, selection, threshold)
-    cells = st.columns(5)
+    figures = st.container()
+    score = latency.apdex(look.rows, selection, _threshold(look))
+    cells = figures.columns(5)
     cells[0].metric("p50", took(found.p50), border=True, help=meaning("p50"))
     cells[1].metric("p95", took(found.p95), border=True, help=meaning("p95"))
     cells[2].metric("p99", took(found.p99), border=True, help=meaning("p99"))
@@ -62,12 +62,19 @@ def summary_panel(look: Look) -> None:
         help=meaning("apdex"),
     )  # fmt: skip
     cells[4].metric("Timed requests", number(found.timed), border=True, help=meaning("timed"))
-    st.select_slider(
-        "T of the Apdex: requests of at most this long satisfy",
-        THRESHOLDS, value=THRESHOLD, format_func=took, key="apdex", width=420,
-    )  # fmt: skip
     if not found.timed:
         nothing(UNTIMED)
+
+
+def _threshold(look: Look) -> float:
+    """The chosen T of the Apdex, in seconds; at first that of the settings."""
+    declared = data.contract(look.reader, LATENCY).number("apdex_seconds") or THRESHOLD
+    st.session_state.setdefault("apdex", declared)
+    chosen: float = st.select_slider(
+        "T of the Apdex: requests of at most this long satisfy",
+        sorted({*THRESHOLDS, declared}), format_func=took, key="apdex", bind="query-params", width=420,
+    )  # fmt: skip
+    return chosen
 
 
 @panel(

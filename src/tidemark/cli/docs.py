@@ -147,8 +147,43 @@ def settings_page() -> str:
         " Example of a file:",
         "```toml\nbroker_port = 19192\ndashboard_port = 8601\nsession_gap_seconds = 1200\n```",
         "A secret is masked wherever settings are shown. Set it in the environment or in the file, with mode 0600.",
+        "Tables of the file declare what is asked: [goals, funnels and segments](#goals-funnels-and-segments),"
+        " [alerts](alerts.md), [sites and own formats](formats.md#own-formats-and-settings-of-a-site). The dashboard's"
+        " page *Definitions* shows and changes them, too. A running pipeline takes changed tables over within seconds,"
+        " other settings at its next start.",
         _grid(("setting", "environment variable", "type", "default", "meaning"), list(_settings())),
+        _QUESTIONS,
     )
+
+
+_QUESTIONS = """## Goals, funnels and segments
+
+```toml
+[goals.signup]
+path = "/welcome*"             # the whole path without query; * matches any characters
+site = "shop"                  # only of this site; default: of every site
+[goals.order]
+path = "/orders"
+method = "POST"                # optional
+status = 303                   # optional
+[goals.manuals]
+download = ["pdf", "zip"]      # or: requests of files with one of these extensions
+[goals.searched]
+search = true                  # or: any search on the site
+
+[funnels.checkout]
+steps = ["/cart", "/checkout", "goal:signup"]
+scope = "visitor"              # or "session"
+within = "24h"                 # of a visitor, from the first step
+
+[segments.phones]
+filter = ["device=mobile"]
+```
+
+- *Completions* of a goal are requests of people that match it, *conversions* the sessions with at least one of them.
+- A goal that is new or has changed is counted over all history by itself, beside the running pipeline. A note says what
+  that changed, such as "Goal signup: 120 → 134 conversions"; charts over time and the page *Definitions* show it.
+- Changed `hosts` of a site apply to new lines; `tidemark rebuild all` applies them to history."""
 
 
 def _settings() -> Iterator[tuple[str, ...]]:

@@ -6,7 +6,6 @@ import logging
 import signal
 import socket
 from collections.abc import Collection
-from ipaddress import ip_address
 from pathlib import Path
 
 from tidemark.errors import InputError, PlatformError, SettingError
@@ -14,7 +13,7 @@ from tidemark.ingest.app import PATH, App
 from tidemark.ingest.delivery import Delivery
 from tidemark.kafka import client as kafka
 from tidemark.local.process import frees_up
-from tidemark.settings.sections import IngestSettings, KafkaSettings
+from tidemark.settings.sections import IngestSettings, KafkaSettings, is_loopback
 
 # Also idle connections count.
 _MOST_CONNECTIONS = 1_000
@@ -80,19 +79,12 @@ def token_of(ingest: IngestSettings) -> str:
             ) from error
         if not token:
             raise InputError(f"{ingest.token_file} has no token", "Write one into it.")
-    if not token and not _is_loopback(ingest.address):
+    if not token and not is_loopback(ingest.address):
         raise SettingError(
             f"everybody who reaches {ingest.address} could send lines",
             "Set ingest_token or ingest_token_file, or leave ingest_address at 127.0.0.1.",
         )
     return token
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def _listening(ingest: IngestSettings) -> socket.socket:

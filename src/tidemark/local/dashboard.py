@@ -41,6 +41,7 @@ def run_in_foreground(settings: Settings) -> None:
     tables = {
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
+        "TIDEMARK_DASHBOARD_EDITS": "yes" if settings.dashboard.may_edit else "no",
     }
     # Streamlit looks for .streamlit/config.toml in the working directory.
     os.chdir(entry.parent)

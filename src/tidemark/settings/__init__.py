@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 
 from tidemark.errors import SettingError
 from tidemark.settings.alerts import AlertSettings, alerts_of
-from tidemark.settings.questions import funnels_of, goals_of, segments_of
+from tidemark.settings.questions import GoalSettings, funnels_of, goals_of, segments_of
 from tidemark.settings.sections import (
     BatchesSettings,
     BrokerSettings,
@@ -157,18 +157,7 @@ def load(
     home = Path(given.get("home") or environment.get("TIDEMARK_HOME") or DEFAULT_HOME)
     home = home.expanduser().absolute()
 
-    values: dict[str, Any] = {}
-    file = _from_file(home / "tidemark.toml")
-    source = f"{home / 'tidemark.toml'}"
-    sites = sites_of(file.pop("sites", {}), source)
-    formats = formats_of(file.pop("formats", {}), source)
-    goals = goals_of(file.pop("goals", {}), source)
-    alerts = alerts_of(file.pop("alerts", {}), source, goals)
-    # Those who read the tables use these; here only their form is checked.
-    funnels_of(file.pop("funnels", {}), source)
-    segments_of(file.pop("segments", {}), source)
-    for name, raw in file.items():
-        values[name] = _parse(name, raw, source)
+    values, tables = _read(_from_file(home / "tidemark.toml"), f"{home / 'tidemark.toml'}")
     for name in DECLARED:
         variable = ENVIRONMENT_PREFIX + name.upper()
         if environment.get(variable):
@@ -176,9 +165,52 @@ def load(
     for name, raw in given.items():
         values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
     values["home"] = home
-    found = Settings.of(**values)
-    meaning = dataclasses.replace(found.meaning, goals=goals)
-    return dataclasses.replace(found, sites=sites, formats=formats, alerts=alerts, meaning=meaning)
+    return tables.put_into(Settings.of(**values))
+
+
+def trouble(text: str, source: str) -> str:
+    """Why a settings file of this text could not be loaded, and what to do; empty if it could."""
+    try:
+        _read(tomllib.loads(text), source)
+    except tomllib.TOMLDecodeError as error:
+        return f"{source} is no valid TOML: {error}"
+    except SettingError as error:
+        return str(error)
+    return ""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a settings file."""
+
+    sites: Mapping[str, SiteSettings]
+    formats: Mapping[str, FormatSettings]
+    goals: Mapping[str, GoalSettings]
+    alerts: Mapping[str, AlertSettings]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Tables:
+        return cls(settings.sites, settings.formats, settings.meaning.goals, settings.alerts)
+
+    def put_into(self, settings: Settings) -> Settings:
+        """The settings with these tables."""
+        meaning = dataclasses.replace(settings.meaning, goals=self.goals)
+        return dataclasses.replace(
+            settings, sites=self.sites, formats=self.formats, alerts=self.alerts, meaning=meaning
+        )
+
+
+def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], Tables]:
+    """The flat settings of a file, and its tables. Raises SettingError."""
+    sites = sites_of(file.pop("sites", {}), source)
+    formats = formats_of(file.pop("formats", {}), source)
+    goals = goals_of(file.pop("goals", {}), source)
+    alerts = alerts_of(file.pop("alerts", {}), source, goals)
+    # Those who read the tables use these; here only their form is checked.
+    funnels_of(file.pop("funnels", {}), source)
+    segments_of(file.pop("segments", {}), source)
+    values = {name: _parse(name, raw, source) for name, raw in file.items()}
+    return values, Tables(sites, formats, goals, alerts)
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:

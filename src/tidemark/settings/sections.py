@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 
 from tidemark.settings.questions import GoalSettings
@@ -21,6 +22,14 @@ def setting(
     """A field of a section. `name` is the name that users write, if it differs from the field's."""
     metadata = {"name": name, "help": help, "secret": secret, "least": least, "choices": choices}
     return field(default=default, repr=not secret, metadata=metadata)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address to listen on."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,21 @@ class DashboardSettings:
 
     port: int = setting(8501, "Port of the dashboard; 0 picks a free one.", name="dashboard_port", least=0)
     address: str = setting("127.0.0.1", "Address the dashboard listens on.", name="dashboard_address")
+    apdex_seconds: float = setting(
+        0.5, "T of the Apdex: requests of at most this long satisfy, those of up to four times it are tolerated.",
+        name="apdex_seconds", least=0.001,
+    )  # fmt: skip
+    edits: str = setting(
+        "auto",
+        "Whether the dashboard's form may change `tidemark.toml`. auto: if only this machine reaches the dashboard.",
+        name="dashboard_edits",
+        choices=("auto", "yes", "no"),
+    )
+
+    @property
+    def may_edit(self) -> bool:
+        """Whether the form may change the settings."""
+        return self.edits == "yes" or (self.edits == "auto" and is_loopback(self.address))
 
 
 @dataclass(frozen=True)

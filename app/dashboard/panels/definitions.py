@@ -1,0 +1,222 @@
+"""Definitions: goals, funnels, segments, alerts and own hosts of the settings file, to look at and to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from .. import clock, data, forms
+from ..figures import notes
+from ..figures.declared import FILE, Declared, Kind, declared
+from ..figures.edit import save, why_fixed
+from ..figures.reader import Reader
+from ..figures.selection import SelectionError
+from ..filters import Filters
+from ..forms import Field
+from ..text import plain, shown
+
+CHANGES_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kind of definitions: what it is called, its fields, what it is for, and what a change of it does."""
+
+    kind: Kind
+    one: str
+    fields: tuple[Field, ...]
+    about: str
+    applied: str
+
+
+PARTS = {
+    "Goals": Part(
+        "goals", "goal", forms.GOAL,
+        "Requests of people that you want: a page, a download or a search. A session with at least one converts.",
+        "A running pipeline takes it over within seconds, counts the goal's whole history again, and notes what that"
+        " changed. Meanwhile the Goals page counts it from requests.",
+    ),
+    "Funnels": Part(
+        "funnels", "funnel", forms.FUNNEL,
+        "Pages that follow each other, and who goes on to the next.",
+        "Funnels are counted when they are shown, so a change applies at once to all history.",
+    ),
+    "Segments": Part(
+        "segments", "segment", forms.SEGMENT,
+        "Named filters. Add in the filter bar offers them, and saves the present filters as one.",
+        "A change applies at once.",
+    ),
+    "Alerts": Part(
+        "alerts", "alert", forms.ALERT,
+        "Rules by which a figure of a site raises an alert.",
+        "A running pipeline judges by it within seconds.",
+    ),
+    "Own hosts": Part(
+        "sites", "site", forms.HOSTS,
+        "Hosts of your own: referrers of one of them are internal, and sessions that begin with one direct.",
+        "A running pipeline reads new lines by it within seconds; `tidemark rebuild all` applies it to history.",
+    ),
+}  # fmt: skip
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    chosen = st.segmented_control(
+        "Kind", list(PARTS), key="definitions", default="Goals", bind="query-params", required=True,
+        label_visibility="collapsed",
+    )  # fmt: skip
+    part = PARTS.get(str(chosen), PARTS["Goals"])
+    home = data.home(reader)
+    with st.container(border=True, key="panel-definitions"):
+        st.markdown(f"##### {chosen or 'Goals'}", help=part.about)
+        if home is None:
+            _elsewhere(reader, part)
+            return
+        try:
+            found = declared(home)
+        except SelectionError as error:
+            st.warning(plain(str(error)), icon=":material/error:")
+            return
+        fixed = why_fixed(home)
+        _said()
+        _listed(home, part, found, sorted(data.extents(reader)), fixed)
+        if fixed:
+            st.info(plain(f"This page only shows the settings: {fixed}."), icon=":material/lock:")
+        else:
+            st.caption(plain(f"Written to {home / FILE}. ") + part.applied)
+    if part.kind in ("goals", "sites"):
+        _changes(reader, filters)
+
+
+def _elsewhere(reader: Reader, part: Part) -> None:
+    """Tables in a catalog come without the settings file."""
+    known = data.goals(reader) if part.kind == "goals" else {}
+    for name, values in known.items():
+        st.markdown(f"**{plain(name)}** · {plain(forms.summary(part.fields, values))}")
+    st.info(
+        f"The tables are not in a home of this machine, so the settings cannot be changed here. Change `{FILE}` in the "
+        "home of the pipeline, and deploy it again.",
+        icon=":material/lock:",
+    )
+
+
+def _listed(home: Path, part: Part, found: Declared, sites: Sequence[str], fixed: str) -> None:
+    tables = found.of(part.kind)
+    names = sorted({*tables, *sites}) if part.kind == "sites" else sorted(tables)
+    if not names:
+        st.text(f"No {part.one} is declared yet.")
+    taken = {"site": sites, "metric": [f"goal:{name}" for name in sorted(found.goals)]}
+    for number, name in enumerate(names):
+        _entry(home, part, name, tables.get(name, {}), taken, number, fixed)
+    if not fixed:
+        version = st.session_state.get("definitions-saved", 0)
+        with st.expander(f"New {part.one}", icon=":material/add:", expanded=not names):
+            _form(home, part, None, {}, taken, f"def-{part.kind}-new{version}")
+
+
+def _entry(
+    home: Path,
+    part: Part,
+    name: str,
+    values: Mapping[str, Any],
+    taken: Mapping[str, Sequence[str]],
+    number: int,
+    fixed: str,
+) -> None:
+    key = f"def-{part.kind}-{number}"
+    said = forms.summary(part.fields, values) or ("none" if part.kind == "sites" else "")
+    if fixed:
+        st.markdown(f"**{plain(name)}** · {plain(said)}")
+        return
+    with st.expander(f"**{plain(name)}** · {plain(said)}"):
+        _form(home, part, name, values, taken, f"{key}-{st.session_state.get('definitions-saved', 0)}")
+        if part.kind == "sites" or not values:
+            return
+        if st.session_state.get("definitions-asked") == (part.kind, name):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.text(f"Remove {part.one} {shown(name)}?")
+                st.button(
+                    "Remove", key=f"{key}-sure", on_click=_remove, args=(home, part, name), type="primary"
+                )
+                st.button("Keep", key=f"{key}-keep", on_click=_ask, args=(None,))
+        else:
+            st.button(
+                f"Remove {part.one}", key=f"{key}-remove", on_click=_ask, args=((part.kind, name),), type="tertiary",
+                icon=":material/delete:",
+            )  # fmt: skip
+
+
+def _form(
+    home: Path,
+    part: Part,
+    name: str | None,
+    values: Mapping[str, Any],
+    taken: Mapping[str, Sequence[str]],
+    key: str,
+) -> None:
+    with st.form(key, border=False):
+        if name is None:
+            st.text_input("Name", key=f"{key}-name", placeholder="signup" if part.kind == "goals" else "")
+        forms.draw(part.fields, values, key, taken)
+        st.form_submit_button("Save", type="primary", on_click=_save, args=(home, part, name, values, key))
+
+
+def _save(home: Path, part: Part, name: str | None, values: Mapping[str, Any], key: str) -> None:
+    state = st.session_state
+    given = str(state.get(f"{key}-name", "")).strip() if name is None else name
+    try:
+        if name is None and given in declared(home).of(part.kind):
+            raise SelectionError(f"there is already a {part.one} {given!r}; open it to change it")
+        new = forms.read(part.fields, values, key)
+        save(home, part.kind, given, new or (None if part.kind == "sites" else new))
+    except SelectionError as error:
+        state["definitions-said"] = ("error", f"Not saved: {error}")
+        return
+    state["definitions-said"] = ("success", f"Saved {part.one} {given}.")
+    state["definitions-saved"] = state.get("definitions-saved", 0) + 1
+
+
+def _ask(what: tuple[str, str] | None) -> None:
+    st.session_state["definitions-asked"] = what
+
+
+def _remove(home: Path, part: Part, name: str) -> None:
+    _ask(None)
+    try:
+        save(home, part.kind, name, None)
+    except SelectionError as error:
+        st.session_state["definitions-said"] = ("error", f"Not removed: {error}")
+    else:
+        st.session_state["definitions-said"] = ("success", f"Removed {part.one} {name}.")
+
+
+def _said() -> None:
+    """What the last click has done."""
+    kind, text = st.session_state.pop("definitions-said", ("", ""))
+    if kind == "error":
+        st.error(plain(text), icon=":material/error:")
+    elif kind:
+        st.success(plain(text), icon=":material/check:")
+
+
+@st.fragment(run_every=6.0)
+def _changes(reader: Reader, filters: Filters) -> None:
+    """What changed settings have done to the figures, as the pipeline noted it."""
+    found = notes.notes(data.Remembered(reader))
+    found = found[found["cause"].isin(["settings", "rules"])].iloc[::-1].head(CHANGES_SHOWN)
+    with st.container(border=True, key="panel-definition-changes"):
+        st.markdown(
+            "##### What changes of settings did",
+            help="Noted by the pipeline, and marked in charts over time.",
+        )
+        if found.empty:
+            st.text("Nothing yet.")
+            return
+        zone = filters.zone
+        times = clock.wall(pd.Series(found["time"]), zone).dt.strftime("%Y-%m-%d %H:%M")
+        for at, text in zip(times, found["text"], strict=True):
+            st.text(f"{at} ({zone})  {shown(text)}")
