@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import altair as alt
 import pandas as pd
 import streamlit as st
 
-from . import clock, colors, data
+from . import actions, clock, colors, data
 from .figures.rules import GOAL, Rule, watched
+from .figures.selection import Selection
 from .panel import Look, nothing
 from .text import number, shown
-from .timechart import bin_words, over_time
+from .timechart import bin_words, millis, over_time
 
 # A chart has at most this many windows.
 MOST_WINDOWS = 2016
@@ -55,18 +57,32 @@ def rulechart(
     if not found["value"].notna().any():
         return nothing("The figure has no value at this time.")
     unit, times, form = metric_of(rule.metric)
+    starts = dict(zip(millis(look.wall(found["bin"])), found["bin"], strict=True))
     found = found.assign(bin=look.wall(found["bin"]))
     for name in ("value", "lower", "upper"):
         found[name] *= times
     name = unit.partition(",")[0]
     spans = _spans(look, fired[(fired["state"] != "withdrawn")], start, end)
+
+    def picked(marks: list[dict[str, Any]]) -> None:
+        begin = starts.get(int(marks[0].get("at", -1)))
+        if begin is not None:
+            until = begin + timedelta(seconds=rule.seconds)
+            open_requests(look, rule, site, begin.to_pydatetime(), until.to_pydatetime())
+
     over_time(
         look, found[["bin", "value"]].assign(series=name), unit=f"{unit} {bin_words(rule.seconds)}", series=[name],
         number=form, bin_seconds=rule.seconds, behind=_behind(found, spans), said=_words(found, spans, form),
-        part=part,
+        picked=picked, part=part,
     )  # fmt: skip
-    st.caption("Dashed: the bound. Shaded: the rule fired.")
+    st.caption("Dashed: the bound. Shaded: the rule fired. A click on a mark opens the window's requests.")
     return None
+
+
+def open_requests(look: Look, rule: Rule, site: str, start: datetime, end: datetime) -> None:
+    """A callback: opens the newest requests that the rule's figure counts between two times."""
+    selection = Selection(site, start, end, look.filters.zone, rule.filters)
+    actions.open_view(actions.Requests(selection, rule.requests))
 
 
 def _spans(look: Look, fired: pd.DataFrame, start: datetime, end: datetime) -> pd.DataFrame:

@@ -64,7 +64,7 @@ def timechart(
     long = charts.longer(frame, dict(names))
     if not sums:
         long = long.dropna(subset=["value"])
-    bins = dict(zip(_millis(look.wall(frame["bin"])), frame["bin"], strict=True))
+    bins = dict(zip(millis(look.wall(frame["bin"])), frame["bin"], strict=True))
     long["bin"] = look.wall(long["bin"])
     earlier = None
     if before is not None and len(before):
@@ -205,6 +205,7 @@ def stacked(
     )  # fmt: skip
 
 
-def _millis(times: pd.Series) -> list[int]:
+def millis(times: pd.Series) -> list[int]:
+    """Wall-clock times as a mark tells them (`at`)."""
     found: list[int] = times.astype("datetime64[ms]").astype("int64").tolist()
     return found

@@ -9,16 +9,16 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from .. import actions, clock, data
+from .. import clock, data
 from ..figures import alerts
 from ..figures.declared import FILE, Declared, declared
 from ..figures.reader import Reader
 from ..figures.rules import Rule, rule_of
-from ..figures.selection import Selection, SelectionError
+from ..figures.selection import SelectionError
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..rulechart import metric_of, rulechart, said
+from ..rulechart import metric_of, open_requests, rulechart, said
 from ..text import clipped, duration, number, plain, shown
 from .notes import notes_panel
 
@@ -237,14 +237,13 @@ def _told(look: Look, row: pd.Series, *, newest: bool) -> str:
 
 
 def _show_requests(look: Look, key: str, rule: Rule, site: str, start: datetime, end: datetime) -> None:
-    selection = Selection(site, start, end, look.filters.zone, rule.filters)
     st.button(
         "Show requests",
         key=f"requests-of-{key}",
         icon=":material/list_alt:",
         help="The newest requests that the figure counted, and their lines as received.",
-        on_click=actions.open_view,
-        args=(actions.Requests(selection, rule.requests),),
+        on_click=open_requests,
+        args=(look, rule, site, start, end),
     )
 
 

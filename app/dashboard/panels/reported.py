@@ -58,7 +58,12 @@ def changes(look: Look) -> pd.DataFrame:
     return found.assign(changed=reported.differs(found["reported"], found["now"]))
 
 
-@panel("Summary", reported.TABLE)
+@panel(
+    "Summary",
+    reported.TABLE,
+    help="Figures of a day are reported an hour after its end, and again when they have changed, at most once an hour.",
+    figure="reported",
+)
 def summary_panel(look: Look) -> None:
     found = changes(look)
     if found.empty:
