@@ -72,9 +72,13 @@ def rebuilt(name: str, tables: Collection[str], before: Unapplied, after: Unappl
         for setting, values in changes.items()
         if table in tables or setting not in after.get(table, {})
     }
-    changes = [f"{setting} was {_short(was)}, now {_short(now)}" for setting, (was, now) in applied.items()]
-    text = "; ".join([f"Rebuilt: {name}", *changes])[:MOST_CHARACTERS]
-    return Note(datetime.now(UTC), text, cause=SETTINGS if changes else REBUILD)
+    text = _with_changes(f"Rebuilt: {name}", applied)
+    return Note(datetime.now(UTC), text, cause=SETTINGS if applied else REBUILD)
+
+
+def _with_changes(text: str, settings: Mapping[str, tuple[str, str]]) -> str:
+    changes = [f"{name} was {_short(was)}, now {_short(now)}" for name, (was, now) in settings.items()]
+    return "; ".join([text, *changes])[:MOST_CHARACTERS]
 
 
 def _short(value: str) -> str:
@@ -157,12 +161,16 @@ def rules_before(store: Store, requests: Table, time: datetime) -> str | None:
 
 
 def rules_changed(
-    known: Sequence[dict[str, Any]], before: str | None, version: str, now: datetime
+    known: Sequence[dict[str, Any]], before: str | None, version: str, now: datetime, unapplied: Unapplied
 ) -> list[Note]:
-    """The note about another `rules_version` than the rows had `before` (None: there are none)."""
+    """The note about another `rules_version` than the rows had `before` (None: there are none), with the settings that
+    history does not have."""
     text = f"Lines are read with {version}, before with {before}"
-    noted = [row["text"] for row in known if row["cause"] == RULES][-1:]
-    return [] if before in (None, version) or noted == [text] else [Note(now, text, cause=RULES)]
+    noted = any(row["text"].startswith(text) for row in [row for row in known if row["cause"] == RULES][-1:])
+    settings = {name: values for changes in unapplied.values() for name, values in changes.items()}
+    return (
+        [] if before in (None, version) or noted else [Note(now, _with_changes(text, settings), cause=RULES)]
+    )
 
 
 def _commit(settings: Settings, store: Store, change: Change) -> None:

@@ -24,6 +24,7 @@ from tidemark.operate.moment import Moment, Moments, Positions
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream import schema_check
 
 log = logging.getLogger("tidemark.operate.observe")
 
@@ -172,6 +173,10 @@ def _awaited(moments: Moments) -> Moment | None:
 
 def _note_rules(settings: Settings, store: Store, observed: Observed) -> None:
     """Notes another `rules_version` than that of the last batch before the pipeline's start."""
-    before = notes.rules_before(store, observed.tables["silver.requests"], observed.started)
-    changed = notes.rules_changed(notes.listed(store), before, observed.rules_version, observed.started)
+    requests = observed.tables["silver.requests"]
+    before = notes.rules_before(store, requests, observed.started)
+    unapplied = schema_check.unapplied(settings, lakehouse.of(settings), [requests])
+    changed = notes.rules_changed(
+        notes.listed(store), before, observed.rules_version, observed.started, unapplied
+    )
     notes.write(settings, store, changed)
