@@ -14,12 +14,16 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
+from app.dashboard.figures.declared import declared
 from tests.processes import in_background
 from tidemark.cli.demo import run_demo
+from tidemark.cli.demo_settings import declare
 from tidemark.errors import HomeBusyError, KafkaError, PlatformError
 from tidemark.local.process import free_port, locked, prepare_home, process_mark, wait_until
 from tidemark.operate.status import describe
-from tidemark.settings import Settings
+from tidemark.settings import Settings, load
+from tidemark.traffic.site import FUNNEL, HOST, build_site
+from tidemark.traffic.stream import DEFAULT_SITE
 from tidemark.traffic.week import Week
 
 
@@ -43,6 +47,24 @@ def test_a_kafka_that_does_not_answer_is_told_before_anything_starts(home: Setti
     with pytest.raises(KafkaError, match="cannot be reached"):
         run_demo(settings, io.StringIO())
     assert not list(home.logs.iterdir())
+
+
+def test_a_new_home_of_the_demo_declares_questions_about_its_own_pages(home: Settings) -> None:
+    prepare_home(home)
+    declare(home)
+
+    made = load({"home": str(home.home)}, {})
+    plan = build_site()
+    pages = {page.path for page in [*plan.pages, plan.bought]} | {FUNNEL[0], FUNNEL[1]}
+    assert made.sites[DEFAULT_SITE].hosts[0] == HOST
+    assert {goal.path for goal in made.meaning.goals.values()} - {""} <= pages
+    assert set(made.alerts) == {"server_errors", "silence"}
+    steps = declared(home.home).funnel("checkout").steps
+    assert [step.pattern for step in steps[1:]] == list(FUNNEL)
+
+    (home.home / "tidemark.toml").write_text("# mine\n", encoding="utf-8")
+    declare(home)
+    assert (home.home / "tidemark.toml").read_text(encoding="utf-8") == "# mine\n"
 
 
 @pytest.mark.slow

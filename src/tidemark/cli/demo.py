@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TextIO
 
+from tidemark.cli import demo_settings
 from tidemark.cli.chaos import Chaos
 from tidemark.cli.week import START_SECONDS
 from tidemark.errors import HomeBusyError
@@ -56,6 +57,7 @@ def run_demo(
             kafka.require_reachable(settings.kafka, timeout=10)
         if with_dashboard:
             dashboard.check_port(settings.dashboard)
+        demo_settings.declare(settings)
         # Done here, where progress can be shown, not in the parts.
         spark_jars(settings.java)
         if starts_broker:
