@@ -12,6 +12,7 @@ import streamlit as st
 
 from . import colors
 from .colors import OTHER
+from .figures import zones
 
 HEIGHT = 260
 # Height of a legend, added to a chart without one so that neighbours align.
@@ -52,11 +53,10 @@ def filled(
     seconds: int,
     values: Sequence[str],
     time: str = "bin",
+    zone: str = "UTC",
 ) -> pd.DataFrame:
-    """One row for every time bin in [start, end]: bins without rows count 0."""
-    step = pd.Timedelta(seconds=seconds)
-    first = pd.Timestamp(start).floor(step)
-    bins = pd.date_range(first, max(pd.Timestamp(end), first), freq=step, name=time)
+    """One row for every time bin of a zone in [start, end]: bins without rows count 0."""
+    bins = pd.DatetimeIndex(zones.starts(start, end, seconds, zone), name=time)
     summed = frame.groupby(time)[list(values)].sum() if len(frame) else pd.DataFrame(columns=list(values))
     return summed.reindex(bins, fill_value=0).reset_index()
 
@@ -128,20 +128,25 @@ def over_time(
         low = alt.Y("bottom:Q", title=unit, axis=_value_axis())
         bars = alt.Chart(data).mark_rect(stroke=None, cursor="pointer" if pick else "default")
         bars = bars.encode(x=axis, x2="until:T", y=low, y2="top:Q", color=color, tooltip=tooltip)
-        return with_notes(bars.add_params(*picking), notes, at_note, height)
+        bars = bars.add_params(*picking)
+        if before is None or before.empty:
+            return with_notes(bars, notes, at_note, height)
+        sums = before.groupby(time, as_index=False)["value"].sum()
+        sums = sums.assign(series=f"{before_name[:1].upper()}{before_name[1:]}")
+        middle = sums.assign(**{time: sums[time] + pd.Timedelta(seconds=bin_seconds / 2)})
+        line = _dashed(middle, sums[time], time, x, tooltip, before_name)
+        line = line.encode(color=alt.value(colors.tones()["quiet"]))
+        return with_notes(alt.layer(bars, line), notes, at_note, height)
     base = alt.Chart(data).encode(x=x, y=y, color=color, tooltip=tooltip)
     if kind == "area":
-        area = base.mark_area(opacity=0.8, interpolate="monotone")
-        return with_notes(area.add_params(*picking), notes, at_note, height)
-    layers = [*behind, base.mark_line(strokeWidth=2, interpolate="monotone")]
+        area = base.mark_area(opacity=0.8 if before is None else 0.45, interpolate="monotone")
+        layers = [*behind, area.add_params(*picking)]
+    else:
+        layers = [*behind, base.mark_line(strokeWidth=2, interpolate="monotone")]
     if before is not None and len(before):
-        earlier = before.assign(when=before[time].dt.strftime("%Y-%m-%d %H:%M"))
-        earlier[time] = earlier[time].dt.tz_localize("UTC")
-        titles = [tooltip[0], alt.Tooltip("series:N", title=before_name), tooltip[2]]
-        dashed = alt.Chart(earlier).encode(x=x, y=y, color=color, tooltip=titles)
-        layers.append(
-            dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate="monotone")
-        )
+        layers.append(_dashed(before, before[time], time, x, tooltip, before_name).encode(color=color))
+    if kind == "area":
+        return with_notes(alt.layer(*layers), notes, at_note, height)
     points = base.mark_point(size=120, opacity=0, fillOpacity=0, cursor="pointer" if pick else "default")
     layers.append(points.add_params(*picking))
     if labelled:
@@ -164,6 +169,17 @@ def with_notes(
     flag = base.mark_point(color=color, shape="triangle-down", filled=True, size=110, opacity=1, yOffset=4)
     wide = base.mark_rule(strokeWidth=12, opacity=0)
     return alt.layer(wide, line, chart, flag.encode(y=alt.value(0))).properties(height=height)
+
+
+def _dashed(
+    before: pd.DataFrame, bins: pd.Series, time: str, x: alt.X, tooltip: list[alt.Tooltip], name: str
+) -> alt.Chart:
+    """The period called `name` as dashed lines; `bins` are the times that a hint shows."""
+    earlier = before.assign(when=bins.dt.strftime("%Y-%m-%d %H:%M"))
+    earlier[time] = earlier[time].dt.tz_localize("UTC")
+    titles = [tooltip[0], alt.Tooltip("series:N", title=name), tooltip[2]]
+    dashed = alt.Chart(earlier).encode(x=x, y=alt.Y("value:Q"), tooltip=titles)
+    return dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate="monotone")
 
 
 def _end_labels(data: pd.DataFrame, time: str, color: alt.Color) -> alt.Chart:
@@ -226,12 +242,16 @@ def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_pe
     return base.mark_bar(cornerRadiusEnd=3).properties(height=max(len(data), 2) * height_per_row + 50)
 
 
-def columns(frame: pd.DataFrame, label: str, value: str, x_title: str, unit: str) -> alt.Chart:
-    """Vertical bars in the given order, for example a histogram with named ranges."""
+def columns(
+    frame: pd.DataFrame, label: str, value: str, x_title: str, unit: str, *, pick: bool = False
+) -> alt.Chart:
+    """Vertical bars in the given order, for example a histogram with named ranges. With `pick`, a click on a bar picks
+    its `label`."""
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
+    picking = [alt.selection_point(name=PICK, fields=["label"])] if pick else []
     return (
         alt.Chart(data)
-        .mark_bar(cornerRadiusEnd=3)
+        .mark_bar(cornerRadiusEnd=3, cursor="pointer" if pick else "default")
         .encode(
             color=alt.value(colors.of([unit])[0]),
             x=alt.X(
@@ -246,6 +266,7 @@ def columns(frame: pd.DataFrame, label: str, value: str, x_title: str, unit: str
                 alt.Tooltip("value:Q", title=unit, format=",.0f"),
             ],
         )
+        .add_params(*picking)
         .properties(height=HEIGHT)
     )
 

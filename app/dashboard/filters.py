@@ -9,6 +9,7 @@ from . import clock
 from .data import Extent
 from .figures.query import Where
 from .figures.selection import Comparison, Filter, Selection
+from .figures.zones import floor
 
 # Preset, how far it reaches back, and the time bin that its charts use.
 PRESETS: dict[str, tuple[timedelta, int]] = {
@@ -60,12 +61,18 @@ class Filters:
             reach, seconds = PRESETS[self.preset]
             width = max(seconds, finest)
             whole = max(width, HOUR) if reach >= timedelta(days=1) else width
-            return Span(clock.floor(now - reach, whole), None, width)
+            return Span(self._floor(now - reach, whole), None, width)
         start = self.start if self.preset == "custom" else None
         end = self.end if self.preset == "custom" else None
         first, last = start or extent.first or now, end or extent.newest or now
         width = next((b for b in BINS if (last - first).total_seconds() / b <= MOST_BINS), BINS[-1])
         return Span(start, end, max(width, finest))
+
+    def _floor(self, moment: datetime, seconds: int) -> datetime:
+        """The beginning of a bin of the zone, or of UTC where the zone's bins are not made of whole hours: most tables
+        count hours of UTC."""
+        found = floor(moment, seconds, self.zone)
+        return found if found.timestamp() % HOUR == 0 else clock.floor(moment, seconds)
 
     def where(self, column: str, span: Span) -> tuple[Where, ...]:
         return (*self.sites(), *span.where(column))

@@ -6,11 +6,12 @@ import functools
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from . import actions, clock, data
 from .figures import comparison, definitions
@@ -18,6 +19,7 @@ from .figures.extents import Extent
 from .figures.query import Condition
 from .figures.reader import MissingTableError, Reader, ReadError
 from .figures.selection import Selection
+from .figures.zones import floor
 from .filters import Filters, Span
 from .text import duration, plain
 
@@ -38,6 +40,8 @@ class Look:
     filters: Filters
     now: datetime
     key: str
+    # A place in the panel's heading for a button.
+    tools: DeltaGenerator | None = None
 
     @property
     def rows(self) -> data.Remembered:
@@ -66,7 +70,7 @@ class Look:
         return newest if self.filters.preset == "all" and newest else self.now
 
     def start_of(self, span: Span) -> datetime:
-        return span.start or clock.floor(self.extent.first or self.now, span.bin_seconds)
+        return span.start or floor(self.extent.first or self.now, span.bin_seconds, self.filters.zone)
 
     def window(self, table: str) -> int:
         """Length of a table's windows, in seconds; a minute where the table does not say."""
@@ -110,7 +114,7 @@ def panel(
             begun = time.perf_counter()
             with st.container(border=True, key=f"panel-{key}", height="stretch", gap="xsmall"):
                 look = Look(reader, filters, clock.now(), key)
-                _heading(title, help, look, requests, written)
+                look = replace(look, tools=_heading(title, help, look, requests, written))
                 try:
                     _say_incomplete(reader, tables)
                     body(look)
@@ -140,12 +144,11 @@ def _heading(
     look: Look,
     requests: tuple[Condition, ...] | None,
     written: Written | None,
-) -> None:
-    if requests is None and written is None:
-        st.markdown(f"##### {title}", help=help)
-        return
+) -> DeltaGenerator:
+    """Draws the panel's title and buttons; returns the place for another one."""
     with st.container(horizontal=True, vertical_alignment="center", key=f"heading-{look.key}"):
         st.markdown(f"##### {title}", help=help, width="stretch")
+        tools = st.container(width="content")
         if written is not None:
             _query(look, written)
         if requests is not None:
@@ -158,6 +161,7 @@ def _heading(
                 on_click=_open,
                 args=(look, requests),
             )
+    return tools
 
 
 def _written(figure: str | Asked, look: Look) -> str:

@@ -79,6 +79,10 @@ def number(value: float | None) -> str:
     return "–" if value is None or pd.isna(value) else f"{value:,.0f}"
 
 
+def percent(share: float | None) -> str:
+    return "–" if share is None or pd.isna(share) else f"{share:.1%}"
+
+
 def share(part: float, whole: float) -> str:
     return "–" if not whole else f"{part / whole:.1%}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import altair as alt
@@ -11,12 +11,14 @@ import pandas as pd
 import streamlit as st
 
 from . import actions, charts, clock, colors
+from .chartdata import Opens, data_view
 from .figures import notes
 from .figures.query import Condition
 from .figures.reader import ReadError
 from .figures.selection import Filter, Selection
+from .figures.zones import floor, window
 from .filters import Span
-from .grid import count_column, grid
+from .grid import count_column
 from .panel import Look
 from .text import clipped, shown
 
@@ -48,19 +50,19 @@ def timechart(
     before: pd.DataFrame | None = None,
     selection: Selection | None = None,
     kept: Mapping[str, Kept] | None = None,
-    table: bool = False,
     sums: bool = True,
     before_name: str = EARLIER,
 ) -> None:
     """Draws columns of a frame by `bin` (UTC) under their `names`; missing bins are 0 where the values are `sums`.
 
     `before` has the same columns at the bins to compare with, called `before_name`. A click on a mark opens the
-    requests of its bin: those of `selection` that its series in `kept` keeps. With `table`, the numbers can be unfolded
-    below.
+    requests of its bin: those of `selection` that its series in `kept` keeps; so does a row of the chart's numbers.
     """
-    columns = list(names)
+    columns, zone = list(names), look.filters.zone
     if sums:
-        frame = charts.filled(frame, look.start_of(span), look.end_of(span), span.bin_seconds, columns)
+        frame = charts.filled(
+            frame, look.start_of(span), look.end_of(span), span.bin_seconds, columns, zone=zone
+        )
     long = charts.longer(frame, dict(names))
     if not sums:
         long = long.dropna(subset=["value"])
@@ -68,28 +70,37 @@ def timechart(
     long["bin"] = look.wall(long["bin"])
     earlier = None
     if before is not None and len(before):
-        earlier = charts.longer(before, dict(names)).dropna(subset=["value"])
+        known = {column: name for column, name in names.items() if column in before}
+        earlier = charts.longer(before, known).dropna(subset=["value"])
         earlier["bin"] = look.wall(earlier["bin"])
+
+    def requests(start: pd.Timestamp, name: str) -> actions.Requests:
+        assert selection is not None
+        bounds = selection.shifted(*window(start, span.bin_seconds, zone))
+        filters, where = (kept or {}).get(name, ((), ()))
+        return actions.Requests(bounds.having(*filters), where)
 
     def picked(marks: list[dict[str, Any]]) -> None:
         start = bins.get(int(marks[0].get("at", -1)))
-        if start is None or selection is None:
-            return
-        end = start + timedelta(seconds=span.bin_seconds)
-        filters, where = (kept or {}).get(str(marks[0].get("series")), ((), ()))
-        bounds = selection.shifted(start.to_pydatetime(), end.to_pydatetime())
-        actions.open_view(actions.Requests(bounds.having(*filters), where))
+        if start is not None:
+            actions.open_view(requests(start, str(marks[0].get("series"))))
+
+    series = list(names.values())
+    latest = frame.iloc[::-1].reset_index(drop=True)
+
+    def opens(row: int) -> list[tuple[str, actions.Requests]]:
+        """One for each series, or one for all where they are of the same requests."""
+        views = {name: requests(latest["bin"][row], name) for name in series}
+        one = len(set(views.values())) == 1
+        return [("Show requests", views[series[0]])] if one else list(views.items())
 
     over_time(
-        look, long, unit=unit, series=list(names.values()), kind=kind, number=number, height=height,
+        look, long, unit=unit, series=series, kind=kind, number=number, height=height,
         bin_seconds=span.bin_seconds, before=earlier, before_name=before_name,
         picked=picked if selection is not None else None, within=(look.start_of(span), look.end_of(span)),
+        data=latest.assign(bin=look.wall(latest["bin"]))[["bin", *columns]],
+        labels=names, opens=opens if selection is not None else None,
     )  # fmt: skip
-    if table:
-        with st.expander("As a table"):
-            rows = frame.assign(bin=look.wall(frame["bin"]))[["bin", *columns]].iloc[::-1]
-            start = st.column_config.DatetimeColumn(f"From ({look.filters.zone})", format="YYYY-MM-DD HH:mm")
-            grid(rows, look.key, {"bin": start} | {c: count_column(label) for c, label in names.items()})
 
 
 def over_time(
@@ -110,13 +121,17 @@ def over_time(
     behind: Sequence[alt.Chart] = (),
     said: str = "",
     part: str = "",
+    data: pd.DataFrame | None = None,
+    labels: Mapping[str, str] | None = None,
+    opens: Opens | None = None,
 ) -> None:
     """Draws values over wall-clock time (`bin`, `series`, `value`), and says the same in words. Every chart over time
     is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins. The
     clock is that of `zone`, by default the page's.
 
     `before` and `behind` as in `charts.over_time`; `said` says the latter in words. `part` tells several charts of a
-    panel apart.
+    panel apart. `data` are the chart's numbers by `bin`, by default those of the series, in columns called `labels`;
+    `opens` says what a row of them opens.
     """
     zone = zone or look.filters.zone
     marks = note_marks(look, zone, long["bin"], bin_seconds, within)
@@ -129,6 +144,12 @@ def over_time(
     if before is not None:
         words += f" Dashed: {before_name}."
     charts.draw(chart, look.key + part, words + said + note_words(marks), picked)
+    if data is None:
+        data = long.pivot_table(index="bin", columns="series", values="value", aggfunc="sum")
+        data = data[[name for name in series if name in data]].iloc[::-1].reset_index()
+    start = st.column_config.DatetimeColumn(f"From ({zone})", format="YYYY-MM-DD HH:mm")
+    named = {name: count_column((labels or {}).get(name, name)) for name in data.columns if name != "bin"}
+    data_view(look, data, {"bin": start} | named, opens, part)
 
 
 def note_marks(
@@ -145,7 +166,8 @@ def note_marks(
         found = notes.notes(look.rows, look.filters.site, start, end)
     except ReadError:  # a chart is worth showing without them; the panel of notes says so
         return pd.DataFrame(columns=MARKS)
-    found["bin"] = clock.wall(found["time"].dt.floor(pd.Timedelta(seconds=bin_seconds)), zone)
+    starts = [floor(at, bin_seconds, zone) for at in found["time"]]
+    found["bin"] = clock.wall(pd.Series(starts, found.index, found["time"].dtype), zone)
     found["time"] = clock.wall(found["time"], zone)
     if within is None:
         last = bins.max() + pd.Timedelta(seconds=bin_seconds)
@@ -188,20 +210,27 @@ def stacked(
     field: str = "",
     named: Callable[[str], str] = str,
     height: int = charts.HEIGHT,
+    before: pd.DataFrame | None = None,
 ) -> None:
     """Bars over time of the `most` largest values of a column `by`, and of the others together; `found` has a column
-    `bin`. A click opens the requests with that value of `field`. `named` is a value for people."""
+    `bin`. A click opens the requests with that value of `field`. `named` is a value for people. `before`
+    has the same columns, of the period to compare with, whose sum is drawn as a line."""
     raw = {shown(named(v)) or "(none)": v for v in found[by].unique()}
     names_of = {v: name for name, v in raw.items()}
     found = found.assign(**{by: found[by].map(names_of)})
     kept, names = charts.top_series(found, by, value, most)
     wide = kept.pivot_table(index="bin", columns="series", values=value, aggfunc="sum", fill_value=0)
-    picks = {
-        name: ((actions.is_filter(field, raw[name]),), ()) for name in names if field and name != colors.OTHER
-    }
+    picks: dict[str, Kept] = {}
+    if field:
+        shown_ones = [raw[name] for name in names if name != colors.OTHER]
+        picks = {names_of[v]: ((actions.is_filter(field, v),), ()) for v in shown_ones}
+        picks[colors.OTHER] = ((Filter(field, "is not", tuple(map(str, shown_ones))),), ())
+    if before is not None and len(before):
+        sums = before.groupby("bin", as_index=False)[value].sum()
+        before = sums.rename(columns={value: names[0]})
     timechart(
         look, wide.reset_index(), {name: name for name in names}, span=span, unit=unit, kind="bar",
-        selection=selection, kept=picks, height=height,
+        selection=selection, kept=picks, height=height, before=before,
     )  # fmt: skip
 
 

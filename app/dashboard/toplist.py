@@ -8,7 +8,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from . import actions, colors
+from . import actions, colors, compared
+from .figures.comparison import Change
+from .figures.counted import Counted
 from .panel import Look, nothing
 from .text import clipped, plain, shown
 
@@ -27,13 +29,21 @@ def toplist(
     named: Callable[[Any], str] = str,
     rows: int = ROWS,
     whole: actions.Whole | None = None,
+    counted: Counted | None = None,
+    finest: int = 60,
 ) -> None:
     """Shows the first rows of a frame: `column` (default: `field`) and its count `value`.
 
-    `named` is a value for people, `heading` says what is counted. `whole` opens all rows."""
+    `named` is a value for people, `heading` says what is counted. `whole` opens all rows.
+    With `counted`, each has its change against the earlier period; `finest` as for `Look.selection`."""
     if frame.empty:
         return nothing()
     top = frame.head(rows)
+    changes: list[Change] = []
+    if counted is not None:
+        selection = look.selection(finest)
+        changes = compared.of_rows(look, top, selection, counted)
+    told = any(map(str, changes))
     most = max(float(top[value].max()), 1.0)
     color = colors.of([heading])[0]
     key = f"row-{look.key}"
@@ -45,9 +55,13 @@ def toplist(
     ]
     st.html(f"<style>{''.join(bars)}</style>")
     with st.container(key=f"top-{look.key}", gap=None):
-        st.caption(heading, text_alignment="right")
+        with st.container(horizontal=True, key=f"{key}-head", gap="small"):
+            st.caption(heading, text_alignment="right", width="stretch")
+            if told:
+                st.caption("Change", text_alignment="right", help=compared.help_of(look, selection), width=72)
         for i, row in enumerate(top.to_dict("records")):
-            _row(row, i, key, field, value, row[column or field], named)
+            change = changes[i].short if told else None
+            _row(row, i, key, field, value, row[column or field], named, change)
     if whole is not None and len(frame) > rows:
         st.button(
             f"All {len(frame):,}" if len(frame) < 1000 else "All",
@@ -61,8 +75,9 @@ def toplist(
 
 
 def _row(
-    row: dict[str, Any], i: int, key: str, field: str, value: str, raw: Any, named: Callable[[Any], str]
-) -> None:
+    row: dict[str, Any], i: int, key: str, field: str, value: str, raw: Any, named: Callable[[Any], str],
+    change: str | None,
+) -> None:  # fmt: skip
     label = clipped(shown(named(raw)), CHARACTERS)
     with st.container(horizontal=True, key=f"{key}-{i}", vertical_alignment="center", gap="small"):
         st.button(
@@ -75,3 +90,5 @@ def _row(
             width="stretch",
         )
         st.markdown(f"{int(row[value]):,}", width="content")
+        if change is not None:
+            st.markdown(plain(change), text_alignment="right", width=72)

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from . import country
+from .charts import PICK
 
 OUTLINES = Path(__file__).parent / "map" / "countries-110m.json"
 HEIGHT = 340
@@ -34,7 +35,7 @@ def chart(frame: pd.DataFrame, unit: str, *, dark: bool) -> dict[str, Any]:
     Vega-Lite specification, because Altair takes half a second to build and check one at every refresh.
     """
     values = [
-        {"id": int(number), "name": country.name(code), "value": int(value)}
+        {"id": int(number), "code": code, "name": country.name(code), "value": int(value)}
         for code, value in zip(frame["country"], frame["value"], strict=True)
         if value > 0 and (number := country.numeric(code)) is not None
     ]
@@ -46,11 +47,16 @@ def chart(frame: pd.DataFrame, unit: str, *, dark: bool) -> dict[str, Any]:
     if values:
         layers.append(
             {
-                "mark": shape,
+                "mark": {**shape, "cursor": "pointer"},
+                "params": [{"name": PICK, "select": {"type": "point", "fields": ["code"]}}],
                 "transform": [
                     {
                         "lookup": "id",
-                        "from": {"data": {"values": values}, "key": "id", "fields": ["name", "value"]},
+                        "from": {
+                            "data": {"values": values},
+                            "key": "id",
+                            "fields": ["code", "name", "value"],
+                        },
                     },
                     {"filter": "isValid(datum.value)"},
                 ],

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from .counted import Counted
 from .measures import AUDIENCE, LINES, SESSIONS, SOURCES, TRAFFIC, Gold, measured
 from .query import Where, count, cut
 from .rows import Rows
@@ -32,6 +33,7 @@ _LINES = replace(
         "errors": count(Where("status", ">=", 400)),
     },
 )
+COUNTED = Counted("requests", ("bot_name", "bot_kind"), _LINES, (BOTS,), silver_where=(BOT,))
 
 
 def bots(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
@@ -59,11 +61,19 @@ def read_by(
     rows: Rows, selection: Selection, name: str | None = None, limit: int | None = None
 ) -> pd.DataFrame:
     """What bots, or the one of this name, asked for: columns `path` (its first 200 characters) and `requests`."""
-    where = () if name is None else (Where("bot_name", "=", name),)
     return measured(
         rows, selection, _LINES, (BOT_PAGES,), ["requests"],
-        by=["path"], where=where, silver_where=(BOT,), order_by=["-requests", "path"], limit=limit,
+        by=["path"], where=_named(name), silver_where=(BOT,), order_by=["-requests", "path"], limit=limit,
     )  # fmt: skip
+
+
+def counted_pages(name: str | None = None) -> Counted:
+    """What the rows of `read_by` count."""
+    return Counted("requests", ("path",), _LINES, (BOT_PAGES,), where=_named(name), silver_where=(BOT,))
+
+
+def _named(name: str | None) -> tuple[Where, ...]:
+    return () if name is None else (Where("bot_name", "=", name),)
 
 
 def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:

@@ -37,10 +37,15 @@ class Change:
         return self.before == 0 and bool(self.now)
 
     def __str__(self) -> str:
-        """Such as +12.5 %, "new", or nothing where there is no change to speak of."""
+        """Such as +12.5%, "new", or nothing where there is no change to speak of."""
         if self.is_new:
             return "new"
-        return "" if self.ratio is None else f"{self.ratio:+.1%}"
+        return "" if self.ratio is None else f"{self.ratio:+,.1%}"
+
+    @property
+    def short(self) -> str:
+        """The same without a decimal."""
+        return str(self) if self.ratio is None else f"{self.ratio:+,.0%}"
 
 
 def earlier(selection: Selection, extent: Extent, clock: datetime) -> Selection | None:

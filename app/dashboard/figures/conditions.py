@@ -19,14 +19,15 @@ OF_VISITOR = frozenset({"country", "device", "browser", "os"})
 OF_SESSION = frozenset({"channel", "source", "entry_page"})
 
 _SAME_VISITOR = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"))
+# How a session relates to its lines.
+DURING = (*_SAME_VISITOR, ("start_time", "<=", "event_time"), ("end_time", ">=", "event_time"))
 
 
 def of_lines(selection: Selection) -> tuple[Condition, ...]:
     """Conditions on rows of silver.requests. A filter of the entry page keeps the lines during such sessions."""
     lines = [f for f in selection.filters if f.field != "entry_page"]
     entries = [f for f in selection.filters if f.field == "entry_page"]
-    during = (*_SAME_VISITOR, ("start_time", "<=", "event_time"), ("end_time", ">=", "event_time"))
-    sessions = (Exists(SESSIONS, during, passing(entries)),) if entries else ()
+    sessions = (Exists(SESSIONS, DURING, passing(entries)),) if entries else ()
     return (*within(selection, "event_time"), *passing(lines), *sessions)
 
 

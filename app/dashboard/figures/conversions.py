@@ -14,8 +14,8 @@ import pandas as pd
 
 from . import conditions
 from .extents import incomplete
-from .measures import SESSIONS, Gold, has
-from .query import Condition, Exists, Expression, Where, count, joined, later, query, time_bin, total
+from .measures import SESSIONS, Bins, Gold, bins_of, has, in_utc
+from .query import Condition, Exists, Expression, Where, count, joined, later, query, total
 from .reader import MissingTableError
 from .rows import Rows
 from .selection import Selection
@@ -37,22 +37,23 @@ def conversions(
 ) -> pd.DataFrame:
     """Columns `name`, `channel`, `conversions`, and with `bin_seconds` `bin` (UTC): sessions that started then and have
     a match of the goal."""
+    bins = bins_of(rows, selection, bin_seconds) if bin_seconds else None
     counted = {} if selection.recount else _counted(rows)
     current = {
         n: counted[n][0] for n, (goal, _) in wanted.items() if n in counted and counted[n][1] == _plain(goal)
     }
     parts = [
-        _from_requests(rows, selection, name, of_goal, bin_seconds)
+        _from_requests(rows, selection, name, of_goal, bins)
         for name, (_, of_goal) in wanted.items()
         if name not in current
     ]
-    if current and has(rows, GOLD, selection, bin_seconds):
-        parts.append(_from_gold(rows, selection, tuple(current), bin_seconds))
+    if current and has(rows, GOLD, selection, bins):
+        parts.append(_from_gold(rows, selection, tuple(current), bins))
     elif current:
-        parts.append(_from_sessions(rows, selection, current, bin_seconds))
+        parts.append(_from_sessions(rows, selection, current, bins))
     names = [*(["bin"] if bin_seconds else []), *COLUMNS]
     found = [part[names] for part in parts if len(part)]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=names)
+    return in_utc(pd.concat(found, ignore_index=True), bins) if found else pd.DataFrame(columns=names)
 
 
 def known(rows: Rows) -> dict[str, dict[str, Any]]:
@@ -79,24 +80,22 @@ def _plain(goal: Mapping[str, Any]) -> dict[str, Any]:
     return {name: list(v) if isinstance(v, list | tuple) else v for name, v in goal.items() if v}
 
 
-def _from_gold(
-    rows: Rows, selection: Selection, names: tuple[str, ...], bin_seconds: int | None
-) -> pd.DataFrame:
+def _from_gold(rows: Rows, selection: Selection, names: tuple[str, ...], bins: Bins | None) -> pd.DataFrame:
     groups: dict[str, str | Expression] = {"name": "goal", "channel": "channel"}
-    if bin_seconds:
-        groups["bin"] = time_bin(GOLD.time, bin_seconds)
+    if bins:
+        groups["bin"] = bins.of(GOLD.time)
     kept = (*GOLD.where(selection), Where("goal", "in", names))
     columns = {**groups, "conversions": total("conversions")}
     return rows(query(GOLD.table, columns, kept, group_by=list(groups)))
 
 
 def _from_sessions(
-    rows: Rows, selection: Selection, current: Mapping[str, str], bin_seconds: int | None
+    rows: Rows, selection: Selection, current: Mapping[str, str], bins: Bins | None
 ) -> pd.DataFrame:
     """Sessions are counted by the goals that they reach together, which are few."""
     groups: dict[str, str | Expression] = {"goals": joined("goals", _SEPARATOR), "channel": "channel"}
-    if bin_seconds:
-        groups["bin"] = time_bin("start_time", bin_seconds)
+    if bins:
+        groups["bin"] = bins.of("start_time")
     kept = (
         *_of_sessions(selection),
         Where("pageviews", ">", 0),
@@ -127,7 +126,7 @@ def _of_sessions(selection: Selection) -> tuple[Condition, ...]:
 
 
 def _from_requests(
-    rows: Rows, selection: Selection, name: str, of_goal: tuple[Condition, ...], bin_seconds: int | None
+    rows: Rows, selection: Selection, name: str, of_goal: tuple[Condition, ...], bins: Bins | None
 ) -> pd.DataFrame:
     known = rows.reader.contract(conditions.SESSIONS).number("gap_seconds")
     gap = round(known or GAP_SECONDS)
@@ -143,8 +142,8 @@ def _from_requests(
         (*bound, *of_goal),
     )
     groups: dict[str, str | Expression] = {"channel": SESSIONS.columns.get("channel", "channel")}
-    if bin_seconds:
-        groups["bin"] = time_bin("start_time", bin_seconds)
+    if bins:
+        groups["bin"] = bins.of("start_time")
     kept = (*conditions.of_sessions(selection), during)
     found = rows(query(conditions.SESSIONS, {**groups, "conversions": count()}, kept, group_by=list(groups)))
     return found.assign(name=name, channel=found["channel"].fillna(""))

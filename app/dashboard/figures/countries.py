@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from .counted import Counted
 from .measures import AUDIENCE, COUNTRIES, LINES, measured
 from .query import Where
 from .rows import Rows
@@ -20,10 +21,15 @@ def countries(rows: Rows, selection: Selection, limit: int | None = None) -> pd.
 
 def audience(rows: Rows, selection: Selection, field: str, limit: int | None = None) -> pd.DataFrame:
     """The same by country, device, browser, os or bot_kind."""
-    golds = (COUNTRIES, AUDIENCE) if field == "country" else (AUDIENCE,)
-    found = measured(rows, selection, LINES, golds, NAMES, by=[field])
+    found = measured(rows, selection, LINES, counted(field).golds, NAMES, by=[field])
     found = found.sort_values(["visitors", "requests", field], ascending=[False, False, True])
     return found.head(limit if limit is not None else len(found)).reset_index(drop=True)
+
+
+def counted(field: str) -> Counted:
+    """What rows by one of these fields count."""
+    golds = (COUNTRIES, AUDIENCE) if field == "country" else (AUDIENCE,)
+    return Counted("visitors", (field,), LINES, golds)
 
 
 def over_time(rows: Rows, selection: Selection, bin_seconds: int, only: tuple[str, ...]) -> pd.DataFrame:

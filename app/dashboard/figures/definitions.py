@@ -129,7 +129,9 @@ def sql(figure: str | Figure, selection: Selection, root: str) -> str:
     Raises KeyError for a name that has no query."""
     recorder = _Recorder()
     make = FIGURES[figure] if isinstance(figure, str) else figure
-    make(recorder, replace(selection, recount=True))
+    # Without a range it is not known how the zone's clocks were set.
+    zone = "UTC" if selection.start is None else selection.zone
+    make(recorder, replace(selection, recount=True, zone=zone))
     return ";\n\n".join(text(q, root) for q in dict.fromkeys(recorder.queries)) + ";\n"
 
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pandas as pd
 
 from . import conditions
+from .counted import Counted
+from .extents import Extent
 from .measures import LINES, RESPONSES, TRAFFIC, Gold, measured
-from .query import Where, count, cut, filled, query
+from .query import Where, count, cut, filled, query, time_bin
 from .rows import Rows
 from .selection import Selection
 
@@ -19,6 +21,7 @@ FAILED = Where("status", ">=", 400)
 _LINES = replace(LINES, columns={"path": cut("path", MOST_CHARACTERS)})
 CLASSES = ("status_2xx", "status_3xx", "status_4xx", "status_5xx")
 QUARTER = 900
+COUNTED = Counted("requests", ("path", "status"), _LINES, (ERRORS,), where=(FAILED,))
 
 
 def statuses(rows: Rows, selection: Selection, bin_seconds: int | None = None) -> pd.DataFrame:
@@ -77,3 +80,15 @@ def by_hour_and_weekday(rows: Rows, selection: Selection) -> pd.DataFrame:
     found.insert(0, "weekday", local.dt.weekday)
     found.insert(1, "hour", local.dt.hour)
     return found.groupby(["weekday", "hour"], as_index=False)[names].sum()
+
+
+def at_hour(selection: Selection, extent: Extent, weekday: int, hour: int) -> Where:
+    """The condition that keeps the requests of an hour of a weekday, in the selection's zone; `extent` is that of the
+    selection's site."""
+    first, last = selection.start or extent.first, selection.end or extent.newest
+    if first is None or last is None:
+        return Where("event_time", "is null")
+    quarters = pd.date_range(pd.Timestamp(first).floor("15min"), pd.Timestamp(last), freq="15min", tz="UTC")
+    local = quarters.tz_convert(selection.zone)
+    kept = quarters[(local.weekday == weekday) & (local.hour == hour)]
+    return Where(time_bin("event_time", QUARTER), "in", tuple(kept.to_pydatetime()))

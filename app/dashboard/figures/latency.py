@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from . import quantiles
+from .comparison import Change
 from .measures import LINES, PEOPLE, Gold, has, measured
 from .quantiles import COARSE, FINE, Latency
 from .query import Where, count, cut, log_bucket, query
@@ -72,6 +73,18 @@ def slowest_pages(
         ["p95", "timed", "path"], ascending=[False, False, True]
     )
     return found.head(len(found) if limit is None else limit).reset_index(drop=True)
+
+
+def p95_changes(
+    rows: Rows, found: pd.DataFrame, selection: Selection, period: Selection | None
+) -> list[Change]:
+    """How the p95 of each page in `found` changed from the earlier period; no change for a page without requests."""
+    if period is None:
+        return [Change(None, None)] * len(found)
+    now, before = (
+        slowest_pages(rows, each).set_index("path")["p95"].to_dict() for each in (selection, period)
+    )
+    return [Change(now.get(path), before.get(path)) for path in found["path"]]
 
 
 def page_counts(rows: Rows, selection: Selection) -> pd.DataFrame:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
 from . import conditions
+from .extents import extents, of_site
 from .query import (
     Condition,
     Expression,
@@ -24,11 +26,14 @@ from .query import (
     query,
     time_bin,
     total,
+    wall_bin,
 )
 from .rows import Rows
 from .selection import Selection
 from .visitors import distinct
+from .zones import Shifts, shifts, to_utc
 
+A_DAY = timedelta(days=1)
 PEOPLE = Where("bot", "=", False)
 
 
@@ -101,14 +106,14 @@ RESPONSES = Gold("gold/responses", 3600, frozenset({"status", "method", "host"})
 SOURCES = Gold("gold/sources", 3600, frozenset({"channel", "source"}))
 
 
-def has(rows: Rows, gold: Gold, selection: Selection, bin_seconds: int | None = None) -> bool:
+def has(rows: Rows, gold: Gold, selection: Selection, bins: Bins | None = None) -> bool:
     """Whether a gold table has the figures of a selection in bins of this size. A home from before the table does not
     have it yet, and is counted from silver."""
-    return _fits(gold, selection, bin_seconds) and rows.reader.version(gold.table) is not None
+    return _fits(gold, selection, bins) and rows.reader.version(gold.table) is not None
 
 
-def _fits(gold: Gold, selection: Selection, bin_seconds: int | None) -> bool:
-    whole = selection.aligned(gold.seconds) and (bin_seconds or gold.seconds) % gold.seconds == 0
+def _fits(gold: Gold, selection: Selection, bins: Bins | None) -> bool:
+    whole = selection.aligned(gold.seconds) and (bins is None or bins.consist_of(gold.seconds))
     known = all(
         f.field in gold.fields or (gold.bot and conditions.bots_of(f) is not None) for f in selection.filters
     )
@@ -129,43 +134,88 @@ def measured(
     order_by: Sequence[str] = (),
     limit: int | None = None,
 ) -> pd.DataFrame:
-    """The measures `names` of a selection, by the columns `by` and, with `bin_seconds`, by time (`bin`, UTC).
+    """The measures `names` of a selection, by the columns `by` and, with `bin_seconds`, by time: `bin` is the beginning
+    (UTC) of a bin of the selection's zone.
 
     The first of `golds` that fits answers, otherwise silver does. `where` are further conditions, on columns that
     silver and gold both have; `silver_where` are those that hold for every row of gold anyway. `order_by` and `limit`
     speak of the columns that come out, not of `visitors`. Without grouping there is one row.
     """
-    gold = next((g for g in golds if has(rows, g, selection, bin_seconds)), None)
+    bins = None if bin_seconds is None else bins_of(rows, selection, bin_seconds)
+    gold = next((g for g in golds if has(rows, g, selection, bins)), None)
     if gold is None:
         every = (*where, *silver_where)
-        return _from_silver(rows, selection, base, names, by, bin_seconds, every, order_by, limit)
+        return _from_silver(rows, selection, base, names, by, bins, every, order_by, limit)
     kept = (*gold.where(selection), *where)
     sums = [name for name in names if name != "visitors"]
-    groups = [*(["bin"] if bin_seconds else []), *by]
-    columns: dict[str, str | Expression] = {"bin": time_bin(gold.time, bin_seconds)} if bin_seconds else {}
-    columns |= {name: name for name in by} | {
-        name: greatest(name) if name in NEWEST else total(name) for name in sums
-    }
+    columns: dict[str, str | Expression] = {"bin": bins.of(gold.time)} if bins else {}
+    columns |= {name: name for name in by}
+    groups = list(columns)
+    columns |= {name: greatest(name) if name in NEWEST else total(name) for name in sums}
     if not columns:
-        return _visitors(rows, gold, kept, by, bin_seconds)
+        return _visitors(rows, gold, kept, by, bins)
     found = rows(query(gold.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
     if "visitors" not in names:
-        return found
+        return in_utc(found, bins)
     if limit is not None and by:
         kept = (*kept, Where(by[0], "in", tuple(found[by[0]].unique().tolist())))
-    visitors = _visitors(rows, gold, kept, by, bin_seconds)
+    visitors = _visitors(rows, gold, kept, by, bins)
     if groups:
         found = found.merge(visitors, on=groups, how="left")
     else:
         found["visitors"] = visitors["visitors"]
-    return found.assign(visitors=found["visitors"].fillna(0).astype("int64"))[[*groups, *names]]
+    found = found.assign(visitors=found["visitors"].fillna(0).astype("int64"))[[*groups, *names]]
+    return in_utc(found, bins)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Bins of time, in a zone; on its clocks where they are not those of UTC."""
+
+    seconds: int
+    zone: str = "UTC"
+    shifts: Shifts | None = None
+
+    def of(self, column: str) -> Expression:
+        return wall_bin(column, self.seconds, self.shifts) if self.shifts else time_bin(column, self.seconds)
+
+    def consist_of(self, seconds: int) -> bool:
+        """Whether each is made of whole windows of so many seconds of UTC."""
+        return self.seconds % seconds == 0 and (self.shifts is None or self.shifts.fits(seconds))
+
+
+def bins_of(rows: Rows, selection: Selection, seconds: int) -> Bins:
+    """The bins of a selection, whose range tells how its zone's clocks are set."""
+    start, end = selection.start, selection.end
+    if selection.zone == "UTC":
+        return Bins(seconds)
+    if start is None or end is None:
+        extent = of_site(extents(rows), selection.site)
+        now = datetime.now(UTC)
+        start, end = start or extent.first or now, end or extent.newest or now
+    return Bins(seconds, selection.zone, shifts(selection.zone, seconds, start, end + A_DAY))
+
+
+def in_utc(found: pd.DataFrame, bins: Bins | None) -> pd.DataFrame:
+    """The same with `bin` in UTC."""
+    if bins is None or bins.shifts is None:
+        return found
+    return found.assign(bin=to_utc(found["bin"], bins.zone))
 
 
 def _visitors(
-    rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str], bin_seconds: int | None
+    rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str], bins: Bins | None
 ) -> pd.DataFrame:
+    seconds, moved = (bins.seconds, bins.shifts) if bins else (None, None)
     return distinct(
-        rows.reader, gold.table, where, by=by, bin_seconds=bin_seconds, time=gold.time, cache=rows.unions
+        rows.reader,
+        gold.table,
+        where,
+        by=by,
+        bin_seconds=seconds,
+        shifts=moved,
+        time=gold.time,
+        cache=rows.unions,
     )
 
 
@@ -175,17 +225,18 @@ def _from_silver(
     base: Base,
     names: Sequence[str],
     by: Sequence[str],
-    bin_seconds: int | None,
+    bins: Bins | None,
     where: Sequence[Condition],
     order_by: Sequence[str],
     limit: int | None,
 ) -> pd.DataFrame:
-    columns: dict[str, str | Expression] = {"bin": time_bin(base.time, bin_seconds)} if bin_seconds else {}
+    columns: dict[str, str | Expression] = {"bin": bins.of(base.time)} if bins else {}
     columns |= {n: base.columns.get(n, n if n in NEVER_NULL else filled(n)) for n in by}
     groups = list(columns)
     columns |= {name: base.measures[name] for name in names}
     kept = (*base.where(selection), *where)
-    return rows(query(base.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
+    found = rows(query(base.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
+    return in_utc(found, bins)
 
 
 # Columns of silver that are no text, or never NULL; in a gold key what is missing is the empty text.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pandas as pd
 
 from . import sessions
+from .counted import Counted
 from .measures import LINES, PAGES, measured
 from .query import Where
 from .rows import Rows
 from .selection import Selection
 
 VIEWED = Where("pageview", "=", True)
+COUNTED = Counted("pageviews", ("path",), LINES, (PAGES,), silver_where=(VIEWED,))
 
 
 def pages(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:

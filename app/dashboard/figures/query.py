@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from .zones import Shifts
+
 Operator = Literal[
     "=",
     "!=",
@@ -23,7 +25,7 @@ Operator = Literal[
 ]
 Kind = Literal[
     "count", "distinct", "sum", "min", "max", "median", "count_true",
-    "bin", "bucket", "log_bucket", "text", "filled", "cut", "later", "joined",
+    "bin", "wall_bin", "bucket", "log_bucket", "text", "filled", "cut", "later", "joined",
 ]  # fmt: skip
 AGGREGATES: frozenset[Kind] = frozenset({"count", "distinct", "sum", "min", "max", "median", "count_true"})
 
@@ -106,6 +108,11 @@ def count_true(column: str) -> Expression:
 def time_bin(column: str, seconds: int) -> Expression:
     """Start of the epoch-aligned bin of `seconds` that a timestamp falls into."""
     return Expression("bin", column, int(seconds))
+
+
+def wall_bin(column: str, seconds: int, shifts: Shifts) -> Expression:
+    """Start of the bin of `seconds` on a zone's clocks, as if these showed UTC."""
+    return Expression("wall_bin", column, (int(seconds), shifts))
 
 
 def bucket(column: str, bounds: Sequence[int]) -> Expression:

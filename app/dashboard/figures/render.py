@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from .query import AnyOf, Condition, Exists, Expression, Query, Where
+from .zones import Shifts
 
 
 class Dialect(Protocol):
@@ -92,6 +93,8 @@ class _Writer:
                 return f"COALESCE(SUM(CASE WHEN {column} THEN 1 ELSE 0 END), 0)"
             case "bin":
                 return self.dialect.bin(column, spec.argument)
+            case "wall_bin":
+                return self._wall_bin(column, *spec.argument)
             case "bucket":
                 cases = " ".join(f"WHEN {column} < {bound} THEN {i}" for i, bound in enumerate(spec.argument))
                 return f"CASE {cases} ELSE {len(spec.argument)} END"
@@ -110,6 +113,16 @@ class _Writer:
                 return f"LEFT(COALESCE({column}, ''), {int(spec.argument)})"
             case _:
                 return f"{spec.kind.upper()}({kept})"
+
+    def _wall_bin(self, column: str, seconds: int, shifts: Shifts) -> str:
+        bins = [self.dialect.bin(self.dialect.later(column, offset), seconds) for offset in shifts.offsets]
+        if not shifts.until:
+            return bins[0]
+        cases = " ".join(
+            f"WHEN {column} < {self.dialect.value(until)} THEN {text}"
+            for until, text in zip(shifts.until, bins, strict=False)
+        )
+        return f"CASE {cases} ELSE {bins[-1]} END"
 
     def all_of(self, conditions: Sequence[Condition]) -> str:
         return " AND ".join(self.condition(c) for c in conditions)

@@ -77,7 +77,7 @@ def differs(one: pd.Series, other: pd.Series) -> pd.Series:
 def current(rows: Rows, selection: Selection, days: pd.Series) -> pd.DataFrame:
     """The same figures now, by the functions of the other pages: columns `site`, `day`, `metric`, `now`."""
     start, end = days.min().to_pydatetime(), (days.max() + timedelta(seconds=_DAY)).to_pydatetime()
-    asked = replace(selection.shifted(start, end), filters=())
+    asked = replace(selection.shifted(start, end), filters=(), zone="UTC")
 
     def each(base, golds, names) -> pd.DataFrame:
         found = measured(rows, asked, base, golds, names, by=["site"], bin_seconds=_DAY)

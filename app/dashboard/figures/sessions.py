@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from . import conditions
+from .counted import Counted
 from .measures import SESSIONS, measured
-from .query import bucket, count, count_true, median, query, total
+from .query import Condition, Exists, bucket, count, count_true, median, query, total
 from .rows import Rows
 from .selection import Selection
 
@@ -65,9 +66,22 @@ def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) 
     )
 
 
+def counted(column: str) -> Counted:
+    """What rows by this column count."""
+    return Counted("sessions", (column,), SESSIONS)
+
+
+def during(selection: Selection, *where: Condition) -> Condition:
+    """Keeps the lines during the selection's sessions that `where` keeps, too. Only filters of sessions' own columns
+    are regarded."""
+    own = [f for f in selection.filters if f.field in conditions.OF_VISITOR | conditions.OF_SESSION]
+    kept = (*conditions.within(selection, "start_time"), *conditions.passing(own), *where)
+    return Exists(conditions.SESSIONS, conditions.DURING, kept)
+
+
 LATEST = (
-    "start_time", "site", "country", "duration_seconds", "pageviews", "entry_page", "exit_page", "closed",
-    "browser", "os", "device", "channel", "source", "referrer_host",
+    "start_time", "end_time", "visitor_id", "site", "country", "duration_seconds", "pageviews", "entry_page",
+    "exit_page", "closed", "browser", "os", "device", "channel", "source", "referrer_host",
 )  # fmt: skip
 
 

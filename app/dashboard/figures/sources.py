@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from .counted import Counted
 from .measures import SESSIONS, SOURCES, measured
 from .rows import Rows
 from .selection import Selection
@@ -20,6 +21,11 @@ def sources(
     """Columns `by`, `sessions`, `bounces`, `pageviews`, `visitors`; most sessions first."""
     order = ["-sessions", *by]
     return measured(rows, selection, SESSIONS, (SOURCES,), NAMES, by=by, order_by=order, limit=limit)
+
+
+def counted(by: Sequence[str]) -> Counted:
+    """What rows by these columns count."""
+    return Counted("sessions", tuple(by), SESSIONS, (SOURCES,))
 
 
 def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:

@@ -18,6 +18,7 @@ import pandas as pd
 from .query import Condition, Where, count, greatest, query, time_bin, total
 from .reader import Reader, frame, read
 from .sketches import Distinct, ascending, unite
+from .zones import Shifts, floors
 
 DAY = 86_400
 # A group of rows: its site, its time bin in epoch seconds (0 without bins), and its values of `by`.
@@ -57,17 +58,18 @@ def distinct(
     by: Sequence[str] = (),
     bin_seconds: int | None = None,
     time: str = "window_start",
+    shifts: Shifts | None = None,
     cache: UnionCache,
 ) -> pd.DataFrame:
     """Distinct visitors of the rows that `where` keeps, in a column `visitors`.
 
     Grouped by the columns `by` and, with `bin_seconds`, by `bin`, the start of the time bin that a
-    row's `time` falls into. Without grouping, one row.
+    row's `time` falls into; with `shifts`, on a zone's clocks. Without grouping, one row.
     """
-    found = daily(reader, table, where, by=by, bin_seconds=bin_seconds, time=time, cache=cache)
+    found = daily(reader, table, where, by=by, bin_seconds=bin_seconds, time=time, shifts=shifts, cache=cache)
     prints = {day: changed for day, (changed, _) in found.items()}
     parts = {day: part for day, (_, part) in found.items()}
-    base = (reader.label, table, tuple(by), bin_seconds)
+    base = (reader.label, table, tuple(by), bin_seconds, shifts)
     *earlier, newest = list(prints) or [None]
     united: United = {}
     if earlier:
@@ -91,6 +93,7 @@ def daily(
     by: Sequence[str] = (),
     bin_seconds: int | None = None,
     time: str = "window_start",
+    shifts: Shifts | None = None,
     cache: UnionCache,
 ) -> dict[pd.Timestamp, tuple[Any, United]]:
     """By day (UTC) with rows, in order: a fingerprint of its rows, and the unions of its groups' sketches."""
@@ -108,12 +111,12 @@ def daily(
         order_by=["day"],
     )
     prints = {day: tuple(rest) for day, *rest in days.itertuples(index=False)}
-    base = (reader.label, table, tuple(by), bin_seconds)
+    base = (reader.label, table, tuple(by), bin_seconds, shifts)
     keys = {day: (base, _cut(where, day, time), day) for day in prints}
     parts = {day: cache.get(keys[day], prints[day]) for day in prints}
     stale = [day for day in prints if parts[day] is None]
     if stale:
-        for day, part in _unite_days(reader, table, where, by, bin_seconds, time, stale).items():
+        for day, part in _unite_days(reader, table, where, by, bin_seconds, time, shifts, stale).items():
             parts[day] = part
             cache.put(keys[day], prints[day], part)
     return {day: (prints[day], parts[day]) for day in prints}
@@ -136,6 +139,7 @@ def _unite_days(
     by: Sequence[str],
     bin_seconds: int | None,
     time: str,
+    shifts: Shifts | None,
     days: Sequence[pd.Timestamp],
 ) -> dict[pd.Timestamp, United]:
     """The united sketches of each of these days, read in one query from the first to the last."""
@@ -149,7 +153,7 @@ def _unite_days(
     rows = reader.arrow(query(table, columns, (*where, *limits)))
     names = frame(rows.drop_columns(["sketch"]))
     seconds = names.pop("start").astype("datetime64[s, UTC]").astype("int64").to_numpy()
-    names.insert(1, "bin", 0 if bin_seconds is None else seconds // bin_seconds * bin_seconds)
+    names.insert(1, "bin", 0 if bin_seconds is None else floors(seconds, bin_seconds, shifts))
     names["day"] = seconds // DAY * DAY
     groups = names.groupby(list(names.columns), sort=False, dropna=False)
     codes = groups.ngroup().to_numpy(np.int64)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from .. import actions
+from .. import actions, compared
 from ..actions import Whole, is_filter
 from ..figures import bots, suspected
+from ..figures.comparison import Change
 from ..figures.query import Where
 from ..figures.reader import Reader
 from ..filters import HOUR, Filters
 from ..grid import bar_column, count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, number, share, shown
+from ..text import clipped, number, percent, share, shown
 from ..timechart import bin_words, stacked, timechart
 from ..toplist import toplist
 
@@ -57,13 +58,35 @@ def kind_name(kind: str) -> str:
 
 @panel("Summary", BOTS, requests=BOT)
 def summary_panel(look: Look) -> None:
-    found = bots.bots(look.rows, look.selection(HOUR))
-    cells = st.columns(5)
-    cells[0].metric("Bots", number(len(found)), border=True, help=meaning("bots"))
-    cells[1].metric("Requests", number(found["requests"].sum()), border=True)
-    cells[2].metric("Of all requests", f"{found['requests_share'].sum():.1%}", border=True)
-    cells[3].metric("Of all bytes", f"{found['bytes_share'].sum():.1%}", border=True)
-    cells[4].metric("Asked for robots.txt", number((found["robots_txt"] > 0).sum()), border=True)
+    selection = look.selection(HOUR)
+    found, now, before = compared.figures(look, selection, lambda each: _sums(bots.bots(look.rows, each)))
+    for cell, (label, text) in zip(st.columns(5), SUMMARY.items(), strict=True):
+        with cell:
+            change = Change(now and now[label], before and before[label])
+            compared.metric(
+                label, change, text(found[label]), None, meaning("bots") if label == "Bots" else None
+            )
+    compared.say_period(look, selection)
+
+
+SUMMARY = {
+    "Bots": number,
+    "Requests": number,
+    "Of all requests": percent,
+    "Of all bytes": percent,
+    "Asked for robots.txt": number,
+}
+
+
+def _sums(found: pd.DataFrame) -> dict[str, float]:
+    values = (
+        len(found),
+        found["requests"].sum(),
+        found["requests_share"].sum(),
+        found["bytes_share"].sum(),
+        (found["robots_txt"] > 0).sum(),
+    )
+    return dict(zip(SUMMARY, map(float, values), strict=True))
 
 
 @panel("Requests by kind", BOTS, requests=BOT)
@@ -75,6 +98,10 @@ def time_panel(look: Look) -> None:
     stacked(
         look, found, "bot_kind", "requests", span=span, unit=f"Requests {bin_words(span.bin_seconds)}",
         selection=selection, field="bot_kind", named=kind_name,
+        before=compared.over_time(
+            look, compared.whole_hours(look, selection), span,
+            lambda each: bots.over_time(look.rows, each, span.bin_seconds),
+        ),
     )  # fmt: skip
     return None
 
@@ -94,12 +121,26 @@ def who_panel(look: Look) -> None:
     table = found.assign(
         bot_name=[clipped(shown(n), NAME_SHOWN) or "(not named)" for n in found["bot_name"]],
         bot_kind=[kind_name(k) or "(none)" for k in found["bot_kind"]],
-    )[["bot_name", "bot_kind", "requests", "requests_share", "bytes_share", "pages", "robots_txt", "errors"]]
+        change=compared.texts(compared.of_rows(look, found, selection, bots.COUNTED)),
+    )[
+        [
+            "bot_name",
+            "bot_kind",
+            "requests",
+            "change",
+            "requests_share",
+            "bytes_share",
+            "pages",
+            "robots_txt",
+            "errors",
+        ]
+    ]
     text = st.column_config.TextColumn
     settings = {
         "bot_name": text("Bot"),
         "bot_kind": text("Kind"),
         "requests": bar_column("Requests", table["requests"].max()),
+        "change": compared.column(look, selection),
         "requests_share": percent_column("Of requests"),
         "bytes_share": percent_column("Of bytes"),
         "pages": count_column("Pages", meaning("bot pages")),
@@ -137,10 +178,12 @@ def pages_panel(look: Look) -> None:
     names = bots.bots(look.rows, selection, 50)["bot_name"]
     options = [EVERY, *(n for n in names if n)]
     chosen = st.selectbox("Bot", options, key="bot-name", format_func=shown, width=240)
-    found = bots.read_by(look.rows, selection, None if chosen in (None, EVERY) else chosen, LISTED)
+    name = None if chosen in (None, EVERY) else chosen
+    found = bots.read_by(look.rows, selection, name, LISTED)
     toplist(
-        look, found, "path", "requests", heading="Requests", rows=9, whole=Whole("What bots read", all_pages)
-    )
+        look, found, "path", "requests", heading="Requests", rows=9, finest=HOUR,
+        whole=Whole("What bots read", all_pages), counted=bots.counted_pages(name),
+    )  # fmt: skip
 
 
 def all_pages(look: Look) -> None:

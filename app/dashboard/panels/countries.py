@@ -5,11 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from .. import charts, colors, country, worldmap
-from ..actions import is_filter
+from .. import chartdata, charts, colors, compared, country, worldmap
+from ..actions import Requests, is_filter
 from ..figures import countries
 from ..figures.query import Where
 from ..figures.reader import Reader
+from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions
 from ..panel import Look, nothing, panel
@@ -38,15 +39,32 @@ def page(reader: Reader, filters: Filters) -> None:
 
 @panel("Visitors by country", TABLE, help="Each visitor counts once over the whole range.", requests=PEOPLE)
 def map_panel(look: Look) -> None:
-    found = countries.countries(look.rows, look.selection(FIVE_MINUTES))
+    selection = look.selection(FIVE_MINUTES)
+    found = countries.countries(look.rows, selection)
     seen = found[found["visitors"] > 0]
     cells = st.columns(2)
     cells[0].metric("Visitors", number(seen["visitors"].sum()))
     cells[1].metric("Countries", number((seen["country"] != "ZZ").sum()))
     values = seen.rename(columns={"visitors": "value"})[["country", "value"]]
+    draw_map(look, values, selection, "visitors by country")
+
+
+def draw_map(look: Look, values: pd.DataFrame, selection: Selection, what: str) -> None:
+    """A map of visitors, whose countries open their people's requests; `values` has `country` and `value`."""
+    values = values.reset_index(drop=True)
     words = ", ".join(f"{country.name(c)} {n:,}" for c, n in values.head(10).itertuples(index=False))
     chart = worldmap.chart(values, "Visitors", dark=colors.is_dark())
-    charts.draw(chart, look.key, f"Map of visitors by country: {words}.")
+    if values.empty:
+        charts.draw(chart, look.key, f"Map of {what}: nobody.")
+        return
+    table = pd.DataFrame(
+        {"country": [country.name(c) for c in values["country"]], "visitors": values["value"]}
+    )
+    columns = {"country": st.column_config.TextColumn("Country"), "visitors": count_column("Visitors")}
+    chartdata.draw(
+        look, chart, f"Map of {what}: {words}.", table, columns, [{"code": c} for c in values["country"]],
+        lambda row: Requests(selection.having(is_filter("country", values["country"][row])), PEOPLE),
+    )  # fmt: skip
 
 
 @panel("All countries", TABLE, requests=(), figure="countries")
@@ -58,9 +76,12 @@ def table_panel(look: Look) -> None:
     table = pd.DataFrame({"country": [country.name(c) for c in found["country"]]})
     for name in countries.NAMES:
         table[name] = found[name]
+    changes = compared.of_rows(look, found, selection, countries.counted("country"))
+    table.insert(2, "change", compared.texts(changes))
     columns = {
         "country": st.column_config.TextColumn("Country"),
         "visitors": bar_column("Visitors", table["visitors"].max()),
+        "change": compared.column(look, selection),
         "pageviews": count_column("Pageviews"),
         "requests": count_column("Requests", "Those of bots too."),
     }
@@ -80,6 +101,9 @@ def time_panel(look: Look) -> None:
     stacked(
         look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}",
         selection=selection, field="country", named=country.name, height=300,
+        before=compared.over_time(
+            look, selection, span, lambda each: countries.over_time(look.rows, each, span.bin_seconds, top)
+        ),
     )  # fmt: skip
     return None
 
@@ -88,7 +112,10 @@ def _audience(look: Look, field: str) -> None:
     found = countries.audience(look.rows, look.selection(), field)
     found = found[found["visitors"] > 0]
     named = str.capitalize if field == "device" else str
-    toplist(look, found, field, "visitors", heading="Visitors", named=lambda v: named(v) or "Unknown")
+    toplist(
+        look, found, field, "visitors", heading="Visitors", named=lambda v: named(v) or "Unknown",
+        counted=countries.counted(field),
+    )  # fmt: skip
 
 
 @panel("Browsers", AUDIENCE, requests=PEOPLE, figure="browsers")

@@ -7,16 +7,17 @@ import calendar
 import pandas as pd
 import streamlit as st
 
-from .. import charts, heat
-from ..actions import is_filter
+from .. import chartdata, compared, heat
+from ..actions import Requests, is_filter
 from ..figures import errors
-from ..figures.query import Where
+from ..figures.comparison import Change
+from ..figures.query import Condition, Where
 from ..figures.reader import Reader
 from ..figures.selection import Filter
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, number, share, shown
+from ..text import clipped, number, percent, shown
 from ..timechart import Kept, bin_words, timechart
 
 TRAFFIC = "gold/traffic"
@@ -50,19 +51,31 @@ def path_filter(path: str) -> Filter:
 
 @panel("Summary", TRAFFIC, requests=FAILED, figure="statuses")
 def summary_panel(look: Look) -> None:
-    found = errors.statuses(look.rows, look.selection())
-    every = int(found["requests"].sum())
-    client = int(found.loc[found["status"].between(400, 499), "requests"].sum())
-    server = int(found.loc[found["status"] >= 500, "requests"].sum())
-    cells = st.columns(4)
-    cells[0].metric("Requests", number(every), border=True, help=meaning("requests"))
-    cells[1].metric(
-        "4xx", number(client), border=True, help="The client's errors: missing pages, refused logins."
+    selection = look.selection()
+    found, now, before = compared.figures(
+        look, selection, lambda each: _failed(errors.statuses(look.rows, each))
     )
-    cells[2].metric("5xx", number(server), border=True, help="The server's errors.")
-    cells[3].metric(
-        "Failed", share(client + server, every), border=True, help="4xx and 5xx, of all requests."
-    )
+    for cell, (label, text, better, help) in zip(st.columns(4), SUMMARY, strict=True):
+        with cell:
+            change = Change(now and now[label], before and before[label])
+            compared.metric(label, change, text(found[label]), better, help)
+    compared.say_period(look, selection)
+
+
+# A heading, its text, whether more is better (None: neither), and what it means.
+SUMMARY = (
+    ("Requests", number, None, meaning("requests")),
+    ("4xx", number, False, "The client's errors: missing pages, refused logins."),
+    ("5xx", number, False, "The server's errors."),
+    ("Failed", percent, False, "4xx and 5xx, of all requests."),
+)
+
+
+def _failed(found: pd.DataFrame) -> dict[str, float | None]:
+    client = found["status"].between(400, 499)
+    parts = (found, found[client], found[found["status"] >= 500])
+    every, four, five = (int(part["requests"].sum()) for part in parts)
+    return {"Requests": every, "4xx": four, "5xx": five, "Failed": (four + five) / every if every else None}
 
 
 @panel("Statuses over time", TRAFFIC, requests=())
@@ -74,7 +87,10 @@ def statuses_panel(look: Look) -> None:
     kept = {label: of_class(label[0]) for label in CLASSES.values()}
     timechart(
         look, found, CLASSES, span=span, unit=f"Requests {bin_words(span.bin_seconds)}", kind="bar",
-        selection=selection, kept=kept, table=True,
+        selection=selection, kept=kept,
+        before=compared.over_time(
+            look, selection, span, lambda each: errors.classes_over_time(look.rows, each, span.bin_seconds)
+        ),
     )  # fmt: skip
     return None
 
@@ -99,6 +115,7 @@ def missing_panel(look: Look) -> None:
         {
             "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
             "requests": found["requests"],
+            "change": compared.texts(compared.of_rows(look, found, selection, errors.COUNTED)),
             "visitors": found["visitors"],
             "own": [int(own.get(path, 0)) for path in found["path"]],
             "referrer": referrers,
@@ -112,6 +129,7 @@ def missing_panel(look: Look) -> None:
     settings = {
         "path": st.column_config.TextColumn("Path", width="medium"),
         "requests": bar_column("Requests", table["requests"].max()),
+        "change": compared.column(look, selection),
         "visitors": count_column("Visitors"),
         "own": count_column("From own pages", "Requests that came from a page of the site."),
         "referrer": st.column_config.TextColumn(
@@ -139,6 +157,7 @@ def broken_panel(look: Look) -> None:
             "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
             "status": found["status"],
             "requests": found["requests"],
+            "change": compared.texts(compared.of_rows(look, found, selection, errors.COUNTED)),
             "visitors": found["visitors"],
             "newest": look.wall(found["newest_event_time"]),
         }
@@ -147,6 +166,7 @@ def broken_panel(look: Look) -> None:
         "path": st.column_config.TextColumn("Path", width="medium"),
         "status": st.column_config.NumberColumn("Status", format="%d", width="small"),
         "requests": bar_column("Requests", table["requests"].max()),
+        "change": compared.column(look, selection),
         "visitors": count_column("Visitors"),
         "newest": time_column("Last seen", look.filters.zone),
     }
@@ -158,12 +178,18 @@ def broken_panel(look: Look) -> None:
     return None
 
 
-COUNTED = {"4xx and 5xx": ("status_4xx", "status_5xx"), "5xx": ("status_5xx",), "All requests": ("requests",)}
+# What the heat map counts: columns, and what they keep of the requests.
+COUNTED: dict[str, tuple[tuple[str, ...], tuple[Condition, ...]]] = {
+    "4xx and 5xx": (("status_4xx", "status_5xx"), FAILED),
+    "5xx": (("status_5xx",), (Where("status", ">=", 500),)),
+    "All requests": (("requests",), ()),
+}
 
 
 @panel("By hour and weekday", TRAFFIC, help="Counts of the whole range, in the chosen zone.", requests=())
 def heat_panel(look: Look) -> None:
-    found = errors.by_hour_and_weekday(look.rows, look.selection())
+    selection = look.selection()
+    found = errors.by_hour_and_weekday(look.rows, selection)
     if found.empty:
         return nothing()
     chosen = st.segmented_control(
@@ -174,14 +200,26 @@ def heat_panel(look: Look) -> None:
         key="heat-count",
         label_visibility="collapsed",
     )
-    columns = COUNTED[chosen or "4xx and 5xx"]
+    columns, _ = COUNTED[chosen or "4xx and 5xx"]
     found["count"] = found[list(columns)].sum(axis=1)
     found["day"] = [WEEKDAYS[d] for d in found["weekday"]]
     chart = heat.heat(
         found, "hour", "day", "count", x_title=f"Hour ({look.filters.zone})", y_title="", unit="Requests",
-        rows=WEEKDAYS, columns=list(range(24)),
+        rows=WEEKDAYS, columns=list(range(24)), pick=True,
     )  # fmt: skip
     most = found.loc[found["count"].idxmax()]
     words = f"{chosen} by hour and weekday; most on {most['day']} at {most['hour']}:00: {most['count']:,}."
-    charts.draw(chart, look.key, words)
+    listed = found[found["count"] > 0].sort_values("count", ascending=False, ignore_index=True)
+
+    def opens(row: int) -> Requests:
+        at = errors.at_hour(selection, look.extent, int(listed["weekday"][row]), int(listed["hour"][row]))
+        return Requests(selection, (*COUNTED[chosen or "4xx and 5xx"][1], at))
+
+    columns_shown = {
+        "day": st.column_config.TextColumn("Weekday"),
+        "hour": st.column_config.NumberColumn(f"Hour ({look.filters.zone})", format="%d"),
+        "count": count_column("Requests"),
+    }
+    marks = [{"x": hour, "y": day} for hour, day in zip(listed["hour"].tolist(), listed["day"], strict=True)]
+    chartdata.draw(look, chart, words, listed[["day", "hour", "count"]], columns_shown, marks, opens)
     return None

@@ -10,6 +10,7 @@ import streamlit as st
 
 from .. import charts, country, data, funnelchoice, stepchart
 from ..actions import is_filter
+from ..compared import metric, said_of
 from ..figures import funnels, walk_queries
 from ..figures.comparison import Change
 from ..figures.funnels import LABELS, Definition
@@ -19,9 +20,9 @@ from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, duration, number, plain, shown
+from ..text import clipped, duration, number, percent, plain, shown
 from ..toplist import toplist
-from .overview import compared, device_name, metric, percent
+from .overview import device_name
 
 REQUESTS = "silver/requests"
 SESSIONS = "silver/sessions"
@@ -74,7 +75,7 @@ def steps_panel(look: Look) -> None:
     period = look.earlier(selection)
     before = None if period is None else _counted(look, period, asked)[0]
     _tiles(table, before, unit)
-    said = compared(look, selection)
+    said = said_of(look, selection)
     if said:
         st.caption(said + (" The dashed marks are its shares." if before is not None else ""))
     drawn = pd.DataFrame(

@@ -10,6 +10,7 @@ import streamlit as st
 
 from .. import actions, data
 from ..actions import is_filter
+from ..compared import said_of
 from ..figures import goals, searches
 from ..figures.comparison import Change
 from ..figures.goals import Goals
@@ -22,7 +23,6 @@ from ..grid import bar_column, count_column, grid, grid_with_actions, percent_co
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, shown
 from ..timechart import bin_words, timechart
-from .overview import compared
 from .sources import channel_name
 
 REACHED = "silver/session_goals"
@@ -103,7 +103,7 @@ def goals_panel(look: Look) -> None:
     picked = grid(table, "goals", settings, rows=12, select=True)
     if picked is not None:
         _of_goal(look, selection, list(found)[picked], mine)
-    if said := compared(look, selection):
+    if said := said_of(look, selection):
         st.caption(said)
     _define("Change goals")
 
@@ -157,7 +157,7 @@ def time_panel(look: Look) -> None:
     kept = {shown(name): ((), goals.matching(mine[name])) for name in names}
     timechart(
         look, wide.reset_index(), names, span=span, unit=f"Conversions {bin_words(span.bin_seconds)}",
-        selection=selection, kept=kept, table=True,
+        selection=selection, kept=kept,
     )  # fmt: skip
     if len(order) > MOST_LINES:
         st.caption(f"The {MOST_LINES} goals with most conversions of {len(order)}.")

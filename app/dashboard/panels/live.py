@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pandas as pd
 import streamlit as st
 
-from .. import charts, clock, colors, country, data, demo, worldmap
+from .. import charts, clock, country, data, demo
 from ..figures import live
 from ..figures.reader import Reader
 from ..figures.selection import Selection
@@ -15,8 +15,9 @@ from ..filters import Filters, Span
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
 from ..text import clipped, duration, shown
-from ..timechart import over_time
+from ..timechart import bin_words, stacked
 from . import job_alerts
+from .countries import draw_map
 
 MINUTES = 5
 COUNTRIES = "gold/visitors_by_country"
@@ -102,33 +103,30 @@ def now_panel(look: Look) -> None:
 
 @panel("Visitors by country in the last hour", COUNTRIES, every=LIVE)
 def windows_panel(look: Look) -> None:
-    window = look.window(COUNTRIES)
-    found = live.by_country(look.rows, _last_hour(look, window), window)
+    span = _last_hour(look, look.window(COUNTRIES))
+    selection = look.filters.selection(span)
+    found = live.by_country(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing("No visitors in the last hour.")
-    found["country"] = [country.name(c) for c in found["country"]]
-    kept, names = charts.top_series(found, "country", "visitors", TOP)
-    summed = kept.groupby(["bin", "series"], as_index=False)["visitors"].sum()
-    summed = summed.rename(columns={"visitors": "value"})
-    summed["bin"] = look.wall(summed["bin"])
-    over_time(look, summed, unit="Visitors", series=names, kind="bar", bin_seconds=window, height=340)
+    stacked(
+        look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}", most=TOP,
+        selection=selection, field="country", named=country.name, height=340,
+    )  # fmt: skip
     return None
 
 
-def _last_hour(look: Look, window: int) -> Selection:
+def _last_hour(look: Look, window: int) -> Span:
     """Whole windows, the last of which is not over."""
     end = clock.floor(look.now, window) + timedelta(seconds=window)
-    return since(look, end - timedelta(hours=1), end)
+    return Span(end - timedelta(hours=1), end, window)
 
 
 @panel("Where the last hour's visitors are", COUNTRIES, every=LIVE)
 def map_panel(look: Look) -> None:
-    found = live.by_country(look.rows, _last_hour(look, look.window(COUNTRIES)))
+    selection = look.filters.selection(_last_hour(look, look.window(COUNTRIES)))
+    found = live.by_country(look.rows, selection)
     found = found[found["visitors"] > 0].sort_values("visitors", ascending=False)
-    words = ", ".join(f"{country.name(c)} {n:,}" for c, n in found.head(10).itertuples(index=False))
-    found = found.rename(columns={"visitors": "value"})
-    chart = worldmap.chart(found, "Visitors", dark=colors.is_dark())
-    charts.draw(chart, look.key, f"Map of the last hour's visitors: {words}.")
+    draw_map(look, found.rename(columns={"visitors": "value"}), selection, "the last hour's visitors")
 
 
 @panel(

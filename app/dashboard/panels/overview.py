@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pandas as pd
 import streamlit as st
 
-from .. import clock, country, demo
+from .. import compared, country, demo
 from ..actions import Whole, is_filter
 from ..figures import countries, overview, pages, sources
 from ..figures.comparison import Change
 from ..figures.query import Where
 from ..figures.reader import Reader
-from ..figures.selection import Selection
-from ..filters import HOUR, Filters, Span
+from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, duration, number, shown
+from ..text import clipped, duration, number, percent, shown
 from ..timechart import bin_words, timechart
 from ..toplist import toplist
 
@@ -41,10 +38,6 @@ def page(reader: Reader, filters: Filters) -> None:
     moved_panel(reader, filters)
 
 
-def percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.1%}"
-
-
 # A heading, the figure, its text, and whether more is better (None: neither).
 FIGURES = (
     ("Visitors", "visitors", number, True),
@@ -62,32 +55,8 @@ def summary_panel(look: Look) -> None:
     changes = overview.changes(look.rows, selection, look.extent, look.now)
     for cell, (label, name, text, better) in zip(st.columns(6), FIGURES, strict=True):
         with cell:
-            metric(label, changes[name], text(changes[name].now), better, meaning(name))
-    said = compared(look, selection)
-    if said:
-        st.caption(said)
-
-
-def metric(label: str, change: Change, value: str, better: bool | None, help: str | None = None) -> None:
-    """A figure with its change: an arrow, "new", or nothing."""
-    text = str(change)
-    color = "off" if better is None or change.is_new else "normal" if better else "inverse"
-    flat = change.ratio is not None and abs(change.ratio) < 0.0005
-    st.metric(
-        label, value, None if not text or flat else text, delta_color=color,
-        delta_arrow="off" if change.is_new else "auto", border=True, help=help,
-    )  # fmt: skip
-
-
-def compared(look: Look, selection: Selection) -> str:
-    """The period compared with, in words; why there is none if one was asked for."""
-    if not selection.comparison:
-        return ""
-    period = look.earlier(selection)
-    if period is None or period.start is None or period.end is None:
-        return "No comparison: the earlier period begins before the first line." if selection.start else ""
-    zone = look.filters.zone
-    return f"Compared with {clock.stamp(period.start, zone)} to {clock.stamp(period.end, zone)} ({zone})."
+            compared.metric(label, changes[name], text(changes[name].now), better, meaning(name))
+    compared.say_period(look, selection)
 
 
 @panel("Visitors and pageviews", TRAFFIC, requests=(), figure="overview over time")
@@ -97,41 +66,35 @@ def traffic_panel(look: Look) -> None:
     found = overview.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing()
+    before = compared.over_time(
+        look, selection, span, lambda each: overview.over_time(look.rows, each, span.bin_seconds)
+    )
     timechart(
         look, found, {"pageviews": "Pageviews", "visitors": "Visitors"}, span=span,
-        unit=f"Count {bin_words(span.bin_seconds)}", before=_before(look, selection, span),
-        selection=selection, kept={"Pageviews": ((), VIEWS), "Visitors": ((), PEOPLE)}, table=True, height=300,
+        unit=f"Count {bin_words(span.bin_seconds)}", before=before,
+        selection=selection, kept={"Pageviews": ((), VIEWS), "Visitors": ((), PEOPLE)}, height=300,
     )  # fmt: skip
     return None
-
-
-def _before(look: Look, selection: Selection, span: Span) -> pd.DataFrame | None:
-    """The compared period's counts, moved to the range's times: by whole bins, so that bins lie on bins."""
-    period = look.earlier(selection)
-    if period is None or period.start is None or period.end is None or selection.start is None:
-        return None
-    back = -(-(selection.start - period.start) // timedelta(seconds=span.bin_seconds)) * span.bin_seconds
-    moved = timedelta(seconds=back)
-    end = selection.end or look.end_of(span)
-    found = overview.over_time(
-        look.rows, period.shifted(selection.start - moved, end - moved), span.bin_seconds
-    )
-    return found.assign(bin=found["bin"] + moved)
 
 
 @panel("Top pages", "gold/pages", requests=VIEWS, figure="pages")
 def pages_panel(look: Look) -> None:
     found = pages.pages(look.rows, look.selection(), limit=LISTED)
-    toplist(look, found, "path", "pageviews", heading="Pageviews", whole=Whole("Pages", all_pages))
+    toplist(
+        look, found, "path", "pageviews", heading="Pageviews", whole=Whole("Pages", all_pages),
+        counted=pages.COUNTED,
+    )  # fmt: skip
 
 
 def all_pages(look: Look) -> None:
     selection = look.selection()
     found = pages.pages(look.rows, selection, limit=LISTED)
     table = found.assign(path=[clipped(shown(p), PATH_SHOWN) for p in found["path"]])
+    table.insert(2, "change", compared.texts(compared.of_rows(look, found, selection, pages.COUNTED)))
     columns = {
         "path": st.column_config.TextColumn("Path", width="large"),
         "pageviews": bar_column("Pageviews", found["pageviews"].max()),
+        "change": compared.column(look, selection),
         "visitors": count_column("Visitors"),
     }
     filters = [(is_filter("path", p),) for p in found["path"]]
@@ -141,19 +104,28 @@ def all_pages(look: Look) -> None:
 @panel("Top sources", SESSIONS, requests=VIEWS, figure="sources")
 def sources_panel(look: Look) -> None:
     found = sources.sources(look.rows, look.selection(), ["source"], LISTED)
-    toplist(look, found, "source", "sessions", heading="Sessions", named=lambda s: s or "Direct / none")
+    toplist(
+        look, found, "source", "sessions", heading="Sessions", named=lambda s: s or "Direct / none",
+        counted=sources.counted(["source"]),
+    )  # fmt: skip
 
 
 @panel("Top countries", AUDIENCE, requests=PEOPLE, figure="countries")
 def countries_panel(look: Look) -> None:
     found = countries.countries(look.rows, look.selection())
-    toplist(look, found[found["visitors"] > 0], "country", "visitors", heading="Visitors", named=country.name)
+    toplist(
+        look, found[found["visitors"] > 0], "country", "visitors", heading="Visitors", named=country.name,
+        counted=countries.counted("country"),
+    )  # fmt: skip
 
 
 @panel("Devices", AUDIENCE, requests=PEOPLE, figure="devices")
 def devices_panel(look: Look) -> None:
     found = countries.audience(look.rows, look.selection(), "device")
-    toplist(look, found[found["visitors"] > 0], "device", "visitors", heading="Visitors", named=device_name)
+    toplist(
+        look, found[found["visitors"] > 0], "device", "visitors", heading="Visitors", named=device_name,
+        counted=countries.counted("device"),
+    )  # fmt: skip
 
 
 def device_name(value: str) -> str:
@@ -169,7 +141,7 @@ MOVED = {"page": "path", "country": "country", "device": "device", "source": "so
     help="Pages, countries, devices and sources whose counts differ most from the earlier period; of full hours only.",
 )
 def moved_panel(look: Look) -> None:
-    selection = whole_hours(look, look.selection())
+    selection = compared.whole_hours(look, look.selection())
     period = look.earlier(selection)
     if period is None:
         return nothing("Nothing to compare with.")
@@ -208,11 +180,3 @@ def moved_panel(look: Look) -> None:
 def _named(what: str, value: str) -> str:
     named = {"country": country.name, "device": device_name, "source": lambda s: s or "Direct / none"}
     return clipped(shown(named.get(what, str)(value)), PATH_SHOWN)
-
-
-def whole_hours(look: Look, selection: Selection) -> Selection:
-    """The selection until the last full hour, if it reaches now, so that tables by the hour answer."""
-    if selection.start is None or selection.end is not None or not selection.aligned(HOUR):
-        return selection
-    end = clock.floor(min(look.extent.newest or look.now, look.now), HOUR)
-    return selection.shifted(selection.start, end) if end > selection.start else selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from .. import charts
+from .. import charts, compared
 from ..actions import is_filter
 from ..figures import overview, pages, sessions
 from ..figures.query import Where
@@ -54,11 +54,13 @@ def pages_panel(look: Look) -> None:
     if found.empty:
         return nothing()
     table = found.assign(path=[clipped(shown(p), PATH_SHOWN) for p in found["path"]])
+    table.insert(2, "change", compared.texts(compared.of_rows(look, found, selection, pages.COUNTED)))
     if "bounces" in table:
         table["bounced"] = (table.pop("bounces") / table["entries"].where(table["entries"] > 0)).round(3)
     settings = {
         "path": st.column_config.TextColumn("Path", width="medium"),
         "pageviews": bar_column("Pageviews", found["pageviews"].max()),
+        "change": compared.column(look, selection),
         "visitors": count_column("Visitors", meaning("visitors")),
         "entries": count_column("Entries", meaning("entries")),
         "exits": count_column("Exits", meaning("exits")),
@@ -78,12 +80,14 @@ def _ends(look: Look, column: str, heading: str) -> None:
         {
             "page": [clipped(shown(p), PATH_SHOWN) for p in found[column]],
             "sessions": found["sessions"],
+            "change": compared.texts(compared.of_rows(look, found, selection, sessions.counted(column))),
             "bounced": (found["bounces"] / found["sessions"]).round(3),
         }
     )
     settings = {
         "page": st.column_config.TextColumn(heading, width="medium"),
         "sessions": bar_column("Sessions", table["sessions"].max()),
+        "change": compared.column(look, selection),
         "bounced": percent_column("Bounced"),
     }
     field = "entry_page" if column == "entry_page" else "path"
@@ -117,8 +121,11 @@ def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
     found = overview.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing()
+    before = compared.over_time(
+        look, selection, span, lambda each: overview.over_time(look.rows, each, span.bin_seconds)
+    )
     timechart(
         look, found, names, span=span, unit=f"{unit} {bin_words(span.bin_seconds)}", kind="area", number=form,
-        height=charts.HEIGHT, selection=selection,
+        height=charts.HEIGHT, selection=selection, before=before,
     )  # fmt: skip
     return None

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from .. import actions, charts, clock, data, flow
+from ..compared import said_of
 from ..figures import pages, paths, walk_queries
 from ..figures.paths import LEFT, OTHER, Paths
 from ..figures.query import Where
@@ -17,7 +18,6 @@ from ..filters import Filters
 from ..grid import bar_column, count_column, grid, percent_column
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, plain, shown
-from .overview import compared
 
 SESSIONS = "silver/sessions"
 STEPS = "silver/session_steps"
@@ -157,6 +157,6 @@ def _table(look: Look, found: Paths, selection: Selection, *, backward: bool) ->
         ),
     }
     grid(table, "paths", settings, rows=14)
-    said = compared(look, selection)
+    said = said_of(look, selection)
     if said:
         st.caption(said)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+from dataclasses import asdict
 
 import pandas as pd
 import streamlit as st
 
-from .. import actions, charts, data, heat
+from .. import actions, chartdata, compared, data, heat
 from ..figures import latency
+from ..figures.comparison import Change
 from ..figures.query import Where
 from ..figures.reader import Reader
+from ..figures.selection import Selection
+from ..figures.zones import starts, window
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions
 from ..panel import Look, meaning, nothing, panel
@@ -47,22 +49,37 @@ def took(seconds: float | None) -> str:
     return f"{seconds * 1000:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
 
 
+def score(apdex: float | None) -> str:
+    return "–" if apdex is None else f"{apdex:.2f}"
+
+
+# A heading, the figure, its text, and whether more is better (None: neither).
+SUMMARY = (
+    ("p50", "p50", took, False),
+    ("p95", "p95", took, False),
+    ("p99", "p99", took, False),
+    ("Apdex", "apdex", score, True),
+    ("Timed requests", "timed", number, None),
+)
+
+
 @panel("Summary", LATENCY, requests=TIMED, figure="latency")
 def summary_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
-    found = latency.latency(look.rows, selection)
-    figures = st.container()
-    score = latency.apdex(look.rows, selection, _threshold(look))
-    cells = figures.columns(5)
-    cells[0].metric("p50", took(found.p50), border=True, help=meaning("p50"))
-    cells[1].metric("p95", took(found.p95), border=True, help=meaning("p95"))
-    cells[2].metric("p99", took(found.p99), border=True, help=meaning("p99"))
-    cells[3].metric(
-        "Apdex", "–" if score is None else f"{score:.2f}", border=True,
-        help=meaning("apdex"),
-    )  # fmt: skip
-    cells[4].metric("Timed requests", number(found.timed), border=True, help=meaning("timed"))
-    if not found.timed:
+    tiles = st.container()
+    threshold = _threshold(look)
+
+    def figures(each: Selection) -> dict[str, float | None]:
+        score = latency.apdex(look.rows, each, threshold)
+        return asdict(latency.latency(look.rows, each)) | {"apdex": score}
+
+    found, now, before = compared.figures(look, selection, figures)
+    for cell, (label, name, text, better) in zip(tiles.columns(5), SUMMARY, strict=True):
+        change = Change(now and now[name], before and before[name])
+        with cell:
+            compared.metric(label, change, text(found[name]), better, meaning(name))
+    compared.say_period(look, selection)
+    if not found["timed"]:
         nothing(UNTIMED)
 
 
@@ -86,14 +103,18 @@ def _threshold(look: Look) -> float:
 )
 def quantiles_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
-    found = latency.over_time(look.rows, selection, span.bin_seconds)
+
+    def millis(each: Selection) -> pd.DataFrame:
+        times = latency.over_time(look.rows, each, span.bin_seconds)
+        return times.assign(**{name: times[name] * 1000 for name in ("p50", "p95", "p99")})
+
+    found = millis(selection)
     if found.empty:
         return nothing(UNTIMED)
-    for name in ("p50", "p95", "p99"):
-        found[name] *= 1000
+    before = compared.over_time(look, compared.whole_hours(look, selection), span, millis)
     timechart(
         look, found, {"p50": "p50", "p95": "p95", "p99": "p99"}, span=span, unit="Milliseconds", number=",.1f",
-        selection=selection, kept=dict.fromkeys(("p50", "p95", "p99"), ((), TIMED)), sums=False, table=True,
+        selection=selection, kept=dict.fromkeys(("p50", "p95", "p99"), ((), TIMED)), sums=False, before=before,
     )  # fmt: skip
     return None
 
@@ -108,37 +129,35 @@ def heat_panel(look: Look) -> None:
     ranges = found[["low", "high"]].drop_duplicates().sort_values("low", ascending=False)
     names = {low: f"{took(low)} – {took(high)}" for low, high in ranges.itertuples(index=False)}
     found["took"] = found["low"].map(names)
-    times = charts.filled(
-        found, look.start_of(span), look.end_of(span), span.bin_seconds, ["requests"]
-    )["bin"]  # fmt: skip
-    marks = note_marks(
+    times = starts(look.start_of(span), look.end_of(span), span.bin_seconds, look.filters.zone)
+    noted = note_marks(
         look, look.filters.zone, times, span.bin_seconds, (look.start_of(span), look.end_of(span))
     )
-    marks["x"] = pd.to_datetime(marks["bin"]).dt.strftime("%m-%d %H:%M")
+    noted["x"] = pd.to_datetime(noted["bin"]).dt.strftime("%m-%d %H:%M")
     chart = heat.heat(
         found, "when", "took", "requests", x_title=f"Time ({look.filters.zone})", y_title="", unit="Requests",
         rows=list(names.values()), columns=list(look.wall(times).dt.strftime("%m-%d %H:%M")),
-        height=max(180, 26 * len(names) + 80), notes=marks, pick=True,
+        height=max(180, 26 * len(names) + 80), notes=noted, pick=True,
     )  # fmt: skip
-    bins = dict(zip(found["when"], found["bin"], strict=True))
-    bounds = {
-        name: (low, high)
-        for (low, high), name in zip(ranges.itertuples(index=False, name=None), names.values(), strict=True)
+    listed = found.sort_values(["bin", "low"], ascending=False, ignore_index=True)
+
+    def opens(row: int) -> actions.Requests:
+        start, low, high = listed["bin"][row], listed["low"][row], listed["high"][row]
+        least, most = (round(seconds * 1_000_000) for seconds in (low, high))
+        where = (Where("duration_us", ">", least if least else -1), Where("duration_us", "<=", most))
+        bin_ = window(start, span.bin_seconds, look.filters.zone)
+        return actions.Requests(selection.shifted(*bin_), where)
+
+    columns = {
+        "when": st.column_config.TextColumn(f"From ({look.filters.zone})"),
+        "took": st.column_config.TextColumn("Took"),
+        "requests": count_column("Requests"),
     }
-
-    def picked(marks: list[dict[str, Any]]) -> None:
-        start, between = bins.get(marks[0].get("x")), bounds.get(str(marks[0].get("y")))
-        if start is None or between is None:
-            return
-        low, high = (round(seconds * 1_000_000) for seconds in between)
-        where = (Where("duration_us", ">", low if low else -1), Where("duration_us", "<=", high))
-        end = start + timedelta(seconds=span.bin_seconds)
-        chosen = selection.shifted(start.to_pydatetime(), end.to_pydatetime())
-        actions.open_view(actions.Requests(chosen, where))
-
+    marks = [{"x": when, "y": took} for when, took in zip(listed["when"], listed["took"], strict=True)]
     most = found.loc[found["requests"].idxmax()]
     words = f"Requests by time and latency; most at {most['when']} with {most['took']}: {most['requests']:,}."
-    charts.draw(chart, look.key, words + note_words(marks), picked)
+    words += note_words(noted)
+    chartdata.draw(look, chart, words, listed[list(columns)], columns, marks, opens)
     return None
 
 
@@ -154,11 +173,13 @@ def pages_panel(look: Look) -> None:
     found = latency.slowest_pages(look.rows, selection, least=LEAST, limit=LISTED)
     if found.empty:
         return nothing(f"No page has {LEAST} requests with a duration in this range.")
+    whole = compared.whole_hours(look, selection)
     table = pd.DataFrame(
         {
             "path": [clipped(shown(p), LISTED) for p in found["path"]],
-            "p50": found["p50"] * 1000,
             "p95": found["p95"] * 1000,
+            "change": compared.texts(latency.p95_changes(look.rows, found, whole, look.earlier(whole))),
+            "p50": found["p50"] * 1000,
             "p99": found["p99"] * 1000,
             "timed": found["timed"],
         }
@@ -166,6 +187,7 @@ def pages_panel(look: Look) -> None:
     settings = {
         "path": st.column_config.TextColumn("Path", width="medium"),
         "p95": bar_column("p95 (ms)", table["p95"].max()),
+        "change": compared.column(look, selection),
         "p50": count_column("p50 (ms)"),
         "p99": count_column("p99 (ms)"),
         "timed": count_column("Requests"),

@@ -7,9 +7,10 @@ from itertools import pairwise
 import pandas as pd
 import streamlit as st
 
-from .. import charts, data
+from .. import actions, charts, data
 from ..figures.query import Expression, Where, count, greatest, least, time_bin, total
 from ..figures.reader import Reader
+from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, nothing, panel
@@ -256,7 +257,14 @@ def formats_panel(look: Look) -> None:
         "first": time_column("First line", look.filters.zone),
         "newest": time_column("Newest line", look.filters.zone),
     }
-    grid(shown_rows, "formats", settings, rows=8)
+    picked = grid(shown_rows, "formats", settings, rows=8, select=True)
+    if picked is not None:
+        row = found.iloc[picked]
+        where = (Where("site", "=", row["site"]), Where("format", "=", row["format"]))
+        st.button(
+            "Show its requests", key="format-requests", icon=":material/list_alt:", on_click=actions.open_view,
+            args=(actions.Requests(Selection(zone=look.filters.zone), where),),
+        )  # fmt: skip
     return None
 
 
@@ -277,5 +285,9 @@ def browser_panel(look: Look) -> None:
     if found.empty:
         return nothing("No rejected line fits.")
     full = rejected_table(found, look).assign(line=[shown(v) for v in found["value"]])
-    grid(rejected_table(found, look), "rejected", rejected_columns(look), rows=12, download=full)
+    picked = grid(
+        rejected_table(found, look), "rejected", rejected_columns(look), rows=12, download=full, select=True
+    )
+    if picked is not None:
+        st.code(full["line"].iloc[picked], language=None, wrap_lines=True)
     return None

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from .. import actions, charts, curve, data, triangle
+from ..compared import metric, said_of
 from ..figures import retention, walk_queries
 from ..figures.comparison import Change
 from ..figures.query import Where
@@ -17,11 +18,9 @@ from ..figures.reader import Reader
 from ..figures.retention import By, Retention
 from ..figures.selection import Selection
 from ..filters import Filters
-from ..grid import count_column, grid
 from ..panel import Look, meaning, nothing, panel
-from ..text import number
+from ..text import number, percent
 from ..timechart import over_time
-from .overview import compared, metric, percent
 
 HOURS = "gold/visitor_hours"
 REQUESTS = "silver/requests"
@@ -112,7 +111,7 @@ def summary_panel(look: Look) -> None:
         with cell:
             change = Change(of(selection), None if period is None else of(period))
             metric(label, change, text(change.now), True, help)
-    said = compared(look, selection)
+    said = said_of(look, selection)
     if said:
         st.caption(said)
     if found.share < 1:
@@ -191,16 +190,19 @@ def new_panel(look: Look) -> None:
     table = days.assign(bin=pd.to_datetime(days["period"]))
     long = charts.longer(table, names)
 
+    latest = table[["bin", *names]].iloc[::-1].reset_index(drop=True)
+
+    def requests(start: datetime) -> actions.Requests:
+        return actions.Requests(selection.shifted(start, start + timedelta(days=1)), PEOPLE)
+
     def picked(marks: list[dict[str, Any]]) -> None:
-        start = datetime.fromtimestamp(int(marks[0]["at"]) / 1000, UTC)
-        actions.open_view(actions.Requests(selection.shifted(start, start + timedelta(days=1)), PEOPLE))
+        actions.open_view(requests(datetime.fromtimestamp(int(marks[0]["at"]) / 1000, UTC)))
+
+    def opens(row: int) -> list[tuple[str, actions.Requests]]:
+        return [("Show requests", requests(latest["bin"][row].tz_localize("UTC").to_pydatetime()))]
 
     over_time(
         look, long, unit="Visitors per day", series=list(names.values()), zone="UTC", kind="bar", bin_seconds=86_400,
-        picked=picked,
+        picked=picked, data=latest, labels=names, opens=opens,
     )  # fmt: skip
-    with st.expander("As a table"):
-        shown = table[["bin", *names]].iloc[::-1]
-        day = st.column_config.DateColumn("Day (UTC)", format="YYYY-MM-DD")
-        grid(shown, look.key, {"bin": day} | {c: count_column(name) for c, name in names.items()})
     return None

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
-from .. import charts, country, data
-from ..figures import sessions
+from .. import chartdata, charts, compared, country, data
+from ..actions import Requests, open_view
+from ..figures import conditions, sessions
+from ..figures.comparison import Change
 from ..figures.query import Where
 from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, duration, number, shown
-from ..timechart import timechart
+from ..text import clipped, duration, number, percent, shown
+from ..timechart import bin_words, timechart
 
 TABLE = "silver/sessions"
 VIEWS = (Where("pageview", "=", True),)
@@ -35,21 +39,30 @@ def page(reader: Reader, filters: Filters) -> None:
 
 @panel("Summary", TABLE, requests=VIEWS, figure="sessions")
 def summary_panel(look: Look) -> None:
-    found = sessions.summary(look.rows, look.selection())
+    selection = look.selection()
+    found, now, before = compared.figures(look, selection, lambda each: sessions.summary(look.rows, each))
     pages = "–" if found.pages_per_session is None else f"{found.pages_per_session:.1f}"
-    bounced = "–" if found.bounce_rate is None else f"{found.bounce_rate:.1%}"
-    cells = st.columns(6)
-    cells[0].metric("Sessions", number(found.sessions), border=True, help=meaning("sessions"))
-    cells[1].metric(
-        "Open now",
-        number(found.sessions - found.closed),
-        border=True,
-        help=f"A session closes once its site's newest line is more than {_gap(look)} past its end.",
+    closes = f"A session closes once its site's newest line is more than {_gap(look)} past its end."
+    # A heading, the figure, its text, whether more is better, and what it means.
+    shown_figures = (
+        ("Sessions", "sessions", number(found.sessions), True, meaning("sessions")),
+        ("Open now", "", number(found.sessions - found.closed), None, closes),
+        ("Median duration", "duration", duration(found.duration), True, meaning("duration")),
+        ("Bounce rate", "bounce_rate", percent(found.bounce_rate), False, meaning("bounce_rate")),
+        (
+            "Pages per session",
+            "pages_per_session",
+            pages,
+            True,
+            "Pageviews of the sessions, by their number.",
+        ),
+        ("Pageviews", "pageviews", number(found.pageviews), True, meaning("pageviews")),
     )
-    cells[2].metric("Median duration", duration(found.duration), border=True, help=meaning("duration"))
-    cells[3].metric("Bounce rate", bounced, border=True, help=meaning("bounce_rate"))
-    cells[4].metric("Pages per session", pages, border=True)
-    cells[5].metric("Pageviews", number(found.pageviews), border=True, help=meaning("pageviews"))
+    for cell, (label, name, text, better, help) in zip(st.columns(6), shown_figures, strict=True):
+        change = Change(getattr(now, name, None), getattr(before, name, None))
+        with cell:
+            compared.metric(label, change, text, better, help)
+    compared.say_period(look, selection)
 
 
 def _gap(look: Look) -> str:
@@ -64,23 +77,41 @@ def time_panel(look: Look) -> None:
     if found.empty:
         return nothing()
     found["stayed"] = found["sessions"] - found["bounces"]
+    before = compared.over_time(
+        look, selection, span, lambda each: sessions.over_time(look.rows, each, span.bin_seconds)
+    )
+    if before is not None:
+        before["stayed"] = before["sessions"] - before["bounces"]
     names = {"stayed": "Two pages or more", "bounces": "Bounced"}
     timechart(
-        look, found, names, span=span, unit="Sessions", kind="bar", selection=selection,
-        kept=dict.fromkeys(names.values(), ((), VIEWS)), table=True,
+        look, found, names, span=span, unit=f"Sessions {bin_words(span.bin_seconds)}", kind="bar",
+        selection=selection, kept=dict.fromkeys(names.values(), ((), VIEWS)), before=before,
     )  # fmt: skip
     return None
 
 
-@panel("How long they last", TABLE)
+@panel("How long they last", TABLE, requests=VIEWS)
 def duration_panel(look: Look) -> None:
-    found = sessions.durations(look.rows, look.selection(), BOUNDS)
+    selection = look.selection()
+    found = sessions.durations(look.rows, selection, BOUNDS)
     if found.empty:
         return nothing()
     counts = found.set_index("bucket")["sessions"].reindex(range(len(BUCKETS)), fill_value=0)
     table = pd.DataFrame({"duration": BUCKETS, "sessions": counts.to_numpy()})
     words = "Sessions by duration: " + ", ".join(f"{d} {n:,}" for d, n in table.itertuples(index=False)) + "."
-    charts.draw(charts.columns(table, "duration", "sessions", "Duration", "Sessions"), look.key, words)
+    chart = charts.columns(table, "duration", "sessions", "Duration", "Sessions", pick=True)
+    columns = {"duration": st.column_config.TextColumn("Duration"), "sessions": count_column("Sessions")}
+    marks = [{"label": name} for name in BUCKETS]
+
+    def opens(row: int) -> Requests:
+        least = Where("duration_seconds", ">=", (0, *BOUNDS)[row])
+        below = () if row == len(BOUNDS) else (Where("duration_seconds", "<", BOUNDS[row]),)
+        lines = [f for f in selection.filters if f.field not in conditions.OF_SESSION]
+        # A session that started in the range may end after it.
+        every = replace(selection, end=None, filters=tuple(lines))
+        return Requests(every, (*VIEWS, sessions.during(selection, least, *below)))
+
+    chartdata.draw(look, chart, words, table, columns, marks, opens)
     return None
 
 
@@ -89,6 +120,8 @@ def latest_panel(look: Look) -> None:
     found = sessions.latest(look.rows, look.selection(), LATEST)
     if found.empty:
         return nothing()
+    every = found.copy()
+    found = found.drop(columns=["end_time", "visitor_id"])
     found["start_time"] = look.wall(found["start_time"])
     found["country"] = [country.name(c) for c in found["country"]]
     found["closed"] = ["closed" if c else "open" for c in found["closed"]]
@@ -121,5 +154,14 @@ def latest_panel(look: Look) -> None:
         "source": text("Source"),
         "referrer_host": text("Referrer"),
     }
-    grid(found, "sessions-latest", settings)
+    picked = grid(found, "sessions-latest", settings, select=True)
+    if picked is not None:
+        session = every.iloc[picked]
+        end = (session["end_time"] + pd.Timedelta(microseconds=1)).to_pydatetime()
+        lines = look.selection().shifted(session["start_time"].to_pydatetime(), end)
+        where = (Where("site", "=", session["site"]), Where("visitor_id", "=", session["visitor_id"]))
+        st.button(
+            "Show its requests", key="session-requests", icon=":material/list_alt:", on_click=open_view,
+            args=(Requests(replace(lines, filters=()), where),),
+        )  # fmt: skip
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from .. import compared
 from ..actions import Whole, is_filter
 from ..figures import sources
 from ..figures.query import Where
@@ -50,6 +51,9 @@ def time_panel(look: Look) -> None:
     stacked(
         look, found, "channel", "sessions", span=span, unit=f"Sessions {bin_words(span.bin_seconds)}",
         selection=selection, field="channel", named=channel_name,
+        before=compared.over_time(
+            look, selection, span, lambda each: sources.over_time(look.rows, each, span.bin_seconds)
+        ),
     )  # fmt: skip
     return None
 
@@ -57,7 +61,10 @@ def time_panel(look: Look) -> None:
 @panel("Channels", SESSIONS, help=meaning("channel"), requests=VIEWS, figure="sources")
 def channels_panel(look: Look) -> None:
     found = sources.sources(look.rows, look.selection(), ["channel"])
-    toplist(look, found, "channel", "sessions", heading="Sessions", named=channel_name, rows=9)
+    toplist(
+        look, found, "channel", "sessions", heading="Sessions", named=channel_name, rows=9,
+        counted=sources.counted(["channel"]),
+    )  # fmt: skip
 
 
 @panel("Top sources", SESSIONS, help=meaning("source"), requests=VIEWS, figure="sources")
@@ -65,7 +72,7 @@ def sources_panel(look: Look) -> None:
     found = sources.sources(look.rows, look.selection(), ["source"], LISTED)
     toplist(
         look, found, "source", "sessions", heading="Sessions", named=source_name, rows=9,
-        whole=Whole("Sources", all_sources),
+        whole=Whole("Sources", all_sources), counted=sources.counted(["source"]),
     )  # fmt: skip
 
 
@@ -101,18 +108,22 @@ def _table(look: Look, found: pd.DataFrame, name: str, *, rows: int) -> None:
     """Counts by any of channel, source, medium and campaign, of which the first two can be filtered by."""
     if found.empty:
         return nothing()
+    selection = look.selection()
     by = [column for column in found.columns if column in LABELS]
+    changes = compared.of_rows(look, found, selection, sources.counted(by))
     texts = {column: [clipped(shown(v), TEXT_SHOWN) for v in found[column]] for column in by}
     if "channel" in texts:
         texts["channel"] = [channel_name(c) for c in found["channel"]]
     table = pd.DataFrame(texts).assign(
         sessions=found["sessions"],
+        change=compared.texts(changes),
         visitors=found["visitors"],
         bounced=(found["bounces"] / found["sessions"]).round(3),
         pages=(found["pageviews"] / found["sessions"]).round(1),
     )
     settings = {column: st.column_config.TextColumn(LABELS[column]) for column in by} | {
         "sessions": bar_column("Sessions", table["sessions"].max(), meaning("sessions")),
+        "change": compared.column(look, selection),
         "visitors": count_column("Visitors"),
         "bounced": percent_column("Bounced", meaning("bounce_rate")),
         "pages": st.column_config.NumberColumn("Pages per session", format="%.1f"),
@@ -122,5 +133,5 @@ def _table(look: Look, found: pd.DataFrame, name: str, *, rows: int) -> None:
         tuple(is_filter(column, value) for column, value in zip(fields, values, strict=True))
         for values in found[fields].itertuples(index=False, name=None)
     ]
-    grid_with_actions(table, name, settings, filters, look.selection(), rows=rows)
+    grid_with_actions(table, name, settings, filters, selection, rows=rows)
     return None

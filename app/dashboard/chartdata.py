@@ -1,0 +1,63 @@
+"""A chart's numbers as a table, so that whoever cannot point at its marks reads them and opens their requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from . import actions, charts
+from .grid import grid
+from .panel import Look
+
+# The requests behind a row: a label and what to open.
+Opens = Callable[[int], Sequence[tuple[str, actions.Requests]]]
+HELP = (
+    "Show the chart's numbers as a table. The requests of a selected row can be opened; by keyboard, Shift and the "
+    "space bar select the row of the cell in focus."
+)
+
+
+def data_view(
+    look: Look, table: pd.DataFrame, columns: Mapping[str, Any], opens: Opens | None = None, part: str = ""
+) -> None:
+    """A button in the panel's heading that shows a table; a selected row offers what `opens` says of it. `part` tells
+    several charts of a panel apart."""
+    key = look.key + part
+    with look.tools if look.tools is not None else st.container():
+        view = st.popover("Data", type="tertiary", icon=":material/table_rows:", help=HELP, key=f"data-{key}")
+    with view:
+        picked = grid(table, key, dict(columns), rows=8, select=opens is not None)
+        if picked is None or opens is None:
+            return
+        with st.container(horizontal=True):
+            for number, (label, requests) in enumerate(opens(picked)):
+                st.button(
+                    label, key=f"data-{key}-{number}", icon=":material/list_alt:",
+                    on_click=actions.open_view, args=(requests,),
+                )  # fmt: skip
+
+
+def draw(
+    look: Look,
+    chart: alt.TopLevelMixin | dict[str, Any],
+    words: str,
+    table: pd.DataFrame,
+    columns: Mapping[str, Any],
+    marks: Sequence[Mapping[str, Any]],
+    opens: Callable[[int], actions.Requests],
+) -> None:
+    """Draws a chart whose marks stand for the rows of a table: `marks` has the fields of each, and `opens` its
+    requests. `words` say what the chart shows."""
+
+    def picked(found: list[dict[str, Any]]) -> None:
+        for row, mark in enumerate(marks):
+            if all(found[0].get(name) == value for name, value in mark.items()):
+                actions.open_view(opens(row))
+                return
+
+    charts.draw(chart, look.key, words, picked)
+    data_view(look, table, columns, lambda row: [("Show requests", opens(row))])

@@ -1,0 +1,117 @@
+"""Changes against the earlier period: in figures, lists and charts over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from . import clock
+from .figures import counted
+from .figures.comparison import Change
+from .figures.counted import Counted
+from .figures.selection import Selection
+from .figures.zones import to_utc
+from .filters import HOUR, Span
+from .panel import Look
+
+# Smaller changes, as a share, are shown as none.
+FLAT = 0.0005
+NONE = "No comparison: the earlier period begins before the first line."
+
+
+def metric(label: str, change: Change, value: str, better: bool | None, help: str | None = None) -> None:
+    """A figure with its change: an arrow, "new", or nothing. `better`: whether more is (None: neither)."""
+    text = str(change)
+    color = "off" if better is None or change.is_new else "normal" if better else "inverse"
+    flat = change.ratio is not None and abs(change.ratio) < FLAT
+    st.metric(
+        label, value, None if not text or flat else text, delta_color=color,
+        delta_arrow="off" if change.is_new else "auto", border=True, help=help,
+    )  # fmt: skip
+
+
+def say_period(look: Look, selection: Selection) -> None:
+    """Says which period the figures of a panel are compared with, or why with none if one was asked for."""
+    if not selection.comparison or selection.start is None:
+        return
+    whole = whole_hours(look, selection)
+    period = words(look, whole)
+    what = "Compared" if whole == selection else "Full hours compared"
+    st.caption(f"{what} with {period}." if period else NONE)
+
+
+def said_of(look: Look, selection: Selection) -> str:
+    """The period compared with as a sentence, or why there is none if one was asked for."""
+    if not selection.comparison or selection.start is None:
+        return ""
+    period = words(look, selection)
+    return f"Compared with {period}." if period else NONE
+
+
+def words(look: Look, selection: Selection) -> str:
+    """The period compared with; empty where there is none."""
+    period = look.earlier(selection)
+    if period is None or period.start is None or period.end is None:
+        return ""
+    zone = look.filters.zone
+    return f"{clock.stamp(period.start, zone)} to {clock.stamp(period.end, zone)} ({zone})"
+
+
+def whole_hours(look: Look, selection: Selection) -> Selection:
+    """The selection until the last full hour, if it reaches now, so that tables by the hour answer."""
+    if selection.start is None or selection.end is not None or not selection.aligned(HOUR):
+        return selection
+    end = clock.floor(min(look.extent.newest or look.now, look.now), HOUR)
+    return selection.shifted(selection.start, end) if end > selection.start else selection
+
+
+def figures(look: Look, selection: Selection, figure: Callable[[Selection], Any]) -> tuple[Any, Any, Any]:
+    """A figure of the selection, the same of its full hours where it reaches now, and that of the earlier period: None
+    where there is none to compare with."""
+    whole = whole_hours(look, selection)
+    period = look.earlier(whole)
+    found = figure(selection)
+    if period is None:
+        return found, None, None
+    return found, found if whole == selection else figure(whole), figure(period)
+
+
+def of_rows(look: Look, found: pd.DataFrame, selection: Selection, what: Counted) -> list[Change]:
+    """The change of each row of a list, of full hours where the range reaches now."""
+    whole = whole_hours(look, selection)
+    return counted.changes(look.rows, what, found, whole, look.earlier(whole))
+
+
+def help_of(look: Look, selection: Selection) -> str:
+    """What the changes of a list are, for its heading."""
+    whole = whole_hours(look, selection)
+    return f"Against {words(look, whole)}" + ("." if whole == selection else ", of full hours only.")
+
+
+def column(look: Look, selection: Selection) -> Any:
+    """The column `change` of a table."""
+    return st.column_config.TextColumn("Change", width="small", help=help_of(look, selection))
+
+
+def texts(changes: Sequence[Change]) -> list[str | None]:
+    """Cells of such a column. A column without any is not shown."""
+    return [str(change) or None for change in changes]
+
+
+def over_time(
+    look: Look, selection: Selection, span: Span, figure: Callable[[Selection], pd.DataFrame]
+) -> pd.DataFrame | None:
+    """A figure by `bin` of the earlier period, moved to the range's times: by whole bins, so that bins lie on bins."""
+    period = look.earlier(selection)
+    if period is None or period.start is None or period.end is None or selection.start is None:
+        return None
+    back = -(-(selection.start - period.start) // timedelta(seconds=span.bin_seconds)) * span.bin_seconds
+    moved, zone = timedelta(seconds=back), look.filters.zone
+    end = selection.end or look.end_of(span)
+    found = figure(period.shifted(selection.start - moved, end - moved))
+    # Moved on the zone's clocks, which may have changed between the two.
+    return found.assign(bin=to_utc(look.wall(found["bin"]) + moved, zone))

@@ -1,0 +1,120 @@
+"""Takes the pictures of docs/dashboard.md again: every page of the dashboard over a home, such as that of a demo.
+
+    python scripts/pictures.py HOME [--out docs/images] [--pages overview live] [--width 390] [--dark] [--full]
+
+Needs Chromium and its driver on the path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from PIL import Image
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+ROOT = Path(__file__).resolve().parents[1]
+MAIN = ROOT / "app" / "main.py"
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
+# Of the week with its story; the figures of a day have one before to compare with.
+RANGES = {"overview": "24h"}
+HEIGHT = 1100
+COLORS = 160
+SETTLED = """return document.querySelectorAll('h5').length > 0
+  && !document.querySelector('[data-testid="stStatusWidget"], [data-stale="true"], [data-testid="stSkeleton"]')"""
+
+
+def pages() -> list[str]:
+    """The addresses of all pages in app/main.py."""
+    calls = [
+        node for node in ast.walk(ast.parse(MAIN.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+    ]
+    made = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Page"]
+    return [str(call.args[2].value) for call in made if isinstance(call.args[2], ast.Constant)]
+
+
+def serve(home: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """Starts a dashboard on any free port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", str(MAIN), "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
+    server = subprocess.Popen(
+        command, env=os.environ | {"TIDEMARK_HOME": str(home)}, cwd=ROOT, stdout=subprocess.DEVNULL
+    )
+    return server, f"http://127.0.0.1:{port}"
+
+
+def browser(dark: bool) -> webdriver.Chrome:
+    options = Options()
+    options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or ""
+    for flag in FLAGS:
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+    return driver
+
+
+def resize(driver: webdriver.Chrome, width: int, height: int) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def picture(driver: webdriver.Chrome, url: str, width: int, full: bool) -> bytes:
+    """A picture of a page: its upper part, or the `full` page."""
+    resize(driver, width, HEIGHT)
+    driver.get(url)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not driver.execute_script(SETTLED):
+        time.sleep(0.3)
+    time.sleep(4)  # charts draw after their data have come
+    high = driver.execute_script("return document.querySelector('[data-testid=\"stMain\"]').scrollHeight")
+    resize(driver, width, int(high) + 40 if full else min(int(high) + 40, HEIGHT))
+    time.sleep(1.5)
+    return driver.get_screenshot_as_png()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("home", type=Path)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
+    parser.add_argument("--pages", nargs="*", help="default: all that app/main.py has, but Other tables")
+    parser.add_argument("--range", help="of all pages")
+    parser.add_argument("--width", type=int, default=1280)
+    parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--full", action="store_true", help="the whole page, in all its height")
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    server, address = serve(asked.home.resolve())
+    driver = browser(asked.dark)
+    try:
+        for page in asked.pages or [page for page in pages() if page != "others"]:
+            reach = asked.range or RANGES.get(page, "7d")
+            place = "" if page == "overview" else page
+            taken = picture(driver, f"{address}/{place}?range={reach}&times=UTC", asked.width, asked.full)
+            image = Image.open(io.BytesIO(taken)).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
+            file = asked.out / f"{page}.png"
+            image.save(file, optimize=True)
+            sys.stdout.write(f"{file}: {image.width} x {image.height}, {file.stat().st_size / 1000:.0f} kB\n")
+    finally:
+        driver.quit()
+        server.terminate()
+        server.wait(20)
+
+
+if __name__ == "__main__":
+    main()

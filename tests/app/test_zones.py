@@ -1,0 +1,83 @@
+"""Bins of time in a zone's days, compared with pandas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+
+from app.dashboard.figures import overview, zones
+from app.dashboard.figures.measures import LINES, RESPONSES, measured
+from app.dashboard.figures.rows import Direct
+from tests.app.lakehouse import DAYS, START
+from tests.app.recounted import Noted, Scene, people, select
+
+DAY = 86_400
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu", "Pacific/Auckland")
+
+
+@pytest.mark.parametrize("recount", [False, True])
+@pytest.mark.parametrize("seconds", [3600, 6 * 3600, DAY])
+@pytest.mark.parametrize("zone", ZONES)
+def test_counts_by_the_days_of_a_zone(scene: Scene, zone: str, seconds: int, recount: bool) -> None:
+    rows, lines = scene
+    selection = replace(select(hours=None, recount=recount), zone=zone)
+
+    found = overview.over_time(rows, selection, seconds)
+
+    local = lines["event_time"].dt.tz_convert(zone)
+    groups = lines.groupby(local.dt.floor(f"{seconds}s").dt.tz_convert("UTC"))
+    wanted = {at: (len(of), people(of)) for at, of in groups}
+    assert {
+        at: (n, v) for at, n, v in found[["bin", "requests", "visitors"]].itertuples(index=False)
+    } == wanted
+
+
+@pytest.mark.parametrize(
+    "zone, table", [("Europe/Berlin", "gold/responses"), ("Asia/Kolkata", "silver/requests")]
+)
+def test_hours_are_added_up_in_a_zone_of_whole_hours_and_silver_is_read_in_another(
+    scene: Scene, zone: str, table: str
+) -> None:
+    rows, lines = scene
+    noted = Noted(rows.reader)
+    selection = replace(select(hours=(0, DAYS * 24)), zone=zone)
+
+    found = measured(noted, selection, LINES, (RESPONSES,), ["requests"], by=["status"], bin_seconds=DAY)
+
+    assert noted.tables == [table]
+    local = lines["event_time"].dt.tz_convert(zone).dt.floor("1D").dt.tz_convert("UTC")
+    wanted = lines.groupby([local, "status"]).size().to_dict()
+    assert {(at, status): n for at, status, n in found.itertuples(index=False)} == wanted
+
+
+def test_a_day_on_which_clocks_change_is_longer_or_shorter() -> None:
+    start, end = datetime(2026, 10, 24, 12, tzinfo=UTC), datetime(2026, 10, 26, 12, tzinfo=UTC)
+    every = zones.starts(start, end, DAY, "Europe/Berlin")
+    assert [f"{at:%d %H}" for at in every] == ["23 22", "24 22", "25 23"]
+    assert zones.window(every[1], DAY, "Europe/Berlin") == [
+        every[1].to_pydatetime(),
+        every[2].to_pydatetime(),
+    ]
+
+    moments = pd.Series(pd.date_range("2026-03-28", "2026-03-31", freq="17min", tz="UTC"))
+    first, last = moments.iloc[0].to_pydatetime(), moments.iloc[-1].to_pydatetime()
+    shifts = zones.shifts("Europe/Berlin", DAY, first, last)
+    seconds = moments.astype("datetime64[s, UTC]").astype("int64").to_numpy()
+    walls = pd.Series(pd.to_datetime(zones.floors(seconds, DAY, shifts), unit="s", utc=True))
+    found = zones.to_utc(walls, "Europe/Berlin")
+    assert found.tolist() == [at.tz_convert("Europe/Berlin").normalize().tz_convert("UTC") for at in moments]
+    assert zones.shifts("Europe/Berlin", 3600, first, last) is None
+    assert zones.floor(START + timedelta(minutes=20), 3600, "Asia/Kolkata") == START - timedelta(minutes=30)
+
+
+def test_clocks_that_change_within_the_range_are_a_case_of_the_query(scene: Scene) -> None:
+    """The days before and after the change are days of the zone, in any engine's SQL."""
+    rows, lines = scene
+    assert isinstance(rows, Direct)
+    selection = replace(select(hours=(-400, 800), recount=True), zone="Europe/Berlin")
+    found = overview.over_time(rows, selection, DAY)
+    local = lines["event_time"].dt.tz_convert("Europe/Berlin").dt.floor("1D").dt.tz_convert("UTC")
+    assert dict(zip(found["bin"], found["requests"], strict=True)) == lines.groupby(local).size().to_dict()
