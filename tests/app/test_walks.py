@@ -213,9 +213,39 @@ def requests_table(made: Sequence[Walk]) -> pa.Table:
     return pa.Table.from_pylist(shuffled, schema)
 
 
+CHANNELS = ("direct", "email", "referral")
+
+
+def channel_of(walk: Walk, place: int | None) -> str:
+    """Of the session in which a pageview lies; these sessions have gaps below an hour."""
+    assert place is not None
+    while place and walk[place][0] - walk[place - 1][0] < HOUR:
+        place -= 1
+    return CHANNELS[walk[place][0] % 3]
+
+
+def sessions_table(made: Sequence[Walk]) -> pa.Table:
+    rows = []
+    for number, walk in enumerate(made):
+        for place, (at, _) in enumerate(walk):
+            if place and at - walk[place - 1][0] < HOUR:
+                rows[-1]["end_time"] = START + timedelta(seconds=at)
+                continue
+            start = START + timedelta(seconds=at)
+            rows.append(
+                {"session_id": f"s{len(rows)}", "site": "shop", "visitor_id": f"v{number:03}", "start_time": start,
+                 "end_time": start, "channel": channel_of(walk, place), "country": "DE" if number % 2 else "FR",
+                 "device": "desktop"}
+            )  # fmt: skip
+    kinds = {"start_time": TIME, "end_time": TIME}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in rows[0]])
+    return pa.Table.from_pylist(Random(2).sample(rows, len(rows)), schema)
+
+
 def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -> None:
     made = random_walks(11, 120)
     write(tmp_path, "silver/requests", requests_table(made))
+    write(tmp_path, "silver/sessions", sessions_table(made))
     rows = Direct(DeltaReader(tmp_path))
     asked = Definition(STEPS, within=timedelta(hours=10))
     selection = Selection("shop", START, START + timedelta(hours=20))
@@ -231,6 +261,20 @@ def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -
     assert {None, "/b"} <= set(lost[0]["path"])
     by_country = found.by("country").set_index("country")
     assert by_country.loc["DE"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
+    by_channel = found.by("channel").set_index("channel")
+    begun = [lost_to(walk, STEPS, 10 * HOUR, 20 * HOUR) for walk in seen]
+    starts = [
+        max((c for c in chains(walk, STEPS, 10 * HOUR, 20 * HOUR) if len(c) == end[0]), key=lambda c: (-c[-1], c[0]))[0]
+        if end else None
+        for walk, end in zip(seen, begun, strict=True)
+    ]  # fmt: skip
+    for each in CHANNELS:
+        of_channel = [
+            end[0]
+            for walk, start, end in zip(made, starts, begun, strict=True)
+            if end is not None and channel_of(walk, start) == each
+        ]
+        assert by_channel.loc[each].tolist() == [sum(d > k for d in of_channel) for k in range(3)]
     of_france = funnels.funnel(rows, selection.having(Filter("country", "is", ("FR",))), asked)
     assert of_france.counts == by_country.loc["FR"].tolist()
 

@@ -16,7 +16,7 @@ from datetime import timedelta
 import numpy as np
 import pandas as pd
 
-from . import walks
+from . import sessions_of, walks
 from .rows import Rows
 from .selection import Selection, SelectionError
 from .walks import Walks
@@ -50,8 +50,8 @@ class Definition:
 @dataclass(frozen=True)
 class Funnel:
     """`reached[w]` is the number of steps that walk w took; `seconds[k]` are the times from the first step to step k of
-    the walks that reached it; `labels` has each walk's values, of the pageview at which it began. `first` and `last`
-    are the rows of each walk's first and last step, meaningless where it took none."""
+    the walks that reached it; `labels` has the values of each walk that took a step. `first` and `last` are the rows
+    of each walk's first and last step, meaningless where it took none."""
 
     steps: tuple[Step, ...]
     reached: np.ndarray
@@ -78,49 +78,54 @@ class Funnel:
 
     def by(self, label: str) -> pd.DataFrame:
         """Counts of each step by the values of a label: columns `label` and the numbers of the steps, most first."""
-        begun = self.reached > 0
-        groups = self.labels.loc[begun, label].to_numpy()
-        reached = self.reached[begun]
+        reached = self.reached[self.reached > 0]
         found = pd.DataFrame({k: (reached > k).astype(int) for k in range(len(self.steps))})
-        found = found.groupby(groups).sum().rename_axis(label).reset_index()
+        found = found.groupby(self.labels[label].to_numpy()).sum().rename_axis(label).reset_index()
         return found.sort_values([0, label], ascending=[False, True]).reset_index(drop=True)
 
 
 def funnel(rows: Rows, selection: Selection, asked: Definition, labels: Sequence[str] = ()) -> Funnel:
-    """The funnel of a selection; `labels` are those of LABELS by which it can be split."""
-    return of_walks(_walks(rows, selection, asked, labels), selection, asked)
-
-
-def of_walks(found: Walks, selection: Selection, asked: Definition) -> Funnel:
-    """The funnel of walks that were read for the selection."""
-    if not asked.visitor:
-        return taken(found, asked.steps)
-    end = None if selection.end is None else round(selection.end.timestamp() * 1e6)
-    return taken(found, asked.steps, asked.within, end)
+    """The funnel of a selection; `labels` are those of LABELS by which it can be split: those of the session, or of the
+    session in which a visitor took the first step."""
+    found = _walks(rows, selection, asked)
+    counted = _of_walks(found, selection, asked)
+    if not labels:
+        return counted
+    begun = np.flatnonzero(counted.reached)
+    if asked.visitor:
+        values = sessions_of.visitors(rows, selection, found, begun, found.time[counted.first[begun]], labels)
+    else:
+        values = sessions_of.walks(rows, selection, found, begun, labels)
+    return replace(counted, labels=values)
 
 
 def lost(rows: Rows, selection: Selection, asked: Definition, limit: int = 10) -> list[pd.DataFrame]:
     """Where those went who took a step but not the next one, for each step but the last: see `left_to`. By visitor, a
     pageview counts that lies within the time of the first step."""
-    found = _walks(rows, selection, asked, (), whole=True)
-    taken_by = of_walks(found, selection, asked)
+    found = _walks(rows, selection, asked, whole=True)
+    counted = _of_walks(found, selection, asked)
     within = asked.within if asked.visitor else None
-    return [left_to(found, taken_by, step, limit, within) for step in range(len(asked.steps) - 1)]
+    return [left_to(found, counted, step, limit, within) for step in range(len(asked.steps) - 1)]
 
 
-def _walks(
-    rows: Rows, selection: Selection, asked: Definition, labels: Sequence[str], *, whole: bool = False
-) -> Walks:
+def _walks(rows: Rows, selection: Selection, asked: Definition, *, whole: bool = False) -> Walks:
     """The walks that a funnel is of: by visitor only the pageviews that a step matches, or, if `whole`, all pageviews
     of the visitors whom the first step matches."""
     if not asked.visitor:
-        return walks.of_sessions(rows, selection, labels)
+        return walks.of_sessions(rows, selection)
     first = selection.end
     longer = selection if first is None else replace(selection, end=first + asked.within)
     patterns = [step.pattern for step in asked.steps]
     if whole:
-        return walks.of_visitors(rows, longer, labels=labels, meeting=patterns[0])
-    return walks.of_visitors(rows, longer, patterns, labels)
+        return walks.of_visitors(rows, longer, meeting=patterns[0])
+    return walks.of_visitors(rows, longer, patterns)
+
+
+def _of_walks(found: Walks, selection: Selection, asked: Definition) -> Funnel:
+    if not asked.visitor:
+        return taken(found, asked.steps)
+    end = None if selection.end is None else round(selection.end.timestamp() * 1e6)
+    return taken(found, asked.steps, asked.within, end)
 
 
 def taken(
@@ -145,26 +150,20 @@ def taken(
             if within is not None:
                 possible &= found.time - found.time[before] <= round(within.total_seconds() * 1e6)
             start = np.where(possible, before, _NONE)
-        at = np.flatnonzero(start != _NONE)
-        who, first = np.unique(found.walk[at], return_index=True)
+        row = found.firsts(start != _NONE)
+        who = found.walk[row]
         reached[who] = depth + 1
-        row = at[first]
         origin[who], last[who] = start[row], row
         begun = start[row] if within is not None else _first(found, begins)[who]
         seconds.append((found.time[row] - found.time[begun]) / 1e6)
-    labels = pd.DataFrame(
-        {name: values[origin] if number else values for name, values in found.labels.items()},
-        index=range(found.walks) if number else None,
-    )
-    return Funnel(tuple(steps), reached, tuple(seconds), labels, origin, last)
+    return Funnel(tuple(steps), reached, tuple(seconds), pd.DataFrame(), origin, last)
 
 
 def _first(found: Walks, flags: np.ndarray) -> np.ndarray:
     """The first flagged row of each walk, 0 where there is none."""
-    at = np.flatnonzero(flags)
-    who, first = np.unique(found.walk[at], return_index=True)
     row = np.zeros(found.walks, np.int64)
-    row[who] = at[first]
+    at = found.firsts(flags)
+    row[found.walk[at]] = at
     return row
 
 

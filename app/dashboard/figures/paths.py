@@ -95,12 +95,7 @@ def _collapsed(found: Walks) -> Walks:
 def _table(found: Walks, page: str | None, backward: bool, levels: int) -> np.ndarray:
     """One row per walk that has the start: its paths' indices from there on, -1 after its end."""
     number = len(found.walk)
-    heads = found.heads()
-    starts = np.unique(heads)
-    if page is not None:
-        at = np.flatnonzero(found.matching(page))
-        _, first = np.unique(found.walk[at], return_index=True)
-        starts = at[first]
+    starts = found.firsts() if page is None else found.firsts(found.matching(page))
     table = np.full((len(starts), levels), -1)
     for level in range(levels):
         place = starts - level if backward else starts + level

@@ -1,19 +1,20 @@
 """The pageviews of sessions, or of visitors, one after the other, as arrays.
 
-Pageviews of the same time are in the order of path, query and referrer, so their order does not depend on arrival.
+Pageviews of the same time are in the order of their paths, so their order does not depend on arrival. No figure of
+walks depends on the order of pageviews of the same time and path.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import conditions
-from .query import AnyOf, Condition, Exists, Where, query
+from .query import AnyOf, Condition, Where, query
 from .reader import plain
 from .rows import Rows
 from .selection import Selection
@@ -23,26 +24,31 @@ if TYPE_CHECKING:
 
 STEPS = "silver/session_steps"
 VIEW = Where("pageview", "=", True)
-_ORDER = ("site", "visitor_id", "event_time", "path", "query", "referrer")
 
 
 @dataclass(frozen=True)
 class Walks:
     """Pageviews of `walks` walks: each row's walk (numbers in ascending order), `time` in microseconds since the epoch,
-    and `path` as an index into `paths`. `labels` are further columns of the rows, by name."""
+    and `path` as an index into `paths`. `owners` has the key of each walk: a session's, or a site and a visitor."""
 
     walk: np.ndarray
     time: np.ndarray
     path: np.ndarray
     paths: Sequence[str]
     walks: int
-    labels: Mapping[str, np.ndarray] = field(default_factory=dict)
+    owners: pa.Table | None = None
 
     def heads(self) -> np.ndarray:
         """Each row's first row of the same walk."""
         first = np.ones(len(self.walk), bool)
         first[1:] = self.walk[1:] != self.walk[:-1]
         return np.maximum.accumulate(np.where(first, np.arange(len(self.walk)), 0))
+
+    def firsts(self, flags: np.ndarray | None = None) -> np.ndarray:
+        """The first row of each walk, or the first that is flagged of each that has one."""
+        at = np.arange(len(self.walk)) if flags is None else np.flatnonzero(flags)
+        walk = self.walk[at]
+        return at[np.append(np.ones(min(len(at), 1), bool), walk[1:] != walk[:-1])]
 
     def matching(self, pattern: str) -> np.ndarray:
         """Whether each row's path matches a pattern, see `matches`."""
@@ -55,60 +61,65 @@ def matches(pattern: str, path: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), path, re.DOTALL) is not None
 
 
-def of_sessions(rows: Rows, selection: Selection, labels: Sequence[str] = ()) -> Walks:
-    """The steps of the sessions that started in the range; `labels` are columns of silver.sessions."""
+def of_sessions(rows: Rows, selection: Selection) -> Walks:
+    """The steps of the sessions that started in the range."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     where = conditions.within(selection, "start_time")
     found = plain(rows.reader.arrow(query(STEPS, ["session_id", "steps"], where)))
-    wanted = query(conditions.SESSIONS, ["session_id", *labels], conditions.of_sessions(selection))
-    known = plain(rows.reader.arrow(wanted)) if selection.filters or labels else None
-    if known is not None:
-        place = pc.index_in(found["session_id"], known["session_id"].combine_chunks())
-        found = found.filter(pc.is_valid(place))
-        known = known.take(pc.drop_null(place))
-    steps = _whole(found["steps"])
+    if selection.filters:
+        wanted = query(conditions.SESSIONS, ["session_id"], conditions.of_sessions(selection))
+        kept = plain(rows.reader.arrow(wanted))["session_id"]
+        found = found.filter(pc.is_in(found["session_id"], whole(kept)))
+    steps = whole(found["steps"])
     lengths = pc.fill_null(pc.list_value_length(steps), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     walk = np.repeat(np.arange(len(lengths)), lengths)
     flat = pc.list_flatten(steps)
-    fields = [pc.struct_field(flat, name) for name in ("time", "path")] if len(flat) else [pa.array([])] * 2
-    own = {name: _values(known[name])[walk] for name in labels} if known is not None else {}
-    return _walks(walk, fields[0], fields[1], len(lengths), own)
+    time, path = (pc.struct_field(flat, name) if len(flat) else pa.array([]) for name in ("time", "path"))
+    codes, paths = _coded(path)
+    return Walks(walk, micros(time), codes, paths, len(lengths), found.select(["session_id"]))
 
 
-def of_visitors(
-    rows: Rows,
-    selection: Selection,
-    patterns: Sequence[str] = (),
-    labels: Sequence[str] = (),
-    meeting: str = "",
-) -> Walks:
+def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), meeting: str = "") -> Walks:
     """The pageviews in the range, one walk for each visitor of a site. If there are `patterns`, only those that match
-    one of them. `labels` are columns of silver.requests. With `meeting`, a pattern, visitors without a pageview that
-    matches it may be left out."""
-    import pyarrow as pa
-
+    one of them. With `meeting`, a pattern, only visitors with a pageview that matches it."""
     where = (*conditions.of_lines(selection), VIEW)
     if patterns:
         where = (*where, AnyOf(tuple(map(likely, patterns))))
-    if meeting:
-        same = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"))
-        met = (*conditions.within(selection, "event_time"), VIEW, likely(meeting))
-        where = (*where, Exists(conditions.REQUESTS, same, met))
-    columns = tuple(dict.fromkeys((*_ORDER, *labels)))
+    columns = ("site", "visitor_id", "event_time", "path")
     found = plain(rows.reader.arrow(query(conditions.REQUESTS, columns, where)))
+    (site, sites), (visitor, visitors), (path, paths) = (
+        _coded(whole(found[name])) for name in ("site", "visitor_id", "path")
+    )
+    owner = site * len(visitors) + visitor
+    kept = np.ones(len(path), bool)
     if patterns:
-        paths = _whole(found["path"]).dictionary_encode()
-        kept = [any(matches(p, path) for p in patterns) for path in paths.dictionary.to_pylist()]
-        found = found.filter(pa.array(kept, pa.bool_()).take(paths.indices))
-    found = found.sort_by([(name, "ascending") for name in _ORDER])
-    site, visitor = (_whole(found[name]).dictionary_encode().indices.to_numpy() for name in _ORDER[:2])
-    new = np.ones(found.num_rows, bool)
-    new[1:] = (site[1:] != site[:-1]) | (visitor[1:] != visitor[:-1])
-    own = {name: _values(found[name]) for name in labels}
-    walk = np.cumsum(new) - 1
-    return _walks(walk, _whole(found["event_time"]), _whole(found["path"]), int(new.sum()), own)
+        kept = _any_of(patterns, paths)[path]
+    if meeting:
+        met = np.zeros(len(sites) * len(visitors), bool)
+        met[owner[_any_of([meeting], paths)[path]]] = True
+        kept &= met[owner]
+    if not kept.all():
+        found, owner, path = found.filter(kept), owner[kept], path[kept]
+    time = micros(whole(found["event_time"]))
+    order = np.lexsort((_places(paths)[path], time, owner))
+    owner, time, path = owner[order], time[order], path[order]
+    new = np.ones(len(owner), bool)
+    new[1:] = owner[1:] != owner[:-1]
+    owners = found.select(["site", "visitor_id"]).take(order[new])
+    return Walks(np.cumsum(new) - 1, time, path, paths, int(new.sum()), owners)
+
+
+def _any_of(patterns: Sequence[str], paths: Sequence[str]) -> np.ndarray:
+    return np.array([any(matches(pattern, path) for pattern in patterns) for path in paths], bool)
+
+
+def _places(paths: Sequence[str]) -> np.ndarray:
+    """The place of each path in their order."""
+    place = np.zeros(len(paths), np.int64)
+    place[sorted(range(len(paths)), key=paths.__getitem__)] = np.arange(len(paths))
+    return place
 
 
 def likely(pattern: str) -> Condition:
@@ -122,26 +133,29 @@ def likely(pattern: str) -> Condition:
     return Where("path", "contains", longest) if longest else Where("path", "is not null")
 
 
-def _walks(walk: np.ndarray, time: Any, path: Any, number: int, labels: Mapping[str, np.ndarray]) -> Walks:
+def _coded(column: pa.Array) -> tuple[np.ndarray, list[str]]:
+    """Text as indices into its distinct values."""
     import pyarrow as pa
 
-    if not len(walk):
-        return Walks(walk, np.zeros(0, np.int64), np.zeros(0, np.int64), [], number, labels)
-    micros = time.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    codes = path.cast(pa.string()).dictionary_encode()
-    return Walks(walk, micros, codes.indices.to_numpy(), codes.dictionary.to_pylist(), number, labels)
+    if not len(column):
+        return np.zeros(0, np.int64), []
+    codes = column.cast(pa.string()).dictionary_encode()
+    return codes.indices.to_numpy().astype(np.int64), codes.dictionary.to_pylist()
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def micros(time: pa.Array) -> np.ndarray:
     import pyarrow as pa
 
-    found = column.combine_chunks()
-    if not isinstance(found, pa.ChunkedArray):
-        return found
-    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], column.type)
+    if not len(time):
+        return np.zeros(0, np.int64)
+    found: np.ndarray = time.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return found
 
 
-def _values(column: pa.ChunkedArray) -> np.ndarray:
-    import pyarrow.compute as pc
+def whole(column: Any) -> pa.Array:
+    """A column in one piece."""
+    import pyarrow as pa
 
-    return pc.fill_null(column, "").to_numpy()
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

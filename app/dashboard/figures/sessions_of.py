@@ -1,0 +1,82 @@
+"""Values of the sessions that walks are, or in which the pageviews of visitors lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from . import conditions
+from .query import Where, query
+from .reader import plain
+from .rows import Rows
+from .selection import Selection
+from .walks import Walks, micros, whole
+
+
+def walks(
+    rows: Rows, selection: Selection, found: Walks, chosen: np.ndarray, columns: Sequence[str]
+) -> pd.DataFrame:
+    """Columns of silver.sessions for the chosen ones of walks that are sessions."""
+    import pyarrow.compute as pc
+
+    where = conditions.within(selection, "start_time")
+    known = plain(rows.reader.arrow(query(conditions.SESSIONS, ["session_id", *columns], where)))
+    assert found.owners is not None
+    wanted = whole(found.owners["session_id"]).take(chosen)
+    place = whole(pc.index_in(known["session_id"], wanted))
+    row_of = np.full(len(chosen), -1)
+    at = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
+    row_of[place.drop_null().to_numpy()] = at
+    return _values(known, row_of, columns)
+
+
+def visitors(
+    rows: Rows,
+    selection: Selection,
+    found: Walks,
+    chosen: np.ndarray,
+    times: np.ndarray,
+    columns: Sequence[str],
+) -> pd.DataFrame:
+    """Columns of silver.sessions for the chosen ones of walks that are visitors: of the session in which the visitor's
+    pageview of the time (microseconds since the epoch) lies."""
+    import pyarrow.compute as pc
+
+    site = () if selection.site is None else (Where("site", "=", selection.site),)
+    first = () if selection.start is None else (Where("end_time", ">=", selection.start),)
+    last = () if selection.end is None else (Where("start_time", "<", selection.end),)
+    names = ["site", "visitor_id", "start_time", *columns]
+    known = plain(rows.reader.arrow(query(conditions.SESSIONS, names, (*site, *first, *last))))
+    assert found.owners is not None
+    place = whole(pc.index_in(_key(known), _key(found.owners.take(chosen))))
+    at = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
+    started = micros(whole(known["start_time"]))[at]
+    owner = np.concatenate((place.drop_null().to_numpy().astype(np.int64), np.arange(len(chosen))))
+    # A pageview comes after the session that starts with it.
+    asks = np.arange(len(owner)) >= len(at)
+    order = np.lexsort((asks, np.concatenate((started, times)), owner))
+    before = np.maximum.accumulate(np.where(asks[order], -1, np.arange(len(order))))
+    row_of = np.full(len(chosen), -1)
+    for_ask = np.flatnonzero(asks[order])
+    session = order[before[for_ask]]
+    fits = (before[for_ask] >= 0) & (owner[session] == owner[order[for_ask]])
+    row_of[owner[order[for_ask]][fits]] = at[session[fits]]
+    return _values(known, row_of, columns)
+
+
+def _key(owners: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return whole(pc.binary_join_element_wise(owners["visitor_id"], owners["site"], " "))
+
+
+def _values(known: Any, row_of: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
+    """Values of these rows; the empty text where there is none, -1."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = pa.array(row_of, mask=row_of < 0)
+    return pd.DataFrame({name: pc.fill_null(known[name].take(rows), "").to_numpy() for name in columns})
