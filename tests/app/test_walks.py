@@ -22,6 +22,7 @@ from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.rows import Direct
 from app.dashboard.figures.selection import Filter, Selection, SelectionError
 from app.dashboard.figures.walks import Walks, matches
+from tidemark.engine import sketches
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 PAGES = ("/", "/a", "/b", "/cart", "/cart/pay", "/done")
@@ -386,17 +387,30 @@ def test_retention_equals_sets_of_visitors(
     assert found.is_open(0, len(found.periods) - 1)
 
 
-def test_retention_beyond_a_full_sketch_says_its_error() -> None:
-    theta = retention.WHOLE // np.uint64(4)
-    rng = np.random.default_rng(5)
-    people = np.unique(rng.integers(1, 2**63 - 1, 400_000, dtype=np.uint64))
-    low = people[people < theta]
-    days = {
-        START.date(): retention.Distinct(low, theta),
-        START.date() + timedelta(days=1): retention.Distinct(low[::2], theta),
-    }
-    periods = tuple(days)
-    share = float(theta) / float(retention.WHOLE)
-    found = retention.Retention(periods, retention._matrix(days, periods, theta) / share, None, share)
-    assert abs(found.sizes[0] - len(people)) < 4 * found.error(found.sizes[0])
-    assert found.error(found.sizes[0]) > 0
+def test_retention_beyond_a_full_sketch_says_its_error(tmp_path: Path) -> None:
+    """3.2 million visitors over three days, in hours of which some have more than a sketch keeps."""
+    people = np.random.default_rng(5).integers(1, 2**63 - 1, 3_200_000, dtype=np.uint64)
+    first, second, third = (
+        people[:2_500_000],
+        np.concatenate((people[:800_000], people[2_500_000:2_900_000])),
+        np.concatenate((people[600_000:1_000_000], people[2_800_000:])),
+    )
+    hours = [first[:1_800_000], first[1_200_000:], second, third[:300_000], third[200_000:]]
+    starts = [START + timedelta(hours=hour) for hour in (3, 9, 30, 50, 60)]
+    groups = np.repeat(np.arange(len(hours)), [len(hour) for hour in hours])
+    kept = sketches.unite(groups, np.concatenate(hours), np.full(len(hours), sketches.WHOLE)).limited()
+    table = {
+        "site": ["shop"] * len(hours), "window_start": pa.array(starts, TIME), "visitors": kept.counts(),
+        "visitors_sketch": kept.to_bytes(), "updated_at": pa.array([START] * len(hours), TIME),
+    }  # fmt: skip
+    write(tmp_path, "gold/visitor_hours", pa.table(table))
+    extent = Extent(START, START + timedelta(days=5))
+
+    found = retention.retention(Direct(DeltaReader(tmp_path)), Selection("shop"), "day", extent)
+
+    truth = [[2_500_000, 800_000, 400_000], [400_000, 100_000], [300_000]]
+    for cohort, row in enumerate(truth):
+        for count, true in zip(found.returned(cohort), row, strict=False):
+            assert 0 < abs(count - true) < 3 * found.error(true), (cohort, count, true)
+    assert found.share < 0.6 and found.error(2_500_000) < 0.001 * 2_500_000
+    assert found.new_and_returning()["new"].iloc[3:].tolist() == [0, 0, 0]
