@@ -22,15 +22,15 @@ from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.rows import Direct
 from app.dashboard.figures.selection import Filter, Selection, SelectionError
 from app.dashboard.figures.walks import Walks, matches
+from tests.app.brute import Walk, deepest, depth
 from tidemark.engine import sketches
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 PAGES = ("/", "/a", "/b", "/cart", "/cart/pay", "/done")
+PATTERNS = ("/cart*", "/cart*", "/done")
 STEPS = (Step("cart", "/cart*"), Step("pay", "/cart*"), Step("done", "/done"))
 HOUR = 3600
 TIME = pa.timestamp("us", "UTC")
-# One walk: (seconds since START, path), in order.
-Walk = list[tuple[int, str]]
 
 
 def random_walks(seed: int, number: int = 60) -> list[Walk]:
@@ -52,47 +52,6 @@ def of(found: Sequence[Walk]) -> Walks:
     return Walks(walk, time * 1_000_000, path, names, len(found))
 
 
-def depth(walk: Walk, steps: Sequence[Step], within: int | None, end: int | None) -> int:
-    """The most steps that any choice of pageviews takes."""
-
-    def deeper(done: int, place: int, begun: int | None) -> int:
-        best = done
-        for later in range(place, len(walk) if done < len(steps) else place):
-            at, path = walk[later]
-            in_time = (end is None or at < end) if begun is None else within is None or at - begun <= within
-            if in_time and matches(steps[done].pattern, path):
-                best = max(best, deeper(done + 1, later + 1, at if begun is None else begun))
-        return best
-
-    return deeper(0, 0, None)
-
-
-def chains(walk: Walk, steps: Sequence[Step], within: int, end: int) -> Iterator[tuple[int, ...]]:
-    """All chains of pageviews that take the first steps, as places in the walk."""
-    made: list[tuple[int, ...]] = [(i,) for i, (at, _) in enumerate(walk) if at < end]
-    made = [chain for chain in made if matches(steps[0].pattern, walk[chain[0]][1])]
-    for step in steps[1:]:
-        yield from made
-        made = [
-            (*chain, i)
-            for chain in made
-            for i in range(chain[-1] + 1, len(walk))
-            if walk[i][0] - walk[chain[0]][0] <= within and matches(step.pattern, walk[i][1])
-        ]
-    yield from made
-
-
-def lost_to(walk: Walk, steps: Sequence[Step], within: int, end: int) -> tuple[int, str | None] | None:
-    """How many steps a visitor took, and the page viewed right after, in time: of the chains as long as that, the one
-    that is done first, begun last."""
-    found = sorted(chains(walk, steps, within, end), key=lambda chain: (-len(chain), chain[-1], -chain[0]))
-    if not found:
-        return None
-    first, last = found[0][0], found[0][-1]
-    goes_on = last + 1 < len(walk) and walk[last + 1][0] - walk[first][0] <= within
-    return len(found[0]), walk[last + 1][1] if goes_on else None
-
-
 @pytest.mark.parametrize("within", [None, 0, 30, HOUR, 10 * HOUR])
 @pytest.mark.parametrize("end", [None, 20 * HOUR])
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -102,7 +61,7 @@ def test_a_funnel_counts_the_deepest_chain_over_all_starts(
     made = random_walks(seed)
     longest = None if within is None else timedelta(seconds=within)
     found = funnels.taken(of(made), STEPS, longest, None if end is None else end * 1_000_000)
-    expected = [depth(walk, STEPS, within, end) for walk in made]
+    expected = [depth(walk, PATTERNS, within, end) for walk in made]
     assert found.reached.tolist() == expected
     assert found.counts == [sum(d > k for d in expected) for k in range(3)]
     assert within is not None or max(expected) == 3
@@ -217,12 +176,17 @@ def requests_table(made: Sequence[Walk]) -> pa.Table:
 CHANNELS = ("direct", "email", "referral")
 
 
-def channel_of(walk: Walk, place: int | None) -> str:
+def channel_of(walk: Walk, place: int) -> str:
     """Of the session in which a pageview lies; these sessions have gaps below an hour."""
-    assert place is not None
     while place and walk[place][0] - walk[place - 1][0] < HOUR:
         place -= 1
     return CHANNELS[walk[place][0] % 3]
+
+
+def next_page(walk: Walk, chain: Sequence[int]) -> str | None:
+    """The page that was viewed right after the last step, within ten hours of the first."""
+    after = chain[-1] + 1
+    return walk[after][1] if after < len(walk) and walk[after][0] - walk[chain[0]][0] <= 10 * HOUR else None
 
 
 def sessions_table(made: Sequence[Walk]) -> pa.Table:
@@ -251,31 +215,21 @@ def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -
     asked = Definition(STEPS, within=timedelta(hours=10))
     selection = Selection("shop", START, START + timedelta(hours=20))
     found = funnels.funnel(rows, selection, asked, funnels.LABELS)
-    expected = [depth(walk, STEPS, 10 * HOUR, 20 * HOUR) for walk in made]
+    expected = [depth(walk, PATTERNS, 10 * HOUR, 20 * HOUR) for walk in made]
     assert found.counts == [sum(d > k for d in expected) for k in range(3)]
-    lost = funnels.lost(rows, selection, asked)
-    seen = [[row for row in walk if row[0] < 30 * HOUR] for walk in made]
-    ends = Counter(lost_to(walk, STEPS, 10 * HOUR, 20 * HOUR) for walk in seen)
-    for step in (0, 1):
-        wanted = {end[1]: n for end, n in ends.items() if end and end[0] == step + 1}
-        assert dict(lost[step].itertuples(index=False, name=None)) == wanted
-    assert {None, "/b"} <= set(lost[0]["path"])
     by_country = found.by("country").set_index("country")
     assert by_country.loc["DE"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
+    taken = [deepest(walk, PATTERNS, 10 * HOUR, 20 * HOUR) for walk in made]
     by_channel = found.by("channel").set_index("channel")
-    begun = [lost_to(walk, STEPS, 10 * HOUR, 20 * HOUR) for walk in seen]
-    starts = [
-        max((c for c in chains(walk, STEPS, 10 * HOUR, 20 * HOUR) if len(c) == end[0]), key=lambda c: (-c[-1], c[0]))[0]
-        if end else None
-        for walk, end in zip(seen, begun, strict=True)
-    ]  # fmt: skip
-    for each in CHANNELS:
-        of_channel = [
-            end[0]
-            for walk, start, end in zip(made, starts, begun, strict=True)
-            if end is not None and channel_of(walk, start) == each
+    for channel in CHANNELS:
+        depths = [
+            len(c) for walk, c in zip(made, taken, strict=True) if c and channel_of(walk, c[0]) == channel
         ]
-        assert by_channel.loc[each].tolist() == [sum(d > k for d in of_channel) for k in range(3)]
+        assert by_channel.loc[channel].tolist() == [sum(d > k for d in depths) for k in range(3)]
+    for step, lost in enumerate(funnels.lost(rows, selection, asked)):
+        ends = Counter(next_page(walk, c) for walk, c in zip(made, taken, strict=True) if len(c) == step + 1)
+        assert dict(lost.itertuples(index=False, name=None)) == ends
+        assert {None, "/b"} <= set(ends)
     of_france = funnels.funnel(rows, selection.having(Filter("country", "is", ("FR",))), asked)
     assert of_france.counts == by_country.loc["FR"].tolist()
 
@@ -294,7 +248,7 @@ def test_sessions_steps_are_read_and_filtered(tmp_path: Path) -> None:
     write(tmp_path, "silver/sessions", sessions.take(pa.array(np.random.default_rng(1).permutation(50))))
     rows = Direct(DeltaReader(tmp_path))
     asked = Definition(STEPS, visitor=False)
-    expected = [depth(walk, STEPS, None, None) for walk in made]
+    expected = [depth(walk, PATTERNS, None, None) for walk in made]
     found = funnels.funnel(rows, Selection(), asked, ["channel"])
     assert found.counts == [sum(d > k for d in expected) for k in range(3)]
     split = found.by("channel").set_index("channel")

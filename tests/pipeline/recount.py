@@ -55,6 +55,9 @@ class Expected:
     session_goals: set[Row]
     goals: set[Row]
     sources: set[Row]
+    # No tables, but what walks are made of: pageviews of visitors with their number, and days of visitors.
+    views: set[Row]
+    people: set[Row]
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,13 @@ def recount(
             db,
             """SELECT site, a // 3600 * 3600, channel, source, medium, campaign, count(*), count(*) FILTER (views = 1),
             sum(views)::BIGINT, count(DISTINCT visitor) FROM sessions GROUP BY 1, 2, 3, 4, 5, 6""",
+        ),
+        views=_rows(
+            db,
+            "SELECT site, visitor, epoch(t)::BIGINT, path, count(*) FROM requests WHERE pageview GROUP BY ALL",
+        ),
+        people=_rows(
+            db, "SELECT DISTINCT site, visitor, epoch(t)::BIGINT // 86400 FROM requests WHERE NOT bot"
         ),
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
-from tests.pipeline import odd_visits
+from tests.pipeline import odd_visits, walked
 from tests.pipeline.compare import RECOUNTED, REQUESTS, assert_table
 from tests.pipeline.harness import SHARED_LOG, shared_lines
 from tests.pipeline.recount import Expected, recount
@@ -70,6 +72,14 @@ def test_generated_traffic(table: str) -> None:
 def test_a_real_log(table: str) -> None:
     tables, expected = real()
     assert_table(table, reader_of(tables), expected)
+
+
+def test_funnels_retention_and_paths(tmp_path: Path) -> None:
+    made = [*walked.lines(seed=3, start=START, visitors=120), *long_walk()]
+    for name, table in tables_of(made).items():
+        write_deltalake(str(tmp_path / "tables" / name.replace(".", "/")), table)
+    (tmp_path / "tidemark.toml").write_text(walked.SETTINGS)
+    walked.assert_walks(tmp_path, recount(made))
 
 
 def test_odd_referrers_and_tags() -> None:

@@ -8,13 +8,13 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, run_here, run_process
-from tests.pipeline.recount import recount
+from tests.pipeline.recount import Expected, recount
 from tidemark.errors import PlatformError
 from tidemark.local import broker as embedded
 from tidemark.settings import Settings
@@ -121,10 +121,14 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-def finish(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
-    """Catches up without further harm, and compares every table."""
+def finish(
+    spark: SparkSession, settings: Settings, pairs: list[Pair], goals: Mapping[str, str] | None = None
+) -> Expected:
+    """Catches up without further harm, and compares every table; `goals` are conditions by name."""
     run_here(spark, settings)
-    assert_equal(settings, recount(pairs))
+    expected = recount(pairs, goals=goals)
+    assert_equal(settings, expected)
+    return expected
 
 
 def revive(home: Settings, servers: str) -> None:

@@ -8,12 +8,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.pipeline import walked
 from tests.pipeline.harness import fresh, produce, run_process
-from tests.recovery.killing import await_running, finish, kill, kill_at, slices, start_pipeline, traffic
+from tests.recovery.killing import (
+    START,
+    await_running,
+    finish,
+    kill,
+    kill_at,
+    slices,
+    start_pipeline,
+    traffic,
+)
 from tests.recovery.scenario import Plan, play
 from tests.traffic.test_kafka_sink import read_all
 from tidemark.kafka import client as kafka
@@ -39,14 +50,17 @@ from tidemark.settings import Settings
 def test_killed_at_one_moment_after_the_other(
     broker: Settings, spark: SparkSession, tmp_path: Path, moments: list[str]
 ) -> None:
-    """Each start finds what the kill before left behind, and more lines."""
-    settings = fresh(broker, tmp_path, batch_lines=500)
-    pairs = traffic(seed=11, lines=4_500)
+    """Each start finds what the kill before left behind, and more lines, among them late ones that make one session of
+    two; then funnels, retention and paths are exact, too."""
+    settings = walked.declared_in(fresh(broker, tmp_path, batch_lines=500))
+    pairs = [*traffic(seed=11, lines=4_000), *walked.lines(seed=11, start=START, visitors=120)]
+    Random(11).shuffle(pairs)
     for part, moment in zip(slices(pairs, len(moments)), moments, strict=True):
         produce(settings, part)
         process = start_pipeline(settings, moment)
         assert kill_at(settings, process, moment) == "in time", (moment, process.communicate()[0])
-    finish(spark, settings, pairs)
+    expected = finish(spark, settings, pairs, walked.GOALS)
+    walked.assert_walks(settings.home, expected)
 
 
 @pytest.mark.slow
