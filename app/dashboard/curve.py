@@ -40,7 +40,8 @@ def lines(found: Lines, title: str) -> alt.Chart | alt.LayerChart:
     if len(found) == 1:
         ink = "#e4eaf2" if colors.is_dark() else "#1c2733"
         text = base.mark_text(dy=-11, fontSize=12, color=ink)
-        layers.append(text.encode(text=alt.Text("share:Q", format=".0%"), color=alt.value(ink)))
+        digits = ".0%" if data["share"].max() >= 0.1 else ".1%"
+        layers.append(text.encode(text=alt.Text("share:Q", format=digits), color=alt.value(ink)))
     return alt.layer(*layers).properties(height=HEIGHT)
 
 

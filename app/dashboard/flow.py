@@ -89,7 +89,7 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
     )  # fmt: skip
     kinds = alt.Scale(
         domain=["page", OTHER, LEFT],
-        range=[colors.of(["Sessions"])[0], colors.tones()["info"], colors.tones()["quiet"]],
+        range=colors.of(["Pages of a flow", "Other pages of a flow", colors.OTHER]),
     )
     color = alt.Color("kind:N", scale=kinds, legend=None)
     band = (

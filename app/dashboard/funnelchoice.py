@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from . import clock, data
+from . import actions, clock, data
 from .figures import pages
 from .figures.declared import GOAL, Declared, declared
 from .figures.funnels import FEWEST, MOST, Definition
@@ -66,15 +66,16 @@ def choose(reader: Reader, filters: Filters) -> Definition | None:
     st.caption(_said(asked))
     if name == OWN:
         with st.expander("Keep this funnel"):
-            st.caption("Add this to tidemark\\.toml in the home, under a name of your choice:")
+            st.caption("On the page Definitions, or by this in tidemark\\.toml in the home, under any name:")
             st.code(_as_toml(asked, list(st.session_state["step"])), language="toml")
+            _define()
     return asked
 
 
 def _declared(reader: Reader) -> Declared:
     home = data.home(reader)
     try:
-        return Declared() if home is None else declared(home)
+        return Declared(goals=data.goals(reader)) if home is None else declared(home)
     except SelectionError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return Declared()
@@ -111,7 +112,9 @@ def _said(asked: Definition) -> str:
         step.name if step.name == step.pattern else f"{step.name} ({step.pattern})" for step in asked.steps
     )
     who = "Visitors" if asked.visitor else "Sessions"
-    within = f", all within {duration(asked.within.total_seconds())} of the first" if asked.visitor else ""
+    hours = asked.within.total_seconds() / 3600
+    time = "24 h" if hours == 24 else duration(hours * 3600)
+    within = f", all within {time} of the first" if asked.visitor else ""
     return plain(f"{who} that viewed {clipped(shown(steps), 300)}{within}.")
 
 
@@ -125,10 +128,25 @@ def _explain(*, has_any: bool) -> None:
         if has_any:
             return
         st.markdown(
-            "To keep a funnel, declare it on the page [Goals](./goals), or in `tidemark.toml` in the home; it then"
-            " counts all history:"
+            "To keep a funnel, declare it on the page Definitions, or in `tidemark.toml` in the home:"
         )
         st.code(EXAMPLE, language="toml")
+        _define()
+
+
+def _define() -> None:
+    st.button(
+        "Declare a funnel",
+        key="funnels-define",
+        type="tertiary",
+        icon=":material/tune:",
+        on_click=_to_definitions,
+    )
+
+
+def _to_definitions() -> None:
+    st.session_state["definitions"] = "Funnels"
+    actions.go("definitions")
 
 
 def _as_toml(asked: Definition, texts: list[str]) -> str:

@@ -23,6 +23,7 @@ from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, duration, number, percent, plain, shown
 from ..toplist import toplist
 from .overview import device_name
+from .sources import channel_name
 
 REQUESTS = "silver/requests"
 SESSIONS = "silver/sessions"
@@ -31,6 +32,8 @@ TABLES = (REQUESTS, SESSIONS, STEPS)
 VIEWS = (Where("pageview", "=", True),)
 NAME_SHOWN = 80
 LISTED = 200
+# Pages that those viewed next who left at a step.
+NEXT = 10
 # A funnel reads many rows, so it is not counted again for every batch.
 SELDOM = 60.0
 Labelled = tuple[pd.DataFrame, pd.DataFrame]
@@ -159,7 +162,7 @@ def by_panel(look: Look) -> None:
     named = {
         "country": country.name,
         "device": device_name,
-        "channel": lambda c: c.capitalize() or "Unknown",
+        "channel": channel_name,
     }[label]
     steps = range(len(asked.steps))
     table = pd.DataFrame({"value": [clipped(shown(named(v)), NAME_SHOWN) for v in found[label]]})
@@ -182,7 +185,10 @@ def by_panel(look: Look) -> None:
 def lost_panel(look: Look) -> None:
     selection, asked = look.selection(), funnelchoice.chosen(look.reader)
     every = data.remembered(
-        look.reader, TABLES, f"lost {selection} {asked}", lambda rows: funnels.lost(rows, selection, asked)
+        look.reader,
+        TABLES,
+        f"lost {selection} {asked}",
+        lambda rows: funnels.lost(rows, selection, asked, NEXT + 1),
     )
     names = [f"{k + 1}  {clipped(shown(step.name), 24)}" for k, step in enumerate(asked.steps[:-1])]
     chosen = st.segmented_control(
@@ -195,7 +201,7 @@ def lost_panel(look: Look) -> None:
     further = found[found["path"].notna()].reset_index(drop=True)
     ended = int(found.loc[found["path"].isna(), "count"].sum())
     if ended:
-        st.caption(f"{ended:,} viewed no further page.")
+        st.caption(f"{ended:,} of those who left here viewed no further page.")
     if len(further):
-        toplist(look, further, "path", "count", heading="Viewed next", rows=10)
+        toplist(look, further, "path", "count", heading="Viewed next", rows=NEXT)
     return None
