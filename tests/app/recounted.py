@@ -37,6 +37,7 @@ KEPT = {
     "status!=200|304": lambda r: ~r["status"].isin([200, 304]),
     "status^5": lambda r: r["status"] // 100 == 5,
     "method!=GET": lambda r: r["method"] != "GET",
+    "method!=POST": lambda r: r["method"] != "POST",
     "device=mobile": lambda r: r["device"] == "mobile",
     "browser=": lambda r: r["browser"].isna(),
     "os!=Linux|": lambda r: r["os"].notna() & (r["os"] != "Linux"),

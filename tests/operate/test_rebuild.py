@@ -35,10 +35,14 @@ from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.local.process import locked
 from tidemark.operate import rows as operate_rows
-from tidemark.operate.difference import Difference
+from tidemark.operate.difference import Changed, Difference
+from tidemark.operate.difference import lines as lines_of
+from tidemark.operate.revalued import Revalued
 from tidemark.settings import Settings
+from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
 from tidemark.stream import swap
+from tidemark.traffic.site import HOST, ORIGIN
 
 # A rule that turns away good lines: it was wrong, and is gone today.
 WRONG = RejectingRule(
@@ -47,7 +51,7 @@ WRONG = RejectingRule(
 BAD = [("default", b"no log line"), ("shop", b"")]
 
 
-def rebuild(spark: SparkSession, settings: Settings, *names: str, **options: object) -> list[Difference]:
+def rebuild(spark: SparkSession, settings: Settings, *names: str, **options: object) -> list[Changed]:
     return pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(names, **options)  # type: ignore[arg-type]
 
 
@@ -100,10 +104,10 @@ def test_rejected_lines_move_to_silver_and_everything_follows(
     found = rebuild(spark, wrong, "silver.requests")
     assert found == foretold
     assert_equal(wrong, expected)
-    moved = sum(d.after - d.before for d in found if (d.table, d.what) == ("silver.requests", "rows"))
-    assert moved == -sum(
-        d.after - d.before for d in found if (d.table, d.what) == ("silver.rejected", "rows")
-    )
+    days = [each for each in found if isinstance(each, Difference)]
+    assert days == found  # no line has another value
+    moved = sum(d.after - d.before for d in days if (d.table, d.what) == ("silver.requests", "rows"))
+    assert moved == -sum(d.after - d.before for d in days if (d.table, d.what) == ("silver.rejected", "rows"))
     assert moved > 50
     assert {d.table for d in found} >= {"gold.traffic", "gold.visitors_by_country", "silver.rejected"}
     sites = rows(wrong, "quality.sites", ["accepted", "rejected"])
@@ -118,6 +122,23 @@ def test_executors_make_the_same(
     monkeypatch.setattr(operate_rows, "FEW_ROWS", -1)
     assert rebuild(spark, wrong, "silver.requests") == foretold
     assert_equal(wrong, recount(lines))
+
+
+def test_lines_that_changed_rules_give_other_values_are_counted(
+    wrong: Settings, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rows(wrong, "silver.requests", ["site", "channel", "referrer"])
+    own = [site == "default" and str(referrer).startswith(f"{ORIGIN}/") for site, _, referrer in before]
+    settings = replace(wrong, sites={"default": SiteSettings(hosts=(HOST,))})
+    assert settings.sites != wrong.sites
+
+    found = rebuild(spark, settings, "silver.requests", dry_run=True)
+
+    (channel,) = (each for each in found if isinstance(each, Revalued) and each.what == "channel")
+    assert channel == Revalued("silver.requests", "channel", sum(own), len(before)) and sum(own) > 100
+    assert f"{sum(own):,} lines of {len(before):,} have another channel" in "\n".join(lines_of(found))
+    monkeypatch.setattr(operate_rows, "FEW_ROWS", -1)
+    assert rebuild(spark, settings, "silver.requests", dry_run=True) == found
 
 
 def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tidemark.kafka import client as kafka
 from tidemark.local.broker import located
 from tidemark.operate import losses, notes
 from tidemark.operate.catalog_upkeep import maintain_catalog
-from tidemark.operate.difference import Difference
+from tidemark.operate.difference import Changed
 from tidemark.operate.forget import Forgotten, forget
 from tidemark.operate.quality import runner as quality
 from tidemark.operate.quality.check import Checker
@@ -136,7 +136,7 @@ def maintain_tables(settings: Settings) -> list[Done]:
 
 def rebuild_table(
     settings: Settings, name: str, since: datetime | None, *, dry_run: bool, say: Say, renew_key: bool = False
-) -> list[Difference]:
+) -> list[Changed]:
     """The `rebuild` command: a table and all tables made from it; `all` is silver.requests. With `renew_key` the
     visitor key may have changed, and is created if it is missing.
 
@@ -169,7 +169,7 @@ def rebuild_table(
         home_key(settings, house, renew=renew_key)
         found = rebuilding(spark_session(settings), settings, house, say).run(names, since, dry_run=dry_run)
     if not dry_run:
-        notes.write(settings, store_of(settings), [notes.rebuilt(name, names, before, unapplied())])
+        notes.write(settings, store_of(settings), [notes.rebuilt(name, names, before, unapplied(), found)])
     return found
 
 
@@ -186,7 +186,7 @@ def _make_key_for(settings: Settings, house: Lakehouse, *, dry_run: bool) -> Non
 
 def _rebuild_catalog(
     settings: Settings, house: Lakehouse, names: Sequence[str], *, dry_run: bool, say: Say, renew_key: bool
-) -> list[Difference]:
+) -> list[Changed]:
     _require_lasting_key(settings.meaning, house)
     home_key(settings, house, renew=renew_key)
     changed = schema_check.changed(settings, house, TABLES)

@@ -19,9 +19,10 @@ from tidemark.contract.table import Table
 from tidemark.operate import redelivery
 from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.derivation import Derivation
-from tidemark.operate.difference import Difference, differences
+from tidemark.operate.difference import Changed, differences
 from tidemark.operate.ranges import time_ranges
 from tidemark.operate.rebuild import CHUNK_ROWS, Say
+from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.store.catalog import SparkStore
 from tidemark.store.lakehouse import Lakehouse
@@ -52,7 +53,7 @@ class CatalogRebuild:
         """The named tables, and all that is made from them."""
         return [table for derivation in self._work(names) for table in derivation.tables]
 
-    def run(self, names: Sequence[str], *, dry_run: bool) -> list[Difference]:
+    def run(self, names: Sequence[str], *, dry_run: bool) -> list[Changed]:
         """Rebuilds the named tables and all that is made from them; what changed, by table and day.
 
         The caller sees to it that every line in bronze is in the other tables, and that nobody writes.
@@ -114,10 +115,12 @@ class CatalogRebuild:
             found = spans(self._rows(self.judging.tables[0], self._beside))
             self._newest = {site: row["newest"] for site, row in found.items()}
 
-    def _compare(self, tables: Sequence[Table]) -> Iterator[Difference]:
+    def _compare(self, tables: Sequence[Table]) -> Iterator[Changed]:
         for table in tables:
             old, new = (self._rows(table, house) for house in (self.house, self._beside))
             yield from list(differences(table, old, new))
+            if table is self.judging.tables[0]:
+                yield from list(revalued(table, old, new))
 
     def _rows(self, table: Table, house: Lakehouse) -> Rows:
         return Rows(self.spark, (Slice(house, table),))

@@ -1,17 +1,18 @@
-"""Changes of a rebuild: rows and sums per day, before and after."""
+"""Changes of a rebuild: rows and sums per day, before and after, and lines with another value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.contract.table import Table
 from tidemark.engine.groups import Column, Groups, How
+from tidemark.operate.revalued import Revalued
 from tidemark.operate.rows import Rows
 
 _DAY_US = 86_400_000_000.0
@@ -42,15 +43,22 @@ def differences(table: Table, before: Rows, after: Rows) -> Iterator[Difference]
                 yield Difference(table.name, day, what, int(was), int(is_now))
 
 
-def lines(found: Sequence[Difference]) -> Iterator[str]:
+def lines(found: Sequence[Changed]) -> Iterator[str]:
     """The differences as text."""
     for entry in found:
+        if isinstance(entry, Revalued):
+            yield f"{entry.table:<26} {entry}"
+            continue
         yield (
             f"{entry.table:<26} {entry.day:<10}  {entry.what:<18} {entry.before:>14,} -> {entry.after:,}"
             f" ({entry.after - entry.before:+,})"
         )
     if not found:
         yield "nothing differs"
+
+
+# What a rebuild has changed.
+Changed: TypeAlias = Difference | Revalued
 
 
 @dataclass(frozen=True)

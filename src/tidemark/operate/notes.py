@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,7 +16,11 @@ from tidemark.contract.store import Commit, Store, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import SettingError
 from tidemark.local.process import appending
+from tidemark.operate.revalued import Revalued
 from tidemark.settings import Settings
+
+if TYPE_CHECKING:
+    from tidemark.operate.difference import Changed
 
 HAND, REBUILD, FORGET, SETTINGS, RULES, IMPORT, GAP = (
     "hand", "rebuild", "forget", "settings", "rules", "import", "gap",
@@ -26,6 +30,8 @@ MOST_CHARACTERS = 1000
 LEAST_GAP = timedelta(minutes=5)
 # Characters of a setting's value in a note.
 _VALUE_SHOWN = 60
+# Columns with other values in a note.
+_COLUMNS_SHOWN = 5
 _WRITER = "notes"
 
 # By table, the settings that its history does not have yet (`schema_check.unapplied`).
@@ -62,17 +68,20 @@ def record(settings: Settings, store: Store, text: str, cause: str) -> None:
     write(settings, store, [Note(datetime.now(UTC), text, cause=cause)])
 
 
-def rebuilt(name: str, tables: Collection[str], before: Unapplied, after: Unapplied) -> Note:
+def rebuilt(
+    name: str, tables: Collection[str], before: Unapplied, after: Unapplied, changed: Sequence[Changed] = ()
+) -> Note:
     """The note about a rebuild (`name`: as asked for) of these tables and all that are made of them. It has the cause
     SETTINGS if the rebuild applied changed settings to history: those of these tables, and those that `after` it are
-    not among the unapplied ones any more."""
+    not among the unapplied ones any more. It says how many lines have other values by what `changed`."""
     applied = {
         setting: values
         for table, changes in before.items()
         for setting, values in changes.items()
         if table in tables or setting not in after.get(table, {})
     }
-    text = _with_changes(f"Rebuilt: {name}", applied)
+    lines = [str(each) for each in changed if isinstance(each, Revalued)][:_COLUMNS_SHOWN]
+    text = _with_changes("; ".join([f"Rebuilt: {name}", *lines]), applied)
     return Note(datetime.now(UTC), text, cause=SETTINGS if applied else REBUILD)
 
 

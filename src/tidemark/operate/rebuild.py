@@ -24,9 +24,10 @@ from tidemark.errors import HomeBusyError, TableError
 from tidemark.operate import redelivery
 from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.derivation import Derivation
-from tidemark.operate.difference import Difference, differences
+from tidemark.operate.difference import Changed, differences
 from tidemark.operate.journal import Journal, staged_parts
 from tidemark.operate.ranges import floor, iso, since_then, time_ranges
+from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Chain, Snapshot, at_snapshot
 from tidemark.settings import Settings
@@ -61,10 +62,11 @@ class Rebuild:
     def run(
         self, names: Sequence[str], since: datetime | None = None,
         *, dry_run: bool = False, resumable: bool = False,
-    ) -> list[Difference]:  # fmt: skip
+    ) -> list[Changed]:  # fmt: skip
         """Rebuilds the named tables, those whose rows no longer fit, and all made from them, from `since` on.
 
-        A `resumable` rebuild continues a killed one of the same tables. Returns what changed, by table and day.
+        A `resumable` rebuild continues a killed one of the same tables.
+        Returns what changed, by table and day, and how many lines have other values.
         Raises HomeBusyError if another rebuild is running, TableError if no consistent snapshot is possible.
         """
         changed = schema_check.changed(self.settings, self.house, self.tables)
@@ -207,7 +209,7 @@ class _Work:
                 found.append(swap.Step(self._job.accounts.name, "append"))
         return found
 
-    def compare(self, before: Snapshot, after: Mapping[str, int] | None) -> Iterator[Difference]:
+    def compare(self, before: Snapshot, after: Mapping[str, int] | None) -> Iterator[Changed]:
         """Compares the rebuilt tables at `before` with the versions `after`, or with the staged tables."""
         pairs = []
         for table, name, since in (*self._tables(), *((table, table.time, None) for table in self.followed)):
@@ -216,7 +218,9 @@ class _Work:
             if after is None and since is not None:
                 new = new + old.where(column(name) < since)
             pairs.append((table, old, new))
-        return itertools.chain.from_iterable(itertools.starmap(differences, pairs))
+        lines = self._job.chain.between
+        yield from itertools.chain.from_iterable(itertools.starmap(differences, pairs))
+        yield from itertools.chain.from_iterable(revalued(*pair) for pair in pairs if pair[0] is lines)
 
     def _make(self, derivation: Derivation, source: Rows, since: datetime | None) -> None:
         for table in derivation.tables:
