@@ -44,7 +44,7 @@ def pages() -> list[str]:
 
 
 def serve(home: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """Starts a dashboard on any free port."""
+    """Starts a dashboard on any free port, and waits until it listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -53,6 +53,12 @@ def serve(home: Path) -> tuple[subprocess.Popen[bytes], str]:
     server = subprocess.Popen(
         command, env=os.environ | {"TIDEMARK_HOME": str(home)}, cwd=ROOT, stdout=subprocess.DEVNULL
     )
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.2)
     return server, f"http://127.0.0.1:{port}"
 
 
