@@ -63,7 +63,7 @@ BENCHMARKS = {
     ),
     "freshness": Benchmark(
         freshness.at_rates,
-        {"rates": (1_000, 10_000), "seconds": 180, "warm_up": 40},
+        {"rates": (1_000, 10_000), "seconds": 180, "warm_up": 120},
         quick={"rates": (1_000,), "seconds": 10, "warm_up": 8},
         full={"seconds": 600},
     ),

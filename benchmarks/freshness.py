@@ -76,7 +76,7 @@ def at_rates(*, rates: Sequence[int], seconds: int, warm_up: int) -> list[Figure
 
 
 def measure(*, rate: int, seconds: int, warm_up: int, dashboard: bool = False) -> list[Figure]:
-    """Ages in seconds after the warm-up, in total and per minute, which shows whether they grow."""
+    """Ages in seconds while the pipeline warms up and after, and per minute, which shows whether they grow."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         settings = Settings.of(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
         with broker.running(settings) as there, running_pipeline(there), _viewer(there, dashboard):
@@ -100,8 +100,8 @@ def _watched(settings: Settings, rate: int, seconds: int, warm_up: int) -> list[
             now = time.time()
             if now > begun + warm_up:
                 cpu = cpu or _cpu()
-                times.append(now - begun - warm_up)
-                ages.append(now - load.begun - counted / rate)
+            times.append(now - begun)
+            ages.append(now - load.begun - counted / rate)
             time.sleep(EVERY_SECONDS)
         used = {name: (after - cpu.get(name, 0.0)) / seconds for name, after in _cpu().items()}
     finally:
@@ -110,6 +110,7 @@ def _watched(settings: Settings, rate: int, seconds: int, warm_up: int) -> list[
     for name, cores in used.items():
         print(f"  cores used by {name}: {cores:.2f}", flush=True)
     print(f"  latest send: {load.late:.2f} s after its time", flush=True)
+    warm = np.asarray(times) > warm_up
     minutes = np.asarray(times) // 60
     for minute in np.unique(minutes):
         of = np.asarray(ages)[minutes == minute]
@@ -120,9 +121,11 @@ def _watched(settings: Settings, rate: int, seconds: int, warm_up: int) -> list[
         )
     _say_batches(settings, warm_up)
     label = f"freshness at {rate:,} lines/s"
+    parts = {f"the first {warm_up} s": ~warm, "warm": warm}
     return [
-        Figure(f"{label}, p50, s", [float(np.percentile(ages, 50))]),
-        Figure(f"{label}, p95, s", [float(np.percentile(ages, 95))]),
+        Figure(f"{label}, {part}, p{percent}, s", [float(np.percentile(np.asarray(ages)[chosen], percent))])
+        for part, chosen in parts.items()
+        for percent in (50, 95)
     ]
 
 
