@@ -60,7 +60,8 @@ def catch_up(
         table, source = follower.table, follower.source
         changes = changes_of(house, source, spark)
         newest, writer = store.version(source), f"{source.name}/{store.id(source)}"
-        as_today = store.committed(table, _DEFINITION) == follower.definition
+        definition = store.committed(table, _DEFINITION)
+        as_today = definition == follower.definition
         has = store.committed(table, writer) if as_today and table.name not in anew else -1
         if has == newest:
             continue
@@ -68,7 +69,8 @@ def catch_up(
         also = ((_DEFINITION, follower.definition),)
         change = changes.between(has, newest, follower.made) if 0 <= has < newest else None
         if change is None:
-            log.info("%s is made anew of version %d of %s", table.name, newest, source.name)
+            if definition != -1:  # it is no new table
+                log.info("%s is made anew of version %d of %s", table.name, newest, source.name)
             _make_anew(follower, changes, store, Commit(writer, newest, also))
         elif change.steps:
             _revise(follower, changes, store, change, Commit(writer, change.version, also))
