@@ -33,6 +33,8 @@ PAGES = (
     "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "goals",
     "funnels", "retention", "paths", "alerts", "reported", "quality", "pipeline",
 )  # fmt: skip
+# Pages whose panels a filter of a path changes.
+FILTERED = tuple(page for page in PAGES if page not in ("live", "quality", "pipeline"))
 _PATIENCE_SECONDS = 4 * 3600.0
 
 
@@ -51,7 +53,9 @@ def measure(*, lines: int) -> list[Figure]:
         tenths = [_tenth(accounts, lines, number) for number in range(10)]
         second, last = tenths[1], tenths[9]
         commits = DeltaTable(str(settings.tables / "gold/visitors_by_country")).version()
+        path = _most_requested(settings)
         pages = [figure for page in PAGES for figure in _drawn(settings, page)]
+        pages += [figure for page in FILTERED for figure in _drawn(settings, page, f"path={path}")]
     return [
         Figure("each tenth, lines/s", [rate for rate, _ in tenths]),
         Figure("each tenth, p50 of a batch, ms", [millis for _, millis in tenths]),
@@ -103,24 +107,32 @@ def _tenth(accounts: pd.DataFrame, lines: int, number: int) -> tuple[float, floa
     return batches["received"].sum() / took, float(millis.median())
 
 
-def _drawn(settings: Settings, page: str) -> list[Figure]:
+def _most_requested(settings: Settings) -> str:
+    pages = _rows(settings, "gold/pages", ["path", "requests"])
+    return str(pages.groupby("path")["requests"].sum().idxmax())
+
+
+def _drawn(settings: Settings, page: str, *filters: str) -> list[Figure]:
     """Seconds of each panel of a page, and of the page, over the whole time range, without caches."""
     import streamlit
     from streamlit.testing.v1 import AppTest
 
-    def script(page: str, home: str) -> None:
+    def script(page: str, home: str, filters: list[str]) -> None:
         import importlib
         from pathlib import Path
 
         from app.dashboard.figures.reader_delta import DeltaReader
+        from app.dashboard.figures.selection import filters_of
         from app.dashboard.filters import Filters
 
         module = importlib.import_module(f"app.dashboard.panels.{page}")
-        module.page(DeltaReader(Path(home)), Filters(None, "all"))
+        module.page(DeltaReader(Path(home)), Filters(None, "all", conditions=filters_of(filters)))
 
     importlib.import_module(f"app.dashboard.panels.{page}")
     test = AppTest.from_function(
-        script, default_timeout=120, kwargs={"page": page, "home": str(settings.home)}
+        script,
+        default_timeout=120,
+        kwargs={"page": page, "home": str(settings.home), "filters": list(filters)},
     )
     streamlit.cache_data.clear()  # of the previous page
     with _panel_times() as panels:
@@ -129,9 +141,12 @@ def _drawn(settings: Settings, page: str) -> list[Figure]:
         took = time.perf_counter() - begun
     assert not test.exception, test.exception
     assert panels, f"page {page} told of no panel"
+    for name, seconds in panels.items():
+        print(f"  {page} {' '.join(filters)}: {name} {seconds:.2f} s", flush=True)
+    label = " ".join((f"page {page}", *(filter.split("=")[0] + " chosen" for filter in filters)))
     return [
-        Figure(f"page {page}, each panel, s", list(panels.values())),
-        Figure(f"page {page}, all of it, s", [took]),
+        Figure(f"{label}, each panel, s", list(panels.values())),
+        Figure(f"{label}, all of it, s", [took]),
     ]
 
 
