@@ -108,8 +108,8 @@ def _tenth(accounts: pd.DataFrame, lines: int, number: int) -> tuple[float, floa
 
 
 def _most_requested(settings: Settings) -> str:
-    pages = _rows(settings, "gold/pages", ["path", "requests"])
-    return str(pages.groupby("path")["requests"].sum().idxmax())
+    pages = _rows(settings, "gold/pages", ["path", "pageviews"])
+    return str(pages.groupby("path")["pageviews"].sum().idxmax())
 
 
 def _drawn(settings: Settings, page: str, *filters: str) -> list[Figure]:
