@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -19,6 +20,7 @@ from tidemark.contract.registry import tables
 from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine.work import ALL, Part, Work
+from tidemark.errors import TidemarkError
 from tidemark.kafka import client as kafka
 from tidemark.operate.catalog_rebuild import CatalogRebuild
 from tidemark.operate.derivation import Derivation
@@ -70,9 +72,12 @@ def home_key(settings: Settings, house: Lakehouse, *, renew: bool = False) -> by
 
 
 def warm_up(settings: Settings) -> None:
-    """Loads the enrichment data, so that the first batch need not wait for it."""
-    judge = requests.judging(_knowledge(settings, visitor_key(settings)))
-    judge.make({name: pa.array([], access_log.TABLE.arrow_schema.field(name).type) for name in judge.inputs})
+    """Loads the enrichment data, so that the first batch need not wait for it. The first batch reports any error."""
+    with suppress(TidemarkError, OSError):
+        judge = requests.judging(_knowledge(settings, visitor_key(settings)))
+        judge.make(
+            {name: pa.array([], access_log.TABLE.arrow_schema.field(name).type) for name in judge.inputs}
+        )
 
 
 def requests_flow(settings: Settings, key: bytes) -> Flow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from silver import requests
+from tests.pipeline.declared_goals import CONDITIONS
 from tests.pipeline.harness import (
     assert_equal,
     deliver,
@@ -27,13 +29,13 @@ from tests.pipeline.harness import (
     run_process,
 )
 from tests.pipeline.recount import Delivery, recount
-from tests.recovery.killing import Pair, await_running, traffic
+from tests.recovery.killing import Pair, await_running, declaring, traffic
 from tidemark import pipeline
 from tidemark.cli import tasks
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
-from tidemark.local.process import locked
+from tidemark.local.process import locked, wait_until
 from tidemark.operate import rows as operate_rows
 from tidemark.operate.difference import Changed, Difference
 from tidemark.operate.difference import lines as lines_of
@@ -142,12 +144,19 @@ def test_lines_that_changed_rules_give_other_values_are_counted(
 
 
 def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    """The running pipeline takes over a changed goal and own hosts; the rebuild applies the hosts to history."""
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=23, lines=4_000)
     wrongly_judged(spark, settings, pairs[:2_000])
+    declaring(settings, {"goals": {"product": {"path": "/cart"}}})
     process = run_process(settings, once=False)
     try:
         await_running(settings, process)
+        await_note(settings, r"Goal product is new: \d+ conversions")
+        goals = {"goals": {"product": {"path": "/products/*"}}, "sites": {"shop": {"hosts": [HOST]}}}
+        settings = declaring(settings, goals)
+        await_note(settings, r"Goal product: \d+ → \d+ conversions")
+        before = set(rows(settings, "silver.requests", ["rules_version"]))
         sender = subprocess.Popen(
             [sys.executable, "-c", _SENDER, str(settings.kafka.topic), settings.kafka.bootstrap_servers],
             stdin=subprocess.PIPE,
@@ -162,7 +171,20 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
         os.killpg(process.pid, signal.SIGTERM)
     process.communicate(timeout=60)
     run_here(spark, settings)
-    assert_equal(settings, recount(pairs))
+    expected = recount(pairs, hosts={"shop": [HOST]}, goals={"product": CONDITIONS["product"]})
+    assert_equal(settings, expected)
+    assert not before & set(rows(settings, "silver.requests", ["rules_version"]))
+    lines = rows(settings, "silver.requests", ["site", "channel"])
+    assert ("shop", "internal") in lines and ("default", "internal") not in lines
+
+
+def await_note(settings: Settings, text: str) -> None:
+    def noted() -> bool:
+        there = DeltaTable.is_deltatable(str(settings.tables / "quality/notes"))
+        found = rows(settings, "quality.notes", ["text"]) if there else []
+        return any(re.fullmatch(text, str(each)) for (each,) in found)
+
+    assert wait_until(noted, 90), rows(settings, "quality.notes", ["text"])
 
 
 _SENDER = """

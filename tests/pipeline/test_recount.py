@@ -11,11 +11,11 @@ from deltalake import write_deltalake
 
 from tests.pipeline import odd_visits, walked
 from tests.pipeline.compare import RECOUNTED, REQUESTS, assert_table
+from tests.pipeline.declared_goals import CONDITIONS, GOALS
 from tests.pipeline.harness import SHARED_LOG, shared_lines
 from tests.pipeline.recount import Expected, recount
 from tests.pipeline.without_spark import reader_of, tables_of
 from tidemark.parse.reading import Reading, SiteReading
-from tidemark.settings.questions import GoalSettings
 from tidemark.traffic.site import HOST
 from tidemark.traffic.stream import Traffic, blocks
 
@@ -23,12 +23,6 @@ START = 1_780_000_200
 HOSTS = {"shop": (HOST, "shop.example", "www.shop.example")}
 READING = Reading({site: SiteReading(hosts=hosts) for site, hosts in HOSTS.items()})
 TABLES = sorted(RECOUNTED)
-GOALS = {
-    "product": (GoalSettings(path="/products/*"), "path LIKE '/products/%'"),
-    "missing": (GoalSettings(path="*", status=404), "http AND status = 404"),
-    "found": (GoalSettings(search=True), "search_term IS NOT NULL"),
-    "style": (GoalSettings(download=("css",)), "lower(path) LIKE '%.css'"),
-}
 
 Pair = tuple[str, bytes]
 
@@ -43,9 +37,8 @@ def generated() -> tuple[dict[str, pa.Table], Expected]:
         )
         pairs += [(site, line) for block in blocks(made, truth=False) for line in block.lines]
     pairs += [("shop", b"no log line"), *long_walk()]
-    conditions = {name: condition for name, (_, condition) in GOALS.items()}
     goals = {name: goal for name, (goal, _) in GOALS.items()}
-    return tables_of(pairs, READING, goals), recount(pairs, hosts=HOSTS, goals=conditions)
+    return tables_of(pairs, READING, goals), recount(pairs, hosts=HOSTS, goals=CONDITIONS)
 
 
 def long_walk() -> list[Pair]:

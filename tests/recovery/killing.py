@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.sql import SparkSession
 
@@ -17,7 +17,9 @@ from tests.pipeline.harness import assert_equal, run_here, run_process
 from tests.pipeline.recount import Expected, recount
 from tidemark.errors import PlatformError
 from tidemark.local import broker as embedded
-from tidemark.settings import Settings
+from tidemark.local.process import replace_text
+from tidemark.settings import Settings, tables_in
+from tidemark.settings.sites import toml_lines
 from tidemark.traffic.stream import Traffic, blocks
 
 START = 1_780_000_200
@@ -129,6 +131,14 @@ def finish(
     expected = recount(pairs, goals=goals)
     assert_equal(settings, expected)
     return expected
+
+
+def declaring(settings: Settings, tables: Mapping[str, Any]) -> Settings:
+    """The settings with those of a file with these tables, which other processes of the home read, too."""
+    file = settings.home / "tidemark.toml"
+    file.parent.mkdir(exist_ok=True)
+    replace_text(file, "".join(toml_lines(tables)))
+    return tables_in(file).put_into(settings)
 
 
 def revive(home: Settings, servers: str) -> None:

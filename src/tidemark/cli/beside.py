@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from tidemark.contract.store import Store
 from tidemark.local.process import read_record
-from tidemark.operate import backfill, notes, observe
+from tidemark.operate import backfill, goal_notes, notes, observe
+from tidemark.operate.goal_notes import GoalTables
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality
 from tidemark.operate.rebuild import Rebuild, Say
@@ -34,6 +35,14 @@ class Beside:
     metrics: Metrics
     started: datetime = field(default_factory=partial(datetime.now, UTC))
 
+    def note_goals(self) -> None:
+        """Notes, before the flows start, which goals are others than at the last start. Raises TableError."""
+        goal_notes.announce(self.settings, self.house, self.store, _goal_tables())
+        self._complete_notes()
+
+    def _complete_notes(self) -> None:
+        goal_notes.complete(self.settings, self.house, self.store, _goal_tables())
+
     def sides(self, *, once: bool) -> list[Side]:
         """Functions that run beside the flows until their event is set. Unless the flows run `once`, notes the time in
         which no pipeline ran. Raises SettingError for a wrong retention."""
@@ -47,7 +56,9 @@ class Beside:
         if self.house.can.files:  # otherwise upkeep is a separate job
             found.append(keep(self.settings, TABLES, streams(self.house), partial(ran, "upkeep")))
             found.append(
-                backfill.fill_beside(self.spark, self.settings, self.house, self.store, self._rebuilding)
+                backfill.fill_beside(
+                    self.spark, self.settings, self.house, self.store, self._rebuilding, self._complete_notes
+                )
             )
         return [*found, observe.beside(self.settings, self.store, self._observed, ran)]
 
@@ -55,6 +66,7 @@ class Beside:
         """The same work after the flows have caught up."""
         if self.house.can.files:
             backfill.fill(self.settings, self.house, self.store, self._rebuilding)
+        self._complete_notes()
         observe.once(self.settings, self.store, self._observed)
         if self.settings.upkeep.quality_interval_seconds:
             quality.attempt(partial(quality.run_if_new, self.settings, self.store, TABLES))
@@ -67,3 +79,8 @@ class Beside:
     def _observed(self) -> Observed:
         tables = {table.name: table for table in LAYER_TABLES}
         return Observed(tables, positions(self.house), rules_version(self.settings), self.started)
+
+
+def _goal_tables() -> GoalTables:
+    tables = {table.name: table for table in LAYER_TABLES}
+    return GoalTables(tables["silver.session_goals"], tables["gold.goals"])

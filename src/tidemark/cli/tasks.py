@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tidemark.cli.beside import Beside
+from tidemark.cli.rounds import Add, run_in_rounds
 from tidemark.cli.stores import store_of
 from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.table import Table
-from tidemark.errors import HomeBusyError, SettingError, TableError, TidemarkError
+from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.kafka import client as kafka
 from tidemark.local.broker import located
 from tidemark.operate import losses, notes
@@ -87,24 +88,23 @@ def _run(
     if not has_read(settings.kafka, chain(house).first):
         kafka.ensure_topic(settings.kafka, settings.kafka.topic)
     require_same_topic(settings.kafka, chain(house).first)
-    threading.Thread(target=_warm_up, args=(settings,), daemon=True).start()
+    threading.Thread(target=warm_up, args=(settings,), daemon=True).start()
     spark = session()
     store = open_store(settings.lakehouse, house, spark)
     whole = partial(losses.require_whole, settings, house, chain(house), known)
-    metrics = Metrics()
-    work = Beside(spark, settings, house, store, metrics)
-    run(
-        spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key),
-        once=once, beside=[*beside, *work.sides(once=once)], remade=remade, metrics=metrics, require_whole=whole,
-    )  # fmt: skip
-    if once:
-        work.once()
 
+    def one_round(settings: Settings, add: Add) -> bool:
+        work = Beside(spark, settings, house, store, metrics := Metrics())
+        work.note_goals()
+        told = run(
+            spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key), once=once,
+            beside=add([*beside, *work.sides(once=once)]), remade=remade, metrics=metrics, require_whole=whole,
+        )  # fmt: skip
+        if once:
+            work.once()
+        return told or once
 
-def _warm_up(settings: Settings) -> None:
-    # The first batch reports any error.
-    with suppress(TidemarkError, OSError):
-        warm_up(settings)
+    run_in_rounds(settings, one_round, lambda: bool(house.can.files and schema_check.incomplete(house)))
 
 
 def _only_writer(settings: Settings, house: Lakehouse, what: str) -> AbstractContextManager[threading.Event]:

@@ -52,9 +52,15 @@ def fill(settings: Settings, house: Lakehouse, store: Store, rebuilding: Rebuild
 
 
 def fill_beside(
-    spark: SparkSession, settings: Settings, house: Lakehouse, store: Store, rebuilding: Rebuilding
+    spark: SparkSession,
+    settings: Settings,
+    house: Lakehouse,
+    store: Store,
+    rebuilding: Rebuilding,
+    filled: Callable[[], None],
 ) -> Callable[[threading.Event], None]:
-    """A function that does this beside the flows. A failure is logged and retried; it never stops them."""
+    """A function that does this beside the flows, and calls `filled` in the end. A failure is logged and retried; it
+    never stops them."""
 
     def run(stopping: threading.Event) -> None:
         # A separate pool shares the CPU evenly with the batches.
@@ -62,6 +68,7 @@ def fill_beside(
         while not stopping.is_set():
             try:
                 fill(settings, house, store, rebuilding)
+                filled()
                 return
             except Exception as error:  # a failed backfill must not stop the pipeline
                 if not stopping.wait(_RETRY_SECONDS):

@@ -168,6 +168,11 @@ def load(
     return tables.put_into(Settings.of(**values))
 
 
+def tables_in(path: Path) -> Tables:
+    """The tables of a settings file. Raises SettingError."""
+    return _read(_from_file(path), str(path))[1]
+
+
 def trouble(text: str, source: str) -> str:
     """Why a settings file of this text could not be loaded, and what to do; empty if it could."""
     try:

@@ -49,8 +49,9 @@ def run(
     metrics: Metrics | None = None,
     remade: Sequence[Table] = (),
     require_whole: Callable[[], None] = lambda: None,
-) -> None:
-    """Runs the flows until the process is told to stop; with `once`, until they have caught up.
+) -> bool:
+    """Runs the flows until the process is told to stop, or a side ends the run; with `once`, until they have caught up.
+    Returns whether a signal has told it.
 
     The other arguments are those of `Runtime` and `Runtime.run`. Raises TidemarkError as soon as a flow fails.
     """
@@ -68,6 +69,7 @@ def run(
             runtime.run_once(stopping)
         else:
             runtime.run(stopping, beside=beside)
+        return stopping.signalled
 
 
 class Runtime:
@@ -233,12 +235,19 @@ def _stop(runners: Sequence[Runner]) -> None:
                 runner.query.stop()
 
 
+class Stopping(threading.Event):
+    """An event that ends a run; `signalled` is whether a signal has set it."""
+
+    signalled = False
+
+
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[Stopping]:
     """An event that SIGINT and SIGTERM, and the end of the block, set."""
-    stopping = threading.Event()
+    stopping = Stopping()
 
     def stop(number: int, frame: FrameType | None) -> None:
+        stopping.signalled = True
         stopping.set()
 
     # A runtime may call this in a separate thread, where signals cannot be caught.

@@ -28,6 +28,8 @@ _KEY = "visitor key"
 _COMMITTED = "committed"
 # Whether a table has the history from before it, or one of its columns, was added to the home.
 _HISTORY, _MISSING, _WHOLE = "history", "missing", "whole"
+# Entries that do not come from how rows are made.
+_LASTING = frozenset({SWAP, ELSEWHERE, _HISTORY, applied.ENTRY})
 _KEY_REMEDY = (
     "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
     " `tidemark rebuild all --new-visitor-key` makes every visitor id anew, with the home's key or a new one."
@@ -97,7 +99,7 @@ def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
     known = _known(house)
     new = {t.name: applied.entry(settings, t) for t in tables if applied.ENTRY not in known.get(t.name, {})}
     made = {**states(settings, tables), **_without_history(settings, house, tables)}
-    write(house, {name: {**state, **new.get(name, {})} for name, state in made.items()})
+    write(house, {name: {**state, **new.get(name, {})} for name, state in made.items()}, whole=True)
 
 
 def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
@@ -124,6 +126,11 @@ def unapplied(
     return {name: changes for name, changes in found.items() if changes}
 
 
+def recorded(house: Lakehouse, table: Table) -> State:
+    """How the table's rows were made at the last start; empty for a new table."""
+    return _known(house).get(table.name, {})
+
+
 def incomplete(house: Lakehouse) -> list[str]:
     """Names of the tables that lack their history, or that of a column."""
     return [name for name, state in _known(house).items() if state.get(_HISTORY) == _MISSING]
@@ -144,10 +151,16 @@ def _without_history(
     }
 
 
-def write(house: Lakehouse, made: Mapping[str, State]) -> None:
-    """Records the states of these tables."""
+def write(house: Lakehouse, made: Mapping[str, State], *, whole: bool = False) -> None:
+    """Records the states of these tables; `whole` ones lose what they say no more of how rows are made, such as a goal
+    that was removed: the rows since then lack it."""
     known = _known(house)
-    wanted = known | {name: {**known.get(name, {}), **state} for name, state in made.items()}
+    kept = {name: known.get(name, {}) for name in made}
+    if whole:
+        kept = {
+            name: {k: v for k, v in kept[name].items() if k in _LASTING or k in made[name]} for name in made
+        }
+    wanted = known | {name: {**kept[name], **state} for name, state in made.items()}
     if wanted != known:
         _write(house, wanted)
 

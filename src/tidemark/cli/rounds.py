@@ -1,0 +1,94 @@
+"""The flows in rounds: when tables of the settings file change, they end between two batches and begin again with them.
+
+So goals, alerts, own formats and settings of sites apply to a running pipeline. Other settings apply at its next start.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidemark.errors import SettingError
+from tidemark.settings import Settings, Tables, tables_in
+from tidemark.stream.run import Side
+
+_POLL_SECONDS = 1.0
+log = logging.getLogger("tidemark.run")
+
+# Adds what ends a round to the functions that run beside it.
+Add = Callable[[Sequence[Side]], list[Side]]
+
+
+def run_in_rounds(
+    settings: Settings, run: Callable[[Settings, Add], bool], busy: Callable[[], bool] = lambda: False
+) -> None:
+    """Calls `run` with the settings until it says that it was the last time. It gets a function that completes the
+    sides of its round. While it is `busy`, a changed file waits."""
+    file = _File(settings.home / "tidemark.toml", Tables.of(settings))
+    turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+    while True:
+        found: list[Tables] = []
+
+        def watch(stopping: threading.Event, found: list[Tables] = found) -> None:
+            while not stopping.wait(_POLL_SECONDS):
+                if (changed := file.changed(busy)) is not None:
+                    found.append(changed)
+                    stopping.set()
+
+        def add(sides: Sequence[Side], watch: Side = watch) -> list[Side]:
+            return [*(_in_turn(turns[n], side) for n, side in enumerate(sides)), watch]
+
+        if run(settings, add) or not found:
+            return
+        log.info("%s has changed: the flows begin again with its tables", file.path)
+        settings = found[-1].put_into(settings)
+
+
+@dataclass
+class _File:
+    """The settings file, and its tables as they are in use."""
+
+    path: Path
+    tables: Tables
+    seen: tuple[int, int] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seen = self._stamp()
+
+    def changed(self, busy: Callable[[], bool]) -> Tables | None:
+        """The tables, if they have changed. Wrong ones are logged, and those in use stay."""
+        stamp = self._stamp()
+        if stamp == self.seen or busy():
+            return None
+        self.seen = stamp
+        try:
+            found = tables_in(self.path)
+        except SettingError as error:
+            log.error("the settings in use stay: %s", error)
+            return None
+        if found == self.tables:
+            return None
+        self.tables = found
+        return found
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino
+
+
+def _in_turn(turn: threading.Lock, side: Side) -> Side:
+    """The same side of the round before may still be ending its last piece of work."""
+
+    def run(stopping: threading.Event) -> None:
+        with turn:
+            if not stopping.is_set():
+                side(stopping)
+
+    return run

@@ -1,0 +1,109 @@
+"""A changed settings file ends a round of the flows, and the next begins with its tables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidemark.cli.rounds import Add, run_in_rounds
+from tidemark.settings import Settings, load
+from tidemark.settings.questions import GoalSettings
+
+FIRST = '[goals.signup]\npath = "/welcome"\n'
+SECOND = '[goals.signup]\npath = "/hello"\n[sites.shop]\nhosts = ["shop.example"]\n'
+
+
+def rounds(home: Path, during: list[Callable[[], None]], **options: object) -> list[Settings]:
+    """The settings of each round; in each the next function of `during` is called, and the last one is stopped."""
+    found: list[Settings] = []
+
+    def run(settings: Settings, add: Add) -> bool:
+        stopping = threading.Event()
+        found.append(settings)
+        threads = [threading.Thread(target=side, args=(stopping,)) for side in add([])]
+        for thread in threads:
+            thread.start()
+        last = len(found) > len(during)
+        if not last:
+            during[len(found) - 1]()
+            last = not stopping.wait(2.5)
+        stopping.set()
+        for thread in threads:
+            thread.join()
+        return last
+
+    run_in_rounds(load({"home": home}, {}), run, **options)  # type: ignore[arg-type]
+    return found
+
+
+def test_changed_tables_apply_in_the_next_round(tmp_path: Path) -> None:
+    file = tmp_path / "tidemark.toml"
+    file.write_text(FIRST)
+    first, second, third = rounds(tmp_path, [lambda: file.write_text(SECOND), file.unlink])  # type: ignore[list-item]
+    assert first.meaning.goals == {"signup": GoalSettings("/welcome")}
+    assert second.meaning.goals == {"signup": GoalSettings("/hello")}
+    assert second.sites["shop"].hosts == ("shop.example",)
+    assert not third.meaning.goals and not third.sites
+
+
+@pytest.mark.parametrize("text", ["goals = 1\n", FIRST + "search = true\n", "batch_lines = 7\n" + FIRST])
+def test_wrong_tables_and_other_settings_begin_no_round(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "tidemark.toml"
+    file.write_text(FIRST)
+    assert len(rounds(tmp_path, [lambda: file.write_text(text)])) == 1  # type: ignore[list-item]
+    assert ("the settings in use stay" in caplog.text) == ("batch_lines" not in text)
+
+
+def test_a_changed_file_waits_while_history_is_filled(tmp_path: Path) -> None:
+    file = tmp_path / "tidemark.toml"
+    file.write_text(FIRST)
+    asked: list[int] = []
+
+    def busy() -> bool:
+        asked.append(1)
+        return len(asked) < 2
+
+    assert len(rounds(tmp_path, [lambda: file.write_text(SECOND)], busy=busy)) == 2  # type: ignore[list-item]
+    assert len(asked) == 2
+
+
+def test_a_side_begins_when_that_of_the_round_before_has_ended(tmp_path: Path) -> None:
+    """Its last piece of work may outlast the round."""
+    file = tmp_path / "tidemark.toml"
+    file.write_text(FIRST)
+    events: list[str] = []
+    release = threading.Event()
+    number = iter(range(2))
+
+    def side(stopping: threading.Event) -> None:
+        mine = next(number)
+        events.append(f"begins {mine}")
+        if mine == 0:
+            stopping.wait()
+            release.wait(10)
+        events.append(f"ends {mine}")
+
+    threads: list[threading.Thread] = []
+
+    def run(settings: Settings, add: Add) -> bool:
+        stopping = threading.Event()
+        mine = [threading.Thread(target=each, args=(stopping,)) for each in add([side])]
+        threads.extend(mine)
+        for thread in mine:
+            thread.start()
+        if len(threads) > 2:
+            release.set()
+            mine[0].join(10)
+            stopping.set()
+            return True
+        file.write_text(SECOND)
+        assert stopping.wait(10)
+        return False
+
+    run_in_rounds(load({"home": tmp_path}, {}), run)
+    assert events == ["begins 0", "ends 0", "begins 1", "ends 1"]

@@ -1,0 +1,107 @@
+"""What a changed goal does to its conversions is noted: before the flows start, and when all history is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from gold import goals as counted
+from silver import session_goals as reached
+from tidemark.contract.store import Commit
+from tidemark.contract.table import Change
+from tidemark.operate import notes
+from tidemark.operate.goal_notes import GoalTables, announce, complete
+from tidemark.settings import Settings
+from tidemark.settings.questions import GoalSettings
+from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream import schema_check
+
+TABLES = GoalTables(reached.TABLE, counted.TABLE)
+HOUR = datetime(2026, 11, 24, 9, tzinfo=UTC)
+SIGNUP, OTHER = GoalSettings("/welcome"), GoalSettings("/hello*", site="shop")
+
+
+class Home:
+    """A home whose pipeline starts with goals, and counts conversions."""
+
+    def __init__(self, directory: Path) -> None:
+        self.settings = Settings.of(home=directory / "home")
+        self.house = lakehouse.of(self.settings)
+        self.store = DeltaRsStore(self.house)
+        self.number = 0
+        schema_check.write(self.house, {"gold.pages": {"key": "path"}})  # there was a pipeline before
+
+    def start(self, **goals: GoalSettings) -> None:
+        self.settings = replace(self.settings, meaning=replace(self.settings.meaning, goals=goals))
+        announce(self.settings, self.house, self.store, TABLES)
+        schema_check.note(self.settings, self.house, [reached.TABLE])
+        complete(self.settings, self.house, self.store, TABLES)
+
+    def fill(self, **conversions: int) -> None:
+        """All history is counted."""
+        rows = [
+            {"site": "shop", "window_start": HOUR, "goal": name, "channel": channel, "conversions": n}
+            for name, number in conversions.items()
+            for channel, n in (("direct", 1), ("email", number - 1))
+        ]
+        self.store.ensure(counted.TABLE)
+        self.number += 1
+        change = Change(pa.Table.from_pylist(rows, counted.TABLE.arrow_schema))
+        self.store.upsert(counted.TABLE, change, Commit("test", self.number))
+        schema_check.write(self.house, schema_check.rebuilt(self.settings, [reached.TABLE]))
+        complete(self.settings, self.house, self.store, TABLES)
+
+    @property
+    def noted(self) -> list[tuple[str, str]]:
+        return [(row["site"], row["text"]) for row in notes.listed(self.store) if row["cause"] == "settings"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_conversions_before_and_after(home: Home) -> None:
+    home.start()
+    home.start(signup=SIGNUP)
+    assert home.noted == [("", "Goal signup is new: … conversions")]
+    home.fill(signup=1120)
+    home.start(signup=OTHER)
+    assert home.noted[1:] == [("shop", "Goal signup: 1,120 → … conversions")]
+    home.fill(signup=1134)
+    home.start(signup=OTHER)
+    home.start()
+    assert home.noted == [
+        ("", "Goal signup is new: 1,120 conversions"),
+        ("shop", "Goal signup: 1,120 → 1,134 conversions"),
+        ("", "Goal signup was removed; it had 1,134 conversions"),
+    ]
+
+
+def test_an_interrupted_start_notes_nothing_twice(home: Home) -> None:
+    home.start(signup=SIGNUP, other=OTHER)
+    home.fill(signup=5, other=7)
+    before = len(home.noted)
+    changed = replace(home.settings.meaning, goals={"signup": OTHER, "other": SIGNUP})
+    for _ in range(2):
+        announce(replace(home.settings, meaning=changed), home.house, home.store, TABLES)
+    assert [text for _, text in home.noted][before:] == [
+        "Goal signup: 5 → … conversions", "Goal other: 7 → … conversions",
+    ]  # fmt: skip
+
+
+def test_an_earlier_definition_is_counted_again(home: Home) -> None:
+    """Lines between were not matched by it."""
+    home.start(signup=SIGNUP)
+    home.fill(signup=5)
+    home.start(signup=OTHER)
+    home.fill(signup=6)
+    home.start(signup=SIGNUP)
+    assert schema_check.incomplete(home.house) == ["silver.session_goals"]
+    home.fill(signup=7)
+    assert home.noted[-1] == ("", "Goal signup: 6 → 7 conversions")
