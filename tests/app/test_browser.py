@@ -36,6 +36,8 @@ PAGES = {
     "countries": "All countries",
     "sessions": "Median duration",
     "pages": "Top entry pages",
+    "goals": "Searches on the site",
+    "definitions": "What changes of settings did",
     "alerts": "What fired",
     "as-reported": "Days changed since",
     "quality": "Every line accounted for",

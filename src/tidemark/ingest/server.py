@@ -13,7 +13,8 @@ from tidemark.ingest.app import PATH, App
 from tidemark.ingest.delivery import Delivery
 from tidemark.kafka import client as kafka
 from tidemark.local.process import frees_up
-from tidemark.settings.sections import IngestSettings, KafkaSettings, is_loopback
+from tidemark.settings.addresses import is_loopback
+from tidemark.settings.sections import IngestSettings, KafkaSettings
 
 # Also idle connections count.
 _MOST_CONNECTIONS = 1_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any
 
+from tidemark.settings.addresses import is_loopback
 from tidemark.settings.questions import GoalSettings
 
 
@@ -22,14 +22,6 @@ def setting(
     """A field of a section. `name` is the name that users write, if it differs from the field's."""
     metadata = {"name": name, "help": help, "secret": secret, "least": least, "choices": choices}
     return field(default=default, repr=not secret, metadata=metadata)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches an address to listen on."""
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 @dataclass(frozen=True)
