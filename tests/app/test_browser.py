@@ -20,6 +20,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
+from app.dashboard.figures.edit import EDITS
 from tests.app import scene, tables
 from tests.app.tables import Request
 
@@ -71,7 +72,7 @@ def serve(home: Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", str(MAIN), "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1"]
-    environment = os.environ | {"TIDEMARK_HOME": str(home)}
+    environment = os.environ | {"TIDEMARK_HOME": str(home), EDITS: "yes"}
     with (home / "server.log").open("wb") as log:
         server = subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=log)
     try:

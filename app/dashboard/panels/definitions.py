@@ -87,7 +87,7 @@ def page(reader: Reader, filters: Filters) -> None:
         if fixed:
             st.info(plain(f"This page only shows the settings: {fixed}."), icon=":material/lock:")
         else:
-            st.caption(plain(f"Written to {home / FILE}. ") + part.applied)
+            st.caption(plain(f"Written to {home / FILE}.") + " " + part.applied)
     if part.kind in ("goals", "sites"):
         _changes(reader, filters)
 

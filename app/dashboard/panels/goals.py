@@ -184,7 +184,7 @@ def channels_panel(look: Look) -> None:
     }
     filters = [(is_filter("channel", c),) for c in found["channel"]]
     grid_with_actions(
-        table, "goal-channels", settings, filters, selection, rows=8, where=goals.matching(goal)
+        table, "goal-channels", settings, filters, selection, rows=12, where=goals.matching(goal)
     )
     return None
 
