@@ -67,7 +67,7 @@ def rules_panel(look: Look) -> None:
         st.warning(plain(trouble), icon=":material/error:")
     waiting = [name for name in known.alerts if name not in set(found["rule"])]
     if found.empty and not waiting:
-        return _how_to_declare()
+        return _how_to_declare(look)
     stands = fired[fired["state"] != "withdrawn"]
     cells = st.columns(4)
     for cell, label, value, name in (
@@ -276,9 +276,11 @@ def _gone(name: str) -> str:
     return f"There is no chart: the rule {shown(name)} is not declared in {FILE} here."
 
 
-def _how_to_declare() -> None:
-    st.text("No rule is declared. Declare rules in tidemark.toml of the home, and start the pipeline again:")
+def _how_to_declare(look: Look) -> None:
+    st.text("No rule is declared. A rule is a table of tidemark.toml in the home:")
     st.code(EXAMPLE, language="toml")
+    if data.home(look.reader) is not None:
+        st.html('<a href="definitions?definitions=Alerts" target="_self">Declare one in a form →</a>')
     st.caption(
         "docs/alerts.md has every setting. `tidemark alerts --test` sends a test message to the targets."
     )
