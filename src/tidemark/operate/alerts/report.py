@@ -36,8 +36,10 @@ def lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
     for row in found["alerts"]:
         end = f", ended {_time(row['ended_at'])}" if row["ended_at"] else ""
         end += f", withdrawn {_time(row['withdrawn_at'])}" if row["withdrawn_at"] else ""
-        told = f"delivered {_time(row['delivered_at'])}" if row["delivered_at"] else "not delivered"
-        told += f" to {row['delivered_to'] or 'nobody'}" if row["delivered_at"] else ""
+        told = "not delivered"
+        if row["delivered_at"]:
+            to = row["delivered_to"]
+            told = f"delivered {_time(row['delivered_at'])} to {to}" if to else "the rule has no target"
         why = f" ({row['failure']})" if row["failure"] else ""
         shown.append(
             f"{_time(row['window_start'])}  {row['rule']} on {row['site']}: {row['state']}, value {row['value']:.6g},"
