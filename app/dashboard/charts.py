@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
@@ -20,6 +20,8 @@ LEGEND = 24
 # Lines up to this many are labelled at their ends, without a legend.
 LABELLED = 3
 PICK = "pick"
+# Of lines between values. A value that holds until the next is a step.
+Curve = Literal["monotone", "linear", "step-after"]
 Picked = Callable[[list[dict[str, Any]]], None]
 
 
@@ -83,6 +85,7 @@ def over_time(
     notes: pd.DataFrame | None = None,
     before_name: str = "the earlier period",
     behind: Sequence[alt.Chart] = (),
+    curve: Curve = "monotone",
     pick: bool = False,
 ) -> alt.Chart | alt.LayerChart:
     """Values over wall-clock time (`time`, `series`, `value`); kind: line, area or bar (stacked).
@@ -142,9 +145,10 @@ def over_time(
         area = base.mark_area(opacity=0.8 if before is None else 0.45, interpolate="monotone")
         layers = [*behind, area.add_params(*picking)]
     else:
-        layers = [*behind, base.mark_line(strokeWidth=2, interpolate="monotone")]
+        layers = [*behind, base.mark_line(strokeWidth=2, interpolate=curve)]
     if before is not None and len(before):
-        layers.append(_dashed(before, before[time], time, x, tooltip, before_name).encode(color=color))
+        dashed = _dashed(before, before[time], time, x, tooltip, before_name, curve)
+        layers.append(dashed.encode(color=color))
     if kind == "area":
         return with_notes(alt.layer(*layers), notes, at_note, height)
     points = base.mark_point(size=120, opacity=0, fillOpacity=0, cursor="pointer" if pick else "default")
@@ -172,14 +176,20 @@ def with_notes(
 
 
 def _dashed(
-    before: pd.DataFrame, bins: pd.Series, time: str, x: alt.X, tooltip: list[alt.Tooltip], name: str
+    before: pd.DataFrame,
+    bins: pd.Series,
+    time: str,
+    x: alt.X,
+    tooltip: list[alt.Tooltip],
+    name: str,
+    curve: Curve = "monotone",
 ) -> alt.Chart:
     """The period called `name` as dashed lines; `bins` are the times that a hint shows."""
     earlier = before.assign(when=bins.dt.strftime("%Y-%m-%d %H:%M"))
     earlier[time] = earlier[time].dt.tz_localize("UTC")
     titles = [tooltip[0], alt.Tooltip("series:N", title=name), tooltip[2]]
     dashed = alt.Chart(earlier).encode(x=x, y=alt.Y("value:Q"), tooltip=titles)
-    return dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate="monotone")
+    return dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate=curve)
 
 
 def _end_labels(data: pd.DataFrame, time: str, color: alt.Color) -> alt.Chart:

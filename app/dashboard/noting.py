@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 
 from . import data
+from .figures.edit import why_fixed
 from .figures.reader import Reader
 
 _SECONDS = 60
 
 
 def home_to_write(reader: Reader) -> Path | None:
-    """The home, if notes can be written there."""
+    """The home, if the dashboard may write to it, as to its settings."""
     home = data.home(reader)
-    there = home is not None and os.access(home, os.W_OK) and find_spec("tidemark") is not None
-    return home if there else None
+    return home if home is not None and not why_fixed(home) else None
 
 
 def add(home: Path, text: str, at: datetime, site: str) -> str:

@@ -73,7 +73,7 @@ def rulechart(
     over_time(
         look, found[["bin", "value"]].assign(series=name), unit=f"{unit} {bin_words(rule.seconds)}", series=[name],
         number=form, bin_seconds=rule.seconds, behind=_behind(found, spans), said=_words(found, spans, form),
-        picked=picked, part=part,
+        picked=picked, curve="step-after", part=part,
     )  # fmt: skip
     st.caption("Dashed: the bound. Shaded: the rule fired. A click on a mark opens the window's requests.")
     return None
@@ -97,19 +97,19 @@ def _spans(look: Look, fired: pd.DataFrame, start: datetime, end: datetime) -> p
 
 
 def _behind(found: pd.DataFrame, spans: pd.DataFrame) -> list[alt.Chart]:
-    red = colors.tones()["bad"]
+    tones = colors.tones()
     scale = alt.Scale(type="utc")
     layers = []
     if len(spans):
         utc = pd.DataFrame({name: spans[name].dt.tz_localize("UTC") for name in spans})
-        area = alt.Chart(utc).mark_rect(color=red, opacity=0.14, stroke=None)
+        area = alt.Chart(utc).mark_rect(color=tones["bad"], opacity=0.14, stroke=None)
         layers.append(area.encode(x=alt.X("start:T", scale=scale), x2="end:T"))
     for bound in ("lower", "upper"):
         line = found.dropna(subset=[bound])
         if len(line):
             line = pd.DataFrame({"time": line["bin"].dt.tz_localize("UTC"), "bound": line[bound]})
             chart = alt.Chart(line).mark_line(
-                color=red, strokeDash=[6, 4], strokeWidth=1.5, interpolate="step-after"
+                color=tones["quiet"], strokeDash=[6, 4], strokeWidth=1.5, interpolate="step-after"
             )
             tooltip = [alt.Tooltip("bound:Q", title="Bound", format=",.4~g")]
             layers.append(chart.encode(x=alt.X("time:T", scale=scale), y=alt.Y("bound:Q"), tooltip=tooltip))

@@ -119,6 +119,7 @@ def over_time(
     before_name: str = EARLIER,
     within: tuple[datetime, datetime] | None = None,
     behind: Sequence[alt.Chart] = (),
+    curve: charts.Curve = "monotone",
     said: str = "",
     part: str = "",
     data: pd.DataFrame | None = None,
@@ -129,16 +130,16 @@ def over_time(
     is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins. The
     clock is that of `zone`, by default the page's.
 
-    `before` and `behind` as in `charts.over_time`; `said` says the latter in words. `part` tells several charts of a
-    panel apart. `data` are the chart's numbers by `bin`, by default those of the series, in columns called `labels`;
-    `opens` says what a row of them opens.
+    `before`, `behind` and `curve` as in `charts.over_time`; `said` says what is behind in words. `part` tells several
+    charts of a panel apart. `data` are the chart's numbers by `bin`, by default those of the series, in columns called
+    `labels`; `opens` says what a row of them opens.
     """
     zone = zone or look.filters.zone
     marks = note_marks(look, zone, long["bin"], bin_seconds, within)
     chart = charts.over_time(
         long, zone=zone, unit=unit, series=series, kind=kind, number=number, height=height,
         bin_seconds=bin_seconds, before=before, before_name=before_name, notes=marks, behind=behind,
-        pick=picked is not None,
+        curve=curve, pick=picked is not None,
     )  # fmt: skip
     words = charts.described(long, unit)
     if before is not None:

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.dashboard import noting
 from app.dashboard.figures import notes
+from app.dashboard.figures.edit import EDITS
 from app.dashboard.figures.query import Where
 from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.rows import Direct
@@ -36,7 +37,8 @@ WINDOW = timedelta(minutes=5)
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> None:
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EDITS, "yes")
     st.cache_data.clear()
     st.cache_resource.clear()
 
@@ -168,6 +170,6 @@ def test_notes_are_added_and_removed(home: Path, began: datetime) -> None:
     assert notes.notes(Direct(DeltaReader(home))).empty
 
 
-def test_a_home_that_cannot_be_written_offers_no_form(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.access", lambda path, mode: False)
+def test_a_dashboard_that_others_reach_offers_no_form(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EDITS, "no")
     assert not show("alerts", home).text_input

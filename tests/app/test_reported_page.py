@@ -60,7 +60,7 @@ def test_what_changed_and_why(home: Path, day: datetime) -> None:
     page = show("reported", home, preset="7d")
     assert metrics(page) == {
         "Days reported": "2", "Days changed since": "1", "Largest change": "+33.3%",
-        "Last change": f"{day + timedelta(hours=26):%Y-%m-%d %H:%M}",
+        "Last change": "02:00",
     }  # fmt: skip
     yesterday = f"{day:%Y-%m-%d}"
     assert changes(page) == [
@@ -75,7 +75,7 @@ def test_all_figures_are_shown_on_demand(home: Path) -> None:
     page = show("reported", home, preset="7d")
     page.toggle[0].set_value(False).run()
     assert len(changes(page)) == 10
-    assert changes(page)[4][1:5] == ["Bounce rate", "50.0%", "50.0%", "+0.0 points"]
+    assert changes(page)[4][1:5] == ["Bounce rate", "50.0%", "50.0%", ""]
 
 
 def test_as_reported_on_a_time(home: Path, day: datetime) -> None:

@@ -35,8 +35,8 @@ def test_the_command_notes_lists_and_removes(tmp_path: Path) -> None:
     run(home, "Sale begins", "--at", "2026-11-27", "--site", "shop")  # the same note
     run(home, "New logo", "--at", "2026-11-26T10:30")
     first, second = run(home, "--list").splitlines()
-    assert first.endswith("  2026-11-26 10:30  hand    New logo")
-    assert second.endswith("  2026-11-27 00:00  hand    shop: Sale begins")
+    assert first.endswith("  2026-11-26 10:30  hand     New logo")
+    assert second.endswith("  2026-11-27 00:00  hand     shop: Sale begins")
     assert run(home, "--list", "--site", "other").splitlines() == [first]
     run(home, "--remove", first.split()[0])
     [left] = json.loads(run(home, "--list", "--json"))

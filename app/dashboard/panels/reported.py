@@ -16,7 +16,7 @@ from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, number, shown
+from ..text import clipped, number, plain, shown
 from ..timechart import over_time
 
 AS_OF, CHANGED, METRIC = "as-of", "changed-only", "reported-metric"
@@ -83,10 +83,19 @@ def summary_panel(look: Look) -> None:
         "Largest change", _largest(differing), border=True, help="Of the counts: " + meaning("change")
     )
     cells[3].metric(
-        "Last change", "–" if pd.isna(last) else clock.stamp(last, look.filters.zone)[:16], border=True,
-        help="When a changed figure was last reported.",
+        "Last change", _short(look, last), border=True,
+        help="When a changed figure was last reported: today at a time, or on a day.",
     )  # fmt: skip
     return None
+
+
+def _short(look: Look, last: Any) -> str:
+    """A time that fits on a phone."""
+    if pd.isna(last):
+        return "–"
+    zone = clock.ZoneInfo(look.filters.zone)
+    local, now = last.astimezone(zone), look.now.astimezone(zone)
+    return f"{local:%H:%M}" if local.date() == now.date() else f"{local:%b} {local.day}"
 
 
 def _largest(differing: pd.DataFrame) -> str:
@@ -118,7 +127,7 @@ def chart_panel(look: Look) -> None:
     both = [_by_day(found, column, metric).assign(series=NAMES[metric]) for column in ("now", "reported")]
     over_time(
         look, both[0], unit=unit, series=[NAMES[metric]], zone="UTC", number=",.1f" if share else ",.0f",
-        bin_seconds=DAY, before=both[1], before_name="as reported",
+        bin_seconds=DAY, before=both[1], before_name="as reported", curve="linear",
     )  # fmt: skip
     st.caption("Dashed: as reported. Line: now.")
     return None
@@ -168,7 +177,7 @@ def _table(look: Look, found: pd.DataFrame) -> pd.DataFrame:
             "reported": [said(metric, was) for metric, was, _ in pairs],
             "now": [said(metric, now) for metric, _, now in pairs],
             "difference": [_difference(*pair) for pair in pairs],
-            "change": [str(Change(now, was)) for _, was, now in pairs],
+            "change": ["" if now == was else str(Change(now, was)) for _, was, now in pairs],
             "causes": [shown(v) for v in found["causes"]],
             "reported at": look.wall(found["reported_at"]),
             "changed at": look.wall(found["changed_at"]),
@@ -200,13 +209,13 @@ def said(metric: str, value: float | None) -> str:
 
 
 def _difference(metric: str, was: float, now: float) -> str:
-    if pd.isna(was) or pd.isna(now):
+    if pd.isna(was) or pd.isna(now) or was == now:
         return ""
-    return f"{100 * (now - was):+,.1f} points" if metric == "bounce_rate" else f"{now - was:+,.0f}"
+    return f"{100 * (now - was):+,.2f} points" if metric == "bounce_rate" else f"{now - was:+,.0f}"
 
 
 def _history(look: Look, site: str, day: datetime) -> None:
-    st.markdown(f"###### {day:%Y-%m-%d}")
+    st.markdown(f"###### {day:%Y-%m-%d}, {plain(site)}")
     found = reported.history(look.rows, site, day)
     now = reported.changes(look.rows, Selection(site, day, day + timedelta(seconds=DAY)))
     today = now.set_index("metric")["now"].reindex(list(NAMES))

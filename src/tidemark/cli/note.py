@@ -50,7 +50,7 @@ def note_command(
     else:
         found = [row for row in notes.listed(store) if row["site"] in ("", site or row["site"])]
         lines = [
-            f"{row['note']}  {row['time']:%Y-%m-%d %H:%M}  {row['cause']:<8}"
+            f"{row['note']}  {row['time']:%Y-%m-%d %H:%M}  {row['cause']:<9}"
             + (f"{row['site']}: " if row["site"] else "")
             + row["text"]
             for row in found
