@@ -64,25 +64,32 @@ def rulechart(
     name = unit.partition(",")[0]
     spans = _spans(look, fired[(fired["state"] != "withdrawn")], start, end)
 
+    def requests(begin: pd.Timestamp) -> actions.Requests:
+        until = begin + timedelta(seconds=rule.seconds)
+        return requests_of(look, rule, site, begin.to_pydatetime(), until.to_pydatetime())
+
     def picked(marks: list[dict[str, Any]]) -> None:
         begin = starts.get(int(marks[0].get("at", -1)))
         if begin is not None:
-            until = begin + timedelta(seconds=rule.seconds)
-            open_requests(look, rule, site, begin.to_pydatetime(), until.to_pydatetime())
+            actions.open_view(requests(begin))
+
+    latest = found.dropna(subset=["value"]).iloc[::-1].reset_index(drop=True)
+    begins = [starts[at] for at in millis(latest["bin"])]
 
     over_time(
         look, found[["bin", "value"]].assign(series=name), unit=f"{unit} {bin_words(rule.seconds)}", series=[name],
         number=form, bin_seconds=rule.seconds, behind=_behind(found, spans), said=_words(found, spans, form),
-        picked=picked, curve="step-after", part=part,
+        picked=picked, curve="step-after", part=part, data=latest[["bin", "value"]], labels={"value": unit},
+        opens=lambda row: [("Show requests", requests(begins[row]))],
     )  # fmt: skip
     st.caption("Dashed: the bound. Shaded: the rule fired. A click on a mark opens the window's requests.")
     return None
 
 
-def open_requests(look: Look, rule: Rule, site: str, start: datetime, end: datetime) -> None:
-    """A callback: opens the newest requests that the rule's figure counts between two times."""
+def requests_of(look: Look, rule: Rule, site: str, start: datetime, end: datetime) -> actions.Requests:
+    """The requests that the rule's figure counts between two times."""
     selection = Selection(site, start, end, look.filters.zone, rule.filters)
-    actions.open_view(actions.Requests(selection, rule.requests))
+    return actions.Requests(selection, rule.requests)
 
 
 def _spans(look: Look, fired: pd.DataFrame, start: datetime, end: datetime) -> pd.DataFrame:

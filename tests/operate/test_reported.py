@@ -107,7 +107,10 @@ def test_the_cause_is_what_happened_since_the_last_report(scene: Told) -> None:
     scene.add(Line(-24 * 60, bot=True), *every(1, -23 * 60, -23 * 60 + 12, bot=True), Line(64, bot=True))
     for number, cause in enumerate((notes.REBUILD, notes.SETTINGS, notes.FORGET)):
         at = now + (1 + 2 * number) * HOUR
-        notes.write(scene.settings, scene.store, [notes.Note(at - HOUR / 2, "", cause=cause)])
+        # What happened to a goal changes no reported figure.
+        happened = [("Rebuilt: all", cause, 0.5), ("Goal signup was removed", notes.SETTINGS, 0.4)]
+        for text, kind, ago in happened:
+            notes.write(scene.settings, scene.store, [notes.Note(at - ago * HOUR, text, cause=kind)])
         scene.add(Line(65, bot=True))
         assert [row[2] for row in scene.report(at) if row[1] == 19.0 + number] == [cause]
 

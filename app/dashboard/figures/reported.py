@@ -19,7 +19,7 @@ COLUMNS = ("site", "day", "metric", "value", "reported_at", "cause")
 METRICS = ("requests", "pageviews", "visitors", "sessions", "bounce_rate")
 KEY = ["site", "day", "metric"]
 VISITOR_HOURS = Gold("gold/visitor_hours", 3600)
-DAY_OVER = "day over"
+SETTINGS = "settings"
 # The cause of a change that no report has yet.
 WAITING = "not reported yet"
 _DAY = 86_400
@@ -113,4 +113,6 @@ def history(rows: Rows, site: str, day: datetime) -> pd.DataFrame:
 
 def _noted(known: pd.DataFrame, cause: str, since: datetime, at: datetime) -> str:
     kept = known[(known["cause"] == cause) & (known["time"] > since) & (known["time"] <= at)]
+    if cause == SETTINGS:  # those of goals change none of these figures
+        kept = kept[kept["text"].str.startswith("Rebuilt: ")]
     return "; ".join(kept["text"])

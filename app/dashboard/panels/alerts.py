@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from .. import clock, data
+from .. import actions, clock, data
 from ..figures import alerts
 from ..figures.declared import FILE, Declared, declared
 from ..figures.reader import Reader
@@ -18,7 +18,7 @@ from ..figures.selection import SelectionError
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..rulechart import metric_of, open_requests, rulechart, said
+from ..rulechart import metric_of, requests_of, rulechart, said
 from ..text import clipped, duration, number, plain, shown
 from .notes import notes_panel
 
@@ -242,8 +242,8 @@ def _show_requests(look: Look, key: str, rule: Rule, site: str, start: datetime,
         key=f"requests-of-{key}",
         icon=":material/list_alt:",
         help="The newest requests that the figure counted, and their lines as received.",
-        on_click=open_requests,
-        args=(look, rule, site, start, end),
+        on_click=actions.open_view,
+        args=(requests_of(look, rule, site, start, end),),
     )
 
 

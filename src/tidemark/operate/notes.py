@@ -32,6 +32,7 @@ LEAST_GAP = timedelta(minutes=5)
 _VALUE_SHOWN = 60
 # Columns with other values in a note.
 _COLUMNS_SHOWN = 5
+_REBUILT = "Rebuilt: "
 _WRITER = "notes"
 
 # By table, the settings that its history does not have yet (`schema_check.unapplied`).
@@ -81,7 +82,7 @@ def rebuilt(
         if table in tables or setting not in after.get(table, {})
     }
     lines = [str(each) for each in changed if isinstance(each, Revalued)][:_COLUMNS_SHOWN]
-    text = _with_changes("; ".join([f"Rebuilt: {name}", *lines]), applied)
+    text = _with_changes("; ".join([f"{_REBUILT}{name}", *lines]), applied)
     return Note(datetime.now(UTC), text, cause=SETTINGS if applied else REBUILD)
 
 
@@ -92,6 +93,12 @@ def _with_changes(text: str, settings: Mapping[str, tuple[str, str]]) -> str:
 
 def _short(value: str) -> str:
     return "unset" if not value else value if len(value) <= _VALUE_SHOWN else f"{value[:_VALUE_SHOWN]}…"
+
+
+def remakes(row: Mapping[str, Any]) -> bool:
+    """Whether a note is about rows that were made anew or deleted; one about a goal's definition is not."""
+    rebuilt = row["cause"] == SETTINGS and row["text"].startswith(_REBUILT)
+    return rebuilt or row["cause"] in (REBUILD, FORGET)
 
 
 def remove(settings: Settings, store: Store, key: str) -> None:

@@ -99,10 +99,9 @@ class Reports:
         """The reported days whose rows changed since the last look, and those of them that got an archive's lines."""
         since = self._seen or newest - _OVERLAP
         swaps = self._store.committed(self._tables["gold.traffic"], swap.WRITER)
-        remade = {notes.REBUILD, notes.FORGET, notes.SETTINGS}
         swapped = self._swaps not in (None, swaps) or (
             self._swaps is None
-            and any(row["cause"] in remade and row["time"] > since for row in notes.listed(self._store))
+            and any(notes.remakes(row) and row["time"] > since for row in notes.listed(self._store))
         )
         self._swaps = swaps
         before = max(day for _, day in last) + _DAY
@@ -166,7 +165,7 @@ class Reports:
 
     def _causes(self) -> Callable[[datetime, bool], str]:
         """A function that tells why figures differ from those reported at a time."""
-        made = [(row["time"], row["cause"]) for row in notes.listed(self._store)]
+        made = [(row["time"], row["cause"]) for row in notes.listed(self._store) if notes.remakes(row)]
 
         def cause(since: datetime, archive: bool) -> str:
             for kind in (notes.FORGET, notes.SETTINGS, notes.REBUILD):
