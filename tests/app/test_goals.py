@@ -152,6 +152,20 @@ def test_searches_and_downloads(scene: Any) -> None:
         mine = searched[searched["event_time"] < selection.end]
         found = searches.searches(rows, selection)
         assert found.values.tolist() == [["shoes", len(mine), mine["visitor_id"].nunique()]]
+        assert searches.searches_only(rows, selection).to_dict() == {"shoes": len(mine)}
+    late = Selection(None, START + timedelta(hours=31), START + timedelta(hours=71, minutes=5))
+    mine = searched[(searched["event_time"] >= late.start) & (searched["event_time"] < late.end)]
+    assert searches.searches_only(rows, late).to_dict() == {"shoes": len(mine)}
     styles = people[people["path"] == "/app.css"]
     found = searches.downloads(rows, Selection(), ("CSS",))
     assert found.values.tolist() == [["/app.css", len(styles), styles["visitor_id"].nunique()]]
+
+
+def test_searches_of_two_days_and_more_are_of_whole_days() -> None:
+    def hours(start: float, end: float | None) -> Selection:
+        return Selection(None, START + timedelta(hours=start), end and START + timedelta(hours=end))
+
+    assert searches.whole_days(hours(31, 79.5)) == hours(24, 96)
+    assert searches.whole_days(hours(48, 96)) == hours(48, 96)
+    assert searches.whole_days(hours(31, 78)) == hours(31, 78)
+    assert searches.whole_days(hours(31, None)) == hours(24, None)

@@ -139,6 +139,9 @@ RECOUNTED: dict[str, Comparison] = {
         ["site", "window_start", "goal", "channel", "conversions", "visitors"],
         lambda e: e.goals,
     ),
+    "gold.completions": _same(
+        "gold.completions", ["site", "window_start", "goal", "completions"], lambda e: e.completions
+    ),
     "gold.visitors_by_country": _same(
         "gold.visitors_by_country", ["site", "window_start", "country", *_COUNTS], lambda e: e.windows
     ),

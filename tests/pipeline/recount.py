@@ -54,6 +54,7 @@ class Expected:
     steps: set[Row]
     session_goals: set[Row]
     goals: set[Row]
+    completions: set[Row]
     sources: set[Row]
     # No tables, but what walks are made of: pageviews of visitors with their number, and days of visitors.
     views: set[Row]
@@ -196,6 +197,7 @@ def recount(
         if goals
         else set(),
         goals=_goals(db, goals or {}, gap_seconds),
+        completions=_completions(db, goals or {}),
         sources=_rows(
             db,
             """SELECT site, a // 3600 * 3600, channel, source, medium, campaign, count(*), count(*) FILTER (views = 1),
@@ -249,6 +251,16 @@ def _window(seconds: int) -> str:
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> set[tuple[object, ...]]:
     return set(db.execute(query).fetchall())
+
+
+def _completions(db: duckdb.DuckDBPyConnection, goals: Mapping[str, str]) -> set[Row]:
+    found: set[Row] = set()
+    for name, condition in goals.items():
+        which = f"NOT bot AND {condition}"
+        found |= _rows(
+            db, f"SELECT site, {_window(3600)}, '{name}', count(*) FROM requests WHERE {which} GROUP BY 1, 2"
+        )
+    return found
 
 
 def _goals(db: duckdb.DuckDBPyConnection, goals: Mapping[str, str], gap_seconds: int) -> set[Row]:

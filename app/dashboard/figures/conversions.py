@@ -1,7 +1,7 @@
-"""Conversions of goals from the cheapest table that has them: gold.goals, silver.session_goals, or silver.requests.
+"""Conversions and completions of goals from the cheapest table that has them.
 
-The first two have the goals that the pipeline knows; a goal that has just been declared, or whose history is being
-counted, is counted from requests.
+gold.goals, gold.completions and silver.session_goals have the goals that the pipeline knows. A goal that has just been
+declared, or whose history is being counted, is counted from requests.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import pandas as pd
 
 from . import conditions
 from .extents import incomplete
-from .measures import SESSIONS, Bins, Gold, bins_of, has, in_utc
+from .measures import SESSIONS, Bins, Gold, bins_of, has, in_utc, split
 from .query import Condition, Exists, Expression, Where, count, joined, later, query, total
 from .reader import MissingTableError
 from .rows import Rows
 from .selection import Selection
 
+COMPLETIONS = Gold("gold/completions", 3600)
 GOLD = Gold("gold/goals", 3600, frozenset({"channel"}))
 REACHED = "silver/session_goals"
 GAP_SECONDS = 1800
-COLUMNS = ("name", "channel", "conversions")
 _SEPARATOR = "\n"
 # The fields of sessions that silver.session_goals has, too.
 _OWN = frozenset({"channel", "source", "entry_page"})
@@ -38,22 +38,39 @@ def conversions(
     """Columns `name`, `channel`, `conversions`, and with `bin_seconds` `bin` (UTC): sessions that started then and have
     a match of the goal."""
     bins = bins_of(rows, selection, bin_seconds) if bin_seconds else None
-    counted = {} if selection.recount else _counted(rows)
-    current = {
-        n: counted[n][0] for n, (goal, _) in wanted.items() if n in counted and counted[n][1] == _plain(goal)
-    }
-    parts = [
+    current = (
+        {} if selection.recount else _current(rows, {n: goal for n, (goal, _) in wanted.items()}, REACHED)
+    )
+    found = [
         _from_requests(rows, selection, name, of_goal, bins)
         for name, (_, of_goal) in wanted.items()
         if name not in current
     ]
-    if current and has(rows, GOLD, selection, bins):
-        parts.append(_from_gold(rows, selection, tuple(current), bins))
-    elif current:
-        parts.append(_from_sessions(rows, selection, current, bins))
-    names = [*(["bin"] if bin_seconds else []), *COLUMNS]
-    found = [part[names] for part in parts if len(part)]
-    return in_utc(pd.concat(found, ignore_index=True), bins) if found else pd.DataFrame(columns=names)
+    for part in split(rows, GOLD, selection) if current else ():
+        if has(rows, GOLD, part, bins):
+            found.append(_from_gold(rows, part, tuple(current), bins))
+        else:
+            found.append(_from_sessions(rows, part, current, bins))
+    by = [*(["bin"] if bin_seconds else []), "name", "channel"]
+    every = [each[[*by, "conversions"]] for each in found if len(each)]
+    if not every:
+        return pd.DataFrame(columns=[*by, "conversions"])
+    return in_utc(pd.concat(every).groupby(by, as_index=False)["conversions"].sum(), bins)
+
+
+def completed(rows: Rows, selection: Selection, declared: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """The completions of the goals that gold.completions has for the selection, by name."""
+    if not has(rows, COMPLETIONS, selection):
+        return {}
+    current = _current(rows, declared, COMPLETIONS.table)
+    if not current:
+        return {}
+    names, definitions = tuple(current), tuple(current.values())
+    kept = (*COMPLETIONS.where(selection), Where("goal", "in", names), Where("definition", "in", definitions))
+    columns = {"goal": "goal", "definition": "definition", "n": total("completions")}
+    found = rows(query(COMPLETIONS.table, columns, kept, group_by=["goal", "definition"]))
+    counts = {(goal, definition): int(n) for goal, definition, n in found.itertuples(index=False)}
+    return {name: counts.get((name, definition), 0) for name, definition in current.items()}
 
 
 def known(rows: Rows) -> dict[str, dict[str, Any]]:
@@ -61,9 +78,12 @@ def known(rows: Rows) -> dict[str, dict[str, Any]]:
     return {name: goal for name, (_, goal) in _told(rows).items()}
 
 
-def _counted(rows: Rows) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Those that the tables have completely."""
-    return {} if REACHED.replace("/", ".") in incomplete(rows) else _told(rows)
+def _current(rows: Rows, declared: Mapping[str, Mapping[str, Any]], table: str) -> dict[str, str]:
+    """By name, the hashes of the goals that a table has completely, as they are declared now."""
+    if table.replace("/", ".") in incomplete(rows):
+        return {}
+    told = _told(rows)
+    return {n: told[n][0] for n, goal in declared.items() if n in told and told[n][1] == _plain(goal)}
 
 
 def _told(rows: Rows) -> dict[str, tuple[str, dict[str, Any]]]:

@@ -120,6 +120,21 @@ def _fits(gold: Gold, selection: Selection, bins: Bins | None) -> bool:
     return whole and known and not selection.recount
 
 
+def split(rows: Rows, gold: Gold, selection: Selection) -> tuple[Selection, ...]:
+    """Parts of a selection whose sums add up to its own: whole windows, which a gold table has, and what lies before
+    and after them. The selection itself where that is of no use."""
+    start, end = selection.start, selection.end
+    if start is None or end is None:
+        return (selection,)
+    first, last = (datetime.fromtimestamp(n * gold.seconds, UTC) for n in (
+        -(-start.timestamp() // gold.seconds), end.timestamp() // gold.seconds,
+    ))  # fmt: skip
+    if not first < last or not has(rows, gold, selection.shifted(first, last)):
+        return (selection,)
+    parts = ((start, first), (first, last), (last, end))
+    return tuple(selection.shifted(a, b) for a, b in parts if a < b)
+
+
 def measured(
     rows: Rows,
     selection: Selection,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
 from . import goals
-from .measures import LINES, PEOPLE, Gold, measured
-from .query import Where, count, cut
+from .measures import LINES, PEOPLE, Gold, measured, split
+from .query import Condition, Where, count, cut
 from .rows import Rows
 from .selection import Selection
 
@@ -25,10 +26,14 @@ _LINES = replace(LINES, columns=_BY, measures={**LINES.measures, "searches": cou
 
 def searches(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
     """Columns `term` (its first 200 characters), `searches`, `visitors`; most searches first."""
-    return measured(
-        rows, selection, _LINES, (SEARCHES,), ["searches", "visitors"],
-        by=["term"], silver_where=SEARCHED, order_by=["-searches", "term"], limit=limit,
-    )  # fmt: skip
+    return _counted(rows, selection, "term", ["searches", "visitors"], (SEARCHES,), SEARCHED, limit)
+
+
+def searches_only(rows: Rows, selection: Selection) -> pd.Series[int]:
+    """The searches by term. They add up, so gold answers the whole days of the range."""
+    parts = split(rows, SEARCHES, selection)
+    found = [_counted(rows, part, "term", ["searches"], (SEARCHES,), SEARCHED) for part in parts]
+    return pd.concat(found).groupby("term")["searches"].sum()
 
 
 def downloads(
@@ -37,9 +42,40 @@ def downloads(
     """Columns `path` (its first 200 characters), `downloads`, `visitors` of files with one of these extensions, in any
     case of letters; most downloads first. Reads silver."""
     where = (PEOPLE, goals.downloads(extensions))
+    return _counted(rows, selection, "path", ["downloads", "visitors"], (), where, limit)
+
+
+def downloads_only(rows: Rows, selection: Selection, extensions: tuple[str, ...]) -> pd.Series[int]:
+    """The downloads by path."""
+    where = (PEOPLE, goals.downloads(extensions))
+    return _counted(rows, selection, "path", ["downloads"], (), where).set_index("path")["downloads"]
+
+
+def whole_days(selection: Selection) -> Selection:
+    """The selection from the beginning of its first day (UTC), and to the end of its last, if it has two or more: gold
+    counts searches by day."""
+    start, end = selection.start, selection.end
+    if start is None or (end or datetime.now(UTC)) - start < timedelta(days=2):
+        return selection
+    first = start.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if end is None:
+        return replace(selection, start=first)
+    last = end.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return selection.shifted(first, last if last == end else last + timedelta(days=1))
+
+
+def _counted(
+    rows: Rows,
+    selection: Selection,
+    by: str,
+    names: list[str],
+    golds: tuple[Gold, ...],
+    where: tuple[Condition, ...],
+    limit: int | None = None,
+) -> pd.DataFrame:
     return measured(
-        rows, selection, _LINES, (), ["downloads", "visitors"],
-        by=["path"], where=where, order_by=["-downloads", "path"], limit=limit,
+        rows, selection, _LINES, golds, names,
+        by=[by], silver_where=where, order_by=[f"-{names[0]}", by], limit=limit,
     )  # fmt: skip
 
 

@@ -197,11 +197,12 @@ def channels_panel(look: Look) -> None:
     figure="searches",
 )
 def searches_panel(look: Look) -> None:
-    selection = look.selection(HOUR)
+    chosen = look.selection(HOUR)
+    selection = searches.whole_days(chosen)
     found = searches.searches(look.rows, selection, LISTED)
     if found.empty:
         return nothing("Nobody searched on the site in this range.")
-    table = _with_change(look, selection, found, "term", searches.searches)
+    table = _with_change(look, selection, found, "term", searches.searches_only)
     settings = {
         "term": st.column_config.TextColumn("Term", width="medium"),
         "searches": bar_column("Searches", found["searches"].max(), meaning("searches")),
@@ -218,6 +219,8 @@ def searches_panel(look: Look) -> None:
             on_click=actions.open_view,
             args=(view,),
         )
+    if selection != chosen:
+        st.caption("Of whole days (UTC).")
     return None
 
 
@@ -233,13 +236,13 @@ def downloads_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     extensions = searches.extensions(goals.of_site(data.goals(look.reader), selection.site))
 
-    def figure(rows: Rows, chosen: Selection, limit: int | None = None) -> pd.DataFrame:
-        return searches.downloads(rows, chosen, extensions, limit)
+    def before(rows: Rows, period: Selection) -> pd.Series[int]:
+        return searches.downloads_only(rows, period, extensions)
 
-    found = figure(look.rows, selection, LISTED)
+    found = searches.downloads(look.rows, selection, extensions, LISTED)
     if found.empty:
         return nothing("No file was downloaded in this range.")
-    table = _with_change(look, selection, found, "path", figure)
+    table = _with_change(look, selection, found, "path", before)
     settings = {
         "path": st.column_config.TextColumn("File", width="medium"),
         "downloads": bar_column("Downloads", found["downloads"].max(), meaning("downloads")),
@@ -251,7 +254,11 @@ def downloads_panel(look: Look) -> None:
 
 
 def _with_change(
-    look: Look, selection: Selection, found: pd.DataFrame, by: str, figure: Callable[..., pd.DataFrame]
+    look: Look,
+    selection: Selection,
+    found: pd.DataFrame,
+    by: str,
+    figure: Callable[[Rows, Selection], pd.Series[int]],
 ) -> pd.DataFrame:
     """The table of counts by a text, with the same of the period compared with, if there is one."""
     table = found.assign(**{by: [clipped(shown(text), LISTED) for text in found[by]]})
@@ -259,7 +266,6 @@ def _with_change(
     if period is None:
         return table
     value = found.columns[1]
-    earlier = figure(look.rows, period).set_index(by)[value]
-    before = found[by].map(earlier).fillna(0).astype("int64")
+    before = found[by].map(figure(look.rows, period)).fillna(0).astype("int64")
     changes = [str(Change(now, then)) for now, then in zip(found[value], before, strict=True)]
     return table.assign(before=before, change=changes)

@@ -65,7 +65,7 @@ class SessionGoals:
         if not self.goals or not rows.num_rows:
             return _SCHEMA.empty_table()
         rows = decoded(rows.filter(pc.invert(rows["bot"])))
-        rows = rows.append_column("goals", self._matched(rows))
+        rows = rows.append_column("goals", goals_matched(self.goals, rows))
         view, any_goal = rows["pageview"], pc.greater(pc.list_value_length(rows["goals"]), 0)
         views, others = rows.filter(view), rows.filter(pc.and_(pc.invert(view), any_goal))
         found = _intervals({**_columns(views), **intervals_of(views)}, views.num_rows)
@@ -100,15 +100,6 @@ class SessionGoals:
         rows = rows.select(existing.schema.names).cast(existing.schema)
         return changed(existing, rows, ["pageviews", "goals"])
 
-    def _matched(self, rows: pa.Table) -> pa.ListArray:
-        """The goals that each row of a person matches."""
-        paths = encoded(rows["path"])
-        found = [matches(goal, rows, paths) for goal in self.goals.values()]
-        row, goal = np.nonzero(np.stack(found, axis=1)) if rows.num_rows else (np.zeros(0, int),) * 2
-        names = pa.array([named(name, goal) for name, goal in self.goals.items()])
-        offsets = np.searchsorted(row, np.arange(rows.num_rows + 1)).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(goal)))
-
     def _owner(self, sessions: pa.Table, loose: pa.Table) -> Numbers:
         """The session of each match, -1 if it has none."""
         names = ["site", "visitor_id", "start_time", "kind"]
@@ -135,6 +126,16 @@ class SessionGoals:
 def named(name: str, goal: GoalSettings) -> str:
     """A goal in `goals`: its definition, a space and its name."""
     return f"{goal.definition} {name}"
+
+
+def goals_matched(goals: Mapping[str, GoalSettings], rows: pa.Table) -> pa.ListArray:
+    """The goals, as `named`, that each row of a person matches."""
+    paths = encoded(rows["path"])
+    found = [matches(goal, rows, paths) for goal in goals.values()]
+    row, goal = np.nonzero(np.stack(found, axis=1)) if found and rows.num_rows else (np.zeros(0, int),) * 2
+    names = pa.array([named(name, goal) for name, goal in goals.items()], pa.string())
+    offsets = np.searchsorted(row, np.arange(rows.num_rows + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(goal)))
 
 
 def matches(goal: GoalSettings, rows: pa.Table, paths: pa.DictionaryArray) -> Flags:

@@ -90,6 +90,9 @@ _GOOD: dict[str, Any] = {
         "site": "shop", "day": NOON + timedelta(days=n), "bot_name": "GPTBot", "path": "/", "requests": 1,
     },
     "gold.latency": lambda n: _window(n, 300) | {"bot": False, "latency_bucket": 9, "requests": 1},
+    "gold.completions": lambda n: {
+        **_window(n, 3600), "goal": "signup", "definition": "d", "completions": 3,
+    },
     "gold.searches": lambda n: {
         "site": "shop", "day": NOON + timedelta(days=n), "term": "shoes", "searches": 2, "visitors": 1,
     },
@@ -179,6 +182,8 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("gold.latency", "aligned_window"): [{"window_end": NOON}],
     ("gold.latency", "bucketed"): [{"latency_bucket": -1}, {"requests": 0}],
     ("gold.latency", "key_unique"): [_window(0, 300)],
+    ("gold.completions", "completed"): [{"completions": 0}],
+    ("gold.completions", "key_unique"): [_window(0, 3600)],
     ("gold.searches", "searched"): [{"visitors": 0}, {"visitors": 3}],
     ("gold.searches", "key_unique"): [{"day": NOON}],
     ("gold.audience", "parts_of_requests"): [{"requests": 0}, {"pageviews": 3}, {"visitors": 3}],
