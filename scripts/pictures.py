@@ -51,7 +51,10 @@ def serve(home: Path) -> tuple[subprocess.Popen[bytes], str]:
     command = [sys.executable, "-m", "streamlit", "run", str(MAIN), "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
     server = subprocess.Popen(
-        command, env=os.environ | {"TIDEMARK_HOME": str(home)}, cwd=ROOT, stdout=subprocess.DEVNULL
+        command,
+        env=os.environ | {"TIDEMARK_HOME": str(home), "TIDEMARK_DASHBOARD_EDITS": "yes"},
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
     )
     end = time.monotonic() + 60
     while time.monotonic() < end:

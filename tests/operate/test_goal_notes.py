@@ -38,9 +38,9 @@ class Home:
 
     def start(self, **goals: GoalSettings) -> None:
         self.settings = replace(self.settings, meaning=replace(self.settings.meaning, goals=goals))
+        complete(self.settings, self.house, self.store, TABLES)
         announce(self.settings, self.house, self.store, TABLES)
         schema_check.note(self.settings, self.house, [reached.TABLE])
-        complete(self.settings, self.house, self.store, TABLES)
 
     def fill(self, **conversions: int) -> None:
         """All history is counted."""

@@ -152,11 +152,13 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
     process = run_process(settings, once=False)
     try:
         await_running(settings, process)
-        await_note(settings, r"Goal product is new: \d+ conversions")
+        before = await_note(settings, r"Goal product is new: (\d+) conversions")
+        assert before == conversions(settings) > 0
         goals = {"goals": {"product": {"path": "/products/*"}}, "sites": {"shop": {"hosts": [HOST]}}}
         settings = declaring(settings, goals)
-        await_note(settings, r"Goal product: \d+ → \d+ conversions")
-        before = set(rows(settings, "silver.requests", ["rules_version"]))
+        after = await_note(settings, rf"Goal product: {before} → (\d+) conversions")
+        assert after == conversions(settings) > before
+        versions_before = set(rows(settings, "silver.requests", ["rules_version"]))
         sender = subprocess.Popen(
             [sys.executable, "-c", _SENDER, str(settings.kafka.topic), settings.kafka.bootstrap_servers],
             stdin=subprocess.PIPE,
@@ -173,18 +175,27 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
     run_here(spark, settings)
     expected = recount(pairs, hosts={"shop": [HOST]}, goals={"product": CONDITIONS["product"]})
     assert_equal(settings, expected)
-    assert not before & set(rows(settings, "silver.requests", ["rules_version"]))
+    assert not versions_before & set(rows(settings, "silver.requests", ["rules_version"]))
     lines = rows(settings, "silver.requests", ["site", "channel"])
     assert ("shop", "internal") in lines and ("default", "internal") not in lines
 
 
-def await_note(settings: Settings, text: str) -> None:
+def await_note(settings: Settings, pattern: str) -> int:
+    """The number in a note, once there is one of this pattern."""
+    found: list[int] = []
+
     def noted() -> bool:
         there = DeltaTable.is_deltatable(str(settings.tables / "quality/notes"))
-        found = rows(settings, "quality.notes", ["text"]) if there else []
-        return any(re.fullmatch(text, str(each)) for (each,) in found)
+        texts = [str(text) for (text,) in rows(settings, "quality.notes", ["text"])] if there else []
+        found.extend(int(match[1]) for text in texts if (match := re.fullmatch(pattern, text)))
+        return bool(found)
 
     assert wait_until(noted, 90), rows(settings, "quality.notes", ["text"])
+    return found[0]
+
+
+def conversions(settings: Settings) -> int:
+    return sum(int(str(n)) for (n,) in rows(settings, "gold.goals", ["conversions"]))
 
 
 _SENDER = """

@@ -139,7 +139,8 @@ def _of_sessions(selection: Selection) -> tuple[Condition, ...]:
     kept: list[Condition] = [*conditions.within(selection, "start_time"), *conditions.passing(own)]
     if visitor:
         same = (("session_id", "=", "session_id"),)
-        kept.append(Exists(conditions.SESSIONS, same, conditions.passing(visitor)))  # type: ignore[arg-type]
+        theirs = (*conditions.within(selection, "start_time"), *conditions.passing(visitor))
+        kept.append(Exists(conditions.SESSIONS, same, theirs))  # type: ignore[arg-type]
     if lines:
         kept.append(conditions.with_pageview(selection, lines))
     return tuple(kept)

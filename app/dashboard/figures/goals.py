@@ -130,7 +130,8 @@ def matching(goal: Mapping[str, Any]) -> tuple[Condition, ...]:
 def downloads(extensions: Sequence[Any]) -> Condition:
     """Requests of files with one of these extensions."""
     either = "|".join(_literal(str(each).lstrip(".")) for each in extensions)
-    return Where("path", "matches", rf"(?is)^.*\.({either})$")
+    # Without a beginning, engines match it from the end of the text.
+    return Where("path", "matches", rf"(?i)\.({either})$")
 
 
 def _path(pattern: str) -> Condition:

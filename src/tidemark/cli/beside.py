@@ -37,8 +37,8 @@ class Beside:
 
     def note_goals(self) -> None:
         """Notes, before the flows start, which goals are others than at the last start. Raises TableError."""
+        self._complete_notes()  # a kill may have come between the count and its note
         goal_notes.announce(self.settings, self.house, self.store, _goal_tables())
-        self._complete_notes()
 
     def _complete_notes(self) -> None:
         goal_notes.complete(self.settings, self.house, self.store, _goal_tables())
