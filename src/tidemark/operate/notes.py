@@ -30,8 +30,8 @@ MOST_CHARACTERS = 1000
 LEAST_GAP = timedelta(minutes=5)
 # Characters of a setting's value in a note.
 _VALUE_SHOWN = 60
-# Columns with other values in a note.
-_COLUMNS_SHOWN = 5
+# Columns, and settings, that a note about a change names.
+_PARTS_SHOWN = 5
 _REBUILT = "Rebuilt: "
 _WRITER = "notes"
 
@@ -81,14 +81,19 @@ def rebuilt(
         for setting, values in changes.items()
         if table in tables or setting not in after.get(table, {})
     }
-    lines = [str(each) for each in changed if isinstance(each, Revalued)][:_COLUMNS_SHOWN]
-    text = _with_changes("; ".join([f"{_REBUILT}{name}", *lines]), applied)
+    lines = [str(each) for each in changed if isinstance(each, Revalued)][:_PARTS_SHOWN]
+    text = _joined([f"{_REBUILT}{name}", *lines, *_changes(applied)])
     return Note(datetime.now(UTC), text, cause=SETTINGS if applied else REBUILD)
 
 
-def _with_changes(text: str, settings: Mapping[str, tuple[str, str]]) -> str:
-    changes = [f"{name} was {_short(was)}, now {_short(now)}" for name, (was, now) in settings.items()]
-    return "; ".join([text, *changes])[:MOST_CHARACTERS]
+def _changes(settings: Mapping[str, tuple[str, str]]) -> list[str]:
+    found = [f"{name} was {_short(was)}, now {_short(now)}" for name, (was, now) in settings.items()]
+    more = len(found) - _PARTS_SHOWN
+    return [*found[:_PARTS_SHOWN], *([f"{more} more settings"] if more > 0 else [])]
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "; ".join(parts)[:MOST_CHARACTERS]
 
 
 def _short(value: str) -> str:
@@ -179,14 +184,14 @@ def rules_before(store: Store, requests: Table, time: datetime) -> str | None:
 def rules_changed(
     known: Sequence[dict[str, Any]], before: str | None, version: str, now: datetime, unapplied: Unapplied
 ) -> list[Note]:
-    """The note about another `rules_version` than the rows had `before` (None: there are none), with the settings that
+    """The note about another `rules_version` than the rows had `before` (None: there are none), after the settings that
     history does not have."""
     text = f"Lines are read with {version}, before with {before}"
-    noted = any(row["text"].startswith(text) for row in [row for row in known if row["cause"] == RULES][-1:])
+    last = [row for row in known if row["cause"] == RULES][-1:]
+    if before in (None, version) or any(row["time"] == now or row["text"].endswith(text) for row in last):
+        return []
     settings = {name: values for changes in unapplied.values() for name, values in changes.items()}
-    return (
-        [] if before in (None, version) or noted else [Note(now, _with_changes(text, settings), cause=RULES)]
-    )
+    return [Note(now, _joined([*_changes(settings), text]), cause=RULES)]
 
 
 def _commit(settings: Settings, store: Store, change: Change) -> None:
