@@ -9,6 +9,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from app.dashboard.panels.reported import AT
 from tests.app import tables
 from tests.app.showing import metrics, show, table
 from tests.app.tables import Request
@@ -80,6 +81,10 @@ def test_all_figures_are_shown_on_demand(home: Path) -> None:
 
 def test_as_reported_on_a_time(home: Path, day: datetime) -> None:
     page = show("reported", home, preset="7d")
+    assert len(changes(page)) == 3
+    page.session_state["reported-which"] = AT
+    page.run()
+    assert [row[1:4] for row in changes(page)] == [["Requests", "35", "36"], ["Pageviews", "30", "36"]]
     chosen = page.datetime_input("as-of")
     chosen.set_value((day + timedelta(hours=26)).replace(tzinfo=None)).run()
     assert [row[1:4] for row in changes(page)] == [["Requests", "35", "36"], ["Pageviews", "30", "36"]]

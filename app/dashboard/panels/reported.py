@@ -19,7 +19,8 @@ from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, number, plain, shown
 from ..timechart import over_time
 
-AS_OF, CHANGED, METRIC = "as-of", "changed-only", "reported-metric"
+AS_OF, CHANGED, METRIC, WHICH = "as-of", "changed-only", "reported-metric", "reported-which"
+FIRST, AT = "First reports", "Reports at a time"
 NAMES = {
     "requests": "Requests", "pageviews": "Pageviews", "visitors": "Visitors", "sessions": "Sessions",
     "bounce_rate": "Bounce rate",
@@ -30,16 +31,32 @@ NONE = "No day of this range has been reported yet: a day is, an hour after its 
 
 
 def page(reader: Reader, filters: Filters) -> None:
+    state = st.session_state
+    # A time in the address asks for it.
+    state.setdefault(WHICH, AT if AS_OF in st.query_params else FIRST)
     with st.container(horizontal=True, vertical_alignment="bottom", key="as-reported"):
-        st.datetime_input(
-            f"As reported on ({filters.zone})",
-            None,
-            key=AS_OF,
-            bind="query-params",
-            step=timedelta(minutes=1),
-            width=260,
-            help="The figures that were known then; without a time, the first report of each day.",
+        which = st.segmented_control(
+            "Compare now with",
+            (FIRST, AT),
+            key=WHICH,
+            required=True,
+            help="The first report of each day, or the figures that were known at a time.",
         )
+        if which == AT:
+            # Never empty: an empty field has no value that a screen reader could tell.
+            now = (
+                clock.now()
+                .astimezone(clock.ZoneInfo(filters.zone))
+                .replace(tzinfo=None, second=0, microsecond=0)
+            )
+            state.setdefault(AS_OF, now)
+            st.datetime_input(
+                f"As reported on ({filters.zone})",
+                key=AS_OF,
+                bind="query-params",
+                step=timedelta(minutes=1),
+                width=260,
+            )
         st.toggle("Only what changed", value=True, key=CHANGED, bind="query-params")
     summary_panel(reader, filters)
     chart_panel(reader, filters)
@@ -48,7 +65,7 @@ def page(reader: Reader, filters: Filters) -> None:
 
 def as_of(look: Look) -> datetime | None:
     """The chosen time."""
-    chosen = st.session_state.get(AS_OF)
+    chosen = st.session_state.get(AS_OF) if st.session_state.get(WHICH) == AT else None
     return None if chosen is None else clock.from_wall(chosen, look.filters.zone)
 
 
