@@ -12,11 +12,11 @@ LIGHT = {"good": "#0b7f5f", "warn": "#a86400", "bad": "#c93636", "info": "#2f6fd
 DARK = {"good": "#34d399", "warn": "#fbbf24", "bad": "#f87171", "info": "#60a5fa", "quiet": "#94a3b8"}
 # Each has a contrast of at least 3:1 with its background (WCAG 2.2, 1.4.11).
 LIGHT_SERIES = (
-    "#0b7a83", "#c2560c", "#3f6fd1", "#b0479b", "#4f7d1a", "#8a6d00", "#7a5fd0", "#a34a4a", "#2d7d4f", "#5b6f9c",
+    "#0b7a83", "#c2560c", "#3f6fd1", "#b0479b", "#4f7d1a", "#8a6d00", "#7a5fd0", "#a34a4a", "#2d7d4f", "#3d348b",
     "#9c5a2e", "#86518f",
 )  # fmt: skip
 DARK_SERIES = (
-    "#2dd4bf", "#fb9a4b", "#7aa5ff", "#e183d0", "#a3d15a", "#f0cf4a", "#b39dff", "#f29a9a", "#6fd6a0", "#9fb4e0",
+    "#2dd4bf", "#fb9a4b", "#7aa5ff", "#e183d0", "#a3d15a", "#f0cf4a", "#b39dff", "#f29a9a", "#6fd6a0", "#e3e9f7",
     "#d9a882", "#d3a6dd",
 )  # fmt: skip
 # Names that have a colour of their own: a tone, or a position in the series' colours.
@@ -32,6 +32,8 @@ FIXED: dict[str, str | int] = {
     "AI crawler": 6, "Search engine": 2, "SEO": 1, "Monitoring": 4, "Scanner": 7, "HTTP library": 5,
     "Social preview": 3, "Feed reader": 9, "Archiver": 10, "Academic": 8, "Advertising": 11,
     "Holds": "good", "Failed": "bad", "On time": "good", "Late": "warn", "Rejected": "bad", "Duplicate": "quiet",
+    "United States": 0, "India": 1, "Germany": 2, "United Kingdom": 3, "China": 4, "Japan": 5, "Brazil": 6, "France": 7,
+    "Canada": 8, "Indonesia": 9, "Australia": 10, "Mexico": 11,
     "requests": 2, "activity": 1, OTHER: "quiet", "Unknown": "quiet",
 }  # fmt: skip
 

@@ -30,7 +30,7 @@ def metric(label: str, change: Change, value: str, better: bool | None, help: st
     flat = change.ratio is not None and abs(change.ratio) < FLAT
     st.metric(
         label, value, None if not text or flat else text, delta_color=color,
-        delta_arrow="off" if change.is_new else "auto", border=True, help=help,
+        delta_arrow="off" if change.is_new else "auto", border=True, help=help, height="stretch",
     )  # fmt: skip
 
 

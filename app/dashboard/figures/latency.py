@@ -57,10 +57,28 @@ def heat(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     found = counts(rows, selection, bin_seconds)
     found["row"] = found["bucket"] // ROW
     found = found.groupby(["bin", "row"], as_index=False)["requests"].sum()
+    bounds = {row: _bounds(row) for row in found["row"].unique()}
+    low, high = ([bounds[row][i] for row in found["row"]] for i in (0, 1))
+    return found.assign(low=low, high=high)[["bin", "low", "high", "requests"]].astype(
+        {"low": "float64", "high": "float64"}
+    )
+
+
+def _bounds(row: int) -> tuple[float, float]:
+    """The durations of a row of the heat map, in seconds."""
     base = quantiles.gamma(FINE)
-    low = np.where(found["row"] == 0, 0.0, base ** (found["row"] * ROW - 1.0) / 1_000_000)
-    high = base ** (found["row"] * ROW + ROW - 1.0) / 1_000_000
-    return found.assign(low=low, high=high)[["bin", "low", "high", "requests"]]
+    low = 0.0 if row == 0 else float(base ** (row * ROW - 1.0) / 1_000_000)
+    return low, float(base ** (row * ROW + ROW - 1.0) / 1_000_000)
+
+
+def rows_of(found: pd.DataFrame) -> list[tuple[float, float]]:
+    """The bounds of all rows of a heat map, the longest durations first; rows without requests are among them, but not
+    those next to the row that begins at 0."""
+    lows = found["low"].unique()
+    most, least = lows.max(), lows[lows > 0].min() if (lows > 0).any() else 0.0
+    every = [_bounds(row) for row in range(quantiles.upper_bucket(float(most) * 2, FINE) // ROW + 1)]
+    kept = [pair for pair in every if least <= pair[0] <= most or pair[0] in lows]
+    return kept[::-1]
 
 
 def slowest_pages(

@@ -205,7 +205,7 @@ def heat_panel(look: Look) -> None:
     found["day"] = [WEEKDAYS[d] for d in found["weekday"]]
     chart = heat.heat(
         found, "hour", "day", "count", x_title=f"Hour ({look.filters.zone})", y_title="", unit="Requests",
-        rows=WEEKDAYS, columns=list(range(24)), pick=True,
+        rows=WEEKDAYS, columns=list(range(24)), height=330, pick=True,
     )  # fmt: skip
     most = found.loc[found["count"].idxmax()]
     words = f"{chosen} by hour and weekday; most on {most['day']} at {most['hour']}:00: {most['count']:,}."

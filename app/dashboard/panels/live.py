@@ -17,7 +17,7 @@ from ..panel import LIVE, Look, nothing, panel
 from ..text import clipped, duration, shown
 from ..timechart import bin_words, stacked
 from . import job_alerts
-from .countries import draw_map
+from .countries import PEOPLE, draw_map
 
 MINUTES = 5
 COUNTRIES = "gold/visitors_by_country"
@@ -101,7 +101,7 @@ def now_panel(look: Look) -> None:
     )
 
 
-@panel("Visitors by country in the last hour", COUNTRIES, every=LIVE)
+@panel("Visitors by country in the last hour", COUNTRIES, every=LIVE, requests=PEOPLE)
 def windows_panel(look: Look) -> None:
     span = _last_hour(look, look.window(COUNTRIES))
     selection = look.filters.selection(span)
@@ -121,7 +121,7 @@ def _last_hour(look: Look, window: int) -> Span:
     return Span(end - timedelta(hours=1), end, window)
 
 
-@panel("Where the last hour's visitors are", COUNTRIES, every=LIVE)
+@panel("Where the last hour's visitors are", COUNTRIES, every=LIVE, requests=PEOPLE)
 def map_panel(look: Look) -> None:
     selection = look.filters.selection(_last_hour(look, look.window(COUNTRIES)))
     found = live.by_country(look.rows, selection)

@@ -56,7 +56,8 @@ def summary_panel(look: Look) -> None:
     for cell, (label, name, text, better) in zip(st.columns(6), FIGURES, strict=True):
         with cell:
             compared.metric(label, changes[name], text(changes[name].now), better, meaning(name))
-    compared.say_period(look, selection)
+    if said := compared.said_of(look, selection):
+        st.caption(said)
 
 
 @panel("Visitors and pageviews", TRAFFIC, requests=(), figure="overview over time")

@@ -126,8 +126,7 @@ def heat_panel(look: Look) -> None:
     if found.empty:
         return nothing(UNTIMED)
     found["when"] = look.wall(found["bin"]).dt.strftime("%m-%d %H:%M")
-    ranges = found[["low", "high"]].drop_duplicates().sort_values("low", ascending=False)
-    names = {low: f"{took(low)} – {took(high)}" for low, high in ranges.itertuples(index=False)}
+    names = {low: f"{took(low)} – {took(high)}" for low, high in latency.rows_of(found)}
     found["took"] = found["low"].map(names)
     times = starts(look.start_of(span), look.end_of(span), span.bin_seconds, look.filters.zone)
     noted = note_marks(

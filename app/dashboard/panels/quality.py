@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from .. import actions, charts, data
+from ..chartdata import data_view
 from ..figures.query import Expression, Where, count, greatest, least, time_bin, total
 from ..figures.reader import Reader
 from ..figures.selection import Selection
@@ -189,11 +190,15 @@ def reasons_panel(look: Look) -> None:
     found = newest_rejected(look)
     if found.empty:
         return nothing("No line was rejected in this range.")
-    reasons = (
-        found["reasons"].explode().dropna().value_counts().rename_axis("reason").reset_index(name="lines")
-    )
+    counts = found["reasons"].explode().dropna().value_counts()
+    reasons = counts.rename_axis("reason").reset_index(name="lines")
     reasons["reason"] = [clipped(shown(r), 60) for r in reasons["reason"]]
-    charts.draw(charts.ranking(reasons.head(12), "reason", "lines", "Lines"), look.key)
+    top = reasons.head(12)
+    words = ", ".join(f"{name} {n:,}" for name, n in top[["reason", "lines"]].itertuples(index=False))
+    charts.draw(
+        charts.ranking(top, "reason", "lines", "Lines"), look.key, f"Rejected lines by reason: {words}."
+    )
+    data_view(look, reasons, {"reason": "Reason", "lines": count_column("Lines")})
     return None
 
 
@@ -217,7 +222,10 @@ def lateness_panel(look: Look) -> None:
     ]
     table = pd.DataFrame(rows)
     summed = table.groupby("behind", sort=False, as_index=False)["lines"].sum()
-    charts.draw(charts.columns(summed, "behind", "lines", "Behind the site's newest line", "Lines"), look.key)
+    title = "Behind the site's newest line"
+    words = ", ".join(f"{name} {n:,}" for name, n in summed.itertuples(index=False))
+    charts.draw(charts.columns(summed, "behind", "lines", title, "Lines"), look.key, f"{title}: {words}.")
+    data_view(look, summed, {"behind": title, "lines": count_column("Lines")})
     if len(found) > 1:
         with st.expander("By site"):
             grid(
@@ -261,10 +269,8 @@ def formats_panel(look: Look) -> None:
     if picked is not None:
         row = found.iloc[picked]
         where = (Where("site", "=", row["site"]), Where("format", "=", row["format"]))
-        st.button(
-            "Show its requests", key="format-requests", icon=":material/list_alt:", on_click=actions.open_view,
-            args=(actions.Requests(Selection(zone=look.filters.zone), where),),
-        )  # fmt: skip
+        view = actions.Requests(Selection(zone=look.filters.zone), where)
+        st.button("Show its requests", key="format-requests", on_click=actions.open_view, args=(view,))
     return None
 
 

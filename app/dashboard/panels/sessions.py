@@ -18,6 +18,8 @@ from ..grid import count_column, grid, time_column
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, duration, number, percent, shown
 from ..timechart import bin_words, timechart
+from .overview import device_name
+from .sources import channel_name
 
 TABLE = "silver/sessions"
 VIEWS = (Where("pageview", "=", True),)
@@ -125,14 +127,14 @@ def latest_panel(look: Look) -> None:
     found["start_time"] = look.wall(found["start_time"])
     found["country"] = [country.name(c) for c in found["country"]]
     found["closed"] = ["closed" if c else "open" for c in found["closed"]]
+    found["channel"] = [channel_name(c or "") for c in found["channel"]]
+    found["device"] = [device_name(d or "") for d in found["device"]]
     for column in (
         "site",
         "entry_page",
         "exit_page",
         "browser",
         "os",
-        "device",
-        "channel",
         "source",
         "referrer_host",
     ):
