@@ -13,11 +13,12 @@ from . import actions, clock, colors, data
 from .figures.rules import GOAL, Rule, watched
 from .figures.selection import Selection
 from .panel import Look, nothing
-from .text import number, shown
+from .text import duration, number, shown
 from .timechart import bin_words, millis, over_time
 
-# A chart has at most this many windows.
+# A chart has at most this many windows, and as much time of a figure that is counted from single requests.
 MOST_WINDOWS = 2016
+MOST_OF_LINES = timedelta(days=7)
 # What a metric is called, what its values are multiplied by in a chart, and their format there.
 METRICS = {
     "requests": ("Requests", 1, ",.0f"),
@@ -47,12 +48,14 @@ def said(metric: str, value: float | None) -> str:
 def rulechart(
     look: Look, rule: Rule, site: str, start: datetime, end: datetime, fired: pd.DataFrame, part: str = ""
 ) -> None:
-    """Draws the windows of a site from `start` until before `end`, the newest MOST_WINDOWS of them. `fired` are the
+    """Draws the windows of a site from `start` until before `end`, the newest if they are too many. `fired` are the
     rule's alerts on the site."""
     first = data.extent(look.reader, site).first
     # Windows that are over.
     end = clock.floor(end, rule.seconds)
-    start = max(start, end - timedelta(seconds=rule.seconds * MOST_WINDOWS))
+    most = timedelta(seconds=rule.seconds * MOST_WINDOWS)
+    earliest = end - (min(most, MOST_OF_LINES) if rule.of_lines else most)
+    cut, start = start < earliest, max(start, earliest)
     found = watched(look.rows, rule, site, first, start, end)
     if not found["value"].notna().any():
         return nothing("The figure has no value at this time.")
@@ -82,7 +85,10 @@ def rulechart(
         picked=picked, curve="step-after", part=part, data=latest[["bin", "value"]], labels={"value": unit},
         opens=lambda row: [("Show requests", requests(begins[row]))],
     )  # fmt: skip
-    st.caption("Dashed: the bound. Shaded: the rule fired. A click on a mark opens the window's requests.")
+    newest = f" The newest {duration((end - start).total_seconds())} of the range." if cut else ""
+    st.caption(
+        f"Dashed: the bound. Shaded: the rule fired. A click on a mark opens the window's requests.{newest}"
+    )
     return None
 
 

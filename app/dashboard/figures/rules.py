@@ -46,6 +46,12 @@ class Rule:
     targets: tuple[str, ...] = ()
 
     @property
+    def of_lines(self) -> bool:
+        """Whether its values are counted from single requests, which takes long over a long time."""
+        fine = self.metric == "not_found" and self.seconds < RESPONSES.seconds
+        return bool(self.filters) or self.goal is not None or fine
+
+    @property
     def requests(self) -> tuple[Condition, ...]:
         """Conditions on the requests that its metric counts."""
         if self.goal is not None:

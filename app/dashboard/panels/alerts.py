@@ -151,9 +151,17 @@ def fired_panel(look: Look) -> None:
         return nothing(_gone(row["rule"]))
     width = timedelta(seconds=rule.seconds)
     start, end = _span(look, row, rule)
+    around = _around(rule) * width
     mine = found[(found["rule"] == row["rule"]) & (found["site"] == row["site"])]
-    rulechart(look, rule, row["site"], start - AROUND * width, min(end + AROUND * width, look.now), mine)
+    rulechart(look, rule, row["site"], start - around, min(end + around, look.now), mine)
     return _show_requests(look, "alert", rule, row["site"], start, end)
+
+
+def _around(rule: Rule) -> int:
+    """Windows that a chart shows before and after an alert: few of a figure that takes long."""
+    return (
+        max(3, min(AROUND, timedelta(days=3) // timedelta(seconds=rule.seconds))) if rule.of_lines else AROUND
+    )
 
 
 def _span(look: Look, row: pd.Series, rule: Rule) -> tuple[datetime, datetime]:
