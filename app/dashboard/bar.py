@@ -109,6 +109,8 @@ def _conditions(home: Path | None, *, disabled: bool) -> list[str]:
                 st.selectbox("Operator", list(SIGNS.values()), index=1, key="new-operator")
                 st.text_input("Value", key="new-value", placeholder="several: one|two")
                 st.form_submit_button("Add filter", on_click=_add, type="primary")
+            if home is not None and editable(home):
+                _save_as_segment(home)
     return [text for text in texts or [] if text.strip()]
 
 
@@ -137,7 +139,7 @@ def _segments(home: Path | None) -> None:
                 continue
             sure = st.session_state.get("segment-asked") == name
             st.button(
-                f"Remove {plain(name)}?" if sure else "",
+                f"Remove {plain(name)}?" if sure else "Remove",
                 key=f"segment-{name}-remove",
                 icon=":material/delete:",
                 type="primary" if sure else "tertiary",
@@ -145,8 +147,6 @@ def _segments(home: Path | None) -> None:
                 on_click=_remove_segment if sure else _ask,
                 args=(home, name) if sure else (name,),
             )
-    if not fixed:
-        _save_as_segment(home)
     if said := st.session_state.pop("segment-said", ""):
         st.caption(plain(said))
 

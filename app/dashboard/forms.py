@@ -101,11 +101,11 @@ _FILTER = Field(
 GOAL = (
     Field("path", "Path of a page", hint="/welcome*", half=True,
           help="The whole path without query; * matches any characters. Case matters."),
-    Field("download", "or downloads: extensions, one a line", "lines", hint="pdf\nzip", half=True),
-    Field("status", "Status of the path's requests", "whole", hint="any", half=True),
-    Field("method", "Method of the path's requests", hint="any, such as POST", half=True),
-    Field("search", "or any search on the site", "flag", half=True),
     _SITE,
+    Field("method", "Method of the path's requests", hint="any, such as POST", half=True),
+    Field("status", "Status of the path's requests", "whole", hint="any", half=True),
+    Field("download", "Or downloads: extensions, one a line", "lines", hint="pdf\nzip", half=True),
+    Field("search", "Or any search on the site", "flag", half=True),
 )  # fmt: skip
 FUNNEL = (
     Field("steps", "Steps in order, one a line", "lines", hint="/cart\n/checkout\ngoal:signup",

@@ -96,9 +96,9 @@ def goals_panel(look: Look) -> None:
         "conversions": bar_column("Conversions", table["conversions"].max(), meaning("conversions")),
         "change": text("Change", width="small", help=meaning("change")),
         "rate": percent_column("Rate", meaning("conversion_rate")),
-        "rate_change": text("Change of rate", width="small", help="In percentage points."),
+        "rate_change": text("Change", width="small", help="Of the rate, in percentage points."),
         "completions": count_column("Completions", meaning("completions")),
-        "completions_change": text("Change of completions", width="small", help=meaning("change")),
+        "completions_change": text("Change", width="small", help=meaning("change")),
     }
     picked = grid(table, "goals", settings, rows=12, select=True)
     if picked is not None:

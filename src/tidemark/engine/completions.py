@@ -44,7 +44,7 @@ class Completions(WindowedCounts):
         }
 
     def partial(self, rows: pa.Table) -> pa.Table:
-        people = rows.filter(pc.invert(rows["bot"]))
+        people = rows.filter(pc.invert(rows["bot"])) if self.goals else rows.slice(0, 0)
         paths = people["path"]
         plain = decoded(people.drop_columns(["path"])).append_column("path", paths)
         matched = goals_matched(self.goals, plain)
