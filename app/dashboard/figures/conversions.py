@@ -117,7 +117,7 @@ def _from_sessions(
     if bins:
         groups["bin"] = bins.of("start_time")
     kept = (
-        *_of_sessions(selection),
+        *_of_sessions(selection, rows),
         Where("pageviews", ">", 0),
         Where(joined("goals", _SEPARATOR), "!=", ""),
     )
@@ -131,7 +131,7 @@ def _from_sessions(
     return found.groupby(by, as_index=False)["n"].sum().rename(columns={"n": "conversions"})
 
 
-def _of_sessions(selection: Selection) -> tuple[Condition, ...]:
+def _of_sessions(selection: Selection, rows: Rows) -> tuple[Condition, ...]:
     """`conditions.of_sessions` for rows of silver.session_goals, which lack what a visitor has once."""
     own = [f for f in selection.filters if f.field in _OWN]
     visitor = [f for f in selection.filters if f.field in conditions.OF_VISITOR]
@@ -142,7 +142,7 @@ def _of_sessions(selection: Selection) -> tuple[Condition, ...]:
         theirs = (*conditions.within(selection, "start_time"), *conditions.passing(visitor))
         kept.append(Exists(conditions.SESSIONS, same, theirs))  # type: ignore[arg-type]
     if lines:
-        kept.append(conditions.with_pageview(selection, lines))
+        kept.append(conditions.with_pageview(selection, lines, rows))
     return tuple(kept)
 
 
@@ -165,6 +165,6 @@ def _from_requests(
     groups: dict[str, str | Expression] = {"channel": SESSIONS.columns.get("channel", "channel")}
     if bins:
         groups["bin"] = bins.of("start_time")
-    kept = (*conditions.of_sessions(selection), during)
+    kept = (*conditions.of_sessions(selection, rows), during)
     found = rows(query(conditions.SESSIONS, {**groups, "conversions": count()}, kept, group_by=list(groups)))
     return found.assign(name=name, channel=found["channel"].fillna(""))

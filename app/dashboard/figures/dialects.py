@@ -42,6 +42,9 @@ class DataFusion:
     def joined(self, column: str, separator: str) -> str:
         return f"array_to_string({column}, {separator})"
 
+    def each(self, column: str) -> str:
+        return f"unnest({column})"
+
 
 class DuckDB(DataFusion):
     """DuckDB, for a reader who wants to run a figure's query elsewhere."""
@@ -93,3 +96,6 @@ class Databricks:
 
     def joined(self, column: str, separator: str) -> str:
         return f"array_join({column}, {separator})"
+
+    def each(self, column: str) -> str:
+        return f"explode({column})"

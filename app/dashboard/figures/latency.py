@@ -116,7 +116,7 @@ def page_counts(rows: Rows, selection: Selection) -> pd.DataFrame:
         "requests": count(),
     }
     base = replace(LINES, columns={})
-    where = (*base.where(selection), *SERVED)
+    where = (*base.where(selection, rows), *SERVED)
     return rows(query(base.table, columns, where, group_by=["path", "bucket"]))
 
 

@@ -45,7 +45,7 @@ class Base:
     table: str
     time: str
     measures: Mapping[str, Expression]
-    where: Callable[[Selection], tuple[Condition, ...]]
+    where: Callable[[Selection, Rows], tuple[Condition, ...]]
     columns: Mapping[str, Expression] = field(default_factory=dict)
 
 
@@ -64,7 +64,7 @@ LINES = Base(
             for c in (2, 3, 4, 5)
         },
     },
-    conditions.of_lines,
+    lambda selection, rows: conditions.of_lines(selection),
 )
 SESSIONS = Base(
     conditions.SESSIONS,
@@ -249,7 +249,7 @@ def _from_silver(
     columns |= {n: base.columns.get(n, n if n in NEVER_NULL else filled(n)) for n in by}
     groups = list(columns)
     columns |= {name: base.measures[name] for name in names}
-    kept = (*base.where(selection), *where)
+    kept = (*base.where(selection, rows), *where)
     found = rows(query(base.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
     return in_utc(found, bins)
 

@@ -50,6 +50,13 @@ class AnyOf:
 
 
 @dataclass(frozen=True)
+class AllOf:
+    """Keeps the rows that all of the conditions keep."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
 class Exists:
     """Keeps the rows for which `table` has a row: one that `where` keeps and that relates to the row by every
     `on`, (column of `table`, operator, column of the row)."""
@@ -59,7 +66,19 @@ class Exists:
     where: tuple[Condition, ...] = ()
 
 
-Condition: TypeAlias = Where | AnyOf | Exists
+@dataclass(frozen=True)
+class HasElement:
+    """Keeps the rows whose `key` is that of a row of `table` which `within` keeps, and in whose list `elements` an
+    element has fields that `where` keeps."""
+
+    key: str
+    table: str
+    elements: str
+    where: tuple[Condition, ...]
+    within: tuple[Condition, ...] = ()
+
+
+Condition: TypeAlias = Where | AnyOf | AllOf | Exists | HasElement
 
 
 @dataclass(frozen=True)
@@ -173,10 +192,12 @@ class Query:
 def _tables(conditions: Sequence[Condition]) -> list[str]:
     found: list[str] = []
     for condition in conditions:
-        if isinstance(condition, AnyOf):
+        if isinstance(condition, AnyOf | AllOf):
             found += _tables(condition.conditions)
         elif isinstance(condition, Exists):
             found += [condition.table, *_tables(condition.where)]
+        elif isinstance(condition, HasElement):
+            found.append(condition.table)
     return found
 
 

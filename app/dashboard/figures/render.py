@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from .query import AnyOf, Condition, Exists, Expression, Query, Where
+from .query import AllOf, AnyOf, Condition, Exists, Expression, HasElement, Query, Where
 from .zones import Shifts
 
 
@@ -28,6 +28,7 @@ class Dialect(Protocol):
     def matches(self, column: str, expression: str) -> str: ...
     def later(self, column: str, seconds: int) -> str: ...
     def joined(self, column: str, separator: str) -> str: ...
+    def each(self, column: str) -> str: ...
 
 
 # The text by which an engine names a table `<layer>/<table>`.
@@ -72,8 +73,12 @@ class _Writer:
     source: Source
     dialect: Dialect
     alias: str = OUTER
+    # The column whose fields are meant, if not the row's columns.
+    struct: str = ""
 
     def name(self, column: str) -> str:
+        if self.struct:
+            return f"{self.alias}.{self.dialect.name(self.struct)}['{column}']"
         return f"{self.alias}.{self.dialect.name(column)}"
 
     def column(self, spec: str | Expression) -> str:
@@ -131,13 +136,29 @@ class _Writer:
         if isinstance(condition, AnyOf):
             parts = " OR ".join(self.condition(c) for c in condition.conditions)
             return f"({parts})" if parts else "1 = 0"
+        if isinstance(condition, AllOf):
+            return f"({self.all_of(condition.conditions)})"
         if isinstance(condition, Exists):
             inner = replace(self, alias=INNER)
             related = [f"{inner.name(a)} {operator} {self.column(b)}" for a, operator, b in condition.on]
             kept = [inner.condition(c) for c in condition.where]
             where = " AND ".join((*related, *kept))
             return f"EXISTS (SELECT 1 FROM {self.source(condition.table)} AS {INNER} WHERE {where})"
+        if isinstance(condition, HasElement):
+            return self._has_element(condition)
         return self._where(condition)
+
+    def _has_element(self, condition: HasElement) -> str:
+        inner = replace(self, alias=INNER)
+        key, element = self.dialect.name(condition.key), self.dialect.name("element")
+        each = self.dialect.each(inner.name(condition.elements))
+        rows = f"SELECT {inner.name(condition.key)} AS {key}, {each} AS {element}"
+        rows += f" FROM {self.source(condition.table)} AS {INNER}"
+        if condition.within:
+            rows += " WHERE " + inner.all_of(condition.within)
+        kept = replace(inner, struct="element").all_of(condition.where)
+        keys = f"SELECT {inner.name(condition.key)} FROM ({rows}) AS {INNER} WHERE {kept}"
+        return f"{self.name(condition.key)} IN ({keys})"
 
     def _where(self, where: Where) -> str:
         column = self.column(where.column)

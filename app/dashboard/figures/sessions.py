@@ -41,7 +41,7 @@ def summary(rows: Rows, selection: Selection) -> Summary:
         "pageviews": total("pageviews"),
         "duration": median("duration_seconds"),
     }
-    found = rows(query(conditions.SESSIONS, columns, conditions.of_sessions(selection))).iloc[0]
+    found = rows(query(conditions.SESSIONS, columns, conditions.of_sessions(selection, rows))).iloc[0]
     sums = (int(found[name]) for name in ("sessions", "closed", "bounced", "pageviews"))
     return Summary(*sums, duration=None if pd.isna(found["duration"]) else float(found["duration"]))
 
@@ -54,7 +54,7 @@ def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFram
 def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.DataFrame:
     """Columns `bucket`, the index of the first bound in seconds above a session's duration, and `sessions`."""
     columns = {"bucket": bucket("duration_seconds", bounds), "sessions": count()}
-    where = conditions.of_sessions(selection)
+    where = conditions.of_sessions(selection, rows)
     return rows(query(conditions.SESSIONS, columns, where, group_by=["bucket"], order_by=["bucket"]))
 
 
@@ -87,5 +87,5 @@ LATEST = (
 
 def latest(rows: Rows, selection: Selection, limit: int) -> pd.DataFrame:
     """The sessions that started last, with the columns LATEST."""
-    where = conditions.of_sessions(selection)
+    where = conditions.of_sessions(selection, rows)
     return rows(query(conditions.SESSIONS, LATEST, where, order_by=["-start_time"], limit=limit))

@@ -12,7 +12,7 @@ from .paths import LEVELS, SHOWN
 from .query import Where, query
 from .retention import By
 from .selection import Selection
-from .walks import STEPS, VIEW
+from .walks import VIEW
 
 _VISITOR = "site, visitor_id"
 _EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
@@ -99,7 +99,9 @@ def _pageviews(selection: Selection, root: str) -> str:
 
 def _steps(selection: Selection, root: str) -> str:
     """The pageviews of the sessions that started in the range, numbered."""
-    steps = text(query(STEPS, ["session_id", "steps"], conditions.within(selection, "start_time")), root)
+    steps = text(
+        query(conditions.STEPS, ["session_id", "steps"], conditions.within(selection, "start_time")), root
+    )
     if selection.filters:
         kept = text(query(conditions.SESSIONS, ["session_id"], conditions.of_sessions(selection)), root)
         steps = f"SELECT * FROM (\n{steps})\nWHERE session_id IN (\n{kept})"

@@ -22,7 +22,6 @@ from .selection import Selection
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STEPS = "silver/session_steps"
 VIEW = Where("pageview", "=", True)
 
 
@@ -67,9 +66,9 @@ def of_sessions(rows: Rows, selection: Selection) -> Walks:
     import pyarrow.compute as pc
 
     where = conditions.within(selection, "start_time")
-    found = plain(rows.reader.arrow(query(STEPS, ["session_id", "steps"], where)))
+    found = plain(rows.reader.arrow(query(conditions.STEPS, ["session_id", "steps"], where)))
     if selection.filters:
-        wanted = query(conditions.SESSIONS, ["session_id"], conditions.of_sessions(selection))
+        wanted = query(conditions.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
         kept = plain(rows.reader.arrow(wanted))["session_id"]
         found = found.filter(pc.is_in(found["session_id"], whole(kept)))
     steps = whole(found["steps"])

@@ -1,0 +1,94 @@
+"""Sessions by a page: silver.session_steps tells which ones have it, and of longer ones silver.requests does."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from app.dashboard.figures import conditions, sessions
+from app.dashboard.figures.dialects import Databricks
+from app.dashboard.figures.query import count, query
+from app.dashboard.figures.reader_delta import DeltaReader
+from app.dashboard.figures.render import render
+from app.dashboard.figures.rows import Direct
+from app.dashboard.figures.selection import Filter, Selection
+from tests.app import lakehouse
+
+
+def visit(number: int, paths: list[str], seconds: int = 10) -> list[dict[str, Any]]:
+    """A session of one person that views these pages, one after the other."""
+    chance = random.Random(number)
+    who = lakehouse._visitor(chance, number, None) | {"site": "a.example"}
+    at = lakehouse.START + timedelta(hours=number)
+    made = []
+    for place, path in enumerate(paths):
+        row = lakehouse._request(chance, who, at + timedelta(seconds=seconds * place))
+        made.append(row | {"path": path, "method": "GET", "status": 200, "asset": False, "pageview": True})
+    return made
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Direct:
+    home: Path = tmp_path_factory.mktemp("home")
+    many = ["/a"] * 240
+    made = [
+        *visit(1, [*many, "/late", *["/a"] * 9]),
+        *visit(2, [*many, *["/a"] * 9]),
+        *visit(3, ["/a", "/late"]),
+        *visit(4, ["/a", "/lately"]),
+        *visit(5, ["/late", *many]),
+    ]
+    for offset, row in enumerate(made):
+        row |= {"topic": "access-log", "partition": 0, "offset": offset}
+    lakehouse.build(home, made)
+    return Direct(DeltaReader(home))
+
+
+@pytest.mark.parametrize(
+    "filters, number",
+    [
+        ("path=/late", 3),
+        ("path!=/a", 4),
+        ("path^/late", 4),
+        ("path~ately", 1),
+        ("path=/nowhere", 0),
+        ("path=/late|/a", 5),
+    ],
+)
+def test_sessions_with_a_page_beyond_their_steps_are_found(rows: Direct, filters: str, number: int) -> None:
+    selection = Selection(filters=(Filter.parse(filters),))
+    quick, general = conditions.of_sessions(selection, rows), conditions.of_sessions(selection)
+    assert quick != general
+    for where in (quick, general):
+        assert rows(query(conditions.SESSIONS, {"n": count()}, where))["n"].iloc[0] == number
+    assert sessions.summary(rows, selection).sessions == number
+
+
+def test_other_fields_are_answered_by_lines(rows: Direct) -> None:
+    both = Selection(filters=(Filter.parse("path=/late"), Filter.parse("status=200")))
+    assert conditions.of_sessions(both, rows) == conditions.of_sessions(both)
+
+
+def test_a_table_that_lacks_sessions_is_not_asked(rows: Direct, tmp_path: Path) -> None:
+    """As while it is filled with history."""
+    home = tmp_path / "home"
+    shutil.copytree(Path(rows.reader.root).parent, home)
+    table = DeltaTable(home / "tables" / conditions.STEPS)
+    one = table.to_pyarrow_table(columns=["session_id"])["session_id"][0].as_py()
+    table.delete(f"session_id = '{one}'")
+    selection = Selection(filters=(Filter.parse("path=/late"),))
+    assert conditions.of_sessions(selection, Direct(DeltaReader(home))) == conditions.of_sessions(selection)
+
+
+def test_the_semi_join_in_another_dialect(rows: Direct) -> None:
+    selection = Selection(filters=(Filter.parse("path=/late"),), end=lakehouse.START + timedelta(hours=5))
+    where = conditions.of_sessions(selection, rows)
+    text = render(query(conditions.SESSIONS, {"n": count()}, where), lambda table: table, Databricks())
+    assert "explode(u.`steps`) AS `element`" in text
+    assert "u.`element`['path'] IN (:" in text
