@@ -45,14 +45,22 @@ def entry(settings: Settings, table: Table) -> dict[str, str]:
 
 def differences(settings: Settings, table: Table, state: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """The settings that are others than those of a table's state, with both values; a missing one is empty."""
-    if ENTRY not in state:  # the rows may be of before these were recorded
+    was, now = _recorded(state), applied_to(settings, table)
+    if was is None:
         return {}
-    was, now = json.loads(state[ENTRY]), applied_to(settings, table)
     return {
         name: (was.get(name, ""), now.get(name, ""))
         for name in sorted({*was, *now})
         if was.get(name, "") != now.get(name, "")
     }
+
+
+def _recorded(state: Mapping[str, str]) -> dict[str, str] | None:
+    """The settings of a table's state. Rows of before these were recorded only tell the gap of sessions."""
+    if ENTRY in state:
+        found: dict[str, str] = json.loads(state[ENTRY])
+        return found
+    return {"session_gap_seconds": state[_GAP].removesuffix(" s")} if _GAP in state else None
 
 
 def _text(value: object) -> str:
