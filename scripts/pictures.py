@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MAIN = ROOT / "app" / "main.py"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
 # Of the week with its story; the figures of a day have one before to compare with.
-RANGES = {"overview": "24h"}
+RANGES = {"overview": "24h", "funnels": "24h"}
 HEIGHT = 1100
 COLORS = 160
 SETTLED = """return document.querySelectorAll('h5').length > 0

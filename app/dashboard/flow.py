@@ -17,6 +17,10 @@ HEIGHT = 430
 # Width of a node, and the gap between nodes of a level, as parts of a level's width and of the whole height.
 WIDTH = 0.045
 GAP = 0.035
+NAME_SHOWN = 60
+# Least height of a node for a click, in pixels, and how far its label reaches, as a part of a level's width.
+CLICK = 12
+LABEL = 0.5
 # A band is a smooth curve through these parts of its way.
 CURVE = (0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0)
 
@@ -74,18 +78,24 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
     placed = layout(found)
     last = len(found.levels)
     ink, halo = ("#e4eaf2", "#10151e") if colors.is_dark() else ("#1c2733", "#ffffff")
-    x = alt.Scale(domain=[0, last], reverse=backward, nice=False)
+    # The room of a level lies at the right of its nodes.
+    across = [WIDTH - 1, last - 1 + WIDTH] if backward else [0, last]
+    x = alt.Scale(domain=across, reverse=backward, nice=False)
     y = alt.Scale(domain=[0, placed.height], reverse=True, nice=False)
     nodes = placed.nodes.assign(
         kind=[_kind(path) for path in placed.nodes["path"]],
-        label=[clipped(shown(path), 60) for path in placed.nodes["path"]],
+        label=[called(path, backward=backward) for path in placed.nodes["path"]],
         number=[f"{count:,}" for count in placed.nodes["count"]],
         middle=(placed.nodes["top"] + placed.nodes["bottom"]) / 2,
     )
+    room = placed.height / HEIGHT * CLICK / 2
+    nodes["hit_top"] = nodes["top"].clip(upper=nodes["middle"] - room)
+    nodes["hit_bottom"] = nodes["bottom"].clip(lower=nodes["middle"] + room)
+    nodes["reach"] = nodes["x"] - LABEL if backward else nodes["x2"] + LABEL
     bands = placed.bands.assign(
         kind=[_kind(target) for target in placed.bands["target"]],
-        said=[f"{clipped(shown(a), 60)} → {clipped(shown(b), 60)}" for a, b in
-              zip(placed.bands["source"], placed.bands["target"], strict=True)],
+        said=[" → ".join(called(path, backward=backward) for path in ((b, a) if backward else (a, b)))
+              for a, b in zip(placed.bands["source"], placed.bands["target"], strict=True)],
     )  # fmt: skip
     kinds = alt.Scale(
         domain=["page", OTHER, LEFT],
@@ -113,14 +123,21 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
             alt.Tooltip("count:Q", title="Sessions", format=","),
         ]
     )
-    bar = base.mark_rect(cornerRadius=2, cursor="pointer").encode(
+    bar = base.mark_rect(cornerRadius=2).encode(
         x=alt.X("x:Q", scale=x, axis=None),
         x2="x2:Q",
         y=alt.Y("top:Q", scale=y, axis=None),
         y2="bottom:Q",
         color=color,
     )
-    bar = bar.add_params(alt.selection_point(name=PICK, fields=["path", "level"]))
+    # A bar may be too thin to hit, so its label counts, too.
+    hit = base.mark_rect(opacity=0, cursor="pointer").encode(
+        x=alt.X("x2:Q" if backward else "x:Q", scale=x),
+        x2="reach:Q",
+        y=alt.Y("hit_top:Q", scale=y),
+        y2="hit_bottom:Q",
+    )
+    hit = hit.add_params(alt.selection_point(name=PICK, fields=["path", "level"]))
     style: dict[str, Any] = {
         "align": "left", "baseline": "middle", "fontSize": 12, "limit": alt.ExprRef(f"width / {last} - 24"),
     }  # fmt: skip
@@ -131,18 +148,26 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
         **style, dx=5, color=halo, stroke=halo, strokeWidth=3, strokeJoin="round", opacity=0.85
     )
     above = words.mark_text(**style, dx=5, color=ink)
-    return alt.layer(band, bar, below, above).properties(height=HEIGHT).configure_view(stroke=None)
+    return alt.layer(band, bar, below, above, hit).properties(height=HEIGHT).configure_view(stroke=None)
+
+
+def called(path: str, *, backward: bool) -> str:
+    """A node's name: what left on the way forward began on the way back."""
+    return "began" if backward and path == LEFT else clipped(shown(path), NAME_SHOWN)
 
 
 def _kind(path: str) -> str:
     return path if path in (OTHER, LEFT) else "page"
 
 
-def described(found: Paths) -> str:
+def described(found: Paths, *, backward: bool) -> str:
     """The diagram in words: the pages of each level."""
     parts = []
     for level, sheet in enumerate(found.levels):
         if len(sheet):
-            pages = ", ".join(f"{shown(path)} {count:,}" for path, count in sheet.itertuples(index=False))
+            pages = ", ".join(
+                f"{called(path, backward=backward)} {count:,}"
+                for path, count in sheet.itertuples(index=False)
+            )
             parts.append(f"Level {level + 1}: {pages}")
     return "Sessions by page, level by level. " + "; ".join(parts) + "."

@@ -67,7 +67,7 @@ def choose(reader: Reader, filters: Filters) -> Definition | None:
     if name == OWN:
         with st.expander("Keep this funnel"):
             st.caption("On the page Definitions, or by this in tidemark\\.toml in the home, under any name:")
-            st.code(_as_toml(asked, list(st.session_state["step"])), language="toml")
+            st.code(_as_toml(asked, list(st.session_state["step"])), language=None)
             _define()
     return asked
 
@@ -130,7 +130,7 @@ def _explain(*, has_any: bool) -> None:
         st.markdown(
             "To keep a funnel, declare it on the page Definitions, or in `tidemark.toml` in the home:"
         )
-        st.code(EXAMPLE, language="toml")
+        st.code(EXAMPLE, language=None)
         _define()
 
 

@@ -23,8 +23,9 @@ def triangle(found: Retention, cohorts: Sequence[int], labels: Sequence[str], un
     top = _top(found, cohorts, columns)
     body = "".join(_row(found, c, label, columns, top) for c, label in zip(cohorts, labels, strict=True))
     st.html(
-        f"{_style()}<div class='triangle' tabindex='0' role='region' aria-label='Cohorts'><table>"
-        f"<caption>Share of each cohort that came again, by {unit}s after its own. Dashed: so far.</caption>"
+        f"{_style()}<p class='triangle-says'>Share of each cohort that came again, by {unit}s after its own."
+        " Dashed: so far.</p>"
+        f"<div class='triangle' tabindex='0' role='region' aria-label='Cohorts'><table>"
         f"<thead><tr><th scope='col'>{unit.capitalize()}</th><th scope='col'>Visitors</th>{head}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
@@ -58,12 +59,12 @@ def _row(found: Retention, cohort: int, label: str, columns: int, top: float) ->
 
 
 def _style() -> str:
-    """Each colour has a text colour with a contrast of at least 4.5:1."""
+    """White or black has a contrast of at least 4.5:1 with any colour."""
     base, full = ((27, 43, 53), (94, 234, 212)) if colors.is_dark() else ((227, 241, 241), (11, 92, 99))
     rules = []
     for step in range(STEPS + 1):
         mixed = [round(a + (b - a) * step / STEPS) for a, b in zip(base, full, strict=True)]
-        ink = max(("#ffffff", "#0b1620"), key=lambda c: contrast(c, mixed))
+        ink = max(("#ffffff", "#000000"), key=lambda c: contrast(c, mixed))
         rules.append(f".triangle .s{step} {{background: rgb({','.join(map(str, mixed))}); color: {ink}}}")
     page = "#10151e" if colors.is_dark() else "#ffffff"
     own = f".triangle {{--page: {page}; --line: {colors.tones()['quiet']}}}"
@@ -71,7 +72,7 @@ def _style() -> str:
 
 
 def contrast(color: str, background: Sequence[int]) -> float:
-    """The contrast ratio of WCAG 2.2 between a colour such as #0b1620 and one of red, green and blue."""
+    """The contrast ratio of WCAG 2.2 between a colour such as #000000 and one of red, green and blue."""
     first = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
     light, dark = sorted((_luminance(first), _luminance(background)), reverse=True)
     return (light + 0.05) / (dark + 0.05)

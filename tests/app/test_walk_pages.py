@@ -59,7 +59,7 @@ def test_a_declared_funnel(chosen: Chosen) -> None:
         if name != page.selectbox(key="funnel").value:
             page = drawn(page.selectbox(key="funnel").set_value(name).run())
         asked = declared(home).funnel(name)
-        page = drawn(page.segmented_control(key="split").set_value("device").run())
+        page = drawn(page.segmented_control(key="split").set_value("Device").run())
         found = funnels.funnel(rows, selection, asked, ["device"])
         assert table(page, "step", "count")["count"].tolist() == found.counts
         first, *_, last = found.counts

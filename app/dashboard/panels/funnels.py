@@ -65,7 +65,7 @@ def _counted(look: Look, selection: Selection, asked: Definition, label: str = "
 
 
 def _label() -> str:
-    return str(st.session_state.get("split") or LABELS[0])
+    return str(st.session_state.get("split") or LABELS[0]).lower()
 
 
 @panel("Steps", REQUESTS, every=SELDOM, help=meaning("funnel"), requests=VIEWS, query=_sql)
@@ -127,7 +127,7 @@ def _changes(now: pd.Series, before: pd.Series) -> list[str]:
         before.astype(object).where(before.notna(), None),
         strict=True,
     )
-    return [str(Change(a, b)) for a, b in pairs]
+    return ["" if a == b else str(Change(a, b)) for a, b in pairs]
 
 
 def _tiles(table: pd.DataFrame, before: pd.DataFrame | None, unit: str) -> None:
@@ -151,10 +151,16 @@ def _tiles(table: pd.DataFrame, before: pd.DataFrame | None, unit: str) -> None:
 @panel("By channel, country or device", REQUESTS, every=SELDOM, help=meaning("funnel"))
 def by_panel(look: Look) -> None:
     selection, asked = look.selection(), funnelchoice.chosen(look.reader)
+    names = [name.capitalize() for name in LABELS]
     st.segmented_control(
-        "By", LABELS, key="split", default=LABELS[0], required=True, bind="query-params",
-        format_func=str.capitalize, label_visibility="collapsed",
-    )  # fmt: skip
+        "By",
+        names,
+        key="split",
+        default=names[0],
+        required=True,
+        bind="query-params",
+        label_visibility="collapsed",
+    )
     label = _label()
     _, found = _counted(look, selection, asked, label)
     if found.empty:

@@ -31,16 +31,15 @@ SELDOM = 60.0
 
 def page(reader: Reader, filters: Filters) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="choose-paths"):
+        st.session_state.setdefault("direction", ENTRY)
         st.segmented_control(
-            "Direction",
-            (ENTRY, FROM, BACK),
-            key="direction",
-            default=ENTRY,
-            required=True,
-            bind="query-params",
+            "Direction", (ENTRY, FROM, BACK), key="direction", required=True, bind="query-params"
         )
         if _direction() != ENTRY:
             known = st.session_state.get("start")
+            if known:
+                # The address gets what a click has set only if it is set before the widget is drawn.
+                st.session_state["start"] = known
             options = list(dict.fromkeys((*([known] if known else []), *_suggested(reader, filters))))
             st.selectbox(
                 "Page",
@@ -112,15 +111,19 @@ def flow_panel(look: Look) -> None:
     way = "back from" if backward else "from"
     where = "their entry" if _start() is None else clipped(shown(_start()), PATH_SHOWN)
     st.caption(plain(f"{number:,} sessions {way} {where}. A click on a page makes it the start."))
+    words = flow.described(found, backward=backward)
     with st.container(key="flow-chart"):
-        charts.draw(flow.flow(found, backward=backward), look.key, flow.described(found), _begin_at)
-    with st.expander("As a table"):
-        _table(look, found, selection, backward=backward)
+        charts.draw(flow.flow(found, backward=backward), look.key, words, _begin_at)
+    with (unfolded := st.expander("As a table", key="paths-table", on_change="rerun")):
+        # The earlier period is only read for somebody who looks at it.
+        period = look.earlier(selection) if unfolded.open else None
+        _table(look, found, period, backward=backward)
+        if period is not None:
+            st.caption(said_of(look, selection))
     return None
 
 
-def _table(look: Look, found: Paths, selection: Selection, *, backward: bool) -> None:
-    period = look.earlier(selection)
+def _table(look: Look, found: Paths, period: Selection | None, *, backward: bool) -> None:
     before = None if period is None else _counted(look, period, shown_pages=1000)
     went = found.links.groupby(["level", "source"])["count"].sum()
     left = found.links[found.links["target"] == LEFT].set_index(["level", "source"])["count"]
@@ -135,7 +138,7 @@ def _table(look: Look, found: Paths, selection: Selection, *, backward: bool) ->
             rows.append(
                 {
                     "level": -level if backward else level,
-                    "path": clipped(shown(path), PATH_SHOWN),
+                    "path": "began" if backward and path == LEFT else clipped(shown(path), PATH_SHOWN),
                     "count": count,
                     "share": count / total,
                     "before": was.get(path, 0) / every if every and path != OTHER else None,
@@ -144,19 +147,14 @@ def _table(look: Look, found: Paths, selection: Selection, *, backward: bool) ->
                 }
             )
     table = pd.DataFrame(rows)
-    first = "began here" if backward else "left"
+    ends = "began" if backward else "ended"
     settings = {
         "level": st.column_config.NumberColumn("Level", format="%d", width="small"),
         "path": st.column_config.TextColumn("Page", width="medium"),
         "count": bar_column("Sessions", table["count"].max()),
         "share": percent_column("Of the level"),
         "before": percent_column("Earlier", "Share of the level in the earlier period."),
-        "on": count_column("Went on" if not backward else "Came from another page"),
-        "left": count_column(
-            first.capitalize(), "Sessions that ended here." if not backward else "Sessions that began here."
-        ),
+        "on": count_column("Came from another page" if backward else "Went on"),
+        "left": count_column("Began here" if backward else "Left", f"Sessions that {ends} here."),
     }
     grid(table, "paths", settings, rows=14)
-    said = said_of(look, selection)
-    if said:
-        st.caption(said)
