@@ -35,6 +35,11 @@ PAGES = (
 )  # fmt: skip
 # Pages whose panels a filter of a path changes.
 FILTERED = tuple(page for page in PAGES if page not in ("live", "quality", "pipeline"))
+# The page Funnels draws the first one that is declared.
+FUNNEL = """[funnels.buying]
+steps = ["/products*", "/cart", "/checkout"]
+within = "24h"
+"""
 _PATIENCE_SECONDS = 4 * 3600.0
 
 
@@ -53,6 +58,7 @@ def measure(*, lines: int) -> list[Figure]:
         tenths = [_tenth(accounts, lines, number) for number in range(10)]
         second, last = tenths[1], tenths[9]
         commits = DeltaTable(str(settings.tables / "gold/visitors_by_country")).version()
+        (settings.home / "tidemark.toml").write_text(FUNNEL, encoding="utf-8")
         path = _most_requested(settings)
         pages = [figure for page in PAGES for figure in _drawn(settings, page)]
         pages += [figure for page in FILTERED for figure in _drawn(settings, page, f"path={path}")]

@@ -35,23 +35,21 @@ def page(reader: Reader, filters: Filters) -> None:
         st.segmented_control(
             "Direction", (ENTRY, FROM, BACK), key="direction", required=True, bind="query-params"
         )
-        if _direction() != ENTRY:
-            known = st.session_state.get("start")
-            if known:
-                # The address gets what a click has set only if it is set before the widget is drawn.
-                st.session_state["start"] = known
-            options = list(dict.fromkeys((*([known] if known else []), *_suggested(reader, filters))))
-            st.selectbox(
-                "Page",
-                options,
-                index=None,
-                key="start",
-                bind="query-params",
-                accept_new_options=True,
-                placeholder="Choose, or type such as /docs*",
-                width=320,
-                help="Paths begin at its first occurrence in a session. An asterisk stands for any characters.",
-            )
+        # Drawn even where it is not used: only a widget that is there gets what a click sets into the address.
+        known = st.session_state.get("start")
+        options = list(dict.fromkeys((*([known] if known else []), *_suggested(reader, filters))))
+        st.selectbox(
+            "Page",
+            options,
+            index=None,
+            key="start",
+            bind="query-params",
+            accept_new_options=True,
+            placeholder="Choose, or type such as /docs*",
+            width=320,
+            disabled=_direction() == ENTRY,
+            help="Paths begin at its first occurrence in a session. An asterisk stands for any characters.",
+        )
     if _direction() != ENTRY and not _start():
         st.text("Choose the page at which the paths begin or end.")
         return
