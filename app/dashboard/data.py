@@ -75,7 +75,7 @@ def remembered(reader: Reader, tables: Sequence[str], key: str, make: Callable[[
     return found
 
 
-@st.cache_data(max_entries=64, ttl=timedelta(minutes=30), show_spinner=False)
+@st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=False)
 def _made(
     _reader: Reader,
     label: str,

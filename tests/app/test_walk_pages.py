@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
@@ -18,6 +20,7 @@ from app.dashboard.figures.selection import Selection, filters_of
 from app.dashboard.text import number, share
 from tests.app import lakehouse
 from tests.app.showing import listed, metrics, show, table
+from tidemark.engine import sketches
 
 Chosen = tuple[Path, tuple[str, ...], Direct, Selection]
 SETTINGS = """
@@ -122,6 +125,31 @@ def test_retention(chosen: Chosen, period: str) -> None:
         table(page, "new", "returning")[::-1].values.tolist() == daily[["new", "returning"]].values.tolist()
     )
     assert metrics(page)["New visitors"] == number(daily["new"].sum())
+
+
+def test_retention_beyond_a_full_sketch_states_its_error(tmp_path: Path) -> None:
+    lakehouse.build(tmp_path, lakehouse.requests(visitors=20))
+    hashes = np.random.default_rng(1).integers(1, 2**61, 3_000, dtype=np.uint64)
+    groups, quarter = np.repeat([0, 1], 1_500), np.full(2, 2**61, np.uint64)
+    days = [lakehouse.START + timedelta(days=day) for day in (0, 1)]
+    rows = [
+        {
+            "site": "a.example",
+            "window_start": day,
+            "visitors": 6_000,
+            "visitors_sketch": sketch,
+            "updated_at": day,
+        }
+        for day, sketch in zip(
+            days, sketches.unite(groups, hashes, quarter).to_bytes().to_pylist(), strict=True
+        )
+    ]
+    lakehouse.write(tmp_path, "gold.visitor_hours", rows)
+    page = drawn(show("retention", tmp_path, preset="all"))
+    (said,) = [caption.value for caption in page.caption if "standard error" in caption.value]
+    # Of every four visitors, one is kept: sqrt(6000 * 3) is 134.
+    assert "of 6,000 is 134" in said and "2.24%" in said
+    assert metrics(page)["New visitors"] == "12,000"
 
 
 @pytest.mark.parametrize(
