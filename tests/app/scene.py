@@ -33,6 +33,14 @@ PATHS += [
     for year in (2024, 2025, 2026)
     for slug in ("exactly-once", "sketches", "late-data")
 ]
+DECLARED = """\
+[goals.signup]
+path = "/signup"
+[alerts.busy]
+metric = "requests"
+window = "1h"
+above = 10
+"""
 ATTACKS = ("<img src=x onerror=alert(1)>", "**bold** [link](javascript:alert(1))", "=HYPERLINK(1)")
 
 
@@ -205,7 +213,7 @@ def _told(home: Path, now: datetime) -> None:
         "about": "requests above 10 in 1h",
         "bound": 10.0,
     }
-    (home / "tidemark.toml").write_text('[alerts.busy]\nmetric = "requests"\nwindow = "1h"\nabove = 10\n')
+    (home / "tidemark.toml").write_text(DECLARED)
     start = tables.floor(now, 3600) - 9 * hour
     fired = {**rule, "window_start": start, "window_end": start + hour, "state": "ended", "value": 31.0, "due": False,
              "ended_at": start + 4 * hour, "fired_at": start + hour, "late": False, "delivered": "ended",

@@ -70,9 +70,10 @@ def matches(row: Any, goal: dict[str, Any]) -> bool:
     return row.path is not None and re.match(pattern, row.path) is not None
 
 
-@pytest.mark.parametrize("site", [None, "a.example"])
-@pytest.mark.parametrize("minutes", [0, 7])
-@pytest.mark.parametrize("filters", [(), ("country=DE",)])
+@pytest.mark.parametrize(
+    "site, filters, minutes",
+    [(None, (), 0), (None, (), 7), ("a.example", ("country=DE",), 0), ("a.example", ("country=DE",), 7)],
+)
 def test_goals(scene: Any, site: str | None, filters: tuple[str, ...], minutes: int) -> None:
     """Of whole hours, which gold has, and of others."""
     rows, lines, sessions = scene

@@ -13,6 +13,7 @@ from tidemark.settings import Settings, load
 from tidemark.settings.questions import GoalSettings
 
 FIRST = '[goals.signup]\npath = "/welcome"\n'
+POLL = 0.05
 SECOND = '[goals.signup]\npath = "/hello"\n[sites.shop]\nhosts = ["shop.example"]\n'
 
 
@@ -29,13 +30,13 @@ def rounds(home: Path, during: list[Callable[[], None]], **options: object) -> l
         last = len(found) > len(during)
         if not last:
             during[len(found) - 1]()
-            last = not stopping.wait(2.5)
+            last = not stopping.wait(20 * POLL)
         stopping.set()
         for thread in threads:
             thread.join()
         return last
 
-    run_in_rounds(load({"home": home}, {}), run, **options)  # type: ignore[arg-type]
+    run_in_rounds(load({"home": home}, {}), run, poll_seconds=POLL, **options)  # type: ignore[arg-type]
     return found
 
 
@@ -105,5 +106,5 @@ def test_a_side_begins_when_that_of_the_round_before_has_ended(tmp_path: Path) -
         assert stopping.wait(10)
         return False
 
-    run_in_rounds(load({"home": tmp_path}, {}), run)
+    run_in_rounds(load({"home": tmp_path}, {}), run, poll_seconds=POLL)
     assert events == ["begins 0", "ends 0", "begins 1", "ends 1"]

@@ -16,7 +16,6 @@ from tidemark.errors import SettingError
 from tidemark.settings import Settings, Tables, tables_in
 from tidemark.stream.run import Side
 
-_POLL_SECONDS = 1.0
 log = logging.getLogger("tidemark.run")
 
 # Adds what ends a round to the functions that run beside it.
@@ -24,7 +23,10 @@ Add = Callable[[Sequence[Side]], list[Side]]
 
 
 def run_in_rounds(
-    settings: Settings, run: Callable[[Settings, Add], bool], busy: Callable[[], bool] = lambda: False
+    settings: Settings,
+    run: Callable[[Settings, Add], bool],
+    busy: Callable[[], bool] = lambda: False,
+    poll_seconds: float = 1.0,
 ) -> None:
     """Calls `run` with the settings until it says that it was the last time. It gets a function that completes the
     sides of its round. While it is `busy`, a changed file waits."""
@@ -34,7 +36,7 @@ def run_in_rounds(
         found: list[Tables] = []
 
         def watch(stopping: threading.Event, found: list[Tables] = found) -> None:
-            while not stopping.wait(_POLL_SECONDS):
+            while not stopping.wait(poll_seconds):
                 if (changed := file.changed(busy)) is not None:
                     found.append(changed)
                     stopping.set()
