@@ -80,7 +80,10 @@ def unite(column: pa.ChunkedArray, groups: np.ndarray) -> dict[int, Distinct]:
 def ascending(hashes: np.ndarray) -> np.ndarray:
     """Each value once, in order; `np.unique` goes through a hash table, which takes many times as long."""
     ordered = np.sort(hashes)
-    return ordered if len(ordered) < 2 else ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    if len(ordered) < 2:
+        return ordered
+    new = ordered[1:] != ordered[:-1]
+    return ordered if new.all() else np.concatenate((ordered[:1], ordered[1:][new]))
 
 
 def _below(hashes: np.ndarray, theta: np.uint64) -> np.ndarray:
