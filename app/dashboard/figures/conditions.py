@@ -9,17 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .query import AllOf, AnyOf, Condition, Exists, Expression, HasElement, Where, as_text, count, query
+from . import longer
+from .query import AnyOf, Condition, Exists, Expression, HasElement, Where, as_text
 from .rows import Rows
 from .selection import Filter, Selection
 
-REQUESTS = "silver/requests"
-SESSIONS = "silver/sessions"
-STEPS = "silver/session_steps"
-# silver.session_steps has so many of a session's pageviews.
-MOST_STEPS = 200
-# More sessions with more pageviews are not looked at one by one.
-MOST_LONGER = 100
+# As every user of these conditions names them.
+REQUESTS, SESSIONS, STEPS = longer.REQUESTS, longer.SESSIONS, longer.STEPS
 # The fields that silver.sessions has itself.
 OF_VISITOR = frozenset({"country", "device", "browser", "os"})
 OF_SESSION = frozenset({"channel", "source", "entry_page"})
@@ -48,42 +44,16 @@ def of_sessions(selection: Selection, rows: Rows | None = None) -> tuple[Conditi
 def with_pageview(selection: Selection, filters: Sequence[Filter], rows: Rows | None = None) -> Condition:
     """Keeps the sessions of a selection that have a pageview which passes all filters."""
     if rows and all(f.field == "path" for f in filters):
-        longer = _longer(selection, filters, rows)
-        if longer is not None:
-            started = within(selection, "start_time")
-            among_first = HasElement("session_id", STEPS, "steps", passing(filters), started)
-            return AnyOf((among_first, Where("session_id", "in", longer))) if longer else among_first
+        started, passed = within(selection, "start_time"), passing(filters)
+        known = longer.sessions(rows, started, started)
+        if known is not None:
+            first = HasElement("session_id", STEPS, "steps", passed, started)
+            ids = tuple(longer.views(rows, known, passed)["session_id"].unique().tolist())
+            return AnyOf((first, Where("session_id", "in", ids))) if ids else first
     during = (*_SAME_VISITOR, ("event_time", ">=", "start_time"), ("event_time", "<=", "end_time"))
     # The pageviews of these sessions do not lie before the range; where it ends they may go on.
     bound = () if selection.start is None else (Where("event_time", ">=", selection.start),)
     return Exists(REQUESTS, during, (*bound, Where("pageview", "=", True), *passing(filters)))
-
-
-def _longer(selection: Selection, filters: Sequence[Filter], rows: Rows) -> tuple[str, ...] | None:
-    """The sessions of which silver.session_steps does not have every pageview, and which have one that passes all
-    filters; None if there are too many of them, or if the table does not have every session yet."""
-    started = within(selection, "start_time")
-    if rows.reader.version(STEPS) is None:
-        return None
-    numbers = {"sessions": count(), "longer": count(Where("pageviews", ">", MOST_STEPS))}
-    sessions, longer = rows(query(SESSIONS, numbers, started)).iloc[0]
-    if longer > MOST_LONGER or sessions != rows(query(STEPS, {"n": count()}, started))["n"].iloc[0]:
-        return None
-    if not longer:
-        return ()
-    columns = ("session_id", "site", "visitor_id", "start_time", "end_time")
-    found = rows(query(SESSIONS, columns, (*started, Where("pageviews", ">", MOST_STEPS))))
-    # The bounds of time let an engine skip most files.
-    times = tuple(
-        AllOf((Where("event_time", ">=", each.start_time), Where("event_time", "<=", each.end_time)))
-        for each in found.itertuples()
-    )
-    people = Where("visitor_id", "in", tuple(found["visitor_id"].unique().tolist()))
-    where = (AnyOf(times), people, Where("pageview", "=", True), *passing(filters))
-    views = rows(query(REQUESTS, ["site", "visitor_id", "event_time"], where))
-    both = found.merge(views, on=["site", "visitor_id"])
-    inside = (both["event_time"] >= both["start_time"]) & (both["event_time"] <= both["end_time"])
-    return tuple(both.loc[inside, "session_id"].unique().tolist())
 
 
 def within(selection: Selection, time: str) -> tuple[Where, ...]:

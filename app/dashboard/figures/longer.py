@@ -1,0 +1,51 @@
+"""Sessions of which silver.session_steps has not every pageview, because it has the first ones only.
+
+They are few, so that their lines are looked up one by one, and steps answer for all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from .query import AllOf, AnyOf, Condition, Where, count, query
+from .rows import Rows
+
+REQUESTS = "silver/requests"
+SESSIONS = "silver/sessions"
+STEPS = "silver/session_steps"
+MOST_STEPS = 200
+# More of them are not looked up.
+MOST_SESSIONS = 100
+COLUMNS = ("session_id", "site", "visitor_id", "start_time", "end_time")
+
+
+def sessions(rows: Rows, where: Sequence[Condition], started: Sequence[Where]) -> pd.DataFrame | None:
+    """The longer ones of the sessions that `where` keeps: columns COLUMNS. None if there are too many, or if
+    silver.session_steps does not have all the sessions that `started` keeps, as while history is filled in."""
+    if rows.reader.version(STEPS) is None:
+        return None
+    known, all_ = (
+        rows(query(table, {"n": count()}, tuple(started)))["n"].iloc[0] for table in (STEPS, SESSIONS)
+    )
+    longer = (*where, Where("pageviews", ">", MOST_STEPS))
+    found = rows(query(SESSIONS, COLUMNS, longer, order_by=["session_id"], limit=MOST_SESSIONS + 1))
+    return found if known == all_ and len(found) <= MOST_SESSIONS else None
+
+
+def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> pd.DataFrame:
+    """The pageviews of sessions that `where` keeps: columns `session_id`, `event_time`, `path`."""
+    if found.empty:
+        return pd.DataFrame(columns=pd.Index(["session_id", "event_time", "path"]))
+    # The bounds of time let an engine skip most files.
+    times = tuple(
+        AllOf((Where("event_time", ">=", each.start_time), Where("event_time", "<=", each.end_time)))
+        for each in found.itertuples()
+    )
+    people = Where("visitor_id", "in", tuple(found["visitor_id"].unique().tolist()))
+    kept = (AnyOf(times), people, Where("pageview", "=", True), *where)
+    lines = rows(query(REQUESTS, ["site", "visitor_id", "event_time", "path"], kept))
+    both = found.merge(lines, on=["site", "visitor_id"])
+    inside = (both["event_time"] >= both["start_time"]) & (both["event_time"] <= both["end_time"])
+    return both.loc[inside, ["session_id", "event_time", "path"]]
