@@ -1,9 +1,8 @@
 """Recomputes tables from their source with the current rules, beside the running flows.
 
-The flows' own code processes the history in time ranges, into a separate lakehouse beside the home's.
-Then, between two batches, the lines that arrived meanwhile are added, and the staged tables replace
-the live ones in one swap (`tidemark.stream.swap`). Lines that arrived after the beginning keep the
-result of the running pipeline.
+The flows' own code processes the history in time ranges, into a separate lakehouse beside the home's. Then, between two
+batches, the lines that arrived meanwhile are added, and the staged tables replace the live ones in one swap
+(`tidemark.stream.swap`). Lines that arrived after the beginning keep the result of the running pipeline.
 """
 
 from __future__ import annotations
@@ -248,8 +247,7 @@ class _Work:
         return True
 
     def _append(self, table: Table, rows: Rows) -> None:
-        self._number += 1
-        # The rows are in the table's own columns already.
+        self._number += 1  # the rows are in the table's own columns already
         plain = replace(table, columns=tuple(replace(column, of="") for column in table.columns))
         work, label = Work(appends=[(plain, ALL)]), f"{_WRITER}-{self._number:05d}"
         with rows.processed(work, self._staged, label) as batch:
@@ -281,10 +279,8 @@ class _Work:
     def _judged_after(self) -> Rows:
         """The accepted lines before the snapshot, after the rebuild."""
         table = self._job.chain.between
-        staged = self._read_staged(table)
-        if self._since is None:
-            return staged
-        return staged + self._judged_before().where(column(table.clock) < self._since)
+        staged, earlier = self._read_staged(table), self._judged_before()
+        return staged + earlier.where(column(table.clock) < self._since) if self._since else staged
 
     def _require_no_redelivery(self, now: Snapshot) -> None:
         """Raises TableError if the running pipeline accepted another delivery of a newly accepted line meanwhile."""
