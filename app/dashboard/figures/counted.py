@@ -26,9 +26,12 @@ class Counted:
 
     def of(self, rows: Rows, selection: Selection, found: pd.DataFrame) -> pd.Series:
         """The counts of the values in the rows of `found`, by their columns `by`; other values may be among them."""
-        listed = tuple(
-            Where(self._column(name), "in", tuple(found[name].unique().tolist())) for name in self.by
-        )
+        listed: tuple[Condition, ...] = ()
+        # Of all values, unions of visitors are kept by day for the list itself already.
+        if self.name != "visitors":
+            listed = tuple(
+                Where(self._column(name), "in", tuple(found[name].unique().tolist())) for name in self.by
+            )
         counts = measured(
             rows, selection, self.base, self.golds, [self.name],
             by=self.by, where=(*self.where, *listed), silver_where=self.silver_where,

@@ -6,7 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from .. import data
+from ..actions import Requests, open_view
+from ..figures.query import Where
 from ..figures.reader import Reader, ReadError
+from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
@@ -39,7 +42,11 @@ def alerts_panel(look: Look) -> None:
     if not found:
         return nothing("No alert was raised.")
     latest = pd.concat(found).sort_values("started_at", ascending=False).head(ALERTS_SHOWN)
-    grid(alerts_table(latest, look), "alerts-latest", alerts_columns(look), rows=6)
+    picked = grid(alerts_table(latest, look), "alerts-latest", alerts_columns(look), rows=6, select=True)
+    if picked is not None:
+        address = Where("client_ip", "=", latest["client_ip"].iloc[picked])
+        view = Requests(Selection(zone=look.filters.zone), (address,))
+        st.button("Show the requests of this address", key="alert-requests", on_click=open_view, args=(view,))
     return None
 
 
