@@ -29,7 +29,7 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage
 # Of the week with its story; the figures of a day have one before to compare with.
 RANGES = {"overview": "24h", "funnels": "24h"}
 HEIGHT = 1100
-COLORS = 160
+MOST_BYTES = 150_000
 SETTLED = """return document.querySelectorAll('h5').length > 0
   && !document.querySelector('[data-testid="stStatusWidget"], [data-stale="true"], [data-testid="stSkeleton"]')"""
 
@@ -115,9 +115,12 @@ def main() -> None:
             reach = asked.range or RANGES.get(page, "7d")
             place = "" if page == "overview" else page
             taken = picture(driver, f"{address}/{place}?range={reach}&times=UTC", asked.width, asked.full)
-            image = Image.open(io.BytesIO(taken)).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
+            image = Image.open(io.BytesIO(taken)).convert("RGB")
             file = asked.out / f"{page}.png"
             image.save(file, optimize=True)
+            if file.stat().st_size > MOST_BYTES:
+                # With few colours, the thin lines of charts lose theirs.
+                image.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(file, optimize=True)
             sys.stdout.write(f"{file}: {image.width} x {image.height}, {file.stat().st_size / 1000:.0f} kB\n")
     finally:
         driver.quit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,29 +17,37 @@ from .panel import Look
 # The requests behind a row: a label and what to open.
 Opens = Callable[[int], Sequence[tuple[str, actions.Requests]]]
 HELP = (
-    "Show the chart's numbers as a table. The requests of a selected row can be opened; by keyboard, Shift and the "
-    "space bar select the row of the cell in focus."
+    "Show the chart's numbers as a table, whose rows open their requests; by keyboard, Shift and the space bar select "
+    "the row of the cell in focus."
 )
 
 
 def data_view(
     look: Look, table: pd.DataFrame, columns: Mapping[str, Any], opens: Opens | None = None, part: str = ""
 ) -> None:
-    """A button in the panel's heading that shows a table; a selected row offers what `opens` says of it. `part` tells
+    """A button in the panel's heading that opens a table; a selected row offers what `opens` says of it. `part` tells
     several charts of a panel apart."""
     key = look.key + part
+    body = functools.partial(_numbers, key=key, table=table, columns=columns, opens=opens)
     with look.tools if look.tools is not None else st.container():
-        view = st.popover("Data", type="tertiary", icon=":material/table_rows:", help=HELP, key=f"data-{key}")
-    with view:
-        picked = grid(table, key, dict(columns), rows=8, select=opens is not None)
-        if picked is None or opens is None:
-            return
-        with st.container(horizontal=True):
-            for number, (label, requests) in enumerate(opens(picked)):
-                st.button(
-                    label, key=f"data-{key}-{number}", icon=":material/list_alt:",
-                    on_click=actions.open_view, args=(requests,),
-                )  # fmt: skip
+        st.button(
+            "Data", type="tertiary", icon=":material/table_rows:", help=HELP, key=f"data-{key}",
+            on_click=actions.open_view, args=(actions.Whole(look.title or "Data", body),),
+        )  # fmt: skip
+
+
+def _numbers(
+    look: Look, *, key: str, table: pd.DataFrame, columns: Mapping[str, Any], opens: Opens | None
+) -> None:
+    picked = grid(table, f"{key}-data", dict(columns), rows=14, select=opens is not None)
+    if picked is None or opens is None:
+        return
+    with st.container(horizontal=True):
+        for number, (label, requests) in enumerate(opens(picked)):
+            st.button(
+                label, key=f"data-{key}-{number}", icon=":material/list_alt:",
+                on_click=actions.open_view, args=(requests,),
+            )  # fmt: skip
 
 
 def draw(

@@ -40,6 +40,7 @@ class Look:
     filters: Filters
     now: datetime
     key: str
+    title: str = ""
     # A place in the panel's heading for a button.
     tools: DeltaGenerator | None = None
 
@@ -114,7 +115,7 @@ def panel(
             begun = time.perf_counter()
             with st.container(border=True, key=f"panel-{key}", height="stretch", gap="xsmall"):
                 look = Look(reader, filters, clock.now(), key)
-                look = replace(look, tools=_heading(title, help, look, requests, written))
+                look = replace(look, title=title, tools=_heading(title, help, look, requests, written))
                 try:
                     _say_incomplete(reader, tables)
                     body(look)

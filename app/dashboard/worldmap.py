@@ -42,7 +42,8 @@ def chart(frame: pd.DataFrame, unit: str, *, dark: bool) -> dict[str, Any]:
     land, line, low, high = (
         ("#252d3b", "#10151e", "#1d4a55", "#5eead4") if dark else ("#e6eaf0", "#ffffff", "#b9e3e0", "#0b6e75")
     )
-    shape = {"type": "geoshape", "stroke": line, "strokeWidth": 0.5}
+    # The chart's alternative text and its numbers say what the countries show.
+    shape = {"type": "geoshape", "aria": False, "stroke": line, "strokeWidth": 0.5}
     layers: list[dict[str, Any]] = [{"mark": {**shape, "fill": land}}]
     if values:
         layers.append(

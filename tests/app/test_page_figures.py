@@ -57,8 +57,12 @@ def test_overview(chosen: Chosen) -> None:
     assert listed(page, "overview-countries_panel") == [
         country.name(c) for c in people.loc[people["visitors"] > 0, "country"]
     ]
-    over_time = table(page, "pageviews", "visitors")
-    assert over_time["pageviews"].sum() == found.pageviews
+    page.button(key="data-overview-traffic_panel").click().run()
+    numbers = page.session_state["opened"].body.keywords
+    assert numbers["table"]["pageviews"].sum() == found.pageviews
+    (name, views), _ = numbers["opens"](0)
+    newest = drill.newest(rows, views.selection, views.where, limit=10_000)
+    assert (name, len(newest)) == ("Pageviews", numbers["table"]["pageviews"].iloc[0])
     assert not page.error and not page.warning
 
 
