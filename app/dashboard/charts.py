@@ -13,6 +13,7 @@ import streamlit as st
 from . import colors
 from .colors import OTHER
 from .figures import zones
+from .notemarks import with_notes
 
 HEIGHT = 260
 # Height of a legend, added to a chart without one so that neighbours align.
@@ -156,23 +157,6 @@ def over_time(
     if labelled:
         layers.append(_end_labels(data, time, color))
     return with_notes(alt.layer(*layers), notes, at_note, height)
-
-
-def with_notes(
-    chart: alt.Chart | alt.LayerChart, notes: pd.DataFrame | None, x: alt.X, height: int
-) -> alt.Chart | alt.LayerChart:
-    """A chart with notes (`when`, `text`, and the field of `x`): lines behind it, so that its own marks can be hovered
-    and clicked, and flags at the top."""
-    if notes is None or notes.empty:
-        return chart.properties(height=height)
-    data = notes.assign(time=notes["time"].dt.tz_localize("UTC"))
-    tooltip = [alt.Tooltip("when:N", title="Note"), alt.Tooltip("text:N", title=" ")]
-    base = alt.Chart(data).encode(x=x, tooltip=tooltip)
-    color = colors.tones()["quiet"]
-    line = base.mark_rule(color=color, strokeWidth=1.5, strokeDash=[2, 3])
-    flag = base.mark_point(color=color, shape="triangle-down", filled=True, size=110, opacity=1, yOffset=4)
-    wide = base.mark_rule(strokeWidth=12, opacity=0)
-    return alt.layer(wide, line, chart, flag.encode(y=alt.value(0))).properties(height=height)
 
 
 def _dashed(

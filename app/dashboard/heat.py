@@ -9,7 +9,8 @@ import altair as alt
 import pandas as pd
 
 from . import colors
-from .charts import HEIGHT, PICK, with_notes
+from .charts import HEIGHT, PICK
+from .notemarks import with_notes
 
 
 def heat(

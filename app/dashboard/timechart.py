@@ -10,21 +10,17 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from . import actions, charts, clock, colors
+from . import actions, charts, colors
 from .chartdata import Opens, data_view
-from .figures import notes
 from .figures.query import Condition
-from .figures.reader import ReadError
 from .figures.selection import Filter, Selection
-from .figures.zones import floor, window
+from .figures.zones import window
 from .filters import Span
 from .grid import count_column
+from .notemarks import note_marks, note_words
 from .panel import Look
-from .text import clipped, shown
+from .text import shown
 
-# Characters of a note beside a chart, and notes that are written out for one mark or one chart.
-NOTE_SHOWN, MOST_NOTES = 200, 5
-MARKS = ["bin", "time", "when", "text"]
 EARLIER = "the earlier period"
 # What a series keeps of the requests: filters and further conditions.
 Kept = tuple[tuple[Filter, ...], tuple[Condition, ...]]
@@ -151,51 +147,6 @@ def over_time(
     start = st.column_config.DatetimeColumn(f"From ({zone})", format="YYYY-MM-DD HH:mm")
     named = {name: count_column((labels or {}).get(name, name)) for name in data.columns if name != "bin"}
     data_view(look, data, {"bin": start} | named, opens, part)
-
-
-def note_marks(
-    look: Look,
-    zone: str,
-    bins: pd.Series,
-    bin_seconds: int,
-    within: tuple[datetime, datetime] | None = None,
-) -> pd.DataFrame:
-    """The notes of a chart's site `within` two times, by default during its `bins` (wall-clock): columns `bin`, `time`
-    (wall-clock), `when` and `text`. Notes of the same bin are one mark, at the time of the first."""
-    start, end = within or (None, None)
-    try:
-        found = notes.notes(look.rows, look.filters.site, start, end)
-    except ReadError:  # a chart is worth showing without them; the panel of notes says so
-        return pd.DataFrame(columns=MARKS)
-    starts = [floor(at, bin_seconds, zone) for at in found["time"]]
-    found["bin"] = clock.wall(pd.Series(starts, found.index, found["time"].dtype), zone)
-    found["time"] = clock.wall(found["time"], zone)
-    if within is None:
-        last = bins.max() + pd.Timedelta(seconds=bin_seconds)
-        found = found[found["time"].between(bins.min(), last, inclusive="left")]
-    marks = [
-        {"bin": start, "time": of["time"].iloc[0], "when": of["time"].iloc[0].strftime("%Y-%m-%d %H:%M"),
-         "text": _listed([_said(*row) for row in of[["site", "text"]].itertuples(index=False)])}
-        for start, of in found.groupby("bin")
-    ]  # fmt: skip
-    return pd.DataFrame(marks, columns=MARKS)
-
-
-def note_words(marks: pd.DataFrame) -> str:
-    """The notes of a chart as the end of its alternative text."""
-    if marks.empty:
-        return ""
-    said = [f"{when} {text}" for when, text in marks[["when", "text"]].itertuples(index=False)]
-    return f" Notes: {_listed(said)}."
-
-
-def _said(site: str, text: str) -> str:
-    return clipped(shown(f"{site}: {text}" if site else text), NOTE_SHOWN)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - MOST_NOTES
-    return "; ".join([*texts[:MOST_NOTES], *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def stacked(

@@ -16,9 +16,10 @@ from ..figures.selection import Selection
 from ..figures.zones import starts, window
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions
+from ..notemarks import note_marks, note_words
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, number, shown
-from ..timechart import note_marks, note_words, timechart
+from ..timechart import timechart
 from .errors import path_filter
 
 LATENCY = "gold/latency"

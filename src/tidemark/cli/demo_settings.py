@@ -37,11 +37,13 @@ filter = ["source=newsletter"]
 metric = "share_5xx"
 window = "5m"
 above = 0.2
-# Nothing is logged.
+# Nothing is logged for a quarter of an hour.
 [alerts.silence]
 metric = "requests"
 window = "5m"
 below = 1
+breaches = 3
+of = 3
 """
 
 

@@ -1,0 +1,82 @@
+"""Notes in charts over time: vertical marks, and words for the alternative text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import altair as alt
+import pandas as pd
+
+from . import clock, colors
+from .figures import notes
+from .figures.reader import ReadError
+from .figures.zones import floor
+from .panel import Look
+from .text import clipped, shown
+
+# Characters of a note beside a chart, and notes that are written out for one mark or one chart.
+NOTE_SHOWN, MOST_NOTES = 200, 5
+MARKS = ["bin", "time", "when", "text"]
+
+
+def note_marks(
+    look: Look,
+    zone: str,
+    bins: pd.Series,
+    bin_seconds: int,
+    within: tuple[datetime, datetime] | None = None,
+) -> pd.DataFrame:
+    """The notes of a chart's site `within` two times, by default during its `bins` (wall-clock): columns `bin`, `time`
+    (wall-clock), `when` and `text`. Notes of the same bin are one mark, at the time of the first."""
+    start, end = within or (None, None)
+    try:
+        found = notes.notes(look.rows, look.filters.site, start, end)
+    except ReadError:  # a chart is worth showing without them; the panel of notes says so
+        return pd.DataFrame(columns=MARKS)
+    starts = [floor(at, bin_seconds, zone) for at in found["time"]]
+    found["bin"] = clock.wall(pd.Series(starts, found.index, found["time"].dtype), zone)
+    found["time"] = clock.wall(found["time"], zone)
+    if within is None:
+        last = bins.max() + pd.Timedelta(seconds=bin_seconds)
+        found = found[found["time"].between(bins.min(), last, inclusive="left")]
+    marks = [
+        {"bin": start, "time": of["time"].iloc[0], "when": of["time"].iloc[0].strftime("%Y-%m-%d %H:%M"),
+         "text": _listed([_said(*row) for row in of[["site", "text"]].itertuples(index=False)])}
+        for start, of in found.groupby("bin")
+    ]  # fmt: skip
+    return pd.DataFrame(marks, columns=MARKS)
+
+
+def note_words(marks: pd.DataFrame) -> str:
+    """The notes of a chart as the end of its alternative text."""
+    if marks.empty:
+        return ""
+    said = [f"{when} {text}" for when, text in marks[["when", "text"]].itertuples(index=False)]
+    return f" Notes: {_listed(said)}."
+
+
+def _said(site: str, text: str) -> str:
+    return clipped(shown(f"{site}: {text}" if site else text), NOTE_SHOWN)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - MOST_NOTES
+    return "; ".join([*texts[:MOST_NOTES], *([f"and {more:,} more"] if more > 0 else [])])
+
+
+def with_notes(
+    chart: alt.Chart | alt.LayerChart, notes: pd.DataFrame | None, x: alt.X, height: int
+) -> alt.Chart | alt.LayerChart:
+    """A chart with notes (`when`, `text`, and the field of `x`): lines behind it, so that its own marks can be hovered
+    and clicked, and flags at the top."""
+    if notes is None or notes.empty:
+        return chart.properties(height=height)
+    data = notes.assign(time=notes["time"].dt.tz_localize("UTC"))
+    tooltip = [alt.Tooltip("when:N", title="Note"), alt.Tooltip("text:N", title=" ")]
+    base = alt.Chart(data).encode(x=x, tooltip=tooltip)
+    color = colors.tones()["quiet"]
+    line = base.mark_rule(color=color, strokeWidth=1.5, strokeDash=[2, 3])
+    flag = base.mark_point(color=color, shape="triangle-down", filled=True, size=110, opacity=1, yOffset=4)
+    wide = base.mark_rule(strokeWidth=12, opacity=0)
+    return alt.layer(wide, line, chart, flag.encode(y=alt.value(0))).properties(height=height)
