@@ -115,7 +115,8 @@ def panel(
             begun = time.perf_counter()
             with st.container(border=True, key=f"panel-{key}", height="stretch", gap="xsmall"):
                 look = Look(reader, filters, clock.now(), key)
-                look = replace(look, title=title, tools=_heading(title, help, look, requests, written))
+                look = replace(look, title=title)
+                look = replace(look, tools=_heading(title, help, look, requests, written))
                 try:
                     _say_incomplete(reader, tables)
                     body(look)
@@ -171,19 +172,22 @@ def _written(figure: str | Asked, look: Look) -> str:
 
 
 def _query(look: Look, written: Written) -> None:
-    """The figure's query, which is only written once somebody wants to see it."""
-    popover = st.popover(
+    """A button that opens the figure's query, which is only written then."""
+    view = actions.Whole(f"{look.title}: SQL", functools.partial(_sql, asked=look, written=written))
+    st.button(
         "SQL", type="tertiary", help="Show the query of these figures for DuckDB.", key=f"sql-{look.key}",
-        on_change="rerun",
+        on_click=actions.open_view, args=(view,),
     )  # fmt: skip
-    if popover.open:
-        try:
-            text = written(look)
-        except ReadError as error:
-            text = f"-- {error}"
-        source = "Counted from silver" if "silver" in text else "As recorded"
-        popover.caption(f"{source}, with the chosen site, range and filters:")
-        popover.code(f"INSTALL delta; LOAD delta;\n\n{text}", language="sql", wrap_lines=True)
+
+
+def _sql(look: Look, *, asked: Look, written: Written) -> None:
+    try:
+        text = written(asked)
+    except ReadError as error:
+        text = f"-- {error}"
+    source = "Counted from silver" if "silver" in text else "As recorded"
+    st.caption(f"{source}, with the chosen site, range and filters:")
+    st.code(f"INSTALL delta; LOAD delta;\n\n{text}", language="sql", wrap_lines=True)
 
 
 def _open(look: Look, requests: tuple[Condition, ...]) -> None:

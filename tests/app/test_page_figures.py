@@ -63,6 +63,10 @@ def test_overview(chosen: Chosen) -> None:
     (name, views), _ = numbers["opens"](0)
     newest = drill.newest(rows, views.selection, views.where, limit=10_000)
     assert (name, len(newest)) == ("Pageviews", numbers["table"]["pageviews"].iloc[0])
+    page.button(key="sql-overview-summary_panel").click().run()
+    opened = page.session_state["opened"]
+    assert opened.title == "Summary: SQL"
+    assert "FROM delta_scan" in opened.body.keywords["written"](opened.body.keywords["asked"])
     assert not page.error and not page.warning
 
 
