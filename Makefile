@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo check test cluster soak lint format bench examples audit docs lock clean
+.PHONY: help setup hooks demo check test cluster soak lint format bench examples audit docs pictures lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed 's/:.*## /:/' | while IFS=: read -r target text; do \
@@ -62,6 +62,9 @@ audit: setup ## Look up the locked packages' known vulnerabilities; needs the in
 
 docs: setup ## Generate the reference pages of docs/
 	$(BIN)/python -m tidemark.cli.docs docs
+
+pictures: setup ## Take the pictures of docs/dashboard.md again, of the demo's home; needs Chromium (ARGS="--pages live")
+	$(BIN)/python scripts/pictures.py .tidemark $(ARGS)
 
 lock: setup ## Resolve the dependencies into requirements/*.txt (UPGRADE=1 for newer versions)
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
