@@ -108,7 +108,7 @@ def _conditions(home: Path | None, *, disabled: bool) -> list[str]:
                 st.selectbox("Field", FIELDS, key="new-field", format_func=lambda f: f.replace("_", " "))
                 st.selectbox("Operator", list(SIGNS.values()), index=1, key="new-operator")
                 st.text_input("Value", key="new-value", placeholder="several: one|two")
-                st.form_submit_button("Add filter", on_click=_add, type="primary")
+                st.form_submit_button("Add filter", on_click=_add)
             if home is not None and editable(home):
                 _save_as_segment(home)
     return [text for text in texts or [] if text.strip()]
@@ -142,7 +142,7 @@ def _segments(home: Path | None) -> None:
                 f"Remove {plain(name)}?" if sure else "Remove",
                 key=f"segment-{name}-remove",
                 icon=":material/delete:",
-                type="primary" if sure else "tertiary",
+                type="secondary" if sure else "tertiary",
                 help=None if sure else plain(f"Remove the segment {name}"),
                 on_click=_remove_segment if sure else _ask,
                 args=(home, name) if sure else (name,),

@@ -139,9 +139,7 @@ def _entry(
         if st.session_state.get("definitions-asked") == (part.kind, name):
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.text(f"Remove {part.one} {shown(name)}?")
-                st.button(
-                    "Remove", key=f"{key}-sure", on_click=_remove, args=(home, part, name), type="primary"
-                )
+                st.button("Remove", key=f"{key}-sure", on_click=_remove, args=(home, part, name))
                 st.button("Keep", key=f"{key}-keep", on_click=_ask, args=(None,))
         else:
             st.button(
@@ -162,7 +160,7 @@ def _form(
         if name is None:
             st.text_input("Name", key=f"{key}-name", placeholder="signup" if part.kind == "goals" else "")
         forms.draw(part.fields, values, key, taken)
-        st.form_submit_button("Save", type="primary", on_click=_save, args=(home, part, name, values, key))
+        st.form_submit_button("Save", on_click=_save, args=(home, part, name, values, key))
 
 
 def _save(home: Path, part: Part, name: str | None, values: Mapping[str, Any], key: str) -> None:

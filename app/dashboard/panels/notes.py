@@ -70,7 +70,7 @@ def _form(look: Look, home: Path) -> None:
         sites = [ALL_SITES, *sorted(data.extents(look.reader))]
         chosen = sites.index(look.filters.site) if look.filters.site in sites else 0
         site = st.selectbox("Site", sites, index=chosen)
-        if not st.form_submit_button("Add", type="primary"):
+        if not st.form_submit_button("Add"):
             return
     time = clock.from_wall(at, zone) if at else look.now.astimezone(UTC)
     site = "" if site == ALL_SITES else site
