@@ -7,7 +7,7 @@ import json
 import streamlit as st
 
 from . import actions, clock, data
-from .figures import pages
+from .figures import conditions, pages
 from .figures.declared import GOAL, Declared, declared
 from .figures.funnels import FEWEST, MOST, Definition
 from .figures.reader import Reader, ReadError
@@ -63,7 +63,11 @@ def choose(reader: Reader, filters: Filters) -> Definition | None:
     except SelectionError as error:
         st.warning(plain(f"{error}."), icon=":material/error:")
         return None
-    st.caption(_said(asked))
+    single = [f for f in filters.conditions if f.field not in conditions.OF_VISITOR | {"entry_page"}]
+    hint = (
+        " Filters keep single pageviews, so every step has to pass them." if asked.visitor and single else ""
+    )
+    st.caption(_said(asked) + hint)
     if name == OWN:
         with st.expander("Keep this funnel"):
             st.caption("On the page Definitions, or by this in tidemark\\.toml in the home, under any name:")
