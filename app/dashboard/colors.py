@@ -24,7 +24,7 @@ FIXED: dict[str, str | int] = {
     "Visitors": 0, "Requests": 2, "Pageviews": 1, "Bytes": 6, "Sessions": 4, "Bounced": "quiet",
     "Two pages or more": 4, "People": 0, "Bots": 3, "AI crawlers": 6, "Visits from AI assistants": 1,
     "New visitors": 0, "Returning visitors": 2, "All cohorts shown": 0,
-    "Pages of a flow": 0, "Other pages of a flow": 9,
+    "Pages of a flow": 0, "Other pages of a flow": "quiet", "Left a flow": 10,
     "2xx": "good", "3xx": "info", "4xx": "warn", "5xx": "bad", "Other statuses": "quiet",
     "p50": 0, "p95": 1, "p99": 3,
     "Direct": 0, "Organic search": 2, "Organic social": 1, "AI assistants": 6, "Referral": 3, "Email": 5,

@@ -99,7 +99,7 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
     )  # fmt: skip
     kinds = alt.Scale(
         domain=["page", OTHER, LEFT],
-        range=colors.of(["Pages of a flow", "Other pages of a flow", colors.OTHER]),
+        range=colors.of(["Pages of a flow", "Other pages of a flow", "Left a flow"]),
     )
     color = alt.Color("kind:N", scale=kinds, legend=None)
     band = (
