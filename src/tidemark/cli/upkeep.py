@@ -60,7 +60,8 @@ def rebuild_command(
 
     silver.requests (with silver.rejected) is recomputed from bronze, followed by all other tables; the
     other tables from silver.requests. --since is the time of arrival for silver.requests and event time
-    for the others; sessions are always recomputed as a whole. Prints the differences per day.
+    for the others; sessions are always recomputed as a whole. Prints the differences per day, and
+    how many lines have another value.
     An interrupted rebuild has changed nothing, or everything.
     """
     from tidemark.cli.tasks import rebuild_table
