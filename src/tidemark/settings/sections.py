@@ -170,7 +170,9 @@ class BatchesSettings:
         10.0, "While lines wait, batches are sized to take about this long.", least=0.1
     )
     local_rows: int = setting(
-        50_000, "The driver processes batches of up to this many rows, executors larger ones.", least=0
+        50_000,
+        "The driver processes batches of so many lines, or three times as many requests; executors take larger ones.",
+        least=0,
     )
     derive_interval_seconds: float = setting(
         10.0,
