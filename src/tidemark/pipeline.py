@@ -107,8 +107,8 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
     )
 
 
-# A row is read and counted in a third of the time that a line takes.
-_ROWS_PER_LINE = 3
+# More of them than lines stay in the driver: executors take every core at once, and fresh lines would wait.
+_TIMES_LOCAL_ROWS = 3
 
 
 def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
@@ -129,7 +129,7 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
         rows=partial(table_rows, house, requests.TABLE),
         files=TableFiles(requests.TABLE, columns, house.can.files) if house.can.files else None,
         interval_seconds=settings.batches.derive_interval_seconds,
-        local_rows=_ROWS_PER_LINE * settings.batches.local_rows,
+        local_rows=_TIMES_LOCAL_ROWS * settings.batches.local_rows,
         followers=followers(settings.meaning),
     )
 
