@@ -49,5 +49,10 @@ def judging_threads() -> int:
     return _few()
 
 
+def spare_threads() -> int:
+    """Half of the cores: for work that may take longer, beside work that may not."""
+    return max(1, (os.cpu_count() or 2) // 2)
+
+
 def _few() -> int:
     return max(2, min(4, os.cpu_count() or 2))

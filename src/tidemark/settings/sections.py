@@ -171,7 +171,7 @@ class BatchesSettings:
     )
     local_rows: int = setting(
         50_000,
-        "The driver processes batches of so many lines, or three times as many requests; executors take larger ones.",
+        "The driver processes up to so many lines at once, or thrice the requests; executors more.",
         least=0,
     )
     derive_interval_seconds: float = setting(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
 from tidemark.engine.batches import Batch, Local, distributed
 from tidemark.engine.work import ALL, Part, Work
-from tidemark.machine import judging_threads
+from tidemark.machine import judging_threads, spare_threads
 from tidemark.settings.sections import MeaningSettings
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.accounting import Account, Ledger
@@ -121,6 +121,7 @@ class BatchWriter:
             else None
         )
         self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
+        self._spare = ThreadPoolExecutor(spare_threads(), thread_name_prefix=f"{flow.name}-spare")
         self._judges = ThreadPoolExecutor(judging_threads(), thread_name_prefix=f"{flow.name}-judge")
 
     def write(self, prepared: DataFrame, commit: Commit) -> Facts:
@@ -187,7 +188,9 @@ class BatchWriter:
             ),
             *(partial(self._append, table, part, batch, commit) for table, part in self.flow.work.appends),
         ]
-        with self._all_done(acts):
+        # A small batch of a flow that may wait leaves cores to one that may not.
+        waits = bool(self.flow.interval_seconds) and isinstance(batch, Local)
+        with self._all_done(acts, self._spare if waits else self._threads):
             account = Account.of(clocks, len(repeated or ())) if self._ledger else None
         if self.flow.followers:
             self.flow.catch_up(spark, self._lakehouse, self._store)
@@ -206,9 +209,9 @@ class BatchWriter:
             merge_into(self._store, table, made, batch.partial(table.name), commit)
 
     @contextmanager
-    def _all_done(self, acts: Sequence[Callable[[], None]]) -> Iterator[None]:
+    def _all_done(self, acts: Sequence[Callable[[], None]], threads: Executor) -> Iterator[None]:
         """Does them in threads, begun in this order, beside what stands in the block."""
-        futures = [self._threads.submit(self._committed, act) for act in acts]
+        futures = [threads.submit(self._committed, act) for act in acts]
         try:
             yield
         finally:
