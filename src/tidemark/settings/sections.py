@@ -170,9 +170,7 @@ class BatchesSettings:
         10.0, "While lines wait, batches are sized to take about this long.", least=0.1
     )
     local_rows: int = setting(
-        50_000,
-        "The driver processes up to so many lines at once, or thrice the requests; executors more.",
-        least=0,
+        50_000, "The driver processes so many lines at once, or thrice the requests; executors more.", least=0
     )
     derive_interval_seconds: float = setting(
         10.0,
