@@ -110,10 +110,10 @@ def _watched(settings: Settings, rate: int, seconds: int, warm_up: int) -> list[
     for name, cores in used.items():
         print(f"  cores used by {name}: {cores:.2f}", flush=True)
     print(f"  latest send: {load.late:.2f} s after its time", flush=True)
-    warm = np.asarray(times) > warm_up
-    minutes = np.asarray(times) // 60
+    at, age = np.asarray(times), np.asarray(ages)
+    warm, minutes = at > warm_up, at // 60
     for minute in np.unique(minutes):
-        of = np.asarray(ages)[minutes == minute]
+        of = age[minutes == minute]
         p50, p95 = np.percentile(of, [50, 95])
         print(
             f"  minute {int(minute) + 1:2}: p50 {p50:.2f} s, p95 {p95:.2f} s, most {of.max():.2f} s",
@@ -123,7 +123,7 @@ def _watched(settings: Settings, rate: int, seconds: int, warm_up: int) -> list[
     label = f"freshness at {rate:,} lines/s"
     parts = {f"the first {warm_up} s": ~warm, "warm": warm}
     return [
-        Figure(f"{label}, {part}, p{percent}, s", [float(np.percentile(np.asarray(ages)[chosen], percent))])
+        Figure(f"{label}, {part}, p{percent}, s", [float(np.percentile(age[chosen], percent))])
         for part, chosen in parts.items()
         for percent in (50, 95)
     ]

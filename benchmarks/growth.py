@@ -34,7 +34,7 @@ PAGES = (
     "funnels", "retention", "paths", "alerts", "reported", "quality", "pipeline",
 )  # fmt: skip
 # Pages whose panels a filter of a path changes.
-FILTERED = tuple(page for page in PAGES if page not in ("live", "quality", "pipeline"))
+FILTERED = tuple(page for page in PAGES if page not in ("live", "alerts", "reported", "quality", "pipeline"))
 # The page Funnels draws the first one that is declared.
 FUNNEL = """[funnels.buying]
 steps = ["/products*", "/cart", "/checkout"]

@@ -10,6 +10,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from tidemark.contract.store import Store
+from tidemark.contract.table import Table
 from tidemark.local.process import read_record
 from tidemark.operate import backfill, goal_notes, notes, observe
 from tidemark.operate.goal_notes import GoalTables
@@ -77,10 +78,13 @@ class Beside:
 
     @property
     def _observed(self) -> Observed:
-        tables = {table.name: table for table in LAYER_TABLES}
-        return Observed(tables, positions(self.house), rules_version(self.settings), self.started)
+        return Observed(_tables(), positions(self.house), rules_version(self.settings), self.started)
+
+
+def _tables() -> dict[str, Table]:
+    return {table.name: table for table in LAYER_TABLES}
 
 
 def _goal_tables() -> GoalTables:
-    tables = {table.name: table for table in LAYER_TABLES}
+    tables = _tables()
     return GoalTables(tables["silver.session_goals"], tables["gold.goals"])

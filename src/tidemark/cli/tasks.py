@@ -195,7 +195,7 @@ def _rebuild_catalog(
             f"the state of {', '.join(changed)} has changed, so the effect of a rebuild cannot be predicted",
             "Rebuild without --dry-run.",
         )
-    names = schema_check.with_unfit(names, schema_check.changed(settings, house, TABLES), rebuildable())
+    names = schema_check.with_unfit(names, changed, rebuildable())
     with lock.only_one(settings), _only_writer(settings, house, "a rebuild"):
         job = rebuilding_catalog(spark_session(settings), settings, house, say)
         remade = job.tables(names)

@@ -107,7 +107,7 @@ class DashboardSettings:
     address: str = setting("127.0.0.1", "Address the dashboard listens on.", name="dashboard_address")
     apdex_seconds: float = setting(
         0.5, "T of the Apdex: requests of at most this long satisfy, those of up to four times it are tolerated.",
-        name="apdex_seconds", least=0.001,
+        least=0.001,
     )  # fmt: skip
     edits: str = setting(
         "auto",
