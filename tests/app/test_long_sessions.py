@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from app.dashboard.figures import conditions, sessions
+from app.dashboard.figures import conditions, sessions, silver
 from app.dashboard.figures.dialects import Databricks
 from app.dashboard.figures.query import count, query
 from app.dashboard.figures.reader_delta import DeltaReader
@@ -66,7 +66,7 @@ def test_sessions_with_a_page_beyond_their_steps_are_found(rows: Direct, filters
     quick, general = conditions.of_sessions(selection, rows), conditions.of_sessions(selection)
     assert quick != general
     for where in (quick, general):
-        assert rows(query(conditions.SESSIONS, {"n": count()}, where))["n"].iloc[0] == number
+        assert rows(query(silver.SESSIONS, {"n": count()}, where))["n"].iloc[0] == number
     assert sessions.summary(rows, selection).sessions == number
 
 
@@ -79,7 +79,7 @@ def test_a_table_that_lacks_sessions_is_not_asked(rows: Direct, tmp_path: Path) 
     """As while it is filled with history."""
     home = tmp_path / "home"
     shutil.copytree(Path(rows.reader.root).parent, home)
-    table = DeltaTable(home / "tables" / conditions.STEPS)
+    table = DeltaTable(home / "tables" / silver.STEPS)
     one = table.to_pyarrow_table(columns=["session_id"])["session_id"][0].as_py()
     table.delete(f"session_id = '{one}'")
     selection = Selection(filters=(Filter.parse("path=/late"),))
@@ -89,6 +89,6 @@ def test_a_table_that_lacks_sessions_is_not_asked(rows: Direct, tmp_path: Path) 
 def test_the_semi_join_in_another_dialect(rows: Direct) -> None:
     selection = Selection(filters=(Filter.parse("path=/late"),), end=lakehouse.START + timedelta(hours=5))
     where = conditions.of_sessions(selection, rows)
-    text = render(query(conditions.SESSIONS, {"n": count()}, where), lambda table: table, Databricks())
+    text = render(query(silver.SESSIONS, {"n": count()}, where), lambda table: table, Databricks())
     assert "explode(u.`steps`) AS `element`" in text
     assert "u.`element`['path'] IN (:" in text

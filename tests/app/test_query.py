@@ -18,6 +18,7 @@ from app.dashboard.figures import (
     overview,
     pages,
     quantiles,
+    silver,
     sources,
 )
 from app.dashboard.figures.dialects import Databricks, DataFusion, DuckDB
@@ -33,7 +34,7 @@ FILTERS = filters_of(["path~it's", "status^5", "host!=a", "source="])
 
 def test_conditions_for_each_engine() -> None:
     q = query(
-        conditions.REQUESTS,
+        silver.REQUESTS,
         {
             "bin": time_bin("event_time", 3600),
             "n": count(),
@@ -64,7 +65,7 @@ def test_conditions_for_each_engine() -> None:
 
 def test_sessions_of_a_page_are_a_semi_join() -> None:
     selection = Selection("s", filters=filters_of(["path=/a", "device=mobile"]))
-    q = query(conditions.SESSIONS, {"n": count()}, conditions.of_sessions(selection))
+    q = query(silver.SESSIONS, {"n": count()}, conditions.of_sessions(selection))
 
     assert q.tables() == ("silver/sessions", "silver/requests")
     assert render(q, lambda table: table.split("/")[1], DuckDB()) == (

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from . import conditions
-from .query import AnyOf, Query, Where, query
-from .reader import MissingTableError
-from .rows import Rows
+from .query import AnyOf, Where, query
+from .rows import Rows, if_any
 from .selection import Selection
 
 RULES, ALERTS = "quality/alert_rules", "quality/alerts"
@@ -30,8 +29,7 @@ COLUMNS = (
 
 def rules(rows: Rows, selection: Selection) -> pd.DataFrame:
     """The columns RULE_COLUMNS of each rule on the selection's site, those that fire first."""
-    sites = () if selection.site is None else (Where("site", "=", selection.site),)
-    found = _any(rows, query(RULES, RULE_COLUMNS, sites, order_by=["rule", "site"]))
+    found = if_any(rows, query(RULES, RULE_COLUMNS, conditions.of_site(selection), order_by=["rule", "site"]))
     order = found["state"].map({"firing": 0, "unknown": 1}).fillna(2)
     return found.assign(order=order).sort_values("order", kind="stable").drop(columns="order")
 
@@ -50,12 +48,4 @@ def alerts(rows: Rows, selection: Selection) -> pd.DataFrame:
                 )
             )
         )
-    return _any(rows, query(ALERTS, COLUMNS, where, order_by=["-window_start", "rule", "site"]))
-
-
-def _any(rows: Rows, q: Query) -> pd.DataFrame:
-    """The rows; none where the table does not exist, because no rule was ever judged."""
-    try:
-        return rows(q)
-    except MissingTableError:
-        return pd.DataFrame({name: [] for name, _ in q.columns})
+    return if_any(rows, query(ALERTS, COLUMNS, where, order_by=["-window_start", "rule", "site"]))

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
 
 from .extents import Extent
 from .selection import Selection
@@ -46,6 +49,11 @@ class Change:
     def short(self) -> str:
         """The same without a decimal."""
         return str(self) if self.ratio is None else f"{self.ratio:+,.0%}"
+
+
+def known(value: Any) -> float | None:
+    """A figure; None for one that is missing or NaN."""
+    return None if pd.isna(value) else float(value)
 
 
 def earlier(selection: Selection, extent: Extent, clock: datetime) -> Selection | None:

@@ -13,9 +13,8 @@ from . import longer
 from .query import AnyOf, Condition, Exists, Expression, HasElement, Where, as_text
 from .rows import Rows
 from .selection import Filter, Selection
+from .silver import REQUESTS, SESSIONS, STEPS, VIEW
 
-# As every user of these conditions names them.
-REQUESTS, SESSIONS, STEPS = longer.REQUESTS, longer.SESSIONS, longer.STEPS
 # The fields that silver.sessions has itself.
 OF_VISITOR = frozenset({"country", "device", "browser", "os"})
 OF_SESSION = frozenset({"channel", "source", "entry_page"})
@@ -53,15 +52,19 @@ def with_pageview(selection: Selection, filters: Sequence[Filter], rows: Rows | 
     during = (*_SAME_VISITOR, ("event_time", ">=", "start_time"), ("event_time", "<=", "end_time"))
     # The pageviews of these sessions do not lie before the range; where it ends they may go on.
     bound = () if selection.start is None else (Where("event_time", ">=", selection.start),)
-    return Exists(REQUESTS, during, (*bound, Where("pageview", "=", True), *passing(filters)))
+    return Exists(REQUESTS, during, (*bound, VIEW, *passing(filters)))
 
 
 def within(selection: Selection, time: str) -> tuple[Where, ...]:
     """The selection's site and range."""
-    site = () if selection.site is None else (Where("site", "=", selection.site),)
     start = () if selection.start is None else (Where(time, ">=", selection.start),)
     end = () if selection.end is None else (Where(time, "<", selection.end),)
-    return (*site, *start, *end)
+    return (*of_site(selection), *start, *end)
+
+
+def of_site(selection: Selection) -> tuple[Where, ...]:
+    """The selection's site."""
+    return () if selection.site is None else (Where("site", "=", selection.site),)
 
 
 def passing(filters: Sequence[Filter]) -> tuple[Condition, ...]:

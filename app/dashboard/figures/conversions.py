@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from . import conditions
+from . import conditions, silver
 from .extents import incomplete
 from .measures import SESSIONS, Bins, Gold, bins_of, has, in_utc, split
 from .query import Condition, Exists, Expression, Where, count, joined, later, query, total
@@ -25,8 +25,6 @@ GOLD = Gold("gold/goals", 3600, frozenset({"channel"}))
 REACHED = "silver/session_goals"
 GAP_SECONDS = 1800
 _SEPARATOR = "\n"
-# The fields of sessions that silver.session_goals has, too.
-_OWN = frozenset({"channel", "source", "entry_page"})
 
 # A goal as it is declared, and its conditions on requests.
 Wanted = Mapping[str, tuple[Mapping[str, Any], tuple[Condition, ...]]]
@@ -133,14 +131,14 @@ def _from_sessions(
 
 def _of_sessions(selection: Selection, rows: Rows) -> tuple[Condition, ...]:
     """`conditions.of_sessions` for rows of silver.session_goals, which lack what a visitor has once."""
-    own = [f for f in selection.filters if f.field in _OWN]
+    own = [f for f in selection.filters if f.field in conditions.OF_SESSION]
     visitor = [f for f in selection.filters if f.field in conditions.OF_VISITOR]
-    lines = [f for f in selection.filters if f.field not in conditions.OF_VISITOR | _OWN]
+    lines = [f for f in selection.filters if f.field not in conditions.OF_VISITOR | conditions.OF_SESSION]
     kept: list[Condition] = [*conditions.within(selection, "start_time"), *conditions.passing(own)]
     if visitor:
         same = (("session_id", "=", "session_id"),)
         theirs = (*conditions.within(selection, "start_time"), *conditions.passing(visitor))
-        kept.append(Exists(conditions.SESSIONS, same, theirs))  # type: ignore[arg-type]
+        kept.append(Exists(silver.SESSIONS, same, theirs))  # type: ignore[arg-type]
     if lines:
         kept.append(conditions.with_pageview(selection, lines, rows))
     return tuple(kept)
@@ -149,11 +147,11 @@ def _of_sessions(selection: Selection, rows: Rows) -> tuple[Condition, ...]:
 def _from_requests(
     rows: Rows, selection: Selection, name: str, of_goal: tuple[Condition, ...], bins: Bins | None
 ) -> pd.DataFrame:
-    known = rows.reader.contract(conditions.SESSIONS).number("gap_seconds")
+    known = rows.reader.contract(silver.SESSIONS).number("gap_seconds")
     gap = round(known or GAP_SECONDS)
     bound = () if selection.start is None else (Where("event_time", ">=", selection.start),)
     during = Exists(
-        conditions.REQUESTS,
+        silver.REQUESTS,
         (
             ("site", "=", "site"),
             ("visitor_id", "=", "visitor_id"),
@@ -166,5 +164,5 @@ def _from_requests(
     if bins:
         groups["bin"] = bins.of("start_time")
     kept = (*conditions.of_sessions(selection, rows), during)
-    found = rows(query(conditions.SESSIONS, {**groups, "conversions": count()}, kept, group_by=list(groups)))
+    found = rows(query(silver.SESSIONS, {**groups, "conversions": count()}, kept, group_by=list(groups)))
     return found.assign(name=name, channel=found["channel"].fillna(""))

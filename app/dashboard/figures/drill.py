@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from . import conditions
+from . import conditions, silver
 from .query import Condition, Where, query
 from .rows import Rows
 from .selection import Selection
@@ -28,7 +28,7 @@ def newest(
 ) -> pd.DataFrame:
     """The newest rows of silver.requests that a selection and further conditions keep, with the columns COLUMNS."""
     kept = (*conditions.of_lines(selection), *where)
-    return rows(query(conditions.REQUESTS, COLUMNS, kept, order_by=["-event_time", "-offset"], limit=limit))
+    return rows(query(silver.REQUESTS, COLUMNS, kept, order_by=["-event_time", "-offset"], limit=limit))
 
 
 @dataclass(frozen=True)

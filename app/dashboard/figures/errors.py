@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from . import conditions
+from . import conditions, silver
 from .counted import Counted
 from .extents import Extent
 from .measures import LINES, RESPONSES, TRAFFIC, Gold, measured
@@ -64,7 +64,7 @@ def referrers(rows: Rows, selection: Selection, paths: Sequence[str], status: in
         Where(path, "in", tuple(paths)),
     )
     columns = {"path": path, "referrer": "referrer", "channel": filled("channel"), "requests": count()}
-    found = rows(query(conditions.REQUESTS, columns, where, group_by=["path", "referrer", "channel"]))
+    found = rows(query(silver.REQUESTS, columns, where, group_by=["path", "referrer", "channel"]))
     found["own"] = found.pop("channel") == "internal"
     found = found.groupby(["path", "referrer", "own"], as_index=False)["requests"].sum()
     ordered = found.sort_values(["path", "own", "requests", "referrer"], ascending=[True, False, False, True])

@@ -15,13 +15,14 @@ from typing import Any
 
 import pandas as pd
 
-from . import comparison, conditions, conversions
-from .comparison import Change
+from . import comparison, conditions, conversions, silver
+from .comparison import Change, known
 from .extents import Extent
-from .measures import PEOPLE, SESSIONS, SOURCES, measured, split
+from .measures import SESSIONS, SOURCES, measured, split
 from .query import Condition, Where, count, query
 from .rows import Rows
 from .selection import Selection
+from .silver import PEOPLE
 
 Goals = Mapping[str, Mapping[str, Any]]
 _SPECIAL = re.compile(r"[\\.^$|?*+()\[\]{}]")
@@ -31,7 +32,7 @@ def goals(rows: Rows, selection: Selection, declared: Goals) -> pd.DataFrame:
     """Columns `name`, `conversions` (sessions that started in the range) and `completions` (requests in the range) of
     each goal that the selection's site has; in order of names."""
     mine = of_site(declared, selection.site)
-    reached = conversions.conversions(rows, selection, {n: (g, matching(g)) for n, g in mine.items()})
+    reached = conversions.conversions(rows, selection, _wanted(mine))
     counted = reached.groupby("name")["conversions"].sum() if len(reached) else {}
     done = completions(rows, selection, mine)
     found = [(name, int(counted.get(name, 0)), done[name]) for name in sorted(mine)]
@@ -60,7 +61,7 @@ def changes(
     before = None if period is None else with_rates(rows, period, declared).set_index("name")
     return {
         name: {
-            figure: Change(_known(row[figure]), None if before is None else _known(before.at[name, figure]))
+            figure: Change(known(row[figure]), None if before is None else known(before.at[name, figure]))
             for figure in ("conversions", "completions", "rate")
         }
         for name, row in now.iterrows()
@@ -69,9 +70,7 @@ def changes(
 
 def over_time(rows: Rows, selection: Selection, declared: Goals, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `name`, `channel`, `conversions`, by the time at which sessions started."""
-    mine = of_site(declared, selection.site)
-    wanted = {name: (goal, matching(goal)) for name, goal in mine.items()}
-    return conversions.conversions(rows, selection, wanted, bin_seconds)
+    return conversions.conversions(rows, selection, _wanted(of_site(declared, selection.site)), bin_seconds)
 
 
 def by_channel(rows: Rows, selection: Selection, name: str, goal: Mapping[str, Any]) -> pd.DataFrame:
@@ -79,12 +78,16 @@ def by_channel(rows: Rows, selection: Selection, name: str, goal: Mapping[str, A
     if goal.get("site"):
         selection = replace(selection, site=str(goal["site"]))
     sessions = measured(rows, selection, SESSIONS, (SOURCES,), ["sessions"], by=["channel"])
-    reached = conversions.conversions(rows, selection, {name: (goal, matching(goal))})
+    reached = conversions.conversions(rows, selection, _wanted({name: goal}))
     counted = reached.groupby("channel")["conversions"].sum() if len(reached) else {}
     found = sessions.assign(conversions=[int(counted.get(c, 0)) for c in sessions["channel"]])
     found["rate"] = found["conversions"] / found["sessions"]
     found = found.sort_values(["conversions", "sessions", "channel"], ascending=[False, False, True])
     return found[["channel", "conversions", "sessions", "rate"]].reset_index(drop=True)
+
+
+def _wanted(declared: Goals) -> conversions.Wanted:
+    return {name: (goal, matching(goal)) for name, goal in declared.items()}
 
 
 def completions(rows: Rows, selection: Selection, declared: Goals) -> dict[str, int]:
@@ -102,7 +105,7 @@ def _from_requests(rows: Rows, selection: Selection, declared: Goals) -> dict[st
         return {}
     counts = {f"n{i}": count(*matching(goal)) for i, goal in enumerate(declared.values())}
     kept = (*conditions.of_lines(selection), PEOPLE)
-    found = rows(query(conditions.REQUESTS, counts, kept)).iloc[0]
+    found = rows(query(silver.REQUESTS, counts, kept)).iloc[0]
     return {name: int(n) for name, n in zip(declared, found, strict=True)}
 
 
@@ -146,7 +149,3 @@ def _path(pattern: str) -> Condition:
 def _literal(text: str) -> str:
     """Text for a regular expression of any engine, which takes it as it is."""
     return _SPECIAL.sub(r"\\\g<0>", text)
-
-
-def _known(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)

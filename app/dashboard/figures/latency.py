@@ -10,11 +10,12 @@ import pandas as pd
 
 from . import quantiles
 from .comparison import Change
-from .measures import LINES, PEOPLE, Gold, has, measured
+from .measures import LINES, Gold, has, measured
 from .quantiles import COARSE, FINE, Latency
 from .query import Where, count, cut, log_bucket, query
 from .rows import Rows
 from .selection import Selection
+from .silver import PEOPLE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,10 +11,8 @@ import pandas as pd
 
 from .query import AllOf, AnyOf, Condition, Where, count, query
 from .rows import Rows
+from .silver import REQUESTS, SESSIONS, STEPS, VIEW
 
-REQUESTS = "silver/requests"
-SESSIONS = "silver/sessions"
-STEPS = "silver/session_steps"
 MOST_STEPS = 200
 # More of them are not looked up.
 MOST_SESSIONS = 100
@@ -44,7 +42,7 @@ def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> p
         for each in found.itertuples()
     )
     people = Where("visitor_id", "in", tuple(found["visitor_id"].unique().tolist()))
-    kept = (AnyOf(times), people, Where("pageview", "=", True), *where)
+    kept = (AnyOf(times), people, VIEW, *where)
     lines = rows(query(REQUESTS, ["site", "visitor_id", "event_time", "path"], kept))
     both = found.merge(lines, on=["site", "visitor_id"])
     inside = (both["event_time"] >= both["start_time"]) & (both["event_time"] <= both["end_time"])

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 
-from . import conditions
+from . import conditions, silver
 from .extents import extents, of_site
 from .query import (
     Condition,
@@ -30,11 +30,11 @@ from .query import (
 )
 from .rows import Rows
 from .selection import Selection
+from .silver import PEOPLE
 from .visitors import distinct
 from .zones import Shifts, shifts, to_utc
 
 A_DAY = timedelta(days=1)
-PEOPLE = Where("bot", "=", False)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Base:
 
 
 LINES = Base(
-    conditions.REQUESTS,
+    silver.REQUESTS,
     "event_time",
     {
         "requests": count(),
@@ -67,7 +67,7 @@ LINES = Base(
     lambda selection, rows: conditions.of_lines(selection),
 )
 SESSIONS = Base(
-    conditions.SESSIONS,
+    silver.SESSIONS,
     "start_time",
     {
         "sessions": count(),

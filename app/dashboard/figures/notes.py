@@ -7,8 +7,7 @@ from datetime import datetime
 import pandas as pd
 
 from .query import query
-from .reader import MissingTableError
-from .rows import Rows
+from .rows import Rows, if_any
 
 TABLE = "quality/notes"
 COLUMNS = ("note", "time", "site", "text", "cause")
@@ -19,10 +18,7 @@ def notes(
 ) -> pd.DataFrame:
     """The columns COLUMNS, by time: the notes of a site (None: of every site) and of all sites, from `start` until
     before `end`. The table is small, so one read of all of it serves every chart."""
-    try:
-        found = rows(query(TABLE, COLUMNS, order_by=["time", "note"]))
-    except MissingTableError:
-        found = pd.DataFrame({name: [] for name in COLUMNS}).astype({"time": "datetime64[us, UTC]"})
+    found = if_any(rows, query(TABLE, COLUMNS, order_by=["time", "note"]), {"time": "datetime64[us, UTC]"})
     kept = pd.Series(data=True, index=found.index)
     if site is not None:
         kept &= found["site"].isin([site, ""])

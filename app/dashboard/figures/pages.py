@@ -7,12 +7,11 @@ import pandas as pd
 from . import sessions
 from .counted import Counted
 from .measures import LINES, PAGES, measured
-from .query import Where
 from .rows import Rows
 from .selection import Selection
+from .silver import VIEW
 
-VIEWED = Where("pageview", "=", True)
-COUNTED = Counted("pageviews", ("path",), LINES, (PAGES,), silver_where=(VIEWED,))
+COUNTED = Counted("pageviews", ("path",), LINES, (PAGES,), silver_where=(VIEW,))
 
 
 def pages(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
@@ -20,7 +19,7 @@ def pages(rows: Rows, selection: Selection, limit: int | None = None) -> pd.Data
     order = ["-pageviews", "path"]
     return measured(
         rows, selection, LINES, (PAGES,), ["pageviews", "visitors"],
-        by=["path"], order_by=order, limit=limit, silver_where=(VIEWED,),
+        by=["path"], order_by=order, limit=limit, silver_where=(VIEW,),
     )  # fmt: skip
 
 

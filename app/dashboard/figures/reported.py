@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pandas as pd
 
-from . import notes
-from .measures import LINES, SESSIONS, TRAFFIC, Gold, measured
+from . import conditions, notes
+from .measures import LINES, SESSIONS, TRAFFIC, Base, Gold, measured
 from .query import Where, query
-from .reader import MissingTableError
-from .rows import Rows
+from .rows import Rows, if_any
 from .selection import Selection
+from .zones import midnight
 
 TABLE = "quality/reported"
 COLUMNS = ("site", "day", "metric", "value", "reported_at", "cause")
@@ -28,15 +29,12 @@ _NONE = -1.0
 
 def reports(rows: Rows, selection: Selection) -> pd.DataFrame:
     """The columns COLUMNS of the days (UTC) that lie in the range, also in part, by the time of the report."""
-    where = [] if selection.site is None else [Where("site", "=", selection.site)]
+    where = [*conditions.of_site(selection)]
     if selection.start is not None:
-        where.append(Where("day", ">=", pd.Timestamp(selection.start).floor("D").to_pydatetime()))
+        where.append(Where("day", ">=", midnight(selection.start)))
     if selection.end is not None:
         where.append(Where("day", "<", selection.end))
-    try:
-        return rows(query(TABLE, COLUMNS, where, order_by=["reported_at", *KEY]))
-    except MissingTableError:
-        return pd.DataFrame({name: [] for name in COLUMNS}).astype({"value": "float64"})
+    return if_any(rows, query(TABLE, COLUMNS, where, order_by=["reported_at", *KEY]), {"value": "float64"})
 
 
 def changes(rows: Rows, selection: Selection, as_of: datetime | None = None) -> pd.DataFrame:
@@ -79,7 +77,7 @@ def current(rows: Rows, selection: Selection, days: pd.Series) -> pd.DataFrame:
     start, end = days.min().to_pydatetime(), (days.max() + timedelta(seconds=_DAY)).to_pydatetime()
     asked = replace(selection.shifted(start, end), filters=(), zone="UTC")
 
-    def each(base, golds, names) -> pd.DataFrame:
+    def each(base: Base, golds: Sequence[Gold], names: Sequence[str]) -> pd.DataFrame:
         found = measured(rows, asked, base, golds, names, by=["site"], bin_seconds=_DAY)
         return found.rename(columns={"bin": "day"}).set_index(["site", "day"])
 

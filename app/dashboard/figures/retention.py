@@ -15,11 +15,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from . import conditions
+from . import conditions, silver
 from .extents import Extent
-from .query import Where, query, time_bin
+from .query import query, time_bin
 from .rows import Rows
 from .selection import Selection
+from .silver import PEOPLE
 from .sketches import WHOLE, Distinct, ascending
 from .visitors import DAY, daily
 
@@ -117,8 +118,8 @@ def _from_gold(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinc
 
 def _from_silver(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinct]]:
     columns: dict[str, Any] = {"site": "site", "day": time_bin("event_time", DAY), "visitor": "visitor_id"}
-    where = (*conditions.of_lines(selection), Where("bot", "=", False))
-    found = rows(query(conditions.REQUESTS, columns, where, group_by=list(columns)))
+    where = (*conditions.of_lines(selection), PEOPLE)
+    found = rows(query(silver.REQUESTS, columns, where, group_by=list(columns)))
     numbers = pd.factorize(found["visitor"])[0].astype(np.uint64)
     sets: dict[str, dict[date, Distinct]] = {}
     for (site, day), members in found.groupby(["site", "day"]).indices.items():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from .query import Query
-from .reader import Reader, frame
+from .reader import MissingTableError, Reader, frame
 from .visitors import UnionCache
 
 if TYPE_CHECKING:
@@ -23,6 +24,16 @@ class Rows(Protocol):
     def unions(self) -> UnionCache: ...
 
     def __call__(self, q: Query) -> pd.DataFrame: ...
+
+
+def if_any(rows: Rows, q: Query, types: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """The rows of a query; none, with columns of these types, where its table does not exist yet. Raises ReadError."""
+    import pandas as pd
+
+    try:
+        return rows(q)
+    except MissingTableError:
+        return pd.DataFrame({name: [] for name, _ in q.columns}).astype(types or {})
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from . import conditions, goals, latency
+from . import conditions, goals, latency, silver
+from .declared import GOAL
 from .errors import RESPONSES
 from .measures import AUDIENCE, LINES, TRAFFIC, measured
 from .query import Condition, Where, count, query, time_bin
 from .rows import Rows
 from .selection import Filter, Selection, SelectionError, filters_of
+from .silver import PEOPLE
 
 WINDOWS = {"5m": 300, "1h": 3600, "1d": 86_400}
-GOAL = "goal:"
 SHARES = {"share_5xx": "status_5xx", "share_bots": "bot_requests"}
 WEEK = timedelta(days=7)
 WEEKS, LEAST_WEEKS = 4, 3
@@ -61,7 +62,7 @@ class Rule:
             "share_bots": (Where("bot", "=", True),),
             "not_found": (_NOT_FOUND,),
             "p95": (latency.TIMED,),
-            "visitors": (Where("bot", "=", False),),
+            "visitors": (PEOPLE,),
         }.get(self.metric, ())
 
 
@@ -141,7 +142,7 @@ def _metric(rows: Rows, rule: Rule, selection: Selection) -> pd.Series:
     if rule.goal is not None:
         where = (*conditions.of_lines(selection), *rule.requests)
         columns = {"bin": time_bin("event_time", seconds), "n": count()}
-        return rows(query(conditions.REQUESTS, columns, where, group_by=["bin"])).set_index("bin")["n"]
+        return rows(query(silver.REQUESTS, columns, where, group_by=["bin"])).set_index("bin")["n"]
     part = SHARES.get(metric)
     names = ["requests", part] if part else ["requests" if metric == "not_found" else metric]
     golds = (TRAFFIC,) if part else (RESPONSES,) if metric == "not_found" else (TRAFFIC, AUDIENCE)

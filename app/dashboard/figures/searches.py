@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 
 from . import goals
-from .measures import LINES, PEOPLE, Gold, measured, split
+from .measures import LINES, Gold, measured, split
 from .query import Condition, Where, count, cut
 from .rows import Rows
 from .selection import Selection
+from .silver import PEOPLE
+from .zones import midnight
 
 SEARCHES = Gold("gold/searches", 86_400, time="day")
 SEARCHED = (PEOPLE, Where("search_term", "is not null"))
@@ -57,10 +59,10 @@ def whole_days(selection: Selection) -> Selection:
     start, end = selection.start, selection.end
     if start is None or (end or datetime.now(UTC)) - start < timedelta(days=2):
         return selection
-    first = start.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = midnight(start)
     if end is None:
         return replace(selection, start=first)
-    last = end.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    last = midnight(end)
     return selection.shifted(first, last if last == end else last + timedelta(days=1))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from . import conditions
+from . import conditions, silver
 from .counted import Counted
 from .measures import SESSIONS, measured
 from .query import Condition, Exists, bucket, count, count_true, median, query, total
@@ -41,7 +41,7 @@ def summary(rows: Rows, selection: Selection) -> Summary:
         "pageviews": total("pageviews"),
         "duration": median("duration_seconds"),
     }
-    found = rows(query(conditions.SESSIONS, columns, conditions.of_sessions(selection, rows))).iloc[0]
+    found = rows(query(silver.SESSIONS, columns, conditions.of_sessions(selection, rows))).iloc[0]
     sums = (int(found[name]) for name in ("sessions", "closed", "bounced", "pageviews"))
     return Summary(*sums, duration=None if pd.isna(found["duration"]) else float(found["duration"]))
 
@@ -55,7 +55,7 @@ def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.D
     """Columns `bucket`, the index of the first bound in seconds above a session's duration, and `sessions`."""
     columns = {"bucket": bucket("duration_seconds", bounds), "sessions": count()}
     where = conditions.of_sessions(selection, rows)
-    return rows(query(conditions.SESSIONS, columns, where, group_by=["bucket"], order_by=["bucket"]))
+    return rows(query(silver.SESSIONS, columns, where, group_by=["bucket"], order_by=["bucket"]))
 
 
 def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) -> pd.DataFrame:
@@ -76,7 +76,7 @@ def during(selection: Selection, *where: Condition) -> Condition:
     are regarded."""
     own = [f for f in selection.filters if f.field in conditions.OF_VISITOR | conditions.OF_SESSION]
     kept = (*conditions.within(selection, "start_time"), *conditions.passing(own), *where)
-    return Exists(conditions.SESSIONS, conditions.DURING, kept)
+    return Exists(silver.SESSIONS, conditions.DURING, kept)
 
 
 LATEST = (
@@ -88,4 +88,4 @@ LATEST = (
 def latest(rows: Rows, selection: Selection, limit: int) -> pd.DataFrame:
     """The sessions that started last, with the columns LATEST."""
     where = conditions.of_sessions(selection, rows)
-    return rows(query(conditions.SESSIONS, LATEST, where, order_by=["-start_time"], limit=limit))
+    return rows(query(silver.SESSIONS, LATEST, where, order_by=["-start_time"], limit=limit))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from . import conditions
+from . import conditions, silver
 from .query import Where, query
 from .reader import plain
 from .rows import Rows
@@ -23,7 +23,7 @@ def walks(
     import pyarrow.compute as pc
 
     where = conditions.within(selection, "start_time")
-    known = plain(rows.reader.arrow(query(conditions.SESSIONS, ["session_id", *columns], where)))
+    known = plain(rows.reader.arrow(query(silver.SESSIONS, ["session_id", *columns], where)))
     assert found.owners is not None
     wanted = whole(found.owners["session_id"]).take(chosen)
     place = whole(pc.index_in(known["session_id"], wanted))
@@ -45,11 +45,12 @@ def visitors(
     pageview of the time (microseconds since the epoch) lies."""
     import pyarrow.compute as pc
 
-    site = () if selection.site is None else (Where("site", "=", selection.site),)
     first = () if selection.start is None else (Where("end_time", ">=", selection.start),)
     last = () if selection.end is None else (Where("start_time", "<", selection.end),)
     names = ["site", "visitor_id", "start_time", *columns]
-    known = plain(rows.reader.arrow(query(conditions.SESSIONS, names, (*site, *first, *last))))
+    known = plain(
+        rows.reader.arrow(query(silver.SESSIONS, names, (*conditions.of_site(selection), *first, *last)))
+    )
     assert found.owners is not None
     place = whole(pc.index_in(_key(known), _key(found.owners.take(chosen))))
     at = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))

@@ -7,16 +7,17 @@ least 10 requests, all of which ended with 404. It is computed whenever it is re
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
 
-from . import conditions
+from . import conditions, silver
 from .query import AnyOf, Condition, Exists, Where, query, total
 from .reader import frame
 from .rows import Rows
 from .selection import Selection
+from .zones import midnight
 
 TABLE = "silver/visitor_days"
 VIEWS_WITHOUT_ASSETS = 30
@@ -70,21 +71,16 @@ def _where(selection: Selection) -> tuple[Condition, ...]:
     if not once:
         return _days(selection)
     same = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"), ("event_time", ">=", "day"))
-    bound = () if selection.start is None else (Where("event_time", ">=", _midnight(selection.start)),)
-    visitor = Exists(conditions.REQUESTS, same, (*bound, *conditions.passing(once)))
+    bound = () if selection.start is None else (Where("event_time", ">=", midnight(selection.start)),)
+    visitor = Exists(silver.REQUESTS, same, (*bound, *conditions.passing(once)))
     return (*_days(selection), visitor)
 
 
 def _days(selection: Selection) -> tuple[Where, ...]:
     start, end = selection.start, selection.end
-    site = () if selection.site is None else (Where("site", "=", selection.site),)
-    lower = () if start is None else (Where("day", ">=", _midnight(start)),)
-    upper = () if end is None else (Where("day", "<", _midnight(end - timedelta(microseconds=1)) + DAY),)
-    return (*site, *lower, *upper)
-
-
-def _midnight(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    lower = () if start is None else (Where("day", ">=", midnight(start)),)
+    upper = () if end is None else (Where("day", "<", midnight(end - timedelta(microseconds=1)) + DAY),)
+    return (*conditions.of_site(selection), *lower, *upper)
 
 
 def _most_per_minute(minutes: object) -> np.ndarray:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import conditions
+from . import conditions, silver
 from .definitions import text
 from .dialects import DuckDB
 from .funnels import Definition
 from .paths import LEVELS, SHOWN
-from .query import Where, query
+from .query import query
 from .retention import By
 from .selection import Selection
-from .walks import VIEW
+from .silver import PEOPLE, VIEW
 
 _VISITOR = "site, visitor_id"
 _EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
@@ -62,8 +62,8 @@ def funnel(selection: Selection, asked: Definition, root: str) -> str:
 def retention(selection: Selection, by: By, root: str) -> str:
     """One row per cohort and later period: `visitors` of the cohort that came in it. Periods are of UTC."""
     everything = Selection(selection.site, filters=selection.filters)
-    where = (*conditions.of_lines(everything), Where("bot", "=", False))
-    lines = text(query(conditions.REQUESTS, ["site", "visitor_id", "event_time"], where), root)
+    where = (*conditions.of_lines(everything), PEOPLE)
+    lines = text(query(silver.REQUESTS, ["site", "visitor_id", "event_time"], where), root)
     return f"""WITH lines AS ({_indented(lines)}),
 came AS (SELECT DISTINCT {_VISITOR}, date_trunc('{by}', event_time AT TIME ZONE 'UTC')::DATE AS period FROM lines),
 first AS (SELECT *, min(period) OVER (PARTITION BY {_VISITOR}) AS cohort FROM came)
@@ -92,7 +92,7 @@ QUALIFY row_number() OVER (PARTITION BY level ORDER BY count DESC, path) <= {SHO
 def _pageviews(selection: Selection, root: str) -> str:
     where = (*conditions.of_lines(selection), VIEW)
     names = ("site", "visitor_id", "event_time", "path", "query", "referrer")
-    lines = text(query(conditions.REQUESTS, names, where), root)
+    lines = text(query(silver.REQUESTS, names, where), root)
     order = "row_number() OVER (PARTITION BY site, visitor_id ORDER BY event_time, path, query, referrer)"
     return f"SELECT *, {order} AS n FROM (\n{lines})"
 
@@ -100,10 +100,10 @@ def _pageviews(selection: Selection, root: str) -> str:
 def _steps(selection: Selection, root: str) -> str:
     """The pageviews of the sessions that started in the range, numbered."""
     steps = text(
-        query(conditions.STEPS, ["session_id", "steps"], conditions.within(selection, "start_time")), root
+        query(silver.STEPS, ["session_id", "steps"], conditions.within(selection, "start_time")), root
     )
     if selection.filters:
-        kept = text(query(conditions.SESSIONS, ["session_id"], conditions.of_sessions(selection)), root)
+        kept = text(query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection)), root)
         steps = f"SELECT * FROM (\n{steps})\nWHERE session_id IN (\n{kept})"
     return f"""SELECT session_id, step.time AS event_time, step.path AS path, n FROM (
 SELECT session_id, unnest(steps) AS step, generate_subscripts(steps, 1) AS n FROM (

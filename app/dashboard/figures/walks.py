@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import conditions
+from . import conditions, silver
 from .query import AnyOf, Condition, Where, query
 from .reader import plain
 from .rows import Rows
 from .selection import Selection
+from .silver import VIEW
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-VIEW = Where("pageview", "=", True)
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,9 @@ def of_sessions(rows: Rows, selection: Selection) -> Walks:
     import pyarrow.compute as pc
 
     where = conditions.within(selection, "start_time")
-    found = plain(rows.reader.arrow(query(conditions.STEPS, ["session_id", "steps"], where)))
+    found = plain(rows.reader.arrow(query(silver.STEPS, ["session_id", "steps"], where)))
     if selection.filters:
-        wanted = query(conditions.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
+        wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
         kept = plain(rows.reader.arrow(wanted))["session_id"]
         found = found.filter(pc.is_in(found["session_id"], whole(kept)))
     steps = whole(found["steps"])
@@ -87,7 +86,7 @@ def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), 
     if patterns:
         where = (*where, AnyOf(tuple(map(likely, patterns))))
     columns = ("site", "visitor_id", "event_time", "path")
-    found = plain(rows.reader.arrow(query(conditions.REQUESTS, columns, where)))
+    found = plain(rows.reader.arrow(query(silver.REQUESTS, columns, where)))
     (site, sites), (visitor, visitors), (path, paths) = (
         _coded(whole(found[name])) for name in ("site", "visitor_id", "path")
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
 
@@ -32,6 +32,11 @@ class Shifts:
         return all(offset % seconds == 0 for offset in self.offsets) and all(
             moment.timestamp() % seconds == 0 for moment in self.until
         )
+
+
+def midnight(moment: datetime) -> datetime:
+    """The beginning of a moment's day (UTC)."""
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @cache

@@ -11,6 +11,7 @@ from ..figures import bots, suspected
 from ..figures.comparison import Change
 from ..figures.query import Where
 from ..figures.reader import Reader
+from ..figures.silver import SESSIONS
 from ..filters import HOUR, Filters
 from ..grid import bar_column, count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
@@ -21,7 +22,6 @@ from ..toplist import toplist
 BOTS = "gold/bots"
 PAGES = "gold/bot_pages"
 DAYS = "silver/visitor_days"
-SESSIONS = "silver/sessions"
 BOT = (bots.BOT,)
 LISTED = 500
 NAME_SHOWN = 120

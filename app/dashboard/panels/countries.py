@@ -7,8 +7,7 @@ import streamlit as st
 
 from .. import chartdata, charts, colors, compared, country, worldmap
 from ..actions import Requests, is_filter
-from ..figures import countries
-from ..figures.query import Where
+from ..figures import countries, silver
 from ..figures.reader import Reader
 from ..figures.selection import Selection
 from ..filters import Filters
@@ -22,7 +21,7 @@ TABLE = "gold/visitors_by_country"
 AUDIENCE = "gold/audience"
 FIVE_MINUTES = 300
 TOP = 7
-PEOPLE = (Where("bot", "=", False),)
+PEOPLE = (silver.PEOPLE,)
 
 
 def page(reader: Reader, filters: Filters) -> None:

@@ -14,9 +14,9 @@ from ..compared import metric, said_of
 from ..figures import funnels, walk_queries
 from ..figures.comparison import Change
 from ..figures.funnels import LABELS, Definition
-from ..figures.query import Where
 from ..figures.reader import Reader
 from ..figures.selection import Selection
+from ..figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
 from ..filters import Filters
 from ..grid import count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
@@ -25,11 +25,8 @@ from ..toplist import toplist
 from .overview import device_name
 from .sources import channel_name
 
-REQUESTS = "silver/requests"
-SESSIONS = "silver/sessions"
-STEPS = "silver/session_steps"
 TABLES = (REQUESTS, SESSIONS, STEPS)
-VIEWS = (Where("pageview", "=", True),)
+VIEWS = (VIEW,)
 NAME_SHOWN = 80
 LISTED = 200
 # Pages that those viewed next who left at a step.

@@ -18,6 +18,7 @@ from ..figures.query import Where
 from ..figures.reader import Reader
 from ..figures.rows import Rows
 from ..figures.selection import Selection
+from ..figures.silver import PEOPLE, REQUESTS
 from ..filters import HOUR, Filters
 from ..grid import bar_column, count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
@@ -26,7 +27,6 @@ from ..timechart import bin_words, timechart
 from .sources import channel_name
 
 REACHED = "silver/session_goals"
-REQUESTS = "silver/requests"
 LISTED = 300
 NAME_SHOWN = 60
 MOST_LINES = 7
@@ -249,7 +249,7 @@ def downloads_panel(look: Look) -> None:
         **_VISITORS_AND_CHANGE,
     }
     filters = [(is_filter("path", path),) for path in found["path"]]
-    grid_with_actions(table, "downloads", settings, filters, selection, rows=10, where=(goals.PEOPLE,))
+    grid_with_actions(table, "downloads", settings, filters, selection, rows=10, where=(PEOPLE,))
     return None
 
 

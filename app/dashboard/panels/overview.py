@@ -7,10 +7,10 @@ import streamlit as st
 
 from .. import compared, country, demo
 from ..actions import Whole, is_filter
-from ..figures import countries, overview, pages, sources
+from ..figures import countries, overview, pages, silver, sources
 from ..figures.comparison import Change
-from ..figures.query import Where
 from ..figures.reader import Reader
+from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions
 from ..panel import Look, meaning, nothing, panel
@@ -19,12 +19,11 @@ from ..timechart import bin_words, timechart
 from ..toplist import toplist
 
 TRAFFIC = "gold/traffic"
-SESSIONS = "silver/sessions"
 AUDIENCE = "gold/audience"
 LISTED = 1000
 PATH_SHOWN = 200
-PEOPLE = (Where("bot", "=", False),)
-VIEWS = (Where("pageview", "=", True),)
+PEOPLE = (silver.PEOPLE,)
+VIEWS = (VIEW,)
 
 
 def page(reader: Reader, filters: Filters) -> None:

@@ -8,8 +8,8 @@ import streamlit as st
 from .. import charts, compared
 from ..actions import is_filter
 from ..figures import overview, pages, sessions
-from ..figures.query import Where
 from ..figures.reader import Reader
+from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
@@ -18,8 +18,7 @@ from ..timechart import bin_words, timechart
 
 TRAFFIC = "gold/traffic"
 PAGES = "gold/pages"
-SESSIONS = "silver/sessions"
-VIEWS = (Where("pageview", "=", True),)
+VIEWS = (VIEW,)
 LISTED = 500
 PATH_SHOWN = 200
 

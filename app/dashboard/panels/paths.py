@@ -11,18 +11,16 @@ from .. import actions, charts, clock, data, flow
 from ..compared import said_of
 from ..figures import pages, paths, walk_queries
 from ..figures.paths import LEFT, OTHER, Paths
-from ..figures.query import Where
 from ..figures.reader import Reader, ReadError
 from ..figures.selection import Selection
+from ..figures.silver import SESSIONS, STEPS, VIEW
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid, percent_column
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, plain, shown
 
-SESSIONS = "silver/sessions"
-STEPS = "silver/session_steps"
 TABLES = (STEPS, SESSIONS)
-VIEWS = (Where("pageview", "=", True),)
+VIEWS = (VIEW,)
 ENTRY, FROM, BACK = "From the entry", "From a page", "Back from a page"
 SUGGESTED = 100
 PATH_SHOWN = 200

@@ -11,20 +11,19 @@ import streamlit as st
 
 from .. import actions, charts, curve, data, triangle
 from ..compared import metric, said_of
-from ..figures import retention, walk_queries
+from ..figures import retention, silver, walk_queries
 from ..figures.comparison import Change
-from ..figures.query import Where
 from ..figures.reader import Reader
 from ..figures.retention import By, Retention
 from ..figures.selection import Selection
+from ..figures.silver import REQUESTS
 from ..filters import Filters
 from ..panel import Look, meaning, nothing, panel
 from ..text import number, percent
 from ..timechart import over_time
 
 HOURS = "gold/visitor_hours"
-REQUESTS = "silver/requests"
-PEOPLE = (Where("bot", "=", False),)
+PEOPLE = (silver.PEOPLE,)
 UNITS: dict[str, By] = {"Day": "day", "Week": "week", "Month": "month"}
 # The fewest and the most cohorts that the triangle shows, and its most later periods.
 FEWEST = {"day": 7, "week": 8, "month": 6}

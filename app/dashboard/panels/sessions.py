@@ -13,6 +13,7 @@ from ..figures import conditions, sessions
 from ..figures.comparison import Change
 from ..figures.query import Where
 from ..figures.reader import Reader
+from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, meaning, nothing, panel
@@ -21,8 +22,7 @@ from ..timechart import bin_words, timechart
 from .overview import device_name
 from .sources import channel_name
 
-TABLE = "silver/sessions"
-VIEWS = (Where("pageview", "=", True),)
+VIEWS = (VIEW,)
 BOUNDS = (1, 10, 30, 60, 180, 600, 1800, 3600)
 BUCKETS = ("0 s", "1–9 s", "10–29 s", "30–59 s", "1–3 min", "3–10 min", "10–30 min", "30–60 min", "1 h +")
 LATEST = 200
@@ -39,7 +39,7 @@ def page(reader: Reader, filters: Filters) -> None:
     latest_panel(reader, filters)
 
 
-@panel("Summary", TABLE, requests=VIEWS, figure="sessions")
+@panel("Summary", SESSIONS, requests=VIEWS, figure="sessions")
 def summary_panel(look: Look) -> None:
     selection = look.selection()
     found, now, before = compared.figures(look, selection, lambda each: sessions.summary(look.rows, each))
@@ -68,11 +68,11 @@ def summary_panel(look: Look) -> None:
 
 
 def _gap(look: Look) -> str:
-    seconds = data.contract(look.reader, TABLE).number("gap_seconds")
+    seconds = data.contract(look.reader, SESSIONS).number("gap_seconds")
     return "the session gap" if seconds is None else duration(seconds)
 
 
-@panel("Sessions started", TABLE, requests=VIEWS, figure="sessions over time")
+@panel("Sessions started", SESSIONS, requests=VIEWS, figure="sessions over time")
 def time_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
     found = sessions.over_time(look.rows, selection, span.bin_seconds)
@@ -92,7 +92,7 @@ def time_panel(look: Look) -> None:
     return None
 
 
-@panel("How long they last", TABLE, requests=VIEWS)
+@panel("How long they last", SESSIONS, requests=VIEWS)
 def duration_panel(look: Look) -> None:
     selection = look.selection()
     found = sessions.durations(look.rows, selection, BOUNDS)
@@ -117,7 +117,7 @@ def duration_panel(look: Look) -> None:
     return None
 
 
-@panel("Latest sessions", TABLE, requests=VIEWS)
+@panel("Latest sessions", SESSIONS, requests=VIEWS)
 def latest_panel(look: Look) -> None:
     found = sessions.latest(look.rows, look.selection(), LATEST)
     if found.empty:

@@ -8,8 +8,8 @@ import streamlit as st
 from .. import compared
 from ..actions import Whole, is_filter
 from ..figures import sources
-from ..figures.query import Where
 from ..figures.reader import Reader
+from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
@@ -17,8 +17,7 @@ from ..text import clipped, shown
 from ..timechart import bin_words, stacked
 from ..toplist import toplist
 
-SESSIONS = "silver/sessions"
-VIEWS = (Where("pageview", "=", True),)
+VIEWS = (VIEW,)
 LISTED = 1000
 TEXT_SHOWN = 120
 
