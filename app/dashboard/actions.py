@@ -14,6 +14,8 @@ from .figures.selection import Filter, Selection
 CHANGED = "changed"
 OPENED = "opened"
 WANTED = "wanted page"
+# The icon of buttons that open requests.
+REQUESTS = ":material/list_alt:"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,18 @@ def open_view(view: Requests | Whole) -> None:
     """A callback: opens a dialog over the page."""
     st.session_state[OPENED] = view
     st.session_state[CHANGED] = True
+
+
+def requests_button(
+    view: Requests,
+    key: str,
+    label: str = "Show requests",
+    *,
+    help: str | None = None,
+    icon: str | None = REQUESTS,
+) -> None:
+    """Draws a button that opens requests."""
+    st.button(label, key=key, icon=icon, help=help, on_click=open_view, args=(view,))
 
 
 def go(path: str) -> None:

@@ -44,10 +44,7 @@ def _numbers(
         return
     with st.container(horizontal=True):
         for number, (label, requests) in enumerate(opens(picked)):
-            st.button(
-                label, key=f"data-{key}-{number}", icon=":material/list_alt:",
-                on_click=actions.open_view, args=(requests,),
-            )  # fmt: skip
+            actions.requests_button(requests, f"data-{key}-{number}", label)
 
 
 def draw(

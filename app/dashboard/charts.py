@@ -21,7 +21,7 @@ LEGEND = 24
 # Lines up to this many are labelled at their ends, without a legend.
 LABELLED = 3
 PICK = "pick"
-# Of lines between values. A value that holds until the next is a step.
+# How a line goes from one value to the next; a value that holds until the next one is a step.
 Curve = Literal["monotone", "linear", "step-after"]
 Picked = Callable[[list[dict[str, Any]]], None]
 

@@ -48,6 +48,11 @@ def tones() -> dict[str, str]:
     return DARK if is_dark() else LIGHT
 
 
+def ink() -> str:
+    """The colour of text within a chart."""
+    return "#e4eaf2" if is_dark() else "#1c2733"
+
+
 def of(names: Sequence[str]) -> list[str]:
     """A colour for each name. A name without one of its own gets one by its text, so that it hardly ever differs
     between charts; two names of one chart only share a colour where there are more than colours."""

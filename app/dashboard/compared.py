@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -36,20 +36,17 @@ def metric(label: str, change: Change, value: str, better: bool | None, help: st
 
 def say_period(look: Look, selection: Selection) -> None:
     """Says which period the figures of a panel are compared with, or why with none if one was asked for."""
-    if not selection.comparison or selection.start is None:
-        return
     whole = whole_hours(look, selection)
-    period = words(look, whole)
-    what = "Compared" if whole == selection else "Full hours compared"
-    st.caption(f"{what} with {period}." if period else NONE)
+    if said := said_of(look, whole, "Compared" if whole == selection else "Full hours compared"):
+        st.caption(said)
 
 
-def said_of(look: Look, selection: Selection) -> str:
+def said_of(look: Look, selection: Selection, what: str = "Compared") -> str:
     """The period compared with as a sentence, or why there is none if one was asked for."""
     if not selection.comparison or selection.start is None:
         return ""
     period = words(look, selection)
-    return f"Compared with {period}." if period else NONE
+    return f"{what} with {period}." if period else NONE
 
 
 def words(look: Look, selection: Selection) -> str:
@@ -80,6 +77,27 @@ def figures(look: Look, selection: Selection, figure: Callable[[Selection], Any]
     return found, found if whole == selection else figure(whole), figure(period)
 
 
+# A heading, the figure's name, its text, whether more is better (None: neither), and what it means.
+Tile = tuple[str, str, Callable[[Any], str], bool | None, str | None]
+
+
+def tiles(
+    look: Look,
+    selection: Selection,
+    figure: Callable[[Selection], Mapping[str, float | None]],
+    shown: Sequence[Tile],
+    place: Any = st,
+) -> Mapping[str, float | None]:
+    """Draws figures side by side in a place, each with its change, and says the period; returns the figures."""
+    found, now, before = figures(look, selection, figure)
+    for cell, (label, name, text, better, help) in zip(place.columns(len(shown)), shown, strict=True):
+        with cell:
+            change = Change(now and now[name], before and before[name])
+            metric(label, change, text(found[name]), better, help)
+    say_period(look, selection)
+    return found
+
+
 def of_rows(look: Look, found: pd.DataFrame, selection: Selection, what: Counted) -> list[Change]:
     """The change of each row of a list, of full hours where the range reaches now."""
     whole = whole_hours(look, selection)
@@ -87,7 +105,7 @@ def of_rows(look: Look, found: pd.DataFrame, selection: Selection, what: Counted
 
 
 def help_of(look: Look, selection: Selection) -> str:
-    """What the changes of a list are, for its heading."""
+    """The help beside a list's changes: the period that they are against."""
     whole = whole_hours(look, selection)
     return f"Against {words(look, whole)}" + ("." if whole == selection else ", of full hours only.")
 

@@ -38,7 +38,7 @@ def lines(found: Lines, title: str) -> alt.Chart | alt.LayerChart:
     )
     layers = [base.mark_line(strokeWidth=2), base.mark_point(size=45, filled=True, opacity=1)]
     if len(found) == 1:
-        ink = "#e4eaf2" if colors.is_dark() else "#1c2733"
+        ink = colors.ink()
         text = base.mark_text(dy=-11, fontSize=12, color=ink)
         digits = ".0%" if data["share"].max() >= 0.1 else ".1%"
         layers.append(text.encode(text=alt.Text("share:Q", format=digits), color=alt.value(ink)))

@@ -13,7 +13,8 @@ import streamlit as st
 
 from .figures import conversions
 from .figures import extents as every
-from .figures.declared import declared
+from .figures.declared import Declared
+from .figures.declared import declared as in_file
 from .figures.extents import Extent
 from .figures.query import Condition, Expression, Query, Where, greatest, query
 from .figures.reader import Contract, MissingTableError, Reader, ReadError, Version, frame, open_reader
@@ -151,12 +152,18 @@ def flows(reader: Reader) -> dict[str, datetime]:
 
 
 def goals(reader: Reader) -> Mapping[str, Mapping[str, Any]]:
-    """The goals of the settings file; where it cannot be reached, those that the pipeline knows. Raises ReadError."""
+    """The goals that are `declared`. Raises ReadError."""
+    return declared(reader).goals
+
+
+def declared(reader: Reader) -> Declared:
+    """What the settings file declares; where it cannot be reached, the goals that the pipeline knows. Raises
+    ReadError."""
     place = home(reader)
     if place is None:
-        return conversions.known(Remembered(reader))
+        return Declared(goals=conversions.known(Remembered(reader)))
     try:
-        return declared(place).goals
+        return in_file(place)
     except SelectionError as error:
         raise ReadError(str(error)) from error
 

@@ -77,7 +77,7 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
     """The diagram; a click on a page picks its `path` and `level`. Backward, the first level is at the right."""
     placed = layout(found)
     last = len(found.levels)
-    ink, halo = ("#e4eaf2", "#10151e") if colors.is_dark() else ("#1c2733", "#ffffff")
+    ink, halo = colors.ink(), "#10151e" if colors.is_dark() else "#ffffff"
     # The room of a level lies at the right of its nodes.
     across = [WIDTH - 1, last - 1 + WIDTH] if backward else [0, last]
     x = alt.Scale(domain=across, reverse=backward, nice=False)

@@ -6,14 +6,14 @@ import json
 
 import streamlit as st
 
-from . import actions, clock, data
-from .figures import conditions, pages
-from .figures.declared import GOAL, Declared, declared
+from . import actions, data
+from .figures import conditions
+from .figures.declared import GOAL, Declared
 from .figures.funnels import FEWEST, MOST, Definition
 from .figures.reader import Reader, ReadError
 from .figures.selection import SelectionError
 from .filters import Filters
-from .panel import Look
+from .suggested import suggested_pages
 from .text import clipped, duration, plain, shown
 
 OWN = "Steps typed here"
@@ -77,10 +77,9 @@ def choose(reader: Reader, filters: Filters) -> Definition | None:
 
 
 def _declared(reader: Reader) -> Declared:
-    home = data.home(reader)
     try:
-        return Declared(goals=data.goals(reader)) if home is None else declared(home)
-    except SelectionError as error:
+        return data.declared(reader)
+    except ReadError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return Declared()
 
@@ -88,12 +87,7 @@ def _declared(reader: Reader) -> Declared:
 def _suggested(reader: Reader, filters: Filters, found: Declared) -> list[str]:
     """Goals that are pages, and the pages that are viewed most."""
     goals = [f"{GOAL}{name}" for name, goal in sorted(found.goals.items()) if goal.get("path")]
-    try:
-        look = Look(reader, filters, clock.now(), "funnels")
-        most = pages.pages(look.rows, look.selection(), SUGGESTED)
-    except ReadError:
-        return goals
-    return [*goals, *(shown(path) for path in most["path"])]
+    return [*goals, *suggested_pages(reader, filters, SUGGESTED)]
 
 
 def chosen(reader: Reader) -> Definition:

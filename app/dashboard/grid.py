@@ -89,14 +89,7 @@ def grid_with_actions(
             on_click=actions.add_filter,
             args=chosen,
         )
-        view = actions.Requests(selection.having(*chosen), where)
-        st.button(
-            "Show requests",
-            key=f"open-{name}",
-            icon=":material/list_alt:",
-            on_click=actions.open_view,
-            args=(view,),
-        )
+        actions.requests_button(actions.Requests(selection.having(*chosen), where), f"open-{name}")
     return picked
 
 

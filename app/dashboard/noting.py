@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from . import data
-from .figures.edit import why_fixed
+from .figures.edit import editable
 from .figures.reader import Reader
 
 _SECONDS = 60
@@ -17,7 +17,7 @@ _SECONDS = 60
 def home_to_write(reader: Reader) -> Path | None:
     """The home, if the dashboard may write to it, as to its settings."""
     home = data.home(reader)
-    return home if home is not None and not why_fixed(home) else None
+    return home if editable(home) else None
 
 
 def add(home: Path, text: str, at: datetime, site: str) -> str:

@@ -114,8 +114,7 @@ def panel(
             actions.apply()
             begun = time.perf_counter()
             with st.container(border=True, key=f"panel-{key}", height="stretch", gap="xsmall"):
-                look = Look(reader, filters, clock.now(), key)
-                look = replace(look, title=title)
+                look = Look(reader, filters, clock.now(), key, title)
                 look = replace(look, tools=_heading(title, help, look, requests, written))
                 try:
                     _say_incomplete(reader, tables)

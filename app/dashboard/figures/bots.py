@@ -68,7 +68,7 @@ def read_by(
 
 
 def counted_pages(name: str | None = None) -> Counted:
-    """What the rows of `read_by` count."""
+    """The requests of each row of `read_by`, to compare them with an earlier period."""
     return Counted("requests", ("path",), _LINES, (BOT_PAGES,), where=_named(name), silver_where=(BOT,))
 
 

@@ -94,7 +94,7 @@ def _told(rows: Rows) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def _plain(goal: Mapping[str, Any]) -> dict[str, Any]:
-    """What is set of a goal."""
+    """The settings of a goal that have a value."""
     return {name: list(v) if isinstance(v, list | tuple) else v for name, v in goal.items() if v}
 
 

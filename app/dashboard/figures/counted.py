@@ -1,4 +1,4 @@
-"""What a list counts, and how the counts of its rows changed from the earlier period."""
+"""The counts of a list's rows, and how they changed from the earlier period."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Counted:
     def of(self, rows: Rows, selection: Selection, found: pd.DataFrame) -> pd.Series:
         """The counts of the values in the rows of `found`, by their columns `by`; other values may be among them."""
         listed: tuple[Condition, ...] = ()
-        # Of all values, unions of visitors are kept by day for the list itself already.
+        # Visitors are counted for all values: the list itself has just united them by day, which is remembered.
         if self.name != "visitors":
             listed = tuple(
                 Where(self._column(name), "in", tuple(found[name].unique().tolist())) for name in self.by

@@ -27,7 +27,7 @@ def audience(rows: Rows, selection: Selection, field: str, limit: int | None = N
 
 
 def counted(field: str) -> Counted:
-    """What rows by one of these fields count."""
+    """The visitors by one of these fields, to compare them with an earlier period."""
     golds = (COUNTRIES, AUDIENCE) if field == "country" else (AUDIENCE,)
     return Counted("visitors", (field,), LINES, golds)
 

@@ -43,8 +43,8 @@ class Report:
 
 @dataclass(frozen=True)
 class Asked:
-    """What some reports take beside the selection: the `name` of what is `declared`, the length of periods, a page, the
-    time of a report."""
+    """Further arguments of some reports: the `name` of a funnel that is `declared`, the length of periods, a page
+    and a direction from it, the time of a report."""
 
     declared: Declared = field(default_factory=Declared)
     name: str = ""

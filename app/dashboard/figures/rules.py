@@ -84,7 +84,7 @@ def rule_of(values: Mapping[str, Any], declared_goals: Mapping[str, Mapping[str,
 
 
 def _kind(target: str) -> str:
-    """What can be said of a target, which is a secret: the name of a variable, or the scheme of a URL."""
+    """A target as it may be shown, because it is a secret: the name of a variable, or the scheme of a URL."""
     scheme, found, _ = target.partition("://")
     return target if target.startswith("$") else scheme if found and scheme.isalnum() else "unknown"
 

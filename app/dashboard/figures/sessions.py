@@ -67,7 +67,7 @@ def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) 
 
 
 def counted(column: str) -> Counted:
-    """What rows by this column count."""
+    """The sessions by this column, to compare them with an earlier period."""
     return Counted("sessions", (column,), SESSIONS)
 
 

@@ -24,7 +24,7 @@ def sources(
 
 
 def counted(by: Sequence[str]) -> Counted:
-    """What rows by these columns count."""
+    """The sessions by these columns, to compare them with an earlier period."""
     return Counted("sessions", tuple(by), SESSIONS, (SOURCES,))
 
 

@@ -21,8 +21,8 @@ HOUR = 3600
 
 @dataclass(frozen=True)
 class Shifts:
-    """What to add to a time of UTC for the zone's clocks, in seconds: `offsets[i]` before `until[i]`, the last one
-    after all of them."""
+    """Seconds by which a zone's clocks are ahead of UTC: `offsets[i]` before `until[i]`, the last one after all of
+    them."""
 
     until: tuple[datetime, ...]
     offsets: tuple[int, ...]

@@ -11,8 +11,8 @@ import streamlit as st
 
 from .. import actions, clock, data
 from ..figures import alerts
-from ..figures.declared import FILE, Declared, declared
-from ..figures.reader import Reader
+from ..figures.declared import FILE, Declared
+from ..figures.reader import Reader, ReadError
 from ..figures.rules import Rule, rule_of
 from ..figures.selection import SelectionError
 from ..filters import Filters
@@ -245,22 +245,18 @@ def _told(look: Look, row: pd.Series, *, newest: bool) -> str:
 
 
 def _show_requests(look: Look, key: str, rule: Rule, site: str, start: datetime, end: datetime) -> None:
-    st.button(
-        "Show requests",
-        key=f"requests-of-{key}",
-        icon=":material/list_alt:",
+    actions.requests_button(
+        requests_of(look, rule, site, start, end),
+        f"requests-of-{key}",
         help="The newest requests that the figure counted, and their lines as received.",
-        on_click=actions.open_view,
-        args=(requests_of(look, rule, site, start, end),),
     )
 
 
 def _declared(look: Look) -> tuple[Declared, str]:
     """What the home's file declares, and why it cannot be read."""
-    home = data.home(look.reader)
     try:
-        return (declared(home) if home else Declared()), ""
-    except SelectionError as error:
+        return data.declared(look.reader), ""
+    except ReadError as error:
         return Declared(), str(error)
 
 

@@ -8,7 +8,6 @@ import streamlit as st
 from .. import actions, compared
 from ..actions import Whole, is_filter
 from ..figures import bots, suspected
-from ..figures.comparison import Change
 from ..figures.query import Where
 from ..figures.reader import Reader
 from ..figures.silver import SESSIONS
@@ -59,34 +58,21 @@ def kind_name(kind: str) -> str:
 @panel("Summary", BOTS, requests=BOT)
 def summary_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    found, now, before = compared.figures(look, selection, lambda each: _sums(bots.bots(look.rows, each)))
-    for cell, (label, text) in zip(st.columns(5), SUMMARY.items(), strict=True):
-        with cell:
-            change = Change(now and now[label], before and before[label])
-            compared.metric(
-                label, change, text(found[label]), None, meaning("bots") if label == "Bots" else None
-            )
-    compared.say_period(look, selection)
+    compared.tiles(look, selection, lambda each: _sums(bots.bots(look.rows, each)), SUMMARY)
 
 
-SUMMARY = {
-    "Bots": number,
-    "Requests": number,
-    "Of all requests": percent,
-    "Of all bytes": percent,
-    "Asked for robots.txt": number,
-}
+SUMMARY: tuple[compared.Tile, ...] = (
+    ("Bots", "bots", number, None, meaning("bots")),
+    ("Requests", "requests", number, None, None),
+    ("Of all requests", "requests_share", percent, None, None),
+    ("Of all bytes", "bytes_share", percent, None, None),
+    ("Asked for robots.txt", "robots_txt", number, None, None),
+)
 
 
 def _sums(found: pd.DataFrame) -> dict[str, float]:
-    values = (
-        len(found),
-        found["requests"].sum(),
-        found["requests_share"].sum(),
-        found["bytes_share"].sum(),
-        (found["robots_txt"] > 0).sum(),
-    )
-    return dict(zip(SUMMARY, map(float, values), strict=True))
+    sums = {name: float(found[name].sum()) for name in ("requests", "requests_share", "bytes_share")}
+    return sums | {"bots": float(len(found)), "robots_txt": float((found["robots_txt"] > 0).sum())}
 
 
 @panel("Requests by kind", BOTS, requests=BOT)
@@ -158,7 +144,7 @@ def _actions(look: Look, name: str, kind: str) -> None:
     """A bot has no filter of its own, so its kind filters, and its requests open by its name."""
     view = actions.Requests(look.selection(HOUR), (Where("bot_name", "=", name),))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Show its requests", key="bot-requests", on_click=actions.open_view, args=(view,))
+        actions.requests_button(view, "bot-requests", "Show its requests", icon=None)
         st.button(
             "Filter its kind",
             key="bot-kind",

@@ -10,7 +10,6 @@ import streamlit as st
 from .. import chartdata, compared, heat
 from ..actions import Requests, is_filter
 from ..figures import errors
-from ..figures.comparison import Change
 from ..figures.query import Condition, Where
 from ..figures.reader import Reader
 from ..figures.selection import Filter
@@ -52,22 +51,14 @@ def path_filter(path: str) -> Filter:
 @panel("Summary", TRAFFIC, requests=FAILED, figure="statuses")
 def summary_panel(look: Look) -> None:
     selection = look.selection()
-    found, now, before = compared.figures(
-        look, selection, lambda each: _failed(errors.statuses(look.rows, each))
-    )
-    for cell, (label, text, better, help) in zip(st.columns(4), SUMMARY, strict=True):
-        with cell:
-            change = Change(now and now[label], before and before[label])
-            compared.metric(label, change, text(found[label]), better, help)
-    compared.say_period(look, selection)
+    compared.tiles(look, selection, lambda each: _failed(errors.statuses(look.rows, each)), SUMMARY)
 
 
-# A heading, its text, whether more is better (None: neither), and what it means.
-SUMMARY = (
-    ("Requests", number, None, meaning("requests")),
-    ("4xx", number, False, "The client's errors: missing pages, refused logins."),
-    ("5xx", number, False, "The server's errors."),
-    ("Failed", percent, False, "4xx and 5xx, of all requests."),
+SUMMARY: tuple[compared.Tile, ...] = (
+    ("Requests", "requests", number, None, meaning("requests")),
+    ("4xx", "4xx", number, False, "The client's errors: missing pages, refused logins."),
+    ("5xx", "5xx", number, False, "The server's errors."),
+    ("Failed", "failed", percent, False, "4xx and 5xx, of all requests."),
 )
 
 
@@ -75,7 +66,7 @@ def _failed(found: pd.DataFrame) -> dict[str, float | None]:
     client = found["status"].between(400, 499)
     parts = (found, found[client], found[found["status"] >= 500])
     every, four, five = (int(part["requests"].sum()) for part in parts)
-    return {"Requests": every, "4xx": four, "5xx": five, "Failed": (four + five) / every if every else None}
+    return {"requests": every, "4xx": four, "5xx": five, "failed": (four + five) / every if every else None}
 
 
 @panel("Statuses over time", TRAFFIC, requests=())

@@ -12,7 +12,7 @@ from .. import charts, country, data, funnelchoice, stepchart
 from ..actions import is_filter
 from ..compared import metric, said_of
 from ..figures import funnels, walk_queries
-from ..figures.comparison import Change
+from ..figures.comparison import Change, known
 from ..figures.funnels import LABELS, Definition
 from ..figures.reader import Reader
 from ..figures.selection import Selection
@@ -119,20 +119,14 @@ def steps_panel(look: Look) -> None:
 
 
 def _changes(now: pd.Series, before: pd.Series) -> list[str]:
-    pairs = zip(
-        now.astype(object).where(now.notna(), None),
-        before.astype(object).where(before.notna(), None),
-        strict=True,
-    )
+    pairs = zip(map(known, now), map(known, before), strict=True)
     return ["" if a == b else str(Change(a, b)) for a, b in pairs]
 
 
 def _tiles(table: pd.DataFrame, before: pd.DataFrame | None, unit: str) -> None:
     def change(column: str, place: int) -> Change:
-        was = None if before is None else before[column].iloc[place]
-        return Change(
-            *(None if v is None or pd.isna(v) else float(v) for v in (table[column].iloc[place], was))
-        )
+        was = None if before is None else known(before[column].iloc[place])
+        return Change(known(table[column].iloc[place]), was)
 
     tiles: list[tuple[str, Change, Callable[[Any], str], bool | None]] = [
         (f"{unit} at the first step", change("count", 0), number, True),

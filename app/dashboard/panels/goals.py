@@ -124,13 +124,7 @@ def _of_goal(look: Look, selection: Selection, name: str, declared: Goals) -> No
     view = actions.Requests(selection, goals.matching(declared[name]))
     with st.container(horizontal=True, vertical_alignment="center", key="actions-goals"):
         st.text(shown(clipped(name, NAME_SHOWN)))
-        st.button(
-            "Show requests",
-            key="open-goals",
-            icon=":material/list_alt:",
-            on_click=actions.open_view,
-            args=(view,),
-        )
+        actions.requests_button(view, "open-goals")
 
 
 def _define(label: str) -> None:
@@ -211,14 +205,7 @@ def searches_panel(look: Look) -> None:
     picked = grid(table, "searches", settings, rows=10, select=True)
     if picked is not None:
         where = (*searches.SEARCHED, Where("search_term", "starts with", str(found["term"][picked])))
-        view = actions.Requests(selection, where)
-        st.button(
-            "Show requests",
-            key="open-searches",
-            icon=":material/list_alt:",
-            on_click=actions.open_view,
-            args=(view,),
-        )
+        actions.requests_button(actions.Requests(selection, where), "open-searches")
     if selection != chosen:
         st.caption("Of whole days (UTC).")
     return None

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from .. import data
-from ..actions import Requests, open_view
+from ..actions import Requests, requests_button
 from ..figures.query import Where
 from ..figures.reader import Reader, ReadError
 from ..figures.selection import Selection
@@ -46,7 +46,7 @@ def alerts_panel(look: Look) -> None:
     if picked is not None:
         address = Where("client_ip", "=", latest["client_ip"].iloc[picked])
         view = Requests(Selection(zone=look.filters.zone), (address,))
-        st.button("Show the requests of this address", key="alert-requests", on_click=open_view, args=(view,))
+        requests_button(view, "alert-requests", "Show the requests of this address", icon=None)
     return None
 
 

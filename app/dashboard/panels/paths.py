@@ -7,16 +7,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from .. import actions, charts, clock, data, flow
+from .. import actions, charts, data, flow
 from ..compared import said_of
-from ..figures import pages, paths, walk_queries
+from ..figures import paths, walk_queries
 from ..figures.paths import LEFT, OTHER, Paths
-from ..figures.reader import Reader, ReadError
+from ..figures.reader import Reader
 from ..figures.selection import Selection
 from ..figures.silver import SESSIONS, STEPS, VIEW
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid, percent_column
 from ..panel import Look, meaning, nothing, panel
+from ..suggested import suggested_pages
 from ..text import clipped, plain, shown
 
 TABLES = (STEPS, SESSIONS)
@@ -35,7 +36,9 @@ def page(reader: Reader, filters: Filters) -> None:
         )
         # Drawn even where it is not used: only a widget that is there gets what a click sets into the address.
         known = st.session_state.get("start")
-        options = list(dict.fromkeys((*([known] if known else []), *_suggested(reader, filters))))
+        options = list(
+            dict.fromkeys((*([known] if known else []), *suggested_pages(reader, filters, SUGGESTED)))
+        )
         st.selectbox(
             "Page",
             options,
@@ -62,14 +65,6 @@ def _start() -> str | None:
     """The page at which paths begin; None at the entry."""
     found = st.session_state.get("start")
     return None if _direction() == ENTRY or not found else str(found)
-
-
-def _suggested(reader: Reader, filters: Filters) -> list[str]:
-    look = Look(reader, filters, clock.now(), "paths")
-    try:
-        return [shown(path) for path in pages.pages(look.rows, look.selection(), SUGGESTED)["path"]]
-    except ReadError:
-        return []
 
 
 def _sql(look: Look) -> str:

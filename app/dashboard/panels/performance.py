@@ -9,7 +9,6 @@ import streamlit as st
 
 from .. import actions, chartdata, compared, data, heat
 from ..figures import latency
-from ..figures.comparison import Change
 from ..figures.query import Where
 from ..figures.reader import Reader
 from ..figures.selection import Selection
@@ -54,32 +53,26 @@ def score(apdex: float | None) -> str:
     return "–" if apdex is None else f"{apdex:.2f}"
 
 
-# A heading, the figure, its text, and whether more is better (None: neither).
-SUMMARY = (
-    ("p50", "p50", took, False),
-    ("p95", "p95", took, False),
-    ("p99", "p99", took, False),
-    ("Apdex", "apdex", score, True),
-    ("Timed requests", "timed", number, None),
+SUMMARY: tuple[compared.Tile, ...] = (
+    ("p50", "p50", took, False, meaning("p50")),
+    ("p95", "p95", took, False, meaning("p95")),
+    ("p99", "p99", took, False, meaning("p99")),
+    ("Apdex", "apdex", score, True, meaning("apdex")),
+    ("Timed requests", "timed", number, None, meaning("timed")),
 )
 
 
 @panel("Summary", LATENCY, requests=TIMED, figure="latency")
 def summary_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
-    tiles = st.container()
+    place = st.container()
     threshold = _threshold(look)
 
     def figures(each: Selection) -> dict[str, float | None]:
         score = latency.apdex(look.rows, each, threshold)
         return asdict(latency.latency(look.rows, each)) | {"apdex": score}
 
-    found, now, before = compared.figures(look, selection, figures)
-    for cell, (label, name, text, better) in zip(tiles.columns(5), SUMMARY, strict=True):
-        change = Change(now and now[name], before and before[name])
-        with cell:
-            compared.metric(label, change, text(found[name]), better, meaning(name))
-    compared.say_period(look, selection)
+    found = compared.tiles(look, selection, figures, SUMMARY, place)
     if not found["timed"]:
         nothing(UNTIMED)
 

@@ -270,7 +270,7 @@ def formats_panel(look: Look) -> None:
         row = found.iloc[picked]
         where = (Where("site", "=", row["site"]), Where("format", "=", row["format"]))
         view = actions.Requests(Selection(zone=look.filters.zone), where)
-        st.button("Show its requests", key="format-requests", on_click=actions.open_view, args=(view,))
+        actions.requests_button(view, "format-requests", "Show its requests", icon=None)
     return None
 
 

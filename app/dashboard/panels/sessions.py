@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from .. import chartdata, charts, compared, country, data
-from ..actions import Requests, open_view
+from ..actions import Requests, requests_button
 from ..figures import conditions, sessions
 from ..figures.comparison import Change
 from ..figures.query import Where
@@ -162,8 +162,6 @@ def latest_panel(look: Look) -> None:
         end = (session["end_time"] + pd.Timedelta(microseconds=1)).to_pydatetime()
         lines = look.selection().shifted(session["start_time"].to_pydatetime(), end)
         where = (Where("site", "=", session["site"]), Where("visitor_id", "=", session["visitor_id"]))
-        st.button(
-            "Show its requests", key="session-requests", icon=":material/list_alt:", on_click=open_view,
-            args=(Requests(replace(lines, filters=()), where),),
-        )  # fmt: skip
+        view = Requests(replace(lines, filters=()), where)
+        requests_button(view, "session-requests", "Show its requests")
     return None

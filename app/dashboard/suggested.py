@@ -1,0 +1,19 @@
+"""The pages that are viewed most, as suggestions for fields that ask for a page."""
+
+from __future__ import annotations
+
+from . import clock
+from .figures import pages
+from .figures.reader import Reader, ReadError
+from .filters import Filters
+from .panel import Look
+from .text import shown
+
+
+def suggested_pages(reader: Reader, filters: Filters, most: int) -> list[str]:
+    """At most so many pages, those with most pageviews first; none where they cannot be read, which panels tell."""
+    look = Look(reader, filters, clock.now(), "suggested")
+    try:
+        return [shown(path) for path in pages.pages(look.rows, look.selection(), most)["path"]]
+    except ReadError:
+        return []
