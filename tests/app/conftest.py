@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import pytest
+import streamlit as st
 
 from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.rows import Direct
 from tests.app import lakehouse
 from tests.app.recounted import Scene
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    """No page shows what another test has read."""
+    st.cache_data.clear()
+    st.cache_resource.clear()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import noting
@@ -37,10 +36,8 @@ WINDOW = timedelta(minutes=5)
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def _may_edit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EDITS, "yes")
-    st.cache_data.clear()
-    st.cache_resource.clear()
 
 
 @pytest.fixture

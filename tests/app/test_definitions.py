@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard.figures.declared import declared
@@ -34,9 +33,7 @@ timezone = "Europe/Berlin"
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
+def _may_edit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EDITS, "yes")
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 
 from app.dashboard.figures import definitions, goals
 from app.dashboard.figures.selection import Selection
@@ -21,12 +20,6 @@ path = "/welcome*"
 [goals.files]
 download = ["pdf"]
 """
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
 
 
 def request(visitor: str, hours: float, path: str, **more: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import timechart
@@ -17,12 +16,6 @@ from tests.app.showing import show
 
 SITE = "www.example.com"
 MARKUP = "<b>Sale</b> begins"
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
 
 
 @pytest.fixture(scope="module")

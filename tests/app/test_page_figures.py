@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import country
@@ -34,8 +33,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=[(), ("device=mobile", "path^/a")], ids=["all", "filtered"])
 def chosen(home: Path, request: pytest.FixtureRequest) -> Chosen:
     """A home, filters as text, and the rows and the selection by which the figure functions are asked."""
-    st.cache_data.clear()
-    st.cache_resource.clear()
     return home, request.param, Direct(DeltaReader(home)), Selection(filters=filters_of(request.param))
 
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.app import tables
@@ -14,12 +13,6 @@ from tests.app.showing import metrics, show, table
 from tests.app.tables import Request
 
 ATTACK = "<img src=x onerror=alert(1)>"
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
 
 
 def now() -> datetime:

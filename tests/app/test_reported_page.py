@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard.panels.reported import AT
@@ -15,12 +14,6 @@ from tests.app.showing import metrics, show, table
 from tests.app.tables import Request
 
 FIRST = {"requests": 30.0, "pageviews": 30.0, "visitors": 3.0, "sessions": 2.0, "bounce_rate": 0.5}
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:
-    st.cache_data.clear()
-    st.cache_resource.clear()
 
 
 @pytest.fixture

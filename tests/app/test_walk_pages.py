@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard.figures import extents, funnels, paths, retention
@@ -45,8 +44,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=[(), ("country!=ZZ", "path!=/it's")], ids=["all", "filtered"])
 def chosen(home: Path, request: pytest.FixtureRequest) -> Chosen:
-    st.cache_data.clear()
-    st.cache_resource.clear()
     return home, request.param, Direct(DeltaReader(home)), Selection(filters=filters_of(request.param))
 
 
