@@ -153,10 +153,12 @@ def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(
         [child] = in_background("upkeep", process.pid)
         assert child.nice() > psutil.Process(process.pid).nice()
         child.kill()
+        child.wait(60)
         before = optimized(settings, "silver.requests")
         produce(settings, pairs[3_000:])
         assert wait_until(lambda: optimized(settings, "silver.requests") > before, 60)
-        assert in_background("upkeep", process.pid) != [child]
+        assert wait_until(lambda: bool(in_background("upkeep", process.pid)), 60)
+        assert child not in in_background("upkeep", process.pid)
     finally:
         family = psutil.Process(process.pid).children(recursive=True)
         process.kill()
