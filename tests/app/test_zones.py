@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from app.dashboard.figures import overview, zones
+from app.dashboard import processed
+from app.dashboard.figures import overview, query, zones
 from app.dashboard.figures.measures import LINES, RESPONSES, measured
+from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.rows import Direct
+from app.dashboard.filters import Filters, Span
+from app.dashboard.panel import Look
+from tests.app import tables
 from tests.app.lakehouse import DAYS, START
 from tests.app.recounted import Noted, Scene, people, select
 
@@ -81,3 +87,26 @@ def test_clocks_that_change_within_the_range_are_a_case_of_the_query(scene: Scen
     found = overview.over_time(rows, selection, DAY)
     local = lines["event_time"].dt.tz_convert("Europe/Berlin").dt.floor("1D").dt.tz_convert("UTC")
     assert dict(zip(found["bin"], found["requests"], strict=True)) == lines.groupby(local).size().to_dict()
+
+
+def test_processing_times_are_counted_in_the_zones_bins_from_the_first_one_on(tmp_path: Path) -> None:
+    now, zone = datetime(2026, 10, 29, 9, tzinfo=UTC), "Europe/Berlin"  # the clocks changed on the 25th
+    moments = pd.Series(pd.date_range(now - timedelta(days=9), now, freq="17min"))
+    rows = [tables.progress("requests", i, at.to_pydatetime(), lag=i) for i, at in enumerate(moments)]
+    tables.write(tmp_path, "quality/progress", rows)
+
+    def found(preset: str, now: datetime) -> tuple[Span, dict[pd.Timestamp, int]]:
+        look = Look(DeltaReader(tmp_path), Filters(preset=preset, zone=zone), now, "")
+        columns = {"lag": query.greatest("lag")}
+        span, counts = processed.binned(look, "quality/progress", "recorded_at", columns, by=[])
+        return span, counts.set_index("bin")["lag"].to_dict()
+
+    span, counts = found("30d", now)
+    assert span == Span(datetime(2026, 10, 20, 4, tzinfo=UTC), now, 21_600)
+    local = moments.dt.tz_convert(zone).dt.tz_localize(None).dt.floor("6h")
+    wanted = moments.groupby(local.dt.tz_localize(zone).dt.tz_convert("UTC")).apply(lambda of: of.index.max())
+    assert counts == wanted.to_dict()
+
+    started = moments.iloc[0].to_pydatetime()
+    span, _ = found("7d", started + timedelta(minutes=10))
+    assert (span.start, span.bin_seconds) == (started, 15)

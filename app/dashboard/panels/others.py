@@ -8,7 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from .. import charts, data, timechart
-from ..figures.query import time_bin, total
+from ..figures.measures import Bins, bins_of, in_utc
+from ..figures.query import total
 from ..figures.reader import Contract, Reader
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid, time_column
@@ -53,16 +54,19 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
 
     def over_time(look: Look) -> None:
         span = look.span(look.window(table))
-        columns = {"bin": time_bin(time, span.bin_seconds), "site": "site", count: total(count)}
+        bins = bins_of(look.rows, look.filters.selection(span), span.bin_seconds)
+        if not bins.consist_of(look.window(table)):
+            bins = Bins(span.bin_seconds)
+        columns = {"bin": bins.of(time), "site": "site", count: total(count)}
         where = look.filters.where(time, span)
         found = data.rows(look.reader, table, columns, where, group_by=["bin", "site"])
         if found.empty:
             return nothing()
-        found["site"] = [shown(site) for site in found["site"]]
+        found = in_utc(found, bins).assign(site=[shown(site) for site in found["site"]])
         kept, names = charts.top_series(found, "site", count, TOP_SITES)
         wide = kept.pivot_table(index="bin", columns="series", values=count, aggfunc="sum", fill_value=0)
         start, end = look.start_of(span), look.end_of(span)
-        full = charts.filled(wide.reset_index(), start, end, span.bin_seconds, names)
+        full = charts.filled(wide.reset_index(), start, end, span.bin_seconds, names, zone=bins.zone)
         long = charts.longer(full, {name: name for name in names})
         long["bin"] = look.wall(long["bin"])
         timechart.over_time(

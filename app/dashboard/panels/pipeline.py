@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from .. import charts, clock, data
-from ..figures.query import Where, greatest, time_bin, total
+from .. import clock, data, processed
+from ..figures.query import Where, greatest, total
 from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import grid, time_column
@@ -103,32 +103,17 @@ def _seconds(value: float | None) -> str:
     return f"{value * 1000:,.0f} ms" if value < 1 else f"{value:,.1f} s" if value < 60 else duration(value)
 
 
-def history(look: Look, column: str) -> pd.DataFrame:
-    """The worst value (the best for rates) of a measure per flow and time bin: `bin`, `series`, `value`."""
-    span = look.span()
-    # A batch is recorded when it ran, so a range of old event times says nothing here: look at all.
-    columns = {"bin": time_bin("recorded_at", span.bin_seconds), "series": "flow", "value": greatest(column)}
-    return data.rows(
-        look.reader,
-        PROGRESS,
-        columns,
-        span.where("recorded_at"),
-        group_by=["bin", "series"],
-        order_by=["bin"],
-    ).dropna(subset=["value"])
-
-
 def _history_panel(column: str, title: str, unit: str, form: str):
     def body(look: Look) -> None:
-        found = history(look, column)
+        columns = {"series": "flow", "value": greatest(column)}
+        span, found = processed.binned(look, PROGRESS, "recorded_at", columns, by=["series"])
         if found.empty:
             return nothing()
-        found["bin"] = look.wall(found["bin"])
-        found["series"] = [shown(s) for s in found["series"]]
+        found = found.dropna(subset=["value"]).sort_values("bin")
+        found = found.assign(bin=look.wall(found["bin"]), series=[shown(s) for s in found["series"]])
         series = sorted(set(found["series"]), reverse=True)
-        bin_seconds = look.span().bin_seconds
         over_time(
-            look, found, unit=unit, series=series, number=form, height=230, bin_seconds=bin_seconds
+            look, found, unit=unit, series=series, number=form, height=230, bin_seconds=span.bin_seconds
         )  # fmt: skip
         return None
 
@@ -157,24 +142,11 @@ def backfills_panel(look: Look) -> None:
 
 @panel("Late and rejected lines", ACCOUNTS)
 def counts_panel(look: Look) -> None:
-    span = look.span()
-    columns = {
-        "bin": time_bin("committed_at", span.bin_seconds),
-        "late": total("late"),
-        "rejected": total("rejected"),
-    }
-    found = data.rows(look.reader, ACCOUNTS, columns, span.where("committed_at"), group_by=["bin"])
+    names = {"late": "Late", "rejected": "Rejected"}
+    span, found = processed.binned(look, ACCOUNTS, "committed_at", {c: total(c) for c in names})
     if found.empty:
         return nothing()
-    names = {"late": "Late", "rejected": "Rejected"}
-    end = look.now if span.end is None else min(span.end, look.now)
-    full = charts.filled(found, span.start or found["bin"].min(), end, span.bin_seconds, list(names))
-    long = charts.longer(full, names)
-    long["bin"] = look.wall(long["bin"])
-    over_time(
-        look, long, unit="Lines", series=list(names.values()), kind="bar", height=230,
-        bin_seconds=span.bin_seconds,
-    )  # fmt: skip
+    processed.bars(look, span, found, names, "Lines", height=230)
     return None
 
 

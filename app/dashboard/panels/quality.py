@@ -7,16 +7,15 @@ from itertools import pairwise
 import pandas as pd
 import streamlit as st
 
-from .. import actions, charts, data
+from .. import actions, charts, data, processed
 from ..chartdata import data_view
-from ..figures.query import Expression, Where, count, greatest, least, time_bin, total
+from ..figures.query import Expression, Where, count, greatest, least, total
 from ..figures.reader import Reader
 from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, nothing, panel
 from ..text import clipped, duration, number, plain, shown
-from ..timechart import over_time
 from .live import REJECTED_COLUMNS, rejected_columns, rejected_table
 
 RESULTS = "quality/results"
@@ -127,9 +126,8 @@ def expectations_panel(look: Look) -> None:
 
 @panel("Expectations over time", RESULTS)
 def history_panel(look: Look) -> None:
-    span = look.span()
-    columns = {"bin": time_bin("run_time", span.bin_seconds), "success": "success", "n": count()}
-    found = data.rows(look.reader, RESULTS, columns, span.where("run_time"), group_by=["bin", "success"])
+    columns = {"success": "success", "n": count()}
+    span, found = processed.binned(look, RESULTS, "run_time", columns, by=["success"])
     if found.empty:
         return nothing()
     names = {"holds": "Holds", "failed": "Failed"}
@@ -140,36 +138,20 @@ def history_panel(look: Look) -> None:
             "failed": found["n"].mask(found["success"], 0),
         }
     )
-    _stack(look, wide, names, "Results")
+    processed.bars(look, span, wide, names, "Results")
     return None
 
 
 @panel("Lines over time", ACCOUNTS, help="By when they were processed. Late lines are accepted lines too.")
 def flow_panel(look: Look) -> None:
-    span = look.span()
-    columns: dict[str, str | Expression] = {"bin": time_bin("committed_at", span.bin_seconds)}
-    columns |= {c: total(c) for c in COUNTS}
-    where = (Where("flow", "=", "requests"), *span.where("committed_at"))
-    found = data.rows(look.reader, ACCOUNTS, columns, where, group_by=["bin"])
+    columns = {c: total(c) for c in COUNTS}
+    span, found = processed.binned(look, ACCOUNTS, "committed_at", columns, (Where("flow", "=", "requests"),))
     if found.empty:
         return nothing()
     found["accepted"] = found["accepted"] - found["late"]
     names = {"accepted": "On time", "late": "Late", "rejected": "Rejected", "duplicate": "Duplicate"}
-    _stack(look, found, names, "Lines")
+    processed.bars(look, span, found, names, "Lines")
     return None
-
-
-def _stack(look: Look, found: pd.DataFrame, names: dict[str, str], unit: str) -> None:
-    span = look.span()
-    # These rows carry processing times, which go on to now whatever the event times are.
-    first = span.start or found["bin"].min()
-    end = look.now if span.end is None else min(span.end, look.now)
-    full = charts.filled(found, first, end, span.bin_seconds, list(names))
-    long = charts.longer(full, names)
-    long["bin"] = look.wall(long["bin"])
-    over_time(
-        look, long, unit=unit, series=list(names.values()), kind="bar", bin_seconds=span.bin_seconds
-    )  # fmt: skip
 
 
 def newest_rejected(look: Look) -> pd.DataFrame:
