@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from . import colors
+from . import colors, endlabels
 from .colors import OTHER
 from .figures import zones
 from .notemarks import with_notes
@@ -18,7 +18,7 @@ from .notemarks import with_notes
 HEIGHT = 260
 # Height of a legend, added to a chart without one so that neighbours align.
 LEGEND = 24
-# Lines up to this many are labelled at their ends, without a legend.
+# Lines up to this many are labelled at their ends, without a legend, where there is room.
 LABELLED = 3
 PICK = "pick"
 # How a line goes from one value to the next; a value that holds until the next one is a step.
@@ -100,10 +100,10 @@ def over_time(
     data["order"] = data["series"].map(order)
     data[time] = data[time].dt.tz_localize("UTC")
     data["at"] = data[time].astype("datetime64[ms, UTC]").astype("int64")
-    labelled = kind == "line" and 1 < len(series) <= LABELLED
+    ends = endlabels.places(data, time) if kind == "line" and 1 < len(series) <= LABELLED else None
     scale = alt.Scale(domain=list(series), range=colors.of(series))
     legend = None
-    if len(series) > 1 and not labelled:
+    if len(series) > 1 and ends is None:
         legend = alt.Legend(
             title=None,
             orient="top",
@@ -154,8 +154,13 @@ def over_time(
         return with_notes(alt.layer(*layers), notes, at_note, height)
     points = base.mark_point(size=120, opacity=0, fillOpacity=0, cursor="pointer" if pick else "default")
     layers.append(points.add_params(*picking))
-    if labelled:
-        layers.append(_end_labels(data, time, color))
+    alone = data[data.groupby("series")["value"].transform("count") == 1]
+    if len(alone):  # a line of one point is not seen
+        layers.append(
+            alt.Chart(alone).mark_point(filled=True, size=40, opacity=1).encode(x=x, y=y, color=color)
+        )
+    if ends is not None:
+        layers.append(endlabels.labels(ends, time, color))
     return with_notes(alt.layer(*layers), notes, at_note, height)
 
 
@@ -174,29 +179,6 @@ def _dashed(
     titles = [tooltip[0], alt.Tooltip("series:N", title=name), tooltip[2]]
     dashed = alt.Chart(earlier).encode(x=x, y=alt.Y("value:Q"), tooltip=titles)
     return dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate=curve)
-
-
-def _end_labels(data: pd.DataFrame, time: str, color: alt.Color) -> alt.Chart:
-    """The names of the series at the ends of their lines, moved apart where they would lie on each other."""
-    ends = data.sort_values(time).groupby("series", as_index=False).last().sort_values("value")
-    least = max(float(data["value"].max()), 1e-9) * 0.13
-    at: list[float] = []
-    for value in ends["value"]:
-        at.append(max(float(value), at[-1] + least) if at else float(value))
-    ends = ends.assign(label_at=at)
-    halo = "#10151e" if colors.is_dark() else "#ffffff"
-    text = alt.Chart(ends).encode(x=f"{time}:T", y=alt.Y("label_at:Q"), text="series:N")
-    style: dict[str, Any] = {
-        "align": "right",
-        "baseline": "bottom",
-        "dy": -5,
-        "fontSize": 12,
-        "fontWeight": 600,
-    }
-    return alt.layer(
-        text.mark_text(**style, stroke=halo, strokeWidth=4, strokeJoin="round", color=halo),
-        text.mark_text(**style).encode(color=color),
-    )
 
 
 def described(frame: pd.DataFrame, unit: str, time: str = "bin") -> str:

@@ -19,6 +19,8 @@ DARK_SERIES = (
     "#2dd4bf", "#fb9a4b", "#7aa5ff", "#e183d0", "#a3d15a", "#f0cf4a", "#b39dff", "#f29a9a", "#6fd6a0", "#e3e9f7",
     "#d9a882", "#d3a6dd",
 )  # fmt: skip
+# Positions of colours that look alike.
+ALIKE = ((0, 8), (1, 5, 7, 10), (2, 6, 9, 11), (3, 6, 11), (4, 5, 8))
 # Names that have a colour of their own: a tone, or a position in the series' colours.
 FIXED: dict[str, str | int] = {
     "Visitors": 0, "Requests": 2, "Pageviews": 1, "Bytes": 6, "Sessions": 4, "Bounced": "quiet",
@@ -55,7 +57,7 @@ def ink() -> str:
 
 def of(names: Sequence[str]) -> list[str]:
     """A colour for each name. A name without one of its own gets one by its text, so that it hardly ever differs
-    between charts; two names of one chart only share a colour where there are more than colours."""
+    between charts. Colours of one chart only look alike where there are too many of them to differ."""
     dark = is_dark()
     series, tone = (DARK_SERIES, DARK) if dark else (LIGHT_SERIES, LIGHT)
     found = {name: FIXED[name] for name in names if name in FIXED}
@@ -63,8 +65,14 @@ def of(names: Sequence[str]) -> list[str]:
     for name in sorted(set(names) - found.keys()):
         start = crc32(name.encode()) % len(series)
         places = [(start + step) % len(series) for step in range(len(series))]
-        found[name] = next((p for p in places if p not in taken), start)
+        free = [place for place in places if place not in taken] or [start]
+        apart = [place for place in free if not any(_alike(place, other) for other in taken)]
+        found[name] = (apart or free)[0]
         taken.add(int(found[name]))
     return [
         tone[place] if isinstance(place, str) else series[place] for place in map(found.__getitem__, names)
     ]
+
+
+def _alike(one: int, other: int) -> bool:
+    return any(one in family and other in family for family in ALIKE)

@@ -1,0 +1,44 @@
+"""The names of lines at their ends, in place of a legend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from . import colors
+
+# The height of a label as a part of the greatest value.
+HEIGHT = 0.08
+
+
+def places(data: pd.DataFrame, time: str) -> pd.DataFrame | None:
+    """The last row of each series with the place of its label, moved up where labels would lie on each other.
+
+    None where one would be too far from its line.
+    """
+    ends = data.sort_values(time).groupby("series", as_index=False).last().sort_values("value")
+    least = max(float(data["value"].max()), 1e-9) * HEIGHT
+    at: list[float] = []
+    for value in ends["value"]:
+        at.append(max(float(value), at[-1] + least) if at else float(value))
+    ends = ends.assign(label_at=at)
+    return ends if (ends["label_at"] - ends["value"]).max() <= 1.01 * least else None
+
+
+def labels(ends: pd.DataFrame, time: str, color: alt.Color) -> alt.Chart:
+    """The names of the series at the ends of their lines."""
+    halo = "#10151e" if colors.is_dark() else "#ffffff"
+    text = alt.Chart(ends).encode(x=f"{time}:T", y=alt.Y("label_at:Q"), text="series:N")
+    style: dict[str, Any] = {
+        "align": "right",
+        "baseline": "bottom",
+        "dy": -5,
+        "fontSize": 12,
+        "fontWeight": 600,
+    }
+    return alt.layer(
+        text.mark_text(**style, stroke=halo, strokeWidth=4, strokeJoin="round", color=halo),
+        text.mark_text(**style).encode(color=color),
+    )
