@@ -91,14 +91,22 @@ def main() -> None:
         page.draw(reader, chosen)
 
     pages = (*PAGES, OTHERS) if has_others(reader) else PAGES
+    # Streamlit serves the first page at / and nowhere else, so its own address is a page that leads there.
+    first = PAGES[0]
     entries = [
         st.Page(
-            functools.partial(run, page), title=page.title, icon=page.icon, url_path=page.path,
-            default=page is PAGES[0],
+            functools.partial(run, page), title=page.title, icon=page.icon, default=page is first,
+            url_path="" if page is first else page.path,
         )
         for page in pages
     ]  # fmt: skip
-    current = st.navigation(entries, position="top")
+    leads = st.Page(
+        functools.partial(run, first), title=first.title, url_path=first.path, visibility="hidden"
+    )
+    current = st.navigation([*entries, leads], position="top")
+    if current is leads:
+        asked = st.query_params
+        st.switch_page(entries[0], query_params=[(name, asked.get_all(name)) for name in asked])
     wanted = st.session_state.pop(actions.WANTED, None)
     if wanted is not None:
         st.switch_page(next(entry for entry in entries if entry.url_path == wanted))

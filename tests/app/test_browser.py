@@ -239,8 +239,11 @@ def test_filters_change_the_address_and_the_figures(browser: webdriver.Chrome, s
 def test_a_value_filters_by_a_click_and_its_requests_open_down_to_the_line(
     browser: webdriver.Chrome, site: str
 ) -> None:
-    browser.get(f"{site}/?range=all")
+    browser.get(f"{site}/overview?range=all&times=UTC")
     assert drawn(browser, "What moved most")
+    assert browser.current_url.startswith(f"{site}/?"), browser.current_url
+    assert "range=all" in browser.current_url
+    assert "Page not found" not in text(browser)
     every = wait(lambda: metric(browser, "Visitors"))
 
     press(browser, "Mobile")
