@@ -16,6 +16,7 @@ from .figures.counted import Counted
 from .figures.selection import Selection
 from .figures.zones import to_utc
 from .filters import HOUR, Span
+from .grid import Written, change_column
 from .panel import Look
 
 # Smaller changes, as a share, are shown as none.
@@ -101,7 +102,7 @@ def tiles(
 def of_rows(look: Look, found: pd.DataFrame, selection: Selection, what: Counted) -> list[Change]:
     """The change of each row of a list, of full hours where the range reaches now."""
     whole = whole_hours(look, selection)
-    return counted.changes(look.rows, what, found, whole, look.earlier(whole))
+    return counted.changes(look.rows, what, found, whole, look.earlier(whole), known=whole == selection)
 
 
 def help_of(look: Look, selection: Selection) -> str:
@@ -110,14 +111,14 @@ def help_of(look: Look, selection: Selection) -> str:
     return f"Against {words(look, whole)}" + ("." if whole == selection else ", of full hours only.")
 
 
-def column(look: Look, selection: Selection) -> Any:
+def column(look: Look, selection: Selection) -> Written:
     """The column `change` of a table."""
-    return st.column_config.TextColumn("Change", width="small", help=help_of(look, selection))
+    return change_column(help=help_of(look, selection))
 
 
-def texts(changes: Sequence[Change]) -> list[str | None]:
+def ratios(changes: Sequence[Change]) -> list[float | None]:
     """Cells of such a column. A column without any is not shown."""
-    return [str(change) or None for change in changes]
+    return [change.sorted_by for change in changes]
 
 
 def over_time(

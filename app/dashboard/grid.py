@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from . import actions
+from .figures.comparison import change_text
 from .figures.query import Condition
 from .figures.selection import Filter, Selection
 from .text import clipped, csv, shown
@@ -18,10 +21,18 @@ ROWS_SHOWN = 10
 ROW_HEIGHT = 33
 
 
+@dataclass(frozen=True)
+class Written:
+    """A column of numbers that sorts by them and shows each as `text` has it."""
+
+    column: Any
+    text: Callable[[float], str]
+
+
 def grid(
     frame: pd.DataFrame,
     name: str,
-    columns: dict[str, Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
     *,
     rows: int = ROWS_SHOWN,
     download: pd.DataFrame | None = None,
@@ -29,25 +40,30 @@ def grid(
 ) -> int | None:
     """Shows a frame whose headings are its column names; `name` names the download and the widget.
 
-    Columns without any value are left out. `download` is what the file holds where that differs from
-    what is shown. With `select`, rows can be selected, and the number of the selected one is returned.
+    `columns` says how each is shown: a column of Streamlit's, or `Written`. Columns without any value are left out.
+    `download` is what the file holds where that differs from what is shown. With `select`, rows can be selected, and
+    the number of the selected one is returned.
     """
+    columns = columns or {}
+    written = {name: each.text for name, each in columns.items() if isinstance(each, Written)}
+    settings = {name: each.column if isinstance(each, Written) else each for name, each in columns.items()}
+    shown_frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
     height: int | str = "content" if len(frame) <= rows else int((rows + 1.5) * ROW_HEIGHT)
     selecting: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if select else {}
     event = st.dataframe(
-        frame.dropna(axis="columns", how="all") if len(frame) else frame,
+        _styled(shown_frame, written),
         hide_index=True,
         width="stretch",
         height=height,
         row_height=ROW_HEIGHT,
-        column_config=columns,
+        column_config=settings,
         key=f"grid-{name}",
         placeholder="",
         **selecting,
     )
     st.download_button(
         "CSV",
-        csv(frame if download is None else download),
+        csv(_exported(frame if download is None else download, written)),
         file_name=f"{name}.csv",
         mime="text/csv",
         key=f"csv-{name}",
@@ -62,10 +78,25 @@ def grid(
     return picked[0] if picked else None
 
 
+def _styled(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> Any:
+    """The frame with texts in place of the numbers of some columns, where it has such columns."""
+    here = {name: text for name, text in written.items() if name in frame}
+    return frame.reset_index(drop=True).style.format(here, na_rep="") if here else frame
+
+
+def _exported(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> pd.DataFrame:
+    """The frame with texts in place of infinite numbers."""
+    here = {name: text for name, text in written.items() if name in frame}
+    texts = {
+        n: frame[n].astype(object).mask(frame[n] == math.inf, text(math.inf)) for n, text in here.items()
+    }
+    return frame.assign(**texts)
+
+
 def grid_with_actions(
     frame: pd.DataFrame,
     name: str,
-    columns: dict[str, Any] | None,
+    columns: Mapping[str, Any] | None,
     filters: Sequence[tuple[Filter, ...]],
     selection: Selection,
     *,
@@ -107,6 +138,22 @@ def bar_column(label: str, most: float, help: str | None = None) -> Any:
 def time_column(label: str, zone: str) -> Any:
     """A naive wall-clock time; the heading names its zone."""
     return st.column_config.DatetimeColumn(f"{label} ({zone})", format="YYYY-MM-DD HH:mm:ss")
+
+
+def change_column(label: str = "Change", help: str | None = None) -> Written:
+    """A change as a share, infinite where something is new."""
+    # A format of Streamlit's would have no text for what is new.
+    return Written(st.column_config.NumberColumn(label, width="small", help=help), change_text)
+
+
+def difference_column(label: str, help: str | None = None) -> Written:
+    """A difference of counts, with its sign."""
+    return Written(st.column_config.NumberColumn(label, width="small", help=help), lambda n: f"{n:+,.0f}")
+
+
+def points_column(label: str, help: str | None = None) -> Written:
+    """A difference of shares in percentage points, with its sign."""
+    return Written(st.column_config.NumberColumn(label, width="small", help=help), lambda n: f"{n:+.2f} pp")
 
 
 def percent_column(label: str, help: str | None = None) -> Any:

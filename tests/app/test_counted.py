@@ -53,6 +53,7 @@ def test_changes_of_a_list(scene: Scene, name: str, filters: tuple[str, ...]) ->
     now, before = counts(selection), counts(period)
     keys = found.set_index(list(what.by)).index[:5]
     assert changes == [Change(now[key], before.get(key, 0)) for key in keys]
+    assert counted.changes(rows, what, found.head(5), selection, period, known=True) == changes
     assert any(map(str, changes)) or name == "bots"
     assert counted.changes(rows, what, found.head(2), selection, None) == [Change(None, None)] * len(
         found.head(2)

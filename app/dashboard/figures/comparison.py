@@ -7,6 +7,7 @@ compared with the same elapsed part.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -39,16 +40,24 @@ class Change:
         """Whether there is something where nothing was before."""
         return self.before == 0 and bool(self.now)
 
+    @property
+    def sorted_by(self) -> float | None:
+        """The ratio; infinite where `is_new`."""
+        return math.inf if self.is_new else self.ratio
+
     def __str__(self) -> str:
         """Such as +12.5%, "new", or nothing where there is no change to speak of."""
-        if self.is_new:
-            return "new"
-        return "" if self.ratio is None else f"{self.ratio:+,.1%}"
+        return "" if self.sorted_by is None else change_text(self.sorted_by)
 
     @property
     def short(self) -> str:
         """The same without a decimal."""
         return str(self) if self.ratio is None else f"{self.ratio:+,.0%}"
+
+
+def change_text(ratio: float) -> str:
+    """A change as text; an infinite one is "new"."""
+    return "new" if math.isinf(ratio) else f"{ratio:+,.1%}"
 
 
 def known(value: Any) -> float | None:

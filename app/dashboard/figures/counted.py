@@ -43,12 +43,23 @@ class Counted:
 
 
 def changes(
-    rows: Rows, counted: Counted, found: pd.DataFrame, selection: Selection, period: Selection | None
+    rows: Rows,
+    counted: Counted,
+    found: pd.DataFrame,
+    selection: Selection,
+    period: Selection | None,
+    *,
+    known: bool = False,
 ) -> list[Change]:
-    """For each row of `found` its count in the selection and in the earlier period; no change without one."""
+    """For each row of `found` its count in the selection and in the earlier period; no change without one. `known` says
+    that `found` has the counts of this selection."""
     if period is None or found.empty:
         return [Change(None, None)] * len(found)
     values = found[list(counted.by)].itertuples(index=False, name=None)
     keys = [value if len(counted.by) > 1 else value[0] for value in values]
-    now, before = (counted.of(rows, each, found).to_dict() for each in (selection, period))
+    before = counted.of(rows, period, found).to_dict()
+    if known:
+        now = dict(zip(keys, found[counted.name].tolist(), strict=True))
+    else:
+        now = counted.of(rows, selection, found).to_dict()
     return [Change(now.get(key, 0), before.get(key, 0)) for key in keys]

@@ -10,6 +10,7 @@ from ..actions import Whole, is_filter
 from ..figures import bots, suspected
 from ..figures.query import Where
 from ..figures.reader import Reader
+from ..figures.selection import Selection
 from ..figures.silver import SESSIONS
 from ..filters import HOUR, Filters
 from ..grid import bar_column, count_column, grid, grid_with_actions, percent_column
@@ -107,7 +108,7 @@ def who_panel(look: Look) -> None:
     table = found.assign(
         bot_name=[clipped(shown(n), NAME_SHOWN) or "(not named)" for n in found["bot_name"]],
         bot_kind=[kind_name(k) or "(none)" for k in found["bot_kind"]],
-        change=compared.texts(compared.of_rows(look, found, selection, bots.COUNTED)),
+        change=compared.ratios(compared.of_rows(look, found, selection, bots.COUNTED)),
     )[
         [
             "bot_name",
@@ -183,6 +184,12 @@ def all_pages(look: Look) -> None:
     grid_with_actions(table, "bot-pages", columns, filters, look.selection(HOUR), rows=14, where=BOT)
 
 
+AI: tuple[compared.Tile, ...] = (
+    ("AI crawls", "crawls", number, None, meaning("ai crawls")),
+    ("Visits from AI assistants", "visits", number, True, meaning("ai visits")),
+)
+
+
 @panel(
     "AI: what crawlers take, and visits that assistants send",
     BOTS,
@@ -192,13 +199,14 @@ def all_pages(look: Look) -> None:
 )
 def ai_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
-    found = bots.ai(look.rows, selection, span.bin_seconds)
+
+    def ai(each: Selection) -> pd.DataFrame:
+        return bots.ai(look.rows, each, span.bin_seconds)
+
+    found = ai(selection)
     if found.empty:
         return nothing("No AI crawler, and no visit from an assistant, in this range.")
-    crawls, visits = int(found["crawls"].sum()), int(found["visits"].sum())
-    cells = st.columns(2)
-    cells[0].metric("AI crawls", number(crawls), border=True, help=meaning("ai crawls"))
-    cells[1].metric("Visits from AI assistants", number(visits), border=True, help=meaning("ai visits"))
+    compared.tiles(look, selection, lambda each: ai(each)[["crawls", "visits"]].sum().to_dict(), AI)
     timechart(
         look, found, {"crawls": "AI crawlers", "visits": "Visits from AI assistants"}, span=span,
         unit=f"Count {bin_words(span.bin_seconds)}", height=220, selection=selection,
@@ -206,6 +214,7 @@ def ai_panel(look: Look) -> None:
             "AI crawlers": ((is_filter("bot_kind", bots.AI_CRAWLER),), ()),
             "Visits from AI assistants": ((is_filter("channel", bots.AI_ASSISTANTS),), ()),
         },
+        before=compared.over_time(look, compared.whole_hours(look, selection), span, ai),
     )  # fmt: skip
     purposes = bots.ai_purposes(look.rows, selection)
     words = ", ".join(f"{shown(p) or 'unknown'} {n:,}" for p, n in purposes.itertuples(index=False))

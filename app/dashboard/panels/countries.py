@@ -76,7 +76,7 @@ def table_panel(look: Look) -> None:
     for name in countries.NAMES:
         table[name] = found[name]
     changes = compared.of_rows(look, found, selection, countries.counted("country"))
-    table.insert(2, "change", compared.texts(changes))
+    table.insert(2, "change", compared.ratios(changes))
     columns = {
         "country": st.column_config.TextColumn("Country"),
         "visitors": bar_column("Visitors", table["visitors"].max()),

@@ -106,7 +106,7 @@ def missing_panel(look: Look) -> None:
         {
             "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
             "requests": found["requests"],
-            "change": compared.texts(compared.of_rows(look, found, selection, errors.COUNTED)),
+            "change": compared.ratios(compared.of_rows(look, found, selection, errors.COUNTED)),
             "visitors": found["visitors"],
             "own": [int(own.get(path, 0)) for path in found["path"]],
             "referrer": referrers,
@@ -148,7 +148,7 @@ def broken_panel(look: Look) -> None:
             "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
             "status": found["status"],
             "requests": found["requests"],
-            "change": compared.texts(compared.of_rows(look, found, selection, errors.COUNTED)),
+            "change": compared.ratios(compared.of_rows(look, found, selection, errors.COUNTED)),
             "visitors": found["visitors"],
             "newest": look.wall(found["newest_event_time"]),
         }

@@ -18,7 +18,7 @@ from ..figures.reader import Reader
 from ..figures.selection import Selection
 from ..figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
 from ..filters import Filters
-from ..grid import count_column, grid, grid_with_actions, percent_column
+from ..grid import change_column, count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, duration, number, percent, plain, shown
 from ..toplist import toplist
@@ -111,16 +111,16 @@ def steps_panel(look: Look) -> None:
         "of_first": percent_column("Of the first"),
         "of_previous": percent_column("Of the one before"),
         "before": percent_column("Earlier, of the first"),
-        "change": text("Change", help=meaning("change")),
+        "change": change_column(help=meaning("change")),
         "median": text("Median time", help="From the first step."),
     }
     grid(shown_table, "funnel", settings)
     return None
 
 
-def _changes(now: pd.Series, before: pd.Series) -> list[str]:
+def _changes(now: pd.Series, before: pd.Series) -> list[float | None]:
     pairs = zip(map(known, now), map(known, before), strict=True)
-    return ["" if a == b else str(Change(a, b)) for a, b in pairs]
+    return [None if a == b else Change(a, b).sorted_by for a, b in pairs]
 
 
 def _tiles(table: pd.DataFrame, before: pd.DataFrame | None, unit: str) -> None:

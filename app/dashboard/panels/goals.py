@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from .. import actions, data
+from .. import actions, compared, data
 from ..actions import is_filter
-from ..compared import said_of
 from ..figures import goals, searches
 from ..figures.comparison import Change
 from ..figures.goals import Goals
@@ -20,7 +19,15 @@ from ..figures.rows import Rows
 from ..figures.selection import Selection
 from ..figures.silver import PEOPLE, REQUESTS
 from ..filters import HOUR, Filters
-from ..grid import bar_column, count_column, grid, grid_with_actions, percent_column
+from ..grid import (
+    bar_column,
+    change_column,
+    count_column,
+    grid,
+    grid_with_actions,
+    percent_column,
+    points_column,
+)
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, shown
 from ..timechart import bin_words, timechart
@@ -74,19 +81,16 @@ def goals_panel(look: Look) -> None:
         _define("Declare a goal")
         return
     found = goals.changes(look.rows, selection, mine, look.extent, look.now)
-    now, changed = _columns(found, "conversions"), [str(found[name]["conversions"]) for name in found]
     table = pd.DataFrame(
         {
             "goal": [clipped(shown(name), NAME_SHOWN) for name in found],
             "what": [clipped(shown(described(mine[name])), LISTED) for name in found],
-            "conversions": now,
-            "change": changed if any(changed) else None,
+            "conversions": _columns(found, "conversions"),
+            "change": compared.ratios([found[name]["conversions"] for name in found]),
             "rate": _columns(found, "rate"),
             "rate_change": _rate_changes(found),
             "completions": _columns(found, "completions"),
-            "completions_change": [str(found[name]["completions"]) for name in found]
-            if any(changed)
-            else None,
+            "completions_change": compared.ratios([found[name]["completions"] for name in found]),
         }
     )
     text = st.column_config.TextColumn
@@ -94,16 +98,16 @@ def goals_panel(look: Look) -> None:
         "goal": text("Goal"),
         "what": text("Reached by", width="medium"),
         "conversions": bar_column("Conversions", table["conversions"].max(), meaning("conversions")),
-        "change": text("Change", width="small", help=meaning("change")),
+        "change": change_column(help=meaning("change")),
         "rate": percent_column("Rate", meaning("conversion_rate")),
-        "rate_change": text("Change", width="small", help="Of the rate, in percentage points."),
+        "rate_change": points_column("Change", "Of the rate, in percentage points."),
         "completions": count_column("Completions", meaning("completions")),
-        "completions_change": text("Change", width="small", help=meaning("change")),
+        "completions_change": change_column(help=meaning("change")),
     }
     picked = grid(table, "goals", settings, rows=12, select=True)
     if picked is not None:
         _of_goal(look, selection, list(found)[picked], mine)
-    if said := said_of(look, selection):
+    if said := compared.said_of(look, selection):
         st.caption(said)
     _define("Change goals")
 
@@ -112,11 +116,9 @@ def _columns(found: dict[str, dict[str, Change]], figure: str) -> list[float | N
     return [changes[figure].now for changes in found.values()]
 
 
-def _rate_changes(found: dict[str, dict[str, Change]]) -> list[str] | None:
+def _rate_changes(found: dict[str, dict[str, Change]]) -> list[float | None]:
     rates = [changes["rate"] for changes in found.values()]
-    if not any(r.now is not None and r.before is not None for r in rates):
-        return None
-    return ["" if r.now is None or r.before is None else f"{100 * (r.now - r.before):+.2f} pp" for r in rates]
+    return [None if r.now is None or r.before is None else 100 * (r.now - r.before) for r in rates]
 
 
 def _of_goal(look: Look, selection: Selection, name: str, declared: Goals) -> None:
@@ -147,11 +149,21 @@ def time_panel(look: Look) -> None:
         return nothing(NONE_DECLARED if not mine else "No session of this range reached a goal.")
     order = found.groupby("name")["conversions"].sum().sort_values(ascending=False, kind="stable")
     names = {name: shown(name) for name in order.index[:MOST_LINES]}
-    wide = found.pivot_table(index="bin", columns="name", values="conversions", aggfunc="sum", fill_value=0)
+
+    def by_name(each: pd.DataFrame) -> pd.DataFrame:
+        wide = each.pivot_table(
+            index="bin", columns="name", values="conversions", aggfunc="sum", fill_value=0
+        )
+        return wide.reset_index()
+
+    before = compared.over_time(
+        look, compared.whole_hours(look, selection), span,
+        lambda each: by_name(goals.over_time(look.rows, each, mine, span.bin_seconds)),
+    )  # fmt: skip
     kept = {shown(name): ((), goals.matching(mine[name])) for name in names}
     timechart(
-        look, wide.reset_index(), names, span=span, unit=f"Conversions {bin_words(span.bin_seconds)}",
-        selection=selection, kept=kept,
+        look, by_name(found), names, span=span, unit=f"Conversions {bin_words(span.bin_seconds)}",
+        selection=selection, kept=kept, before=before,
     )  # fmt: skip
     if len(order) > MOST_LINES:
         st.caption(f"The {MOST_LINES} goals with most conversions of {len(order)}.")
@@ -214,7 +226,7 @@ def searches_panel(look: Look) -> None:
 _VISITORS_AND_CHANGE = {
     "visitors": count_column("Visitors"),
     "before": count_column("Before"),
-    "change": st.column_config.TextColumn("Change", width="small"),
+    "change": change_column(),
 }
 
 
@@ -254,5 +266,5 @@ def _with_change(
         return table
     value = found.columns[1]
     before = found[by].map(figure(look.rows, period)).fillna(0).astype("int64")
-    changes = [str(Change(now, then)) for now, then in zip(found[value], before, strict=True)]
-    return table.assign(before=before, change=changes)
+    changes = [Change(now, then) for now, then in zip(found[value], before, strict=True)]
+    return table.assign(before=before, change=compared.ratios(changes))

@@ -12,7 +12,7 @@ from ..figures.comparison import Change
 from ..figures.reader import Reader
 from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid_with_actions
+from ..grid import bar_column, change_column, count_column, difference_column, grid_with_actions
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, duration, number, percent, shown
 from ..timechart import bin_words, timechart
@@ -90,7 +90,7 @@ def all_pages(look: Look) -> None:
     selection = look.selection()
     found = pages.pages(look.rows, selection, limit=LISTED)
     table = found.assign(path=[clipped(shown(p), PATH_SHOWN) for p in found["path"]])
-    table.insert(2, "change", compared.texts(compared.of_rows(look, found, selection, pages.COUNTED)))
+    table.insert(2, "change", compared.ratios(compared.of_rows(look, found, selection, pages.COUNTED)))
     columns = {
         "path": st.column_config.TextColumn("Path", width="large"),
         "pageviews": bar_column("Pageviews", found["pageviews"].max()),
@@ -153,10 +153,8 @@ def moved_panel(look: Look) -> None:
         {
             "what": found["what"].str.capitalize(),
             "value": [_named(what, v) for what, v in zip(found["what"], found["value"], strict=True)],
-            "change": [str(change) for change in changes],
-            "difference": [
-                f"{now - before:+,}" for now, before in zip(found["now"], found["before"], strict=True)
-            ],
+            "change": compared.ratios(changes),
+            "difference": found["now"] - found["before"],
             "before": found["before"],
             "now": found["now"],
             "measure": found["measure"],
@@ -166,8 +164,8 @@ def moved_panel(look: Look) -> None:
     columns = {
         "what": text("What", width="small"),
         "value": text("Value", width="medium"),
-        "change": text("Change", width="small"),
-        "difference": text("Difference", width="small"),
+        "change": change_column(),
+        "difference": difference_column("Difference"),
         "before": count_column("Before"),
         "now": count_column("Now"),
         "measure": text("Counted", width="small"),

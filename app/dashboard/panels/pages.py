@@ -53,7 +53,7 @@ def pages_panel(look: Look) -> None:
     if found.empty:
         return nothing()
     table = found.assign(path=[clipped(shown(p), PATH_SHOWN) for p in found["path"]])
-    table.insert(2, "change", compared.texts(compared.of_rows(look, found, selection, pages.COUNTED)))
+    table.insert(2, "change", compared.ratios(compared.of_rows(look, found, selection, pages.COUNTED)))
     if "bounces" in table:
         table["bounced"] = (table.pop("bounces") / table["entries"].where(table["entries"] > 0)).round(3)
     settings = {
@@ -79,7 +79,7 @@ def _ends(look: Look, column: str, heading: str) -> None:
         {
             "page": [clipped(shown(p), PATH_SHOWN) for p in found[column]],
             "sessions": found["sessions"],
-            "change": compared.texts(compared.of_rows(look, found, selection, sessions.counted(column))),
+            "change": compared.ratios(compared.of_rows(look, found, selection, sessions.counted(column))),
             "bounced": (found["bounces"] / found["sessions"]).round(3),
         }
     )

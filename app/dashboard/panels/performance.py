@@ -171,7 +171,7 @@ def pages_panel(look: Look) -> None:
         {
             "path": [clipped(shown(p), LISTED) for p in found["path"]],
             "p95": found["p95"] * 1000,
-            "change": compared.texts(latency.p95_changes(look.rows, found, whole, look.earlier(whole))),
+            "change": compared.ratios(latency.p95_changes(look.rows, found, whole, look.earlier(whole))),
             "p50": found["p50"] * 1000,
             "p99": found["p99"] * 1000,
             "timed": found["timed"],

@@ -14,7 +14,7 @@ from ..figures.comparison import Change
 from ..figures.reader import Reader
 from ..figures.selection import Selection
 from ..filters import Filters
-from ..grid import grid, time_column
+from ..grid import change_column, grid, time_column
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, number, plain, shown
 from ..timechart import over_time
@@ -194,7 +194,7 @@ def _table(look: Look, found: pd.DataFrame) -> pd.DataFrame:
             "reported": [said(metric, was) for metric, was, _ in pairs],
             "now": [said(metric, now) for metric, _, now in pairs],
             "difference": [_difference(*pair) for pair in pairs],
-            "change": ["" if now == was else str(Change(now, was)) for _, was, now in pairs],
+            "change": [None if now == was else Change(now, was).sorted_by for _, was, now in pairs],
             "causes": [shown(v) for v in found["causes"]],
             "reported at": look.wall(found["reported_at"]),
             "changed at": look.wall(found["changed_at"]),
@@ -212,7 +212,7 @@ def _columns(look: Look) -> dict[str, Any]:
         "reported": text("Reported", help=meaning("reported")),
         "now": text("Now", help=meaning("now")),
         "difference": text("Difference"),
-        "change": text("Change"),
+        "change": change_column(),
         "causes": text("Changed by", width="medium", help=meaning("cause")),
         "reported at": time_column("Reported at", zone),
         "changed at": time_column("Changed at", zone),

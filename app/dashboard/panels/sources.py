@@ -115,7 +115,7 @@ def _table(look: Look, found: pd.DataFrame, name: str, *, rows: int) -> None:
         texts["channel"] = [channel_name(c) for c in found["channel"]]
     table = pd.DataFrame(texts).assign(
         sessions=found["sessions"],
-        change=compared.texts(changes),
+        change=compared.ratios(changes),
         visitors=found["visitors"],
         bounced=(found["bounces"] / found["sessions"]).round(3),
         pages=(found["pageviews"] / found["sessions"]).round(1),
