@@ -34,7 +34,7 @@ test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
 	$(BIN)/pytest -n 3 --dist worksteal -m "not soak and not cluster" $(ARGS)
 
 cluster: setup ## Run the tests on a Spark cluster, three brokers, a catalog and the installed wheel (ten minutes)
-	$(BIN)/pytest -m cluster $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m cluster $(ARGS)
 
 soak: setup ## Kill processes for hours, compare all tables (ARGS="--scenarios 20 --seed 7"; TESTS=1: the long tests)
 	@$(if $(TESTS),$(BIN)/pytest -m soak,$(BIN)/python -m tests.recovery.soak) $(ARGS)

@@ -36,10 +36,11 @@ from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.local.process import locked, wait_until
-from tidemark.operate import rows as operate_rows
+from tidemark.operate import revalued
 from tidemark.operate.difference import Changed, Difference
 from tidemark.operate.difference import lines as lines_of
 from tidemark.operate.revalued import Revalued
+from tidemark.operate.rows import Rows
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
@@ -121,7 +122,7 @@ def test_executors_make_the_same(
     wrong: Settings, spark: SparkSession, lines: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     foretold = rebuild(spark, wrong, "silver.requests", dry_run=True)
-    monkeypatch.setattr(operate_rows, "FEW_ROWS", -1)
+    monkeypatch.setattr(Rows, "few", property(lambda rows: rows.slices[0].table.layer == "gold"))
     assert rebuild(spark, wrong, "silver.requests") == foretold
     assert_equal(wrong, recount(lines))
 
@@ -139,7 +140,7 @@ def test_lines_that_changed_rules_give_other_values_are_counted(
     (channel,) = (each for each in found if isinstance(each, Revalued) and each.what == "channel")
     assert channel == Revalued("silver.requests", "channel", sum(own), len(before)) and sum(own) > 100
     assert f"{sum(own):,} lines of {len(before):,} have another channel" in "\n".join(lines_of(found))
-    monkeypatch.setattr(operate_rows, "FEW_ROWS", -1)
+    monkeypatch.setattr(revalued, "_here", revalued._in_executors)
     assert rebuild(spark, settings, "silver.requests", dry_run=True) == found
 
 

@@ -18,7 +18,7 @@ from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.operate import redelivery
 from tidemark.operate.corrections import Corrections, correction, spans
-from tidemark.operate.derivation import Derivation
+from tidemark.operate.derivation import Derivation, together
 from tidemark.operate.difference import Changed, differences
 from tidemark.operate.ranges import time_ranges
 from tidemark.operate.rebuild import CHUNK_ROWS, Say
@@ -86,7 +86,7 @@ class CatalogRebuild:
     def _work(self, names: Sequence[str]) -> list[Derivation]:
         judged = any(table.name in names for table in self.judging.tables)
         chosen = [d for d in self.derived if judged or any(t.name in names for t in d.tables)]
-        return [*([self.judging] if judged else []), *chosen]
+        return [*([self.judging] if judged else []), *(each for each, _ in together(chosen))]
 
     @property
     def _beside(self) -> Lakehouse:

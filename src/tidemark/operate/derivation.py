@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
 
 import pyarrow as pa
 
@@ -13,6 +15,7 @@ from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
 from tidemark.engine.work import Work
 from tidemark.operate import redelivery
+from tidemark.operate.ranges import floor
 from tidemark.operate.rows import Rows
 from tidemark.stream.merge import merge_into
 
@@ -54,3 +57,23 @@ class Derivation:
         if not surplus:
             return self
         return replace(self, work=replace(self.work, judge=redelivery.turning_away(self.judge, surplus)))
+
+
+def together(
+    derivations: Iterable[Derivation], since: datetime | None = None
+) -> Iterator[tuple[Derivation, datetime | None]]:
+    """The same tables by fewer derivations, each with the start (None: the beginning) of the rows for `since`: those
+    that read the same rows become one, which reads them once."""
+    groups: dict[tuple[str, str, bool, datetime | None], list[Derivation]] = {}
+    for each in derivations:
+        start = None if each.whole else floor(since, each.window_seconds or 1)
+        groups.setdefault((each.source.name, each.time, each.second, start), []).append(each)
+    for (_, _, _, start), group in groups.items():
+        made = {name: one for each in group for name, one in each.work.aggregations.items()}
+        one = replace(
+            group[0],
+            tables=tuple(chain.from_iterable(each.tables for each in group)),
+            work=replace(group[0].work, aggregations=made),
+            upserts=tuple(chain.from_iterable(each.upserts for each in group)),
+        )
+        yield one, start

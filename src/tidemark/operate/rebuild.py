@@ -22,10 +22,10 @@ from tidemark.engine.work import ALL, Work
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.operate import redelivery
 from tidemark.operate.corrections import Corrections, correction, spans
-from tidemark.operate.derivation import Derivation
+from tidemark.operate.derivation import Derivation, together
 from tidemark.operate.difference import Changed, differences
 from tidemark.operate.journal import Journal, staged_parts
-from tidemark.operate.ranges import floor, iso, since_then, time_ranges
+from tidemark.operate.ranges import iso, since_then, time_ranges
 from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Chain, Snapshot, at_snapshot
@@ -149,13 +149,10 @@ class _Work:
                 since = self._first_touched()
                 if since is None:  # no line before and none now
                     names = []
-        for derivation in self._job.derived:
-            if any(table.name in names for table in derivation.tables):
-                source = (
-                    self._judged_after() if self._corrections else self._source(derivation, self._snapshot)
-                )
-                start = None if derivation.whole else floor(since, derivation.window_seconds or 1)
-                self._make(derivation, source, start)
+        chosen = [each for each in self._job.derived if any(table.name in names for table in each.tables)]
+        for derivation, start in together(chosen, since):
+            source = self._judged_after() if self._corrections else self._source(derivation, self._snapshot)
+            self._make(derivation, source, start)
 
     def catch_up(self, now: Snapshot) -> None:
         """Adds the lines that arrived after the snapshot and are in the live tables `now`."""
