@@ -21,6 +21,7 @@ from .text import plain
 ALL_SITES = "All sites"
 # The range of pages about the present.
 LAST_HOUR = "1h"
+ALWAYS = "This page always shows the last hour."
 COMPARISONS = {"Previous period": "previous", "A year before": "year", "None": ""}
 BOUND = ("site", "range", "compare", "times", "from", "until", "filter", "apdex", "goal")
 SUGGESTIONS = (
@@ -57,7 +58,7 @@ def choose(
             required=True,
             wrap=True,
             disabled=not ranged,
-            help=None if ranged else "This page always shows the last hour.",
+            help=None if ranged else ALWAYS if filtered else "The time range does not apply to this page.",
         )
         compared = st.selectbox(
             "Compare with",

@@ -18,8 +18,12 @@ from .notemarks import with_notes
 HEIGHT = 260
 # Height of a legend, added to a chart without one so that neighbours align.
 LEGEND = 24
+# What a chart gains in height for each name in a legend.
+ROW = 8
 # Lines up to this many are labelled at their ends, without a legend, where there is room.
 LABELLED = 3
+# A range of two values on two lines, so that more of them have room beside each other.
+TWO_LINES = "split(replace(datum.label, ' – ', ' –|'), '|')"
 PICK = "pick"
 # How a line goes from one value to the next; a value that holds until the next one is a step.
 Curve = Literal["monotone", "linear", "step-after"]
@@ -43,10 +47,13 @@ def draw(
                 picked(list(marks))
 
         settings |= {"on_select": callback, "selection_mode": PICK}
+    # Streamlit's own grey has too little contrast (WCAG 2.2, 1.4.3).
+    text = {"labelColor": colors.tones()["quiet"], "titleColor": colors.tones()["quiet"]}
     if isinstance(chart, dict):
-        st.vega_lite_chart(chart, **settings)
+        own = {"axis": text, "legend": text} | chart.get("config", {})
+        st.vega_lite_chart(chart | {"config": own}, **settings)
     else:
-        st.altair_chart(chart, **settings)
+        st.altair_chart(chart.configure_axis(**text).configure_legend(**text), **settings)
 
 
 def filled(
@@ -111,7 +118,10 @@ def over_time(
             symbolLimit=12,
             labelLimit=150,
             offset=6,
+            **({} if kind == "bar" else {"symbolType": "stroke", "symbolStrokeWidth": 3}),
         )
+        # On a phone, a legend of many has several rows.
+        height += ROW * max(0, len(series) - 2)
     x = alt.X(f"{time}:T", title=f"Time ({zone})", scale=alt.Scale(type="utc"), axis=_time_axis())
     at_note = alt.X("time:T", scale=alt.Scale(type="utc"))
     color = alt.Color("series:N", scale=scale, legend=legend)
@@ -209,9 +219,10 @@ def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_pe
     """Horizontal bars with their numbers, the largest on top."""
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
     name = alt.value(colors.of([unit])[0])
+    names = alt.Axis(labelLimit=150, labelOverlap=False, ticks=False, domain=False)
     base = alt.Chart(data).encode(
         color=name,
-        y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=150, ticks=False, domain=False)),
+        y=alt.Y("label:N", title=None, sort=None, axis=names),
         x=alt.X("value:Q", title=unit, axis=_value_axis(4)),
         tooltip=[alt.Tooltip("label:N", title=" "), alt.Tooltip("value:Q", title=unit, format=",.0f")],
     )
@@ -234,7 +245,7 @@ def columns(
                 "label:N",
                 title=x_title,
                 sort=None,
-                axis=alt.Axis(labelAngle=0, ticks=False, labelOverlap=True),
+                axis=alt.Axis(labelAngle=0, ticks=False, labelOverlap=True, labelExpr=TWO_LINES),
             ),
             y=alt.Y("value:Q", title=unit, axis=_value_axis()),
             tooltip=[

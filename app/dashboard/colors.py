@@ -36,7 +36,7 @@ FIXED: dict[str, str | int] = {
     "Holds": "good", "Failed": "bad", "On time": "good", "Late": "warn", "Rejected": "bad", "Duplicate": "quiet",
     "United States": 0, "India": 1, "Germany": 2, "United Kingdom": 3, "China": 4, "Japan": 5, "Brazil": 6, "France": 7,
     "Canada": 8, "Indonesia": 9, "Australia": 10, "Mexico": 11,
-    "requests": 2, "activity": 1, OTHER: "quiet", "Unknown": "quiet",
+    "requests": 2, "activity": 1, "Lines": 2, OTHER: "quiet", "Unknown": "quiet",
 }  # fmt: skip
 
 

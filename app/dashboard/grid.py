@@ -19,6 +19,8 @@ from .text import clipped, csv, shown
 # A table shows this many rows before it scrolls.
 ROWS_SHOWN = 10
 ROW_HEIGHT = 33
+# A first column of this width leaves room for a bar and its number on a phone.
+TEXT_WIDTH = 150
 
 
 @dataclass(frozen=True)
@@ -156,5 +158,6 @@ def points_column(label: str, help: str | None = None) -> Written:
     return Written(st.column_config.NumberColumn(label, width="small", help=help), lambda n: f"{n:+.2f} pp")
 
 
-def percent_column(label: str, help: str | None = None) -> Any:
-    return st.column_config.NumberColumn(label, format="percent", help=help)
+def percent_column(label: str, help: str | None = None, decimals: int = 1) -> Written:
+    """A share. Streamlit's own format has as many decimals as each number needs."""
+    return Written(st.column_config.NumberColumn(label, help=help), lambda n: f"{n:.{decimals}%}")

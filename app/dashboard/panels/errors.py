@@ -14,7 +14,7 @@ from ..figures.query import Condition, Where
 from ..figures.reader import Reader
 from ..figures.selection import Filter
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid_with_actions, time_column
+from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, time_column
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, number, percent, shown
 from ..timechart import Kept, bin_words, timechart
@@ -118,7 +118,7 @@ def missing_panel(look: Look) -> None:
         ["linked", "requests"], ascending=False, kind="stable"
     )
     settings = {
-        "path": st.column_config.TextColumn("Path", width="medium"),
+        "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
         "requests": bar_column("Requests", table["requests"].max()),
         "change": compared.column(look, selection),
         "visitors": count_column("Visitors"),
@@ -146,15 +146,15 @@ def broken_panel(look: Look) -> None:
     table = pd.DataFrame(
         {
             "path": [clipped(shown(p), PATH_SHOWN) for p in found["path"]],
-            "status": found["status"],
             "requests": found["requests"],
+            "status": found["status"],
             "change": compared.ratios(compared.of_rows(look, found, selection, errors.COUNTED)),
             "visitors": found["visitors"],
             "newest": look.wall(found["newest_event_time"]),
         }
     )
     settings = {
-        "path": st.column_config.TextColumn("Path", width="medium"),
+        "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
         "status": st.column_config.NumberColumn("Status", format="%d", width="small"),
         "requests": bar_column("Requests", table["requests"].max()),
         "change": compared.column(look, selection),

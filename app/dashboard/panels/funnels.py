@@ -167,7 +167,7 @@ def by_panel(look: Look) -> None:
     for k in steps:
         table[f"step{k + 1}"] = found[k]
     settings = {
-        "value": st.column_config.TextColumn(label.capitalize(), width="small"),
+        "value": st.column_config.TextColumn(label.capitalize(), width=110),
         "share": percent_column("Took every step", "Of those who took the first."),
     }
     settings |= {

@@ -20,6 +20,7 @@ from ..figures.selection import Selection
 from ..figures.silver import PEOPLE, REQUESTS
 from ..filters import HOUR, Filters
 from ..grid import (
+    TEXT_WIDTH,
     bar_column,
     change_column,
     count_column,
@@ -99,7 +100,7 @@ def goals_panel(look: Look) -> None:
         "what": text("Reached by", width="medium"),
         "conversions": bar_column("Conversions", table["conversions"].max(), meaning("conversions")),
         "change": change_column(help=meaning("change")),
-        "rate": percent_column("Rate", meaning("conversion_rate")),
+        "rate": percent_column("Rate", meaning("conversion_rate"), decimals=2),
         "rate_change": points_column("Change", "Of the rate, in percentage points."),
         "completions": count_column("Completions", meaning("completions")),
         "completions_change": change_column(help=meaning("change")),
@@ -186,7 +187,7 @@ def channels_panel(look: Look) -> None:
         "channel": st.column_config.TextColumn("Channel"),
         "conversions": bar_column("Conversions", found["conversions"].max(), meaning("conversions")),
         "sessions": count_column("Sessions", meaning("sessions")),
-        "rate": percent_column("Rate", meaning("conversion_rate")),
+        "rate": percent_column("Rate", meaning("conversion_rate"), decimals=2),
     }
     filters = [(is_filter("channel", c),) for c in found["channel"]]
     grid_with_actions(
@@ -210,7 +211,7 @@ def searches_panel(look: Look) -> None:
         return nothing("Nobody searched on the site in this range.")
     table = _with_change(look, selection, found, "term", searches.searches_only)
     settings = {
-        "term": st.column_config.TextColumn("Term", width="medium"),
+        "term": st.column_config.TextColumn("Term", width=TEXT_WIDTH),
         "searches": bar_column("Searches", found["searches"].max(), meaning("searches")),
         **_VISITORS_AND_CHANGE,
     }
@@ -243,7 +244,7 @@ def downloads_panel(look: Look) -> None:
         return nothing("No file was downloaded in this range.")
     table = _with_change(look, selection, found, "path", before)
     settings = {
-        "path": st.column_config.TextColumn("File", width="medium"),
+        "path": st.column_config.TextColumn("File", width=TEXT_WIDTH),
         "downloads": bar_column("Downloads", found["downloads"].max(), meaning("downloads")),
         **_VISITORS_AND_CHANGE,
     }

@@ -11,7 +11,7 @@ from ..figures import overview, pages, sessions
 from ..figures.reader import Reader
 from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid_with_actions, percent_column
+from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, shown
 from ..timechart import bin_words, timechart
@@ -57,7 +57,7 @@ def pages_panel(look: Look) -> None:
     if "bounces" in table:
         table["bounced"] = (table.pop("bounces") / table["entries"].where(table["entries"] > 0)).round(3)
     settings = {
-        "path": st.column_config.TextColumn("Path", width="medium"),
+        "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
         "pageviews": bar_column("Pageviews", found["pageviews"].max()),
         "change": compared.column(look, selection),
         "visitors": count_column("Visitors", meaning("visitors")),
@@ -84,7 +84,7 @@ def _ends(look: Look, column: str, heading: str) -> None:
         }
     )
     settings = {
-        "page": st.column_config.TextColumn(heading, width="medium"),
+        "page": st.column_config.TextColumn(heading, width=TEXT_WIDTH),
         "sessions": bar_column("Sessions", table["sessions"].max()),
         "change": compared.column(look, selection),
         "bounced": percent_column("Bounced"),

@@ -14,7 +14,7 @@ from ..figures.reader import Reader
 from ..figures.selection import Selection
 from ..figures.zones import starts, window
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid_with_actions
+from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions
 from ..notemarks import note_marks, note_words
 from ..panel import Look, meaning, nothing, panel
 from ..text import clipped, number, shown
@@ -178,7 +178,7 @@ def pages_panel(look: Look) -> None:
         }
     ).round(1)
     settings = {
-        "path": st.column_config.TextColumn("Path", width="medium"),
+        "path": st.column_config.TextColumn("Path", width=TEXT_WIDTH),
         "p95": bar_column("p95 (ms)", table["p95"].max()),
         "change": compared.column(look, selection),
         "p50": count_column("p50 (ms)"),

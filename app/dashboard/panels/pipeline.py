@@ -67,7 +67,7 @@ def flows_panel(look: Look) -> None:
     for row in found.itertuples(index=False):
         silent = (look.now - row.recorded_at).total_seconds()
         stuck = stale is not None and silent > stale and (row.lag or 0) > 0
-        state = f"last batch {duration(round(max(silent, 0)))} ago"
+        state = f"last batch {duration(round(max(silent, 0)))} ago" + (", while lines wait" if stuck else "")
         icon = ":material/error:" if stuck else ":material/check_circle:"
         color = "red" if stuck else "green"
         st.markdown(f":{color}[{icon}] **{plain(row.flow)}** · batch {row.batch_id:,} · {state}")
