@@ -20,7 +20,7 @@ DARK_SERIES = (
     "#d9a882", "#d3a6dd",
 )  # fmt: skip
 # Positions of colours that look alike.
-ALIKE = ((0, 8), (1, 5, 7, 10), (2, 6, 9, 11), (3, 6, 11), (4, 5, 8))
+ALIKE = ((0, 8), (1, 5, 7, 10), (2, 6, 9, 11), (3, 6, 11), (4, 5, 8), (7, 11))
 # Names that have a colour of their own: a tone, or a position in the series' colours.
 FIXED: dict[str, str | int] = {
     "Visitors": 0, "Requests": 2, "Pageviews": 1, "Bytes": 6, "Sessions": 4, "Bounced": "quiet",

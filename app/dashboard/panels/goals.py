@@ -85,13 +85,13 @@ def goals_panel(look: Look) -> None:
     table = pd.DataFrame(
         {
             "goal": [clipped(shown(name), NAME_SHOWN) for name in found],
-            "what": [clipped(shown(described(mine[name])), LISTED) for name in found],
             "conversions": _columns(found, "conversions"),
             "change": compared.ratios([found[name]["conversions"] for name in found]),
             "rate": _columns(found, "rate"),
             "rate_change": _rate_changes(found),
             "completions": _columns(found, "completions"),
             "completions_change": compared.ratios([found[name]["completions"] for name in found]),
+            "what": [clipped(shown(described(mine[name])), LISTED) for name in found],
         }
     )
     text = st.column_config.TextColumn
