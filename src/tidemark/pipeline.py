@@ -221,7 +221,7 @@ def rebuilding(
     judging, derived = _judging(settings), _derived(settings.meaning)
     return Rebuild(
         spark, settings, house, TABLES, chain(house), judging, derived, ACCOUNTS, SITES,
-        followers(settings.meaning), say,
+        followers(settings.meaning), rules_version(settings), say,
     )  # fmt: skip
 
 

@@ -63,14 +63,15 @@ def test_wrong_tables_and_other_settings_begin_no_round(
 def test_a_changed_file_waits_while_history_is_filled(tmp_path: Path) -> None:
     file = tmp_path / "tidemark.toml"
     file.write_text(FIRST)
-    asked: list[int] = []
+    asked: list[Settings] = []
 
-    def busy() -> bool:
-        asked.append(1)
+    def busy(settings: Settings) -> bool:
+        asked.append(settings)
         return len(asked) < 2
 
-    assert len(rounds(tmp_path, [lambda: file.write_text(SECOND)], busy=busy)) == 2  # type: ignore[list-item]
-    assert len(asked) == 2
+    found = rounds(tmp_path, [lambda: file.write_text(SECOND)], busy=busy)  # type: ignore[list-item]
+    assert len(found) == 2
+    assert asked == [found[0], found[0]]
 
 
 def test_a_side_begins_when_that_of_the_round_before_has_ended(tmp_path: Path) -> None:

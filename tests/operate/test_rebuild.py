@@ -36,7 +36,7 @@ from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.local.process import locked, wait_until
-from tidemark.operate import revalued
+from tidemark.operate import revalued, status
 from tidemark.operate.difference import Changed, Difference
 from tidemark.operate.difference import lines as lines_of
 from tidemark.operate.revalued import Revalued
@@ -145,21 +145,18 @@ def test_lines_that_changed_rules_give_other_values_are_counted(
 
 
 def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
-    """The running pipeline takes over a changed goal and own hosts; the rebuild applies the hosts to history."""
+    """The running pipeline takes over a changed goal and own hosts, and applies them to history, despite a kill."""
     settings = fresh(broker, tmp_path)
     pairs = traffic(seed=23, lines=4_000)
     wrongly_judged(spark, settings, pairs[:2_000])
+    versions_before = set(rows(settings, "silver.requests", ["rules_version"]))
     declaring(settings, {"goals": {"product": {"path": "/cart"}}})
-    process = run_process(settings, once=False)
+    # The first pass is that of the new goal.
+    process = run_process(settings, once=False, crash_at="rebuild:caught-up@2")
     try:
         await_running(settings, process)
         before = await_note(settings, r"Goal product is new: (\d+) conversions")
         assert before == conversions(settings) > 0
-        goals = {"goals": {"product": {"path": "/products/*"}}, "sites": {"shop": {"hosts": [HOST]}}}
-        settings = declaring(settings, goals)
-        after = await_note(settings, rf"Goal product: {before} → (\d+) conversions")
-        assert after == conversions(settings) > before
-        versions_before = set(rows(settings, "silver.requests", ["rules_version"]))
         sender = subprocess.Popen(
             [sys.executable, "-c", _SENDER, str(settings.kafka.topic), settings.kafka.bootstrap_servers],
             stdin=subprocess.PIPE,
@@ -167,18 +164,29 @@ def test_rebuild_while_the_stream_goes_on(broker: Settings, spark: SparkSession,
         assert sender.stdin is not None
         sender.stdin.write(b"".join(site.encode() + b"\t" + line + b"\n" for site, line in pairs[2_000:]))
         sender.stdin.close()
-        rebuild(spark, settings, "silver.requests")
+        goals = {"goals": {"product": {"path": "/products/*"}}, "sites": {"shop": {"hosts": [HOST]}}}
+        settings = declaring(settings, goals)
+        said = process.communicate(timeout=90)[0]
+        assert process.returncode == -signal.SIGKILL, said
+        assert status.describe(settings)["own_hosts"]["sites"] == ["shop"]
+        process = run_process(settings, once=False)
+        lines_changed = r"Own hosts of shop: ([\d,]+) lines of [\d,]+ have another channel"
+        assert await_note(settings, rf"{lines_changed}; sites\.shop\.hosts was unset, now {HOST}") > 100
+        after = await_note(settings, r"Goal product: \d+ → (\d+) conversions")
+        assert after > before
         assert sender.wait(60) == 0
         assert process.poll() is None, process.communicate()[0]
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-    process.communicate(timeout=60)
+    said = process.communicate(timeout=60)[0]
+    assert re.search(r"parts of .*gold\.traffic.* are staged already", said)
     run_here(spark, settings)
     expected = recount(pairs, hosts={"shop": [HOST]}, goals={"product": CONDITIONS["product"]})
     assert_equal(settings, expected)
     assert not versions_before & set(rows(settings, "silver.requests", ["rules_version"]))
     lines = rows(settings, "silver.requests", ["site", "channel"])
     assert ("shop", "internal") in lines and ("default", "internal") not in lines
+    assert status.describe(settings)["own_hosts"] == {}
 
 
 def await_note(settings: Settings, pattern: str) -> int:
@@ -188,7 +196,9 @@ def await_note(settings: Settings, pattern: str) -> int:
     def noted() -> bool:
         there = DeltaTable.is_deltatable(str(settings.tables / "quality/notes"))
         texts = [str(text) for (text,) in rows(settings, "quality.notes", ["text"])] if there else []
-        found.extend(int(match[1]) for text in texts if (match := re.fullmatch(pattern, text)))
+        found.extend(
+            int(match[1].replace(",", "")) for text in texts if (match := re.fullmatch(pattern, text))
+        )
         return bool(found)
 
     assert wait_until(noted, 90), rows(settings, "quality.notes", ["text"])

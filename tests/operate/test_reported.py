@@ -108,7 +108,12 @@ def test_the_cause_is_what_happened_since_the_last_report(scene: Told) -> None:
     for number, cause in enumerate((notes.REBUILD, notes.SETTINGS, notes.FORGET)):
         at = now + (1 + 2 * number) * HOUR
         # What happened to a goal changes no reported figure.
-        happened = [("Rebuilt: all", cause, 0.5), ("Goal signup was removed", notes.SETTINGS, 0.4)]
+        hosts = "Own hosts of shop: 3 lines of 9 have another channel"
+        happened = [
+            (hosts if cause == notes.SETTINGS else "Rebuilt: all", cause, 0.5),
+            ("Goal signup was removed", notes.SETTINGS, 0.4),
+            ("Own hosts of blog: …; sites.blog.hosts was unset, now b.example", notes.SETTINGS, 0.3),
+        ]
         for text, kind, ago in happened:
             notes.write(scene.settings, scene.store, [notes.Note(at - ago * HOUR, text, cause=kind)])
         scene.add(Line(65, bot=True))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bronze import access_log
 from gold import traffic
 from tests.fixtures.home import HOMES, LINES, START, lines, unpack
 from tests.pipeline.harness import assert_equal, deliver, rows, run_here
@@ -73,7 +74,8 @@ def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, t
     # Tables with columns that the home did not have are filled with their history.
     assert incomplete(settings) == NEWER[name]
     house = lakehouse.of(settings)
-    backfill.fill(settings, house, DeltaRsStore(house), partial(pipeline.rebuilding, spark, settings, house))
+    rebuilding = partial(pipeline.rebuilding, spark, settings, house)
+    backfill.fill(settings, house, DeltaRsStore(house), access_log.TABLE, rebuilding)
     declared = {(table.name, True) for table in pipeline.TABLES}
     assert set(rows(settings, "quality.tables", ["table", "complete"])) == declared
     assert_equal(settings, recount(pairs), duplicate)
@@ -144,7 +146,7 @@ def test_a_goal_is_counted_over_all_history_and_again_if_it_changes(
         run_here(spark, with_goal)
         house = lakehouse.of(with_goal)
         rebuilding = partial(pipeline.rebuilding, spark, with_goal, house)
-        backfill.fill(with_goal, house, DeltaRsStore(house), rebuilding)
+        backfill.fill(with_goal, house, DeltaRsStore(house), access_log.TABLE, rebuilding)
         assert not incomplete(with_goal)
         found = rows(settings, "gold.goals", ["definition", "conversions"])
         return {(definition, sum(n for d, n in found if d == definition)) for definition, _ in found}  # type: ignore[misc]

@@ -21,6 +21,8 @@ METRICS = ("requests", "pageviews", "visitors", "sessions", "bounce_rate")
 KEY = ["site", "day", "metric"]
 VISITOR_HOURS = Gold("gold/visitor_hours", 3600)
 SETTINGS = "settings"
+# The texts of such notes about rows that were made anew.
+REMADE = "Rebuilt: |Own hosts of [^:]*: (?!…|not applied to history,)"
 # The cause of a change that no report has yet.
 WAITING = "not reported yet"
 _DAY = 86_400
@@ -112,5 +114,5 @@ def history(rows: Rows, site: str, day: datetime) -> pd.DataFrame:
 def _noted(known: pd.DataFrame, cause: str, since: datetime, at: datetime) -> str:
     kept = known[(known["cause"] == cause) & (known["time"] > since) & (known["time"] <= at)]
     if cause == SETTINGS:  # those of goals change none of these figures
-        kept = kept[kept["text"].str.startswith("Rebuilt: ")]
+        kept = kept[kept["text"].str.match(REMADE)]
     return "; ".join(kept["text"])

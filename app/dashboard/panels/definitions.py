@@ -59,7 +59,8 @@ PARTS = {
     "Own hosts": Part(
         "sites", "site", forms.HOSTS,
         "Hosts of your own: referrers of one of them are internal, and sessions that begin with one direct.",
-        "A running pipeline reads new lines by it within seconds; `tidemark rebuild all` applies it to history.",
+        "A running pipeline reads new lines by it within seconds, then applies it to all history, and notes what that"
+        " changed. Meanwhile the Pipeline page shows how far it is.",
     ),
 }  # fmt: skip
 

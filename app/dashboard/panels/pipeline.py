@@ -121,23 +121,38 @@ def _history_panel(column: str, title: str, unit: str, form: str):
     return panel(title, PROGRESS, help="The greatest value in each time bin.")(body)
 
 
+# Tables that are made together are named one by one up to so many.
+_MANY = 4
 HISTORY = {column: _history_panel(column, title, unit, form) for column, title, unit, form in MEASURES}
 
 
-@panel("Backfills", data.INVENTORY, help="Tables that were new to a home with history, or have a new column.")
+@panel(
+    "Backfills", data.INVENTORY,
+    help="Tables that were new to a home with history, or have a new column; and tables that are made anew because the"
+    " own hosts of a site have changed.",
+)  # fmt: skip
 def backfills_panel(look: Look) -> None:
-    columns = ["table", "done", "total"]
-    where = [Where("complete", "=", False)]
-    found = data.rows_if_any(look.reader, data.INVENTORY, columns, where, order_by=["table"])
-    if found.empty:
+    columns = ["table", "complete", "done", "total"]
+    found = data.rows_if_any(look.reader, data.INVENTORY, columns, order_by=["table"])
+    complete = found["complete"].astype(bool)
+    lacking, anew = found[~complete], found[complete & found["done"].notna()]
+    if lacking.empty and anew.empty:
         return nothing("Every table has its whole history.")
-    for table, done, parts in found.itertuples(index=False):
+    for table, _, done, parts in lacking.itertuples(index=False):
         if pd.isna(parts):
             st.text(f"{shown(table)} is incomplete: its backfill has not begun.")
         else:
-            said = f"{shown(table)} is incomplete: {done:,.0f} of {parts:,.0f} parts done"
-            st.progress(done / parts if parts else 1.0, plain(said))
+            _progress(f"{shown(table)} is incomplete", done, parts)
+    if len(anew):
+        ready = int((anew["done"] == anew["total"]).sum())
+        st.text(f"Changed own hosts are being applied to history. Tables made so far: {ready}.")
+    for (done, parts), made in anew[anew["done"] < anew["total"]].groupby(["done", "total"])["table"]:
+        _progress(shown(", ".join(made)) if len(made) < _MANY else f"{len(made)} tables", done, parts)
     return None
+
+
+def _progress(what: str, done: float, parts: float) -> None:
+    st.progress(done / parts if parts else 1.0, plain(f"{what}: {done:,.0f} of {parts:,.0f} parts done"))
 
 
 @panel("Late and rejected lines", ACCOUNTS)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.local.process import read_record
-from tidemark.operate import backfill, goal_notes, notes, observe
+from tidemark.operate import backfill, goal_notes, notes, observe, own_hosts
 from tidemark.operate.goal_notes import GoalTables
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality
@@ -36,10 +36,12 @@ class Beside:
     metrics: Metrics
     started: datetime = field(default_factory=partial(datetime.now, UTC))
 
-    def note_goals(self) -> None:
-        """Notes, before the flows start, which goals are others than at the last start. Raises TableError."""
+    def note_changes(self) -> None:
+        """Notes, before the flows start, which goals are others than at the last start, and which own hosts are others
+        than those of history. Raises TableError."""
         self._complete_notes()  # a kill may have come between the count and its note
         goal_notes.announce(self.settings, self.house, self.store, _goal_tables())
+        own_hosts.settle(self.settings, self.house, self.store, _lines())
 
     def _complete_notes(self) -> None:
         goal_notes.complete(self.settings, self.house, self.store, _goal_tables())
@@ -56,33 +58,41 @@ class Beside:
         ]
         if self.house.can.files:  # otherwise upkeep is a separate job
             found.append(keep(self.settings, TABLES, streams(self.house), partial(ran, "upkeep")))
-            found.append(
-                backfill.fill_beside(
-                    self.spark, self.settings, self.house, self.store, self._rebuilding, self._complete_notes
-                )
-            )
+            filled = self._complete_notes
+            found.append(backfill.fill_beside(self.spark, *self._history, filled))
         return [*found, observe.beside(self.settings, self.store, self._observed, ran)]
 
     def once(self) -> None:
         """The same work after the flows have caught up."""
         if self.house.can.files:
-            backfill.fill(self.settings, self.house, self.store, self._rebuilding)
+            backfill.fill(*self._history)
         self._complete_notes()
         observe.once(self.settings, self.store, self._observed)
         if self.settings.upkeep.quality_interval_seconds:
             quality.attempt(partial(quality.run_if_new, self.settings, self.store, TABLES))
 
     @property
-    def _rebuilding(self) -> Callable[[Say], Rebuild]:
-        return partial(rebuilding, self.spark, self.settings, self.house)
+    def _history(self) -> tuple[Settings, Lakehouse, Store, Table, Callable[[Say], Rebuild]]:
+        """What `backfill.fill` takes."""
+        remaking = partial(rebuilding, self.spark, self.settings, self.house)
+        return self.settings, self.house, self.store, _lines(), remaking
 
     @property
     def _observed(self) -> Observed:
         return Observed(_tables(), positions(self.house), rules_version(self.settings), self.started)
 
 
+def is_filling(settings: Settings, house: Lakehouse, store: Store) -> bool:
+    """Whether tables are being filled with history, or made anew, beside the flows."""
+    return bool(house.can.files) and backfill.pending(settings, house, store, _lines())
+
+
 def _tables() -> dict[str, Table]:
     return {table.name: table for table in LAYER_TABLES}
+
+
+def _lines() -> Table:
+    return _tables()["bronze.access_log"]
 
 
 def _goal_tables() -> GoalTables:

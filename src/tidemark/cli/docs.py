@@ -115,8 +115,8 @@ def formats_page(formats: Sequence[Format]) -> str:
         ),
         "## Own formats, and settings of a site",
         "Both are tables in `<home>/tidemark.toml`. A change applies to new lines; `tidemark rebuild silver.requests`"
-        " applies it to earlier lines. `tidemark view` and runs without that file, such as on Databricks, do not use"
-        " them.",
+        " applies it to earlier lines, which the pipeline does by itself for `hosts`. `tidemark view` and runs without"
+        " that file, such as on Databricks, do not use them.",
         "```toml\n[sites.shop]\n"
         'hosts = ["shop.example", "www.shop.example"]  # own hosts: a referrer of one of them is internal\n'
         'timezone = "Europe/Berlin"     # of times without a zone\n'
@@ -183,7 +183,8 @@ filter = ["device=mobile"]
 - *Completions* of a goal are requests of people that match it, *conversions* the sessions with at least one of them.
 - A goal that is new or has changed is counted over all history by itself, beside the running pipeline. A note says what
   that changed, such as "Goal signup: 120 → 134 conversions"; charts over time and the page *Definitions* show it.
-- Changed `hosts` of a site apply to new lines; `tidemark rebuild all` applies them to history."""
+- Changed `hosts` of a site apply to new lines at once. The pipeline then applies them to all history by itself, beside
+  the running flows: [operations](operations.md#own-hosts)."""
 
 
 def _settings() -> Iterator[tuple[str, ...]]:

@@ -10,6 +10,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tidemark.errors import SettingError
@@ -25,19 +26,21 @@ Add = Callable[[Sequence[Side]], list[Side]]
 def run_in_rounds(
     settings: Settings,
     run: Callable[[Settings, Add], bool],
-    busy: Callable[[], bool] = lambda: False,
+    busy: Callable[[Settings], bool] = lambda settings: False,
     poll_seconds: float = 1.0,
 ) -> None:
     """Calls `run` with the settings until it says that it was the last time. It gets a function that completes the
-    sides of its round. While it is `busy`, a changed file waits."""
+    sides of its round. While it is `busy` with those settings, a changed file waits."""
     file = _File(settings.home / "tidemark.toml", Tables.of(settings))
     turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
     while True:
         found: list[Tables] = []
 
-        def watch(stopping: threading.Event, found: list[Tables] = found) -> None:
+        def watch(
+            stopping: threading.Event, found: list[Tables] = found, settings: Settings = settings
+        ) -> None:
             while not stopping.wait(poll_seconds):
-                if (changed := file.changed(busy)) is not None:
+                if (changed := file.changed(partial(busy, settings))) is not None:
                     found.append(changed)
                     stopping.set()
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tidemark.cli.beside import Beside
+from tidemark.cli.beside import Beside, is_filling
 from tidemark.cli.rounds import Add, run_in_rounds
 from tidemark.cli.stores import store_of
 from tidemark.contract.quality_tables import ACCOUNTS, SITES
@@ -95,7 +95,7 @@ def _run(
 
     def one_round(settings: Settings, add: Add) -> bool:
         work = Beside(spark, settings, house, store, metrics := Metrics())
-        work.note_goals()
+        work.note_changes()
         told = run(
             spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key), once=once,
             beside=add([*beside, *work.sides(once=once)]), remade=remade, metrics=metrics, require_whole=whole,
@@ -104,7 +104,7 @@ def _run(
             work.once()
         return told or once
 
-    run_in_rounds(settings, one_round, lambda: bool(house.can.files and schema_check.incomplete(house)))
+    run_in_rounds(settings, one_round, lambda settings: is_filling(settings, house, store))
 
 
 def _only_writer(settings: Settings, house: Lakehouse, what: str) -> AbstractContextManager[threading.Event]:

@@ -121,7 +121,11 @@ INVENTORY = Table(
         Column("table", "string", "Table."),
         Column("package", "string", "Package that declares it; empty for Tidemark's own."),
         Column("complete", "boolean", "Whether it has all of its history."),
-        Column("done", "long", "Parts of the history that are filled; NULL where no backfill has begun."),
+        Column(
+            "done",
+            "long",
+            "Parts of the history that are filled, or made anew for changed own hosts; else NULL.",
+        ),
         Column("total", "long", "Parts in all."),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),

@@ -1,6 +1,7 @@
-"""Backfills tables that are new to a home with history, or have a new column, beside the running flows.
+"""Backfills tables that are new to a home with history, or have a new column, beside the running flows; and makes
+all tables anew whose lines were read with other own hosts (`tidemark.operate.own_hosts`).
 
-Such a table counts new lines from its first start on. Its history is a rebuild of that table: staged in parts,
+A new table counts new lines from its first start on. Its history is a rebuild of that table: staged in parts,
 caught up, and swapped in at once. Until then quality.tables marks the table as incomplete. An interrupted
 backfill continues at the next start, after the staged parts (`tidemark.operate.journal`).
 """
@@ -15,10 +16,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tidemark.contract.store import Store
+from tidemark.contract.table import Table
 from tidemark.errors import TidemarkError
 from tidemark.local.process import read_record, write_record
+from tidemark.operate import own_hosts
 from tidemark.operate.rebuild import Rebuild, Say
 from tidemark.settings import Settings
+from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import inventory, schema_check
 
@@ -31,11 +35,19 @@ _FILE = "history.json"
 Rebuilding = Callable[[Say], Rebuild]
 
 
-def fill(settings: Settings, house: Lakehouse, store: Store, rebuilding: Rebuilding) -> None:
-    """Fills every table whose history is missing, and returns when that is done. Raises as `Rebuild.run`."""
-    names = schema_check.incomplete(house)
-    if not names:
+def pending(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> bool:
+    """Whether `fill` has something to do. `lines` is bronze.access_log. Raises TableError."""
+    return bool(schema_check.incomplete(house)) or own_hosts.due(settings, house, store, lines)
+
+
+def fill(settings: Settings, house: Lakehouse, store: Store, lines: Table, rebuilding: Rebuilding) -> None:
+    """Fills every table whose history is missing, or makes all anew for changed own hosts, and returns when that is
+    done. Raises as `Rebuild.run`."""
+    missing = schema_check.incomplete(house)
+    anew = own_hosts.due(settings, house, store, lines)
+    if not missing and not anew:
         return
+    names = list(dict.fromkeys([*missing, *([own_hosts.REQUESTS] if anew else [])]))
     log.info("filling %s with history", ", ".join(names))
     path = settings.run_directory / _FILE
 
@@ -44,8 +56,12 @@ def fill(settings: Settings, house: Lakehouse, store: Store, rebuilding: Rebuild
         inventory.record(settings, store, what.split(", "), done, total)
 
     job = rebuilding(say)
-    inventory.announce(settings, store, job.tables, names)
-    job.run(names, resumable=True)
+    inventory.announce(settings, store, job.tables, missing)
+    if anew:
+        inventory.record(settings, store, [own_hosts.REQUESTS], 0, None)
+    found = job.run(names, resumable=True)
+    if anew:
+        own_hosts.complete(settings, store, found)
     path.unlink(missing_ok=True)
     inventory.announce(settings, store, job.tables, schema_check.incomplete(house))
     log.info("filled %s", ", ".join(names))
@@ -56,6 +72,7 @@ def fill_beside(
     settings: Settings,
     house: Lakehouse,
     store: Store,
+    lines: Table,
     rebuilding: Rebuilding,
     filled: Callable[[], None],
 ) -> Callable[[threading.Event], None]:
@@ -67,7 +84,7 @@ def fill_beside(
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", "history")
         while not stopping.is_set():
             try:
-                fill(settings, house, store, rebuilding)
+                fill(settings, house, store, lines, rebuilding)
                 filled()
                 return
             except Exception as error:  # a failed backfill must not stop the pipeline
@@ -80,10 +97,27 @@ def fill_beside(
 
 def progress(settings: Settings, house: Lakehouse) -> dict[str, dict[str, Any]]:
     """By table with missing history, the number of parts that are `done` and the `total` (None: not begun)."""
-    record = read_record(settings.run_directory / _FILE)
-    under_way = {"done": record.get("done", 0), "total": record.get("total")}
+    tables, under_way = _under_way(settings)
     none: dict[str, Any] = {"done": 0, "total": None}
+    return {name: under_way if name in tables else none for name in schema_check.incomplete(house)}
+
+
+def hosts_progress(settings: Settings, house: Lakehouse) -> dict[str, Any]:
+    """The `sites` whose changed hosts history does not have, with what is `done` of the `total` parts of the present
+    `tables`, or the `reason` why that is not done by itself; empty if there are none. Raises TableError."""
+    sites = own_hosts.unapplied(settings, house).hosts
+    if not sites:
+        return {}
+    tables, under_way = _under_way(settings)
     return {
-        name: under_way if name in record.get("tables", "") else none
-        for name in schema_check.incomplete(house)
+        "sites": list(sites),
+        "tables": tables,
+        **under_way,
+        "reason": own_hosts.reason(DeltaRsStore(house)) if house.can.files else "",
     }
+
+
+def _under_way(settings: Settings) -> tuple[str, dict[str, Any]]:
+    """The tables that are being made, and the number of parts."""
+    record = read_record(settings.run_directory / _FILE)
+    return record.get("tables", ""), {"done": record.get("done", 0), "total": record.get("total")}

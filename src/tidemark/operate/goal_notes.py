@@ -32,7 +32,7 @@ class GoalTables:
 
 def announce(settings: Settings, house: Lakehouse, store: Store, tables: GoalTables) -> None:
     """Notes, before the flows start, how the goals differ from those of the last start. Raises TableError."""
-    state = schema_check.recorded(house, tables.reached)
+    state = schema_check.recorded(house, tables.reached.name)
     if not state:
         return
     had: dict[str, set[str]] = {}

@@ -28,7 +28,7 @@ log = logging.getLogger("tidemark.operate.rebuild")
 class Journal:
     """The snapshots of a rebuild: the first has the history, each later one the rows since the previous one.
 
-    `made` is how the rows are made: a journal with another `made` is ignored. `kept`: the journal
+    `made` is how all tables are made: a journal with another `made` is ignored. `kept`: the journal
     is in the home. `resumed`: this one was found there, so part of the work may be staged.
     """
 
@@ -40,13 +40,26 @@ class Journal:
 
     @classmethod
     def of(
-        cls, settings: Settings, tables: Sequence[Table], names: Sequence[str], rows: int, *, kept: bool
+        cls,
+        settings: Settings,
+        tables: Sequence[Table],
+        names: Sequence[str],
+        rows: int,
+        rules: str,
+        *,
+        kept: bool,
     ) -> Journal:
-        """The journal of a rebuild of the named tables in parts of `rows`: the home's if it matches, else a new one."""
+        """The journal of a rebuild of the named tables in parts of `rows`: the home's if it matches, else a new one.
+        `rules` is the `rules_version` of lines."""
         path = settings.home / "swap" / "rebuild.json"
-        # After a power cut the staged files may lack the last writes.
-        states = schema_check.states(settings, tables)
-        made = {"tables": {name: dict(states.get(name, {})) for name in names}, "rows": rows, "boot": _boot()}
+        made = {
+            "names": list(names),
+            "tables": {name: dict(state) for name, state in schema_check.rebuilt(settings, tables).items()},
+            "rules": rules,
+            "rows": rows,
+            # After a power cut the staged files may lack the last writes.
+            "boot": _boot(),
+        }
         record = read_record(path) if kept else {}
         if record.get("made") != made:
             return cls(path, made, kept)

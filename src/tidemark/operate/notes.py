@@ -33,6 +33,9 @@ _VALUE_SHOWN = 60
 # Columns, and settings, that a note about a change names.
 _PARTS_SHOWN = 5
 _REBUILT = "Rebuilt: "
+# A note about changed own hosts says what follows these, until history has them.
+HOSTS, OPEN, NOT_APPLIED = "Own hosts of ", "…", "not applied to history,"
+_REMADE = re.compile(rf"{_REBUILT}|{HOSTS}[^:]*: (?!{OPEN}|{NOT_APPLIED})")
 _WRITER = "notes"
 
 # By table, the settings that its history does not have yet (`schema_check.unapplied`).
@@ -55,13 +58,18 @@ class Note:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def write(settings: Settings, store: Store, notes: Sequence[Note]) -> None:
-    """Adds notes, or replaces those with the same key. Raises TableError."""
-    if notes:
+def write(
+    settings: Settings, store: Store, notes: Sequence[Note], gone: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Adds notes, or replaces those with the same key, and removes the rows `gone`, in one commit. Raises
+    TableError."""
+    if notes or gone:
         now = datetime.now(UTC)
         rows = [{**asdict(note), "note": note.note, "updated_at": now} for note in notes]
         store.ensure(NOTES)
-        _commit(settings, store, Change(pa.Table.from_pylist(rows, NOTES.arrow_schema)))
+        # The time tells which files may have a removed one.
+        removed = pa.Table.from_pylist(list(gone), NOTES.arrow_schema).select(["note", "time"])
+        _commit(settings, store, Change(pa.Table.from_pylist(rows, NOTES.arrow_schema), removed))
 
 
 def record(settings: Settings, store: Store, text: str, cause: str) -> None:
@@ -81,13 +89,18 @@ def rebuilt(
         for setting, values in changes.items()
         if table in tables or setting not in after.get(table, {})
     }
-    lines = [str(each) for each in changed if isinstance(each, Revalued)][:_PARTS_SHOWN]
-    text = _joined([f"{_REBUILT}{name}", *lines, *_changes(applied)])
+    text = _joined([f"{_REBUILT}{name}", *lines_changed(changed), *changes(applied)])
     return Note(datetime.now(UTC), text, cause=SETTINGS if applied else REBUILD)
 
 
-def _changes(settings: Mapping[str, tuple[str, str]]) -> list[str]:
-    found = [f"{name} was {_short(was)}, now {_short(now)}" for name, (was, now) in settings.items()]
+def lines_changed(changed: Sequence[Changed]) -> list[str]:
+    """How many lines have other values, as text."""
+    return [str(each) for each in changed if isinstance(each, Revalued)][:_PARTS_SHOWN]
+
+
+def changes(settings: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Settings with their values before and after, as text."""
+    found = [f"{name} was {short(was)}, now {short(now)}" for name, (was, now) in settings.items()]
     more = len(found) - _PARTS_SHOWN
     return [*found[:_PARTS_SHOWN], *([f"{more} more settings"] if more > 0 else [])]
 
@@ -96,14 +109,15 @@ def _joined(parts: Sequence[str]) -> str:
     return "; ".join(parts)[:MOST_CHARACTERS]
 
 
-def _short(value: str) -> str:
+def short(value: str) -> str:
+    """A setting's value as notes show it."""
     return "unset" if not value else value if len(value) <= _VALUE_SHOWN else f"{value[:_VALUE_SHOWN]}…"
 
 
 def remakes(row: Mapping[str, Any]) -> bool:
     """Whether a note is about rows that were made anew or deleted; one about a goal's definition is not."""
-    rebuilt = row["cause"] == SETTINGS and row["text"].startswith(_REBUILT)
-    return rebuilt or row["cause"] in (REBUILD, FORGET)
+    remade = row["cause"] == SETTINGS and _REMADE.match(row["text"]) is not None
+    return remade or row["cause"] in (REBUILD, FORGET)
 
 
 def remove(settings: Settings, store: Store, key: str) -> None:
@@ -111,9 +125,7 @@ def remove(settings: Settings, store: Store, key: str) -> None:
     row = next((row for row in listed(store) if row["note"] == key), None)
     if row is None:
         raise SettingError(f"there is no note {key}", "`tidemark note --list` shows the notes.")
-    # The time tells which files may have it.
-    gone = pa.Table.from_pylist([row], NOTES.arrow_schema).select(["note", "time"])
-    _commit(settings, store, Change(NOTES.arrow_schema.empty_table(), gone))
+    write(settings, store, [], [row])
 
 
 def listed(store: Store) -> list[dict[str, Any]]:
@@ -191,7 +203,7 @@ def rules_changed(
     if before in (None, version) or any(row["time"] == now or row["text"].endswith(text) for row in last):
         return []
     settings = {name: values for changes in unapplied.values() for name, values in changes.items()}
-    return [Note(now, _joined([*_changes(settings), text]), cause=RULES)]
+    return [Note(now, _joined([*changes(settings), text]), cause=RULES)]
 
 
 def _commit(settings: Settings, store: Store, change: Change) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
@@ -18,9 +18,8 @@ from pyspark.sql import SparkSession
 from tidemark.contract.expression import column
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
-from tidemark.engine.work import ALL, Work
 from tidemark.errors import HomeBusyError, TableError
-from tidemark.operate import redelivery
+from tidemark.operate import redelivery, staging
 from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.derivation import Derivation, together
 from tidemark.operate.difference import Changed, differences
@@ -44,7 +43,7 @@ Say = Callable[[str, int, int], None]  # what is done, parts done, parts in all
 
 @dataclass(frozen=True)
 class Rebuild:
-    """The environment of a rebuild; `run` takes the tables."""
+    """The environment of a rebuild; `run` takes the tables. `rules` is the `rules_version` of lines."""
 
     spark: SparkSession
     settings: Settings
@@ -56,6 +55,7 @@ class Rebuild:
     accounts: Table
     sites: Table
     followers: tuple[Follower, ...] = ()
+    rules: str = ""
     say: Say = field(default=lambda what, done, total: None)
 
     def run(
@@ -85,12 +85,12 @@ class Rebuild:
             store = DeltaRsStore(self.house)
             for table in self.tables:
                 store.ensure(table)
-            journal = Journal.of(self.settings, self.tables, names, CHUNK_ROWS, kept=resumable)
+            journal = Journal.of(self.settings, self.tables, names, CHUNK_ROWS, self.rules, kept=resumable)
             with at_snapshot(self.settings, self.house, store, self.tables, self.chain) as snapshot:
                 if not journal.snapshots:
                     swap.discard(self.settings)
                     journal.add(snapshot)
-            staged = DeltaRsStore(staging := swap.staging(self.settings))
+            staged = DeltaRsStore(aside := swap.staging(self.settings))
             work = _Work(self, store, staged, journal.snapshots[0], since)
             try:
                 work.stage(names)
@@ -98,7 +98,7 @@ class Rebuild:
                     work.catch_up(later)
                 if dry_run:
                     work.catch_up(snapshot)
-                    work.followed = stage(self.followers, names, self.house, staging, staged)
+                    work.followed = stage(self.followers, names, self.house, aside, staged)
                     return list(work.compare(snapshot, None))
                 with at_snapshot(self.settings, self.house, store, self.tables, self.chain) as now:
                     crash_point("rebuild:before-catch-up")
@@ -166,19 +166,18 @@ class _Work:
             if derivation is self._job.judging:
                 for table in derivation.tables:
                     rows = self._live(table, now.versions[table.name]).where(self._snapshot.later())
-                    self._append(table, since_then(rows, table.clock, since))
+                    rows = since_then(rows, table.clock, since)
+                    staging.append(self._staged, table, rows, self._next())
             else:
                 version = now.passed if derivation.second else now.versions[derivation.source.name]
                 tail = self._live(derivation.source, version).where(self._snapshot.later())
                 self._put(derivation, since_then(tail, derivation.time, since))
         if self._corrections:
             rows = self._corrections.sites(self._store.read(self._job.sites), self._job.sites)
-            self._staged.ensure(self._job.sites)
-            self._staged.append_arrow(self._job.sites, rows)
+            staging.put(self._staged, self._job.sites, rows, self._next())
             if self._corrections.changes:
-                self._staged.ensure(self._job.accounts)
                 entry = correction(self._store, self._job.accounts, _WRITER, self._corrections)
-                self._staged.append_arrow(self._job.accounts, entry)
+                staging.put(self._staged, self._job.accounts, entry, self._next())
         self._snapshot = now
 
     @property
@@ -234,21 +233,18 @@ class _Work:
 
     def _put(self, derivation: Derivation, rows: Rows) -> bool:
         """Stages rows; False where a rebuild that was killed has staged them."""
-        self._number += 1
-        commit = Commit(_WRITER, self._number)
+        commit = self._next()
         if all(self._staged.committed(table, _WRITER) >= self._number for table in derivation.tables):
             return False
         if derivation is self._job.judging:
             derivation = derivation.without_repeated(self._surplus)
         derivation.put(rows, self._staged, self._newest(), commit)
+        staging.number_all(self._staged, derivation.tables, commit)
         return True
 
-    def _append(self, table: Table, rows: Rows) -> None:
-        self._number += 1  # the rows are in the table's own columns already
-        plain = replace(table, columns=tuple(replace(column, of="") for column in table.columns))
-        work, label = Work(appends=[(plain, ALL)]), f"{_WRITER}-{self._number:05d}"
-        with rows.processed(work, self._staged, label) as batch:
-            batch.append(self._staged, plain, ALL, Commit(_WRITER, self._number))
+    def _next(self) -> Commit:
+        self._number += 1
+        return Commit(_WRITER, self._number)
 
     def _newest(self) -> dict[str, datetime]:
         if self._corrections:
@@ -274,9 +270,10 @@ class _Work:
         return self._live(table, self._snapshot.versions[table.name]).where(~self._snapshot.later())
 
     def _judged_after(self) -> Rows:
-        """The accepted lines before the snapshot, after the rebuild."""
+        """The accepted lines before the snapshot, after the rebuild. A rebuild that was killed may have staged later
+        ones."""
         table = self._job.chain.between
-        staged, earlier = self._read_staged(table), self._judged_before()
+        staged, earlier = self._read_staged(table).where(~self._snapshot.later()), self._judged_before()
         return staged + earlier.where(column(table.clock) < self._since) if self._since else staged
 
     def _require_no_redelivery(self, now: Snapshot) -> None:

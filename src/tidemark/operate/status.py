@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tidemark.errors import TidemarkError
@@ -11,15 +12,19 @@ from tidemark.operate import backfill
 from tidemark.settings import Settings
 from tidemark.settings.sections import DashboardSettings
 from tidemark.store import lakehouse
+from tidemark.store.lakehouse import Lakehouse
 
 PARTS = ("broker", "pipeline", "traffic", "dashboard")
 FLOWS = ("requests", "activity")
 _ANSWER_SECONDS = 3.0
+# Tables that are made together are named one by one up to so many.
+_MANY = 4
 
 
 def describe(settings: Settings) -> dict[str, Any]:
     """State of a home: addresses, processes, per flow `lag` (rows), `rows_per_second` and `freshness_seconds`, and in
-    `history` the tables that lack what came before, with the parts `done` of `total`. Values that cannot be known are
+    `history` the tables that lack what came before, with the parts `done` of `total`; `own_hosts` is as
+    `backfill.hosts_progress`. Values that cannot be known are
     None, such as an address whose port is to be any free one and is not taken yet."""
     records = {part: live_record(settings.run_directory / f"{part}.json") for part in PARTS}
     pipeline = read_record(settings.run_directory / "pipeline.json")
@@ -33,7 +38,8 @@ def describe(settings: Settings) -> dict[str, Any]:
         "parts": {part: _part(record) for part, record in records.items()} | {"broker": _broker(settings)},
         "troubles": (records["pipeline"] or {}).get("troubles", {}),
         "flows": _flows(pipeline, records["pipeline"] is not None),
-        "history": _history(settings),
+        "history": _of_home(settings, backfill.progress),
+        "own_hosts": _of_home(settings, backfill.hosts_progress),
     }
 
 
@@ -57,12 +63,23 @@ def lines(state: dict[str, Any]) -> list[str]:
     for name, part in state["history"].items():
         of = f"{part['done']} of {part['total']} parts done" if part["total"] else "not begun"
         shown.append(f"{name} is incomplete: backfill of its history, {of}")
-    return shown
+    return [*shown, *_hosts_lines(state["own_hosts"])]
 
 
-def _history(settings: Settings) -> dict[str, Any]:
+def _hosts_lines(hosts: dict[str, Any]) -> list[str]:
+    if not hosts:
+        return []
+    names = hosts["tables"].split(", ")
+    tables = hosts["tables"] if len(names) < _MANY else f"{len(names)} tables"
+    done = f"{hosts['done']} of {hosts['total']} parts of {tables} done" if hosts["total"] else "not begun"
+    return [
+        f"own hosts of {', '.join(hosts['sites'])} are not applied to history yet: {hosts['reason'] or done}"
+    ]
+
+
+def _of_home(settings: Settings, told: Callable[[Settings, Lakehouse], dict[str, Any]]) -> dict[str, Any]:
     try:
-        return backfill.progress(settings, lakehouse.of(settings))
+        return told(settings, lakehouse.of(settings))
     except TidemarkError:  # the home cannot be used; other commands explain why
         return {}
 

@@ -18,22 +18,26 @@ _GAP = "gap"
 
 def applied_to(settings: Settings, table: Table) -> dict[str, str]:
     """By entry, the settings that the table's rows depend on: those of lines, or the gap of sessions."""
-    found: dict[str, str] = {}
     if table.lines in ("accepted", "rejected"):
-        found = {
-            "geo_database": settings.meaning.geo_database,
-            "duplicate_days": str(settings.meaning.duplicate_days),
-            **{f"formats.{name}": each.apache or each.nginx for name, each in settings.formats.items()},
+        return _of_lines(settings)
+    if table.made and _GAP in table.made(settings.meaning).identity:
+        return {"session_gap_seconds": str(settings.meaning.session_gap_seconds)}
+    return {}
+
+
+def _of_lines(settings: Settings) -> dict[str, str]:
+    found = {
+        "geo_database": settings.meaning.geo_database,
+        "duplicate_days": str(settings.meaning.duplicate_days),
+        **{f"formats.{name}": each.apache or each.nginx for name, each in settings.formats.items()},
+    }
+    usual = SiteSettings()
+    for name, site in settings.sites.items():
+        found |= {
+            f"sites.{name}.{each.name}": _text(getattr(site, each.name))
+            for each in fields(site)
+            if getattr(site, each.name) != getattr(usual, each.name)
         }
-        usual = SiteSettings()
-        for name, site in settings.sites.items():
-            found |= {
-                f"sites.{name}.{each.name}": _text(getattr(site, each.name))
-                for each in fields(site)
-                if getattr(site, each.name) != getattr(usual, each.name)
-            }
-    elif table.made and _GAP in table.made(settings.meaning).identity:
-        found = {"session_gap_seconds": str(settings.meaning.session_gap_seconds)}
     return found
 
 
@@ -45,7 +49,21 @@ def entry(settings: Settings, table: Table) -> dict[str, str]:
 
 def differences(settings: Settings, table: Table, state: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """The settings that are others than those of a table's state, with both values; a missing one is empty."""
-    was, now = _recorded(state), applied_to(settings, table)
+    return _differing(recorded(state), applied_to(settings, table))
+
+
+def line_differences(settings: Settings, state: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The same for the state of a table of accepted or rejected lines."""
+    return _differing(recorded(state), _of_lines(settings))
+
+
+def with_settings(state: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """The entry of a table's state with other values of these settings; empty for a state without the entry."""
+    was = recorded(state)
+    return {} if was is None else {ENTRY: json.dumps({**was, **values}, sort_keys=True)}
+
+
+def _differing(was: Mapping[str, str] | None, now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     if was is None:
         return {}
     return {
@@ -55,8 +73,9 @@ def differences(settings: Settings, table: Table, state: Mapping[str, str]) -> d
     }
 
 
-def _recorded(state: Mapping[str, str]) -> dict[str, str] | None:
-    """The settings of a table's state. Rows of before these were recorded only tell the gap of sessions."""
+def recorded(state: Mapping[str, str]) -> dict[str, str] | None:
+    """The settings of a table's state; None if it does not say them. Rows of before these were recorded only tell the
+    gap of sessions."""
     if ENTRY in state:
         found: dict[str, str] = json.loads(state[ENTRY])
         return found

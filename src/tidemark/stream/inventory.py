@@ -39,10 +39,10 @@ def announce(settings: Settings, store: Store, tables: Sequence[Table], incomple
         _write(settings, store, rows, gone)
 
 
-def record(settings: Settings, store: Store, names: Sequence[str], done: int, total: int) -> None:
-    """Records how many parts of the tables' history are done."""
+def record(settings: Settings, store: Store, names: Sequence[str], done: int, total: int | None) -> None:
+    """Records how many parts of the tables' history are done; `total` is None before that is known."""
     known = _known(store)
-    rows = [{**known[name], "complete": False, "done": done, "total": total} for name in names]
+    rows = [{**known[name], "done": done, "total": total} for name in names]
     _write(settings, store, rows, [])
 
 

@@ -126,9 +126,9 @@ def unapplied(
     return {name: changes for name, changes in found.items() if changes}
 
 
-def recorded(house: Lakehouse, table: Table) -> State:
-    """How the table's rows were made at the last start; empty for a new table."""
-    return _known(house).get(table.name, {})
+def recorded(house: Lakehouse, table: str) -> State:
+    """How the rows of the table of this name were made at the last start; empty for a new table."""
+    return _known(house).get(table, {})
 
 
 def incomplete(house: Lakehouse) -> list[str]:

@@ -1,0 +1,163 @@
+"""Changed own hosts of sites (`hosts` in the settings file): when history is made anew with them, and the note of it.
+
+The record of how silver.requests was made (`tidemark.stream.schema_check`) has the hosts that its lines were read with.
+While those of the settings are others, `tidemark.operate.backfill` reads all lines again beside the flows. The swap in
+the end records the new ones. So a kill at any moment loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tidemark.contract.quality_tables import SITES
+from tidemark.contract.store import Store
+from tidemark.contract.table import Table
+from tidemark.operate import notes
+from tidemark.operate.difference import Changed
+from tidemark.operate.notes import Note
+from tidemark.settings import Settings
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import applied, schema_check
+
+log = logging.getLogger("tidemark.operate.hosts")
+
+REQUESTS = "silver.requests"
+_JUDGED = (REQUESTS, "silver.rejected")
+_HOSTS = re.compile(r"sites\.(?P<site>.+)\.hosts")
+_OF_SITE = re.compile(r"sites\.(?P<site>.+)\.\w+")
+_NOTE = re.compile(
+    rf"{notes.HOSTS}[^:]*: (?P<what>{notes.OPEN}|{notes.NOT_APPLIED} because .*?); (?P<changes>sites\..*)"
+)
+_CHANGE = re.compile(r"(sites\..+?\.hosts) was .*?, now (.*?)(?=; |$)")
+
+
+@dataclass(frozen=True)
+class Unapplied:
+    """The settings of lines that history does not have: `hosts` by site, then and now, and the names of `others`."""
+
+    hosts: Mapping[str, tuple[str, str]]
+    others: tuple[str, ...]
+
+    @property
+    def sites(self) -> str:
+        return ", ".join(self.hosts)
+
+
+def unapplied(settings: Settings, house: Lakehouse) -> Unapplied:
+    """What differs from the settings of history. Raises TableError."""
+    found = applied.line_differences(settings, schema_check.recorded(house, REQUESTS))
+    hosts = {match["site"]: values for name, values in found.items() if (match := _HOSTS.fullmatch(name))}
+    return Unapplied(hosts, tuple(name for name in found if not _HOSTS.fullmatch(name)))
+
+
+def due(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> bool:
+    """Whether changed hosts are to be applied to history beside the flows. `lines` is bronze.access_log. Raises
+    TableError."""
+    found = unapplied(settings, house)
+    return bool(found.hosts) and not _hindrance(found, house, store, lines)
+
+
+def _hindrance(found: Unapplied, house: Lakehouse, store: Store, lines: Table) -> str:
+    """Why hosts are not applied to history by themselves, and what to do; empty if they can be."""
+    if found.others:  # they may be meant for new lines only, such as the time zone of a server that has moved
+        return f"{', '.join(found.others)} changed, too: `tidemark rebuild all` applies all of them"
+    if house.can.files is None:
+        return "tables of a catalog are rebuilt with the pipeline stopped: stop it and run `tidemark rebuild all`"
+    read = sum(row["accepted"] + row["rejected"] for row in _sites(store))
+    if DeltaRsStore(house).size(lines, None)[0] < read:
+        return (
+            f"{lines.name} lacks lines that were read, whose rows a rebuild would drop:"
+            f" `tidemark rebuild {REQUESTS} --since` a time from which on it has all"
+        )
+    return ""
+
+
+def _sites(store: Store) -> list[dict[str, Any]]:
+    """Number of lines by site. The flow commits it after the lines."""
+    found = store.read(SITES, [], ["site", "accepted", "rejected"]).to_pylist()
+    return [row for row in found if row["accepted"] or row["rejected"]]
+
+
+def settle(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> None:
+    """Notes, before the flows start, which hosts are others than those of history. A site without lines has no history:
+    its settings are recorded as applied. Raises TableError."""
+    _record_new_sites(settings, house, store)
+    found, wanted = unapplied(settings, house), None
+    if found.hosts:
+        if why := _hindrance(found, house, store, lines):
+            log.warning("the own hosts of %s are not applied to history: %s", found.sites, why)
+        else:
+            log.info("the own hosts of %s have changed: history is made anew beside the flows", found.sites)
+        what = f"{notes.NOT_APPLIED} because {why}" if why else notes.OPEN
+        changes = notes.changes({f"sites.{site}.hosts": values for site, values in found.hosts.items()})
+        text = "; ".join([f"{notes.HOSTS}{found.sites}: {what}", *changes])[: notes.MOST_CHARACTERS]
+        site = found.sites if len(found.hosts) == 1 else ""
+        wanted = Note(datetime.now(UTC), text, site, notes.SETTINGS)
+    _renew(settings, house, store, wanted)
+
+
+def _record_new_sites(settings: Settings, house: Lakehouse, store: Store) -> None:
+    differing = applied.line_differences(settings, schema_check.recorded(house, REQUESTS))
+    if not differing or not store.exists(SITES):  # lost, if the home has a record
+        return
+    read = {row["site"] for row in _sites(store)}
+    new = {
+        name: now
+        for name, (_, now) in differing.items()
+        if (match := _OF_SITE.fullmatch(name)) and match["site"] not in read
+    }
+    if new:
+        states = {name: schema_check.recorded(house, name) for name in _JUDGED}
+        schema_check.write(
+            house, {name: applied.with_settings(state, new) for name, state in states.items() if state}
+        )
+
+
+def _renew(settings: Settings, house: Lakehouse, store: Store, wanted: Note | None) -> None:
+    """Replaces the notes of earlier starts. One whose hosts history has was to be completed when a kill came."""
+    recorded = applied.recorded(schema_check.recorded(house, REQUESTS)) or {}
+    gone: list[dict[str, Any]] = []
+    new: list[Note] = []
+    for row, match in _open(store):
+        if wanted and row["text"] == wanted.text:
+            wanted = None
+            continue
+        gone.append(row)
+        named = _CHANGE.findall(match["changes"])
+        if match["what"] == notes.OPEN and all(
+            notes.short(recorded.get(name, "")) == now for name, now in named
+        ):
+            new.append(_completed(row, "applied to history", len(new)))
+    notes.write(settings, store, [*new, *([wanted] if wanted else [])], gone)
+
+
+def complete(settings: Settings, store: Store, found: Sequence[Changed]) -> None:
+    """Puts what a rebuild has changed into the note. Raises TableError."""
+    rows = [row for row, match in _open(store) if match["what"] == notes.OPEN]
+    what = "; ".join(notes.lines_changed(found)) or "no line has another value"
+    notes.write(settings, store, [_completed(row, what, number) for number, row in enumerate(rows)], rows)
+
+
+def _completed(row: Mapping[str, Any], what: str, number: int) -> Note:
+    # Rows changed now, not when the work began. Of one time there is one note.
+    now = datetime.now(UTC) - timedelta(microseconds=number)
+    text = row["text"].replace(f": {notes.OPEN};", f": {what};", 1)
+    return Note(now, text[: notes.MOST_CHARACTERS], row["site"], notes.SETTINGS)
+
+
+def _open(store: Store) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
+    for row in notes.listed(store):
+        if row["cause"] == notes.SETTINGS and (match := _NOTE.fullmatch(row["text"])):
+            yield row, match
+
+
+def reason(store: Store) -> str:
+    """Why hosts are not applied to history by themselves, as noted; empty if they are. Raises TableError."""
+    found = [match["what"] for _, match in _open(store) if match["what"] != notes.OPEN]
+    return found[-1].removeprefix(f"{notes.NOT_APPLIED} because ") if found else ""

@@ -1,0 +1,151 @@
+"""Changed own hosts are due until history has them, and the note about them says what that changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bronze import access_log
+from silver import rejected, requests
+from tests.operate.quality.rows import good, rows
+from tidemark.contract.quality_tables import SITES
+from tidemark.operate import backfill, notes, own_hosts, status
+from tidemark.operate.difference import Changed
+from tidemark.operate.revalued import Revalued
+from tidemark.settings import Settings
+from tidemark.settings.sites import SiteSettings
+from tidemark.store import lakehouse
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream import schema_check
+
+LINES = access_log.TABLE
+JUDGED = [requests.TABLE, rejected.TABLE]
+UNSET, SHOP, WWW = SiteSettings(), SiteSettings(hosts=("shop.example",)), SiteSettings(hosts=("www.example",))
+CHANGE = "sites.shop.hosts was unset, now shop.example"
+
+
+class Home:
+    """A home whose pipeline has read lines of shop."""
+
+    def __init__(self, directory: Path, lines: int = 3) -> None:
+        self.settings = Settings.of(home=directory / "home", visitor_key="of a test")
+        self.house = lakehouse.of(self.settings)
+        self.store = DeltaRsStore(self.house)
+        for table in (SITES, LINES):
+            self.store.ensure(table)
+        self.store.append_arrow(SITES, rows(SITES, good(SITES, 0, site="shop", accepted=2, rejected=1)))
+        for number in range(lines):
+            self.store.append_arrow(LINES, rows(LINES, good(LINES, number)))
+        schema_check.note(self.settings, self.house, JUDGED)
+
+    def start(self, **sites: SiteSettings) -> None:
+        self.settings = replace(self.settings, sites=sites)
+        own_hosts.settle(self.settings, self.house, self.store, LINES)
+        schema_check.note(self.settings, self.house, JUDGED)
+
+    def swap(self) -> None:
+        """History has the hosts."""
+        schema_check.write(self.house, schema_check.rebuilt(self.settings, JUDGED))
+
+    def fill(self, *changed: Changed) -> None:
+        self.swap()
+        own_hosts.complete(self.settings, self.store, changed)
+
+    @property
+    def due(self) -> bool:
+        return own_hosts.due(self.settings, self.house, self.store, LINES)
+
+    @property
+    def noted(self) -> list[str]:
+        return [row["text"] for row in notes.listed(self.store)]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_they_are_due_until_history_has_them(home: Home) -> None:
+    home.start()
+    assert not home.due and home.noted == []
+    for _ in range(2):  # also after a kill
+        home.start(shop=SHOP)
+        assert home.due
+        assert home.noted == [f"Own hosts of shop: …; {CHANGE}"]
+    said = "own hosts of shop are not applied to history yet: not begun"
+    assert said in status.lines(status.describe(home.settings))
+    home.fill(
+        Revalued("silver.requests", "channel", 1_200, 3_400), Revalued("silver.requests", "source", 7, 3_400)
+    )
+    assert not home.due and backfill.hosts_progress(home.settings, home.house) == {}
+    changed = "1,200 lines of 3,400 have another channel; 7 lines of 3,400 have another source"
+    assert home.noted == [f"Own hosts of shop: {changed}; {CHANGE}"]
+    [row] = notes.listed(home.store)
+    assert (row["site"], row["cause"], notes.remakes(row)) == ("shop", "settings", True)
+    home.start(shop=SHOP)
+    assert not home.due and len(home.noted) == 1
+
+
+def test_a_kill_before_the_note_leaves_it_to_the_next_start(home: Home) -> None:
+    home.start(shop=SHOP)
+    home.swap()
+    home.start(shop=SHOP)
+    assert home.noted == [f"Own hosts of shop: applied to history; {CHANGE}"]
+    home.start(shop=WWW)
+    home.fill()
+    assert home.noted[1:] == [
+        "Own hosts of shop: no line has another value; sites.shop.hosts was shop.example, now www.example"
+    ]
+
+
+def test_a_change_that_is_taken_back_or_changed_again_leaves_no_note(home: Home) -> None:
+    home.start(shop=SHOP)
+    assert not notes.remakes(notes.listed(home.store)[0])
+    home.start(shop=WWW)
+    assert home.noted == ["Own hosts of shop: …; sites.shop.hosts was unset, now www.example"]
+    home.start()
+    assert not home.due and home.noted == []
+
+
+def test_a_site_without_lines_has_no_history(home: Home) -> None:
+    home.start(blog=replace(SHOP, timezone="Europe/Berlin"))
+    assert not home.due and home.noted == []
+    assert schema_check.unapplied(home.settings, home.house, JUDGED) == {}
+    home.start(blog=SHOP, shop=SHOP)
+    assert home.due and home.noted == [f"Own hosts of shop: …; {CHANGE}"]
+
+
+def test_other_changed_settings_of_lines_are_not_applied_with_them(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    home.start(shop=replace(UNSET, trusted_proxies=1))
+    assert home.noted == []
+    home.start(shop=replace(SHOP, trusted_proxies=1))
+    why = "sites.shop.trusted_proxies changed, too: `tidemark rebuild all` applies all of them"
+    assert not home.due and why in caplog.text
+    [row] = notes.listed(home.store)
+    assert row["text"] == f"Own hosts of shop: not applied to history, because {why}; {CHANGE}"
+    assert not notes.remakes(row)
+    said = f"own hosts of shop are not applied to history yet: {why}"
+    assert said in status.lines(status.describe(home.settings))
+    home.swap()  # by that command
+    home.start(shop=replace(SHOP, trusted_proxies=1))
+    assert home.noted == []
+
+
+def test_lines_that_are_gone_keep_their_rows(tmp_path: Path) -> None:
+    """Their retention is over, or a damage took them."""
+    home = Home(tmp_path, lines=2)
+    home.start(shop=SHOP)
+    assert not home.due
+    assert "bronze.access_log lacks lines that were read" in home.noted[0]
+
+
+def test_a_home_that_does_not_say_the_settings_of_history_begins_with_those_of_now(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    (home.settings.checkpoints / "states.json").unlink()
+    schema_check.write(home.house, {"silver.requests": {"visitor key": "of before"}})
+    home.start(shop=SHOP)
+    assert not home.due and home.noted == []
