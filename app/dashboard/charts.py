@@ -219,7 +219,7 @@ def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_pe
     """Horizontal bars with their numbers, the largest on top."""
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
     name = alt.value(colors.of([unit])[0])
-    names = alt.Axis(labelLimit=150, labelOverlap=False, ticks=False, domain=False)
+    names = alt.Axis(labelLimit=150, labelOverlap=False, labelFlush=False, ticks=False, domain=False)
     base = alt.Chart(data).encode(
         color=name,
         y=alt.Y("label:N", title=None, sort=None, axis=names),
@@ -245,7 +245,9 @@ def columns(
                 "label:N",
                 title=x_title,
                 sort=None,
-                axis=alt.Axis(labelAngle=0, ticks=False, labelOverlap=True, labelExpr=TWO_LINES),
+                axis=alt.Axis(
+                    labelAngle=0, ticks=False, labelOverlap=True, labelFlush=False, labelExpr=TWO_LINES
+                ),
             ),
             y=alt.Y("value:Q", title=unit, axis=_value_axis()),
             tooltip=[

@@ -34,7 +34,7 @@ def heat(
     low, high = ("#1b2b35", "#5eead4") if colors.is_dark() else ("#e3f1f1", "#0b5c63")
     scale = alt.Scale(type="sqrt", range=[low, high], domain=[0, max(float(data["value"].max()), 1.0)])
     axis = alt.Axis(labelAngle=0, labelOverlap="greedy", labelSeparation=8, ticks=False, domain=False)
-    across = alt.Axis(labelLimit=150, labelOverlap=False, ticks=False, domain=False)
+    across = alt.Axis(labelLimit=150, labelOverlap=False, labelFlush=False, ticks=False, domain=False)
     chart = alt.Chart(data).mark_rect(stroke=None, cursor="pointer" if pick else "default")
     chart = chart.encode(
         x=alt.X(

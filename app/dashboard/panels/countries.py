@@ -89,7 +89,7 @@ def table_panel(look: Look) -> None:
     return None
 
 
-@panel("Visitors over time", TABLE, requests=PEOPLE)
+@panel("Visitors over time", TABLE, help=f"Of the {TOP} countries with most visitors.", requests=PEOPLE)
 def time_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
     most = countries.countries(look.rows, selection, TOP)
