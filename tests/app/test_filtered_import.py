@@ -50,7 +50,7 @@ OF_LINES: dict[str, Figure] = {
     "Bots": bots.bots,
     "Bots: over time": lambda rows, each: bots.over_time(rows, each, HOUR),
     "Bots: what they read": bots.read_by,
-    "Bots: AI purposes": bots.ai_purposes,
+    "Bots: AI purposes": lambda rows, each: bots.ai_purposes(rows, each, HOUR),
 }
 OF_SESSIONS: dict[str, Figure] = {
     "Overview": overview.overview,

@@ -18,6 +18,7 @@ from app.dashboard.figures import (
     overview,
     pages,
     quantiles,
+    sessions,
     silver,
     sources,
 )
@@ -132,6 +133,17 @@ def test_a_figures_query_gives_its_numbers(home: Path, selection: Selection) -> 
     assert quantiles.summary(
         counts.rename(columns={"latency_bucket": "bucket"}), quantiles.FINE
     ) == latency.latency(rows, selection)
+
+
+@pytest.mark.parametrize("end", sessions.ENDS)
+def test_where_sessions_begin_and_end_is_one_query(home: Path, end: str) -> None:
+    rows = Direct(DeltaReader(home))
+
+    (table,) = run(home, {"entry_page": "entry pages", "exit_page": "exit pages"}[end], Selection())
+    pd.testing.assert_frame_equal(sessions.by(rows, Selection(), end), table, check_dtype=False)
+    assert sessions.by(rows, Selection(), end, 2)[end].tolist() == table[end].head(2).tolist()
+    q = query(silver.SESSIONS, {"a": "a", "b": "b", "n": count()}, group_by=["a", "b"], apart=True)
+    assert render(q, lambda table: "s", Databricks()).endswith("GROUP BY GROUPING SETS ((t.`a`), (t.`b`))")
 
 
 def test_every_number_of_a_report_is_defined() -> None:

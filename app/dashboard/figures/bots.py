@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from .counted import Counted
-from .measures import AUDIENCE, LINES, SESSIONS, SOURCES, TRAFFIC, Gold, measured
+from .measures import AUDIENCE, LINES, SESSIONS, SOURCES, TRAFFIC, Gold, bins_of, has, measured
 from .query import Where, count, cut
 from .rows import Rows
 from .selection import Filter, Selection
@@ -16,6 +16,7 @@ BOTS = Gold("gold/bots", 3600, frozenset({"bot_kind"}))
 BOT_PAGES = Gold("gold/bot_pages", 86_400, time="day")
 BOT = Where("bot", "=", True)
 AI_CRAWLER, AI_ASSISTANTS = "ai-crawler", "ai assistants"
+CRAWLERS = Filter("bot_kind", "is", (AI_CRAWLER,))
 ROBOTS = "/robots.txt"
 NAMES = ("requests", "pages", "bytes", "robots_txt", "errors")
 _LINES = replace(
@@ -78,10 +79,11 @@ def _named(name: str | None) -> tuple[Where, ...]:
 
 def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `crawls`, requests of AI crawlers, and `visits`, sessions that AI assistants sent."""
-    crawls = measured(
-        rows, selection.having(Filter("bot_kind", "is", (AI_CRAWLER,))), _LINES, (BOTS,), ["requests"],
-        bin_seconds=bin_seconds,
-    )  # fmt: skip
+    crawlers = selection.having(CRAWLERS)
+    if selection.recount or has(rows, BOTS, crawlers, bins_of(rows, crawlers, bin_seconds)):
+        crawls = measured(rows, crawlers, _LINES, (BOTS,), ["requests"], bin_seconds=bin_seconds)
+    else:
+        crawls = _by_purpose(rows, selection, bin_seconds).groupby("bin", as_index=False)["requests"].sum()
     visits = measured(
         rows, selection.having(Filter("channel", "is", (AI_ASSISTANTS,))), SESSIONS, (SOURCES,), ["sessions"],
         bin_seconds=bin_seconds,
@@ -91,8 +93,13 @@ def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     return found.fillna({"crawls": 0, "visits": 0}).astype({"crawls": "int64", "visits": "int64"})
 
 
-def ai_purposes(rows: Rows, selection: Selection) -> pd.DataFrame:
-    """Columns `ai_purpose` (training, search, assistant) and `requests`, of AI crawlers. Reads silver."""
-    crawlers = selection.having(Filter("bot_kind", "is", (AI_CRAWLER,)))
-    order = ["-requests", "ai_purpose"]
-    return measured(rows, crawlers, _LINES, (), ["requests"], by=["ai_purpose"], order_by=order)
+def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `ai_purpose` (training, search, assistant) and `requests`, of AI crawlers; most requests first. Reads
+    silver as `ai` does, in bins of the same seconds, if no gold table has its figures."""
+    found = _by_purpose(rows, selection, bin_seconds).groupby("ai_purpose", as_index=False)["requests"].sum()
+    return found.sort_values(["requests", "ai_purpose"], ascending=[False, True], ignore_index=True)
+
+
+def _by_purpose(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    crawlers = selection.having(CRAWLERS)
+    return measured(rows, crawlers, _LINES, (), ["requests"], by=["ai_purpose"], bin_seconds=bin_seconds)

@@ -47,7 +47,7 @@ def with_pageview(selection: Selection, filters: Sequence[Filter], rows: Rows | 
         known = longer.sessions(rows, started, started)
         if known is not None:
             first = HasElement("session_id", STEPS, "steps", passed, started)
-            ids = tuple(longer.views(rows, known, passed)["session_id"].unique().tolist())
+            ids = tuple(longer.later(rows, known, passed, started))
             return AnyOf((first, Where("session_id", "in", ids))) if ids else first
     during = (*_SAME_VISITOR, ("event_time", ">=", "start_time"), ("event_time", "<=", "end_time"))
     # The pageviews of these sessions do not lie before the range; where it ends they may go on.

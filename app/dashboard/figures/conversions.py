@@ -14,8 +14,8 @@ import pandas as pd
 
 from . import conditions, silver
 from .extents import incomplete
-from .measures import SESSIONS, Bins, Gold, bins_of, has, in_utc, split
-from .query import Condition, Exists, Expression, Where, count, joined, later, query, total
+from .measures import SESSIONS, SOURCES, Bins, Gold, bins_of, has, in_utc, measured, split
+from .query import Condition, Exists, Expression, Where, count, filled, joined, later, query, total
 from .reader import MissingTableError
 from .rows import Rows
 from .selection import Selection
@@ -54,6 +54,15 @@ def conversions(
     if not every:
         return pd.DataFrame(columns=[*by, "conversions"])
     return in_utc(pd.concat(every).groupby(by, as_index=False)["conversions"].sum(), bins)
+
+
+def sessions(rows: Rows, selection: Selection, wanted: Wanted, by: str) -> pd.DataFrame:
+    """Columns `by` (site or channel) and `sessions`: of all that started in the range, from the query that gives their
+    conversions if there is such a one."""
+    told = {} if selection.recount else _current(rows, {n: goal for n, (goal, _) in wanted.items()}, REACHED)
+    if not told or has(rows, SOURCES, selection) or split(rows, GOLD, selection) != (selection,):
+        return measured(rows, selection, SESSIONS, (SOURCES,), ["sessions"], by=[by])
+    return _by_goals(rows, selection, None).groupby(by, as_index=False)["sessions"].sum()
 
 
 def completed(rows: Rows, selection: Selection, declared: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
@@ -110,23 +119,22 @@ def _from_gold(rows: Rows, selection: Selection, names: tuple[str, ...], bins: B
 def _from_sessions(
     rows: Rows, selection: Selection, current: Mapping[str, str], bins: Bins | None
 ) -> pd.DataFrame:
-    """Sessions are counted by the goals that they reach together, which are few."""
-    groups: dict[str, str | Expression] = {"goals": joined("goals", _SEPARATOR), "channel": "channel"}
-    if bins:
-        groups["bin"] = bins.of("start_time")
-    kept = (
-        *_of_sessions(selection, rows),
-        Where("pageviews", ">", 0),
-        Where(joined("goals", _SEPARATOR), "!=", ""),
-    )
-    found = rows(query(REACHED, {**groups, "n": count()}, kept, group_by=list(groups)))
     names = {f"{definition} {name}": name for name, definition in current.items()}
+    found = _by_goals(rows, selection, bins)
     found = found.assign(name=[text.split(_SEPARATOR) for text in found["goals"]]).explode("name")
-    found = found.assign(name=found["name"].map(names), channel=found["channel"].fillna("")).dropna(
-        subset=["name"]
-    )
-    by = ["name", *(name for name in groups if name != "goals")]
-    return found.groupby(by, as_index=False)["n"].sum().rename(columns={"n": "conversions"})
+    found = found.assign(name=found["name"].map(names)).dropna(subset=["name"])
+    by = [name for name in ("name", "channel", "bin") if name in found]
+    return found.groupby(by, as_index=False)["sessions"].sum().rename(columns={"sessions": "conversions"})
+
+
+def _by_goals(rows: Rows, selection: Selection, bins: Bins | None) -> pd.DataFrame:
+    """All sessions by the goals that they reach together, which are few: columns `goals`, `site`, `channel`, `bin` with
+    bins, and `sessions`."""
+    columns: dict[str, str | Expression] = {"goals": joined("goals", _SEPARATOR), "site": "site"}
+    columns |= {"channel": filled("channel")} | ({"bin": bins.of("start_time")} if bins else {})
+    kept = (*_of_sessions(selection, rows), Where("pageviews", ">", 0))
+    found = rows(query(REACHED, {**columns, "sessions": count()}, kept, group_by=list(columns)))
+    return found.assign(goals=found["goals"].fillna(""))
 
 
 def _of_sessions(selection: Selection, rows: Rows) -> tuple[Condition, ...]:

@@ -60,11 +60,12 @@ def referrers(rows: Rows, selection: Selection, paths: Sequence[str], status: in
     where = (
         *conditions.of_lines(selection),
         Where("status", "=", status),
-        Where("referrer", "is not null"),
         Where(path, "in", tuple(paths)),
     )
     columns = {"path": path, "referrer": "referrer", "channel": filled("channel"), "requests": count()}
+    # An engine would ask first whether there is a referrer, and so read it of every line.
     found = rows(query(silver.REQUESTS, columns, where, group_by=["path", "referrer", "channel"]))
+    found = found.dropna(subset=["referrer"])
     found["own"] = found.pop("channel") == "internal"
     found = found.groupby(["path", "referrer", "own"], as_index=False)["requests"].sum()
     ordered = found.sort_values(["path", "own", "requests", "referrer"], ascending=[True, False, False, True])

@@ -18,7 +18,7 @@ import pandas as pd
 from . import comparison, conditions, conversions, silver
 from .comparison import Change, known
 from .extents import Extent
-from .measures import SESSIONS, SOURCES, measured, split
+from .measures import split
 from .query import Condition, Where, count, query
 from .rows import Rows
 from .selection import Selection
@@ -42,7 +42,7 @@ def goals(rows: Rows, selection: Selection, declared: Goals) -> pd.DataFrame:
 def with_rates(rows: Rows, selection: Selection, declared: Goals) -> pd.DataFrame:
     """The same with `rate`: conversions as a share of the sessions of the goal's sites; None without sessions."""
     found = goals(rows, selection, declared)
-    sessions = measured(rows, selection, SESSIONS, (SOURCES,), ["sessions"], by=["site"])
+    sessions = conversions.sessions(rows, selection, _wanted(of_site(declared, selection.site)), "site")
     by_site = dict(zip(sessions["site"], sessions["sessions"], strict=True))
     every = [
         by_site.get(site, 0) if (site := declared[name].get("site")) else sum(by_site.values())
@@ -77,7 +77,7 @@ def by_channel(rows: Rows, selection: Selection, name: str, goal: Mapping[str, A
     """Columns `channel`, `conversions`, `sessions` (of the goal's sites) and `rate`; most conversions first."""
     if goal.get("site"):
         selection = replace(selection, site=str(goal["site"]))
-    sessions = measured(rows, selection, SESSIONS, (SOURCES,), ["sessions"], by=["channel"])
+    sessions = conversions.sessions(rows, selection, _wanted({name: goal}), "channel")
     reached = conversions.conversions(rows, selection, _wanted({name: goal}))
     counted = reached.groupby("channel")["conversions"].sum() if len(reached) else {}
     found = sessions.assign(conversions=[int(counted.get(c, 0)) for c in sessions["channel"]])

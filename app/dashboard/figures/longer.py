@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from .query import AllOf, AnyOf, Condition, Where, count, query
+from .query import AllOf, AnyOf, Condition, HasElement, Where, count, query
 from .rows import Rows
 from .silver import REQUESTS, SESSIONS, STEPS, VIEW
 
@@ -32,6 +32,17 @@ def sessions(rows: Rows, where: Sequence[Condition], started: Sequence[Where]) -
     return found if known == all_ and len(found) <= MOST_SESSIONS else None
 
 
+def later(rows: Rows, found: pd.DataFrame, where: Sequence[Condition], started: Sequence[Where]) -> list[str]:
+    """The ids of those of the sessions that have no pageview which `where` keeps among their first ones, but later."""
+    if found.empty:
+        return []
+    longer = (*started, Where("pageviews", ">", MOST_STEPS))
+    first = HasElement("session_id", STEPS, "steps", tuple(where), longer)
+    told = rows(query(STEPS, ["session_id"], (*longer, first), order_by=["session_id"]))["session_id"]
+    others = found[~found["session_id"].isin(told)]
+    return sorted(views(rows, others, where)["session_id"].unique().tolist())
+
+
 def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> pd.DataFrame:
     """The pageviews of sessions that `where` keeps: columns `session_id`, `event_time`, `path`."""
     if found.empty:
@@ -42,7 +53,7 @@ def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> p
         for each in found.itertuples()
     )
     people = Where("visitor_id", "in", tuple(found["visitor_id"].unique().tolist()))
-    kept = (AnyOf(times), people, VIEW, *where)
+    kept = (*where, VIEW, people, AnyOf(times))
     lines = rows(query(REQUESTS, ["site", "visitor_id", "event_time", "path"], kept))
     both = found.merge(lines, on=["site", "visitor_id"])
     inside = (both["event_time"] >= both["start_time"]) & (both["event_time"] <= both["end_time"])

@@ -173,8 +173,8 @@ def joined(column: str, separator: str) -> Expression:
 class Query:
     """A read of one table. `columns` maps output names to columns or expressions.
 
-    With `group_by` (output names) the expressions are aggregated per group. `order_by` names outputs;
-    a leading "-" means descending.
+    With `group_by` (output names) the expressions are aggregated per group; `apart` groups by each of these outputs
+    alone, and the others are NULL. `order_by` names outputs; a leading "-" means descending.
     """
 
     table: str
@@ -183,6 +183,7 @@ class Query:
     group_by: tuple[str, ...] = ()
     order_by: tuple[str, ...] = ()
     limit: int | None = None
+    apart: bool = False
 
     def tables(self) -> tuple[str, ...]:
         """Every table that is read, the one of the rows first."""
@@ -209,6 +210,7 @@ def query(
     group_by: Sequence[str] = (),
     order_by: Sequence[str] = (),
     limit: int | None = None,
+    apart: bool = False,
 ) -> Query:
     pairs = columns.items() if isinstance(columns, Mapping) else ((name, name) for name in columns)
-    return Query(table, tuple(pairs), tuple(where), tuple(group_by), tuple(order_by), limit)
+    return Query(table, tuple(pairs), tuple(where), tuple(group_by), tuple(order_by), limit, apart)

@@ -49,7 +49,9 @@ def clauses(q: Query, source: Source, dialect: Dialect) -> list[str]:
     if q.where:
         sql.append("WHERE " + writer.all_of(q.where))
     if q.group_by:
-        sql.append("GROUP BY " + ", ".join(expressions[name] for name in q.group_by))
+        groups = [expressions[name] for name in q.group_by]
+        alone = ", ".join(f"({text})" for text in groups)
+        sql.append(f"GROUP BY GROUPING SETS ({alone})" if q.apart else "GROUP BY " + ", ".join(groups))
     if q.order_by:
         sql.append("ORDER BY " + ", ".join(_order(name, dialect) for name in q.order_by))
     if q.limit is not None:

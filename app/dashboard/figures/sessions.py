@@ -9,9 +9,11 @@ import pandas as pd
 from . import conditions, silver
 from .counted import Counted
 from .measures import SESSIONS, measured
-from .query import Condition, Exists, bucket, count, count_true, median, query, total
+from .query import Condition, Exists, Expression, bucket, count, count_true, filled, median, query, total
 from .rows import Rows
 from .selection import Selection
+
+ENDS = ("entry_page", "exit_page")
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,23 @@ def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.D
 
 def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) -> pd.DataFrame:
     """Columns `column` (such as entry_page or exit_page), `sessions`, `bounces`, most sessions first."""
+    if column in ENDS and not selection.recount:
+        found = ends(rows, selection).dropna(subset=[column])[[column, "sessions", "bounces"]]
+        found = found.sort_values(["sessions", column], ascending=[False, True], ignore_index=True)
+        return found.head(len(found) if limit is None else limit)
     order = ["-sessions", column]
     return measured(
         rows, selection, SESSIONS, (), ["sessions", "bounces"], by=[column], order_by=order, limit=limit
     )
+
+
+def ends(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """Columns ENDS, one of which is missing, `sessions`, `bounces`: by where sessions began, and by where they ended.
+    One query, because filters of lines are costly."""
+    columns: dict[str, str | Expression] = {name: filled(name) for name in ENDS}
+    columns |= {name: SESSIONS.measures[name] for name in ("sessions", "bounces")}
+    where = conditions.of_sessions(selection, rows)
+    return rows(query(silver.SESSIONS, columns, where, group_by=ENDS, apart=True))
 
 
 def counted(column: str) -> Counted:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .query import Condition, Where, count, greatest, query, time_bin, total
-from .reader import Reader, frame, read
+from .reader import Reader, plain, read
 from .sketches import Distinct, ascending, unite
 from .zones import Shifts, floors
 
@@ -144,28 +144,37 @@ def _unite_days(
 ) -> dict[pd.Timestamp, United]:
     """The united sketches of each of these days, read in one query from the first to the last."""
     columns: dict[str, Any] = {"site": "site", "start": time}
-    columns |= {f"by{i}": name for i, name in enumerate(by)} | {"sketch": "visitors_sketch"}
+    names = [f"by{i}" for i in range(len(by))]
+    columns |= dict(zip(names, by, strict=True)) | {"sketch": "visitors_sketch"}
     last = max(days) + pd.Timedelta(seconds=DAY)
     limits = (
         Where(time, ">=", min(days).to_pydatetime()),
         Where(time, "<", last.to_pydatetime()),
     )
-    rows = reader.arrow(query(table, columns, (*where, *limits)))
-    names = frame(rows.drop_columns(["sketch"]))
-    seconds = names.pop("start").astype("datetime64[s, UTC]").astype("int64").to_numpy()
-    names.insert(1, "bin", 0 if bin_seconds is None else floors(seconds, bin_seconds, shifts))
-    names["day"] = seconds // DAY * DAY
-    groups = names.groupby(list(names.columns), sort=False, dropna=False)
-    codes = groups.ngroup().to_numpy(np.int64)
-    heads = names.drop_duplicates()
-    labels = dict(zip(codes[heads.index.to_numpy()], heads.itertuples(index=False, name=None), strict=True))
+    rows = plain(reader.arrow(query(table, columns, (*where, *limits))))
+    seconds = rows["start"].cast("int64").to_numpy() // 1_000_000
+    bins = np.zeros(len(seconds), np.int64) if bin_seconds is None else floors(seconds, bin_seconds, shifts)
+    texts = [rows[name].combine_chunks().dictionary_encode("encode") for name in ("site", *names)]
+    codes, heads = _groups([*(text.indices.to_numpy() for text in texts), bins, seconds // DAY])
+    site, *values = (text.take(heads).to_pylist() for text in texts)
+    starts, labels = seconds[heads] // DAY * DAY, list(zip(site, bins[heads].tolist(), *values, strict=True))
     found: dict[pd.Timestamp, United] = {day: {} for day in days}
     wanted = {int(day.timestamp()): day for day in days}
     for code, union in unite(rows.column("sketch"), codes).items():
-        *group, day = labels[code]
-        if day in wanted:
-            found[wanted[day]][tuple(group)] = union
+        if starts[code] in wanted:
+            found[wanted[starts[code]]][labels[code]] = union
     return found
+
+
+def _groups(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Each row's group, which are the rows that are equal in all columns of integers, and each group's first row."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        least = column.min(initial=0)
+        codes = pd.factorize(codes * (column.max(initial=0) - least + 1) + (column - least))[0]
+    first = np.ones(len(codes), bool)
+    first[1:] = codes[1:] > np.maximum.accumulate(codes)[:-1]
+    return codes, np.flatnonzero(first)
 
 
 def _merged(parts: Sequence[United]) -> United:

@@ -216,7 +216,7 @@ def ai_panel(look: Look) -> None:
         },
         before=compared.over_time(look, compared.whole_hours(look, selection), span, ai),
     )  # fmt: skip
-    purposes = bots.ai_purposes(look.rows, selection)
+    purposes = bots.ai_purposes(look.rows, selection, span.bin_seconds)
     words = ", ".join(f"{shown(p) or 'unknown'} {n:,}" for p, n in purposes.itertuples(index=False))
     if words:
         st.caption(f"Crawls by purpose: {words}.")
