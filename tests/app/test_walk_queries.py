@@ -53,6 +53,26 @@ def test_funnels(home: Path, selection: Selection, visitor: bool) -> None:
     assert 0 < wanted["count"].iloc[-1] < wanted["count"].iloc[0]
 
 
+@pytest.mark.parametrize("selection", SELECTIONS, ids=["all", "lines", "sessions"])
+@pytest.mark.parametrize("visitor", [True, False], ids=["visitor", "session"])
+def test_funnels_by_label_and_where_they_left(home: Path, selection: Selection, visitor: bool) -> None:
+    asked, root, rows = (
+        Definition(STEPS, visitor, timedelta(hours=2)),
+        str(home / "tables"),
+        Direct(DeltaReader(home)),
+    )
+    for label in funnels.LABELS:
+        wanted = funnels.funnel(rows, selection, asked, [label]).by(label)
+        found = run(home, walk_queries.funnel_by(selection, asked, label, root))
+        assert found.values.tolist() == wanted.values.tolist()
+        assert len(found) > 1
+    lost = run(home, walk_queries.lost(selection, asked, 5, root)).astype({"path": object})
+    lost["path"] = lost["path"].where(lost["path"].notna(), None)
+    for step, each in enumerate(funnels.lost(rows, selection, asked, 5), 1):
+        assert lost[lost["step"] == step][["path", "count"]].values.tolist() == each.values.tolist()
+    assert set(lost["step"]) == {1, 2}
+
+
 @pytest.mark.parametrize("selection", SELECTIONS[:2], ids=["all", "lines"])
 @pytest.mark.parametrize("by", ["day", "week"])
 def test_retention(home: Path, selection: Selection, by: retention.By) -> None:

@@ -9,7 +9,7 @@ from .definitions import text
 from .dialects import DuckDB
 from .funnels import Definition
 from .paths import LEVELS, SHOWN
-from .query import query
+from .query import Condition, Where, query
 from .retention import By
 from .selection import Selection
 from .silver import PEOPLE, VIEW
@@ -19,7 +19,68 @@ _EARLIER = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 
 
 def funnel(selection: Selection, asked: Definition, root: str) -> str:
-    """One row per step: its name, how many took it, and the median seconds from the first step.
+    """One row per step: its name, how many took it, and the median seconds from the first step."""
+    rows = [
+        f"SELECT {k} AS step, {DuckDB().value(step.name)} AS name, count(took{k}) AS count, "
+        f"median(took{k}) / 1e6 AS median_seconds FROM walks"
+        for k, step in enumerate(asked.steps, 1)
+    ]
+    return f"{_walks(selection, asked, root)}\n" + "\nUNION ALL ".join(rows) + "\nORDER BY step;\n"
+
+
+def funnel_by(selection: Selection, asked: Definition, label: str, root: str) -> str:
+    """One row per value of a label: how many took each step. The label is that of the session, or of the session in
+    which a visitor took the first step."""
+    steps = range(1, len(asked.steps) + 1)
+    counts = ", ".join(f"count(took{k}) AS step{k}" for k in steps)
+    if asked.visitor:
+        where: list[Condition] = [*conditions.of_site(selection)]
+        where += [] if selection.start is None else [Where("end_time", ">=", selection.start)]
+        where += [] if selection.end is None else [Where("start_time", "<", selection.end)]
+        known = text(query(silver.SESSIONS, ["site", "visitor_id", "start_time", label], where), root)
+        begun = ", ".join(f"begun{k}" for k in reversed(steps))
+        joined = f"""walks ASOF LEFT JOIN sessions
+  ON walks.site = sessions.site AND walks.visitor_id = sessions.visitor_id
+  AND coalesce({begun}) >= sessions.start_time"""
+    else:
+        where = [*conditions.within(selection, "start_time")]
+        known = text(query(silver.SESSIONS, ["session_id", label], where), root)
+        joined = "walks LEFT JOIN sessions USING (session_id)"
+    return f"""{_walks(selection, asked, root)},
+sessions AS ({_indented(known)})
+SELECT coalesce({label}, '') AS {label}, {counts}
+FROM {joined}
+WHERE took1 IS NOT NULL GROUP BY 1 ORDER BY step1 DESC, 1;
+"""
+
+
+def lost(selection: Selection, asked: Definition, limit: int, root: str) -> str:
+    """One row per step but the last and page: how many took the step, but not the next one, and viewed this page next.
+    `path` is NULL for those who viewed none."""
+    who = ("site", "visitor_id") if asked.visitor else ("session_id",)
+    same = " AND ".join(f"views.{name} = walks.{name}" for name in who)
+    rows = []
+    for k in range(1, len(asked.steps)):
+        following = f"{same} AND views.n = walks.at{k} + 1"
+        if asked.visitor:
+            seconds = round(asked.within.total_seconds())
+            following += f" AND views.event_time - walks.begun{k} <= to_seconds({seconds})"
+        rows.append(
+            f"SELECT {k} AS step, path, count(*) AS count FROM walks\nLEFT JOIN views ON {following}\n"
+            f"WHERE took{k} IS NOT NULL AND took{k + 1} IS NULL GROUP BY path"
+        )
+    every = "\nUNION ALL ".join(rows)
+    return f"""{_walks(selection, asked, root)},
+lost AS ({_indented(every)})
+SELECT * FROM lost
+QUALIFY row_number() OVER (PARTITION BY step ORDER BY count DESC, coalesce(path, '')) <= {limit}
+ORDER BY step, count DESC, path;
+"""
+
+
+def _walks(selection: Selection, asked: Definition, root: str) -> str:
+    """The walks of a funnel, with how long each step was after the first (`took1` and so on; NULL if it was not taken),
+    and the number of its pageview and the start of its chain (`at1`, `begun1`).
 
     `start1` is the time of a first step, `start2` the latest start of a chain that takes the second step at this row,
     and so on.
@@ -43,7 +104,9 @@ def funnel(selection: Selection, asked: Definition, root: str) -> str:
         parts.append(f"step{number} AS (SELECT *, {chain} AS start{number} FROM step{number - 1})")
     origin = "start{0}" if asked.visitor else "(min(start1) OVER (PARTITION BY session_id))"
     took = ",\n  ".join(
-        f"arg_min(epoch_us(event_time) - epoch_us({origin.format(k)}), n) FILTER (start{k} IS NOT NULL) AS took{k}"
+        f"arg_min(epoch_us(event_time) - epoch_us({origin.format(k)}), n) FILTER (start{k} IS NOT NULL) AS took{k}, "
+        f"min(n) FILTER (start{k} IS NOT NULL) AS at{k}, "
+        f"arg_min(start{k}, n) FILTER (start{k} IS NOT NULL) AS begun{k}"
         for k in steps
     )
     if not asked.visitor:
@@ -51,12 +114,7 @@ def funnel(selection: Selection, asked: Definition, root: str) -> str:
         took = took.replace(origin, "begun")
     source = f"step{steps[-1]}" if asked.visitor else "begun"
     parts.append(f"walks AS (\n  SELECT {who},\n  {took}\n  FROM {source} GROUP BY ALL)")
-    rows = [
-        f"SELECT {k} AS step, {DuckDB().value(step.name)} AS name, count(took{k}) AS count, "
-        f"median(took{k}) / 1e6 AS median_seconds FROM walks"
-        for k, step in zip(steps, asked.steps, strict=True)
-    ]
-    return "WITH " + ",\n".join(parts) + "\n" + "\nUNION ALL ".join(rows) + "\nORDER BY step;\n"
+    return "WITH " + ",\n".join(parts)
 
 
 def retention(selection: Selection, by: By, root: str) -> str:

@@ -51,6 +51,16 @@ def _sql(look: Look) -> str:
     return walk_queries.funnel(look.selection(), funnelchoice.chosen(look.reader), look.reader.root)
 
 
+def _sql_by(look: Look) -> str:
+    asked = funnelchoice.chosen(look.reader)
+    return walk_queries.funnel_by(look.selection(), asked, _label(), look.reader.root)
+
+
+def _sql_lost(look: Look) -> str:
+    asked = funnelchoice.chosen(look.reader)
+    return walk_queries.lost(look.selection(), asked, NEXT + 1, look.reader.root)
+
+
 def _counted(look: Look, selection: Selection, asked: Definition, label: str = "") -> Labelled:
     """The funnel's steps, and the same by a label; one reading gives both."""
 
@@ -139,7 +149,7 @@ def _tiles(table: pd.DataFrame, before: pd.DataFrame | None, unit: str) -> None:
             metric(label, each, text(each.now), better)
 
 
-@panel("By channel, country or device", REQUESTS, every=SELDOM, help=meaning("funnel"))
+@panel("By channel, country or device", REQUESTS, every=SELDOM, help=meaning("funnel"), query=_sql_by)
 def by_panel(look: Look) -> None:
     selection, asked = look.selection(), funnelchoice.chosen(look.reader)
     names = [name.capitalize() for name in LABELS]
@@ -178,7 +188,7 @@ def by_panel(look: Look) -> None:
     return None
 
 
-@panel("Where they left", REQUESTS, every=SELDOM, help=meaning("lost"), requests=VIEWS)
+@panel("Where they left", REQUESTS, every=SELDOM, help=meaning("lost"), requests=VIEWS, query=_sql_lost)
 def lost_panel(look: Look) -> None:
     selection, asked = look.selection(), funnelchoice.chosen(look.reader)
     every = data.remembered(
