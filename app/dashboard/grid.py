@@ -39,12 +39,13 @@ def grid(
     rows: int = ROWS_SHOWN,
     download: pd.DataFrame | None = None,
     select: bool = False,
+    chosen: int | None = None,
 ) -> int | None:
     """Shows a frame whose headings are its column names; `name` names the download and the widget.
 
     `columns` says how each is shown: a column of Streamlit's, or `Written`. Columns without any value are left out.
     `download` is what the file holds where that differs from what is shown. With `select`, rows can be selected, and
-    the number of the selected one is returned.
+    the number of the selected one is returned; `chosen` is selected at first.
     """
     columns = columns or {}
     written = {name: each.text for name, each in columns.items() if isinstance(each, Written)}
@@ -52,6 +53,8 @@ def grid(
     shown_frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
     height: int | str = "content" if len(frame) <= rows else int((rows + 1.5) * ROW_HEIGHT)
     selecting: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if select else {}
+    if select and chosen is not None:
+        selecting["selection_default"] = {"selection": {"rows": [chosen]}}
     event = st.dataframe(
         _styled(shown_frame, written),
         hide_index=True,

@@ -10,9 +10,14 @@ from streamlit.testing.v1 import AppTest
 
 
 def show(
-    page: str, home: Path, site: str | None = None, preset: str = "24h", filters: tuple[str, ...] = ()
+    page: str,
+    home: Path,
+    site: str | None = None,
+    preset: str = "24h",
+    filters: tuple[str, ...] = (),
+    **address: str,
 ) -> AppTest:
-    """Runs one page; fails when the script failed."""
+    """Runs one page, with more parameters in its address; fails when the script failed."""
 
     def script(page: str, home: str, site: str | None, preset: str, filters: tuple[str, ...]) -> None:
         import importlib
@@ -27,7 +32,9 @@ def show(
         module.page(DeltaReader(Path(home)), chosen)
 
     arguments = {"page": page, "home": str(home), "site": site, "preset": preset, "filters": filters}
-    at = AppTest.from_function(script, default_timeout=60, kwargs=arguments).run()
+    at = AppTest.from_function(script, default_timeout=60, kwargs=arguments)
+    at.query_params.update(address)
+    at.run()
     assert not at.exception
     return at
 

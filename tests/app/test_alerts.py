@@ -130,6 +130,17 @@ def test_the_newest_alert_has_a_chart_with_bound_and_outage_and_its_requests(
     assert Where("status", ">=", 500) in opened.where
 
 
+def test_the_address_names_the_chosen_alert(home: Path, began: datetime) -> None:
+    alert = f"errors blog {began - 6 * WINDOW:%Y-%m-%dT%H:%MZ}"
+    page = show("alerts", home, alert=alert)
+    assert [t.value for t in page.text if t.value.startswith("errors on blog, ")]
+    page.session_state["grid-alerts"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    assert page.run().query_params["alert"] == f"errors shop {began:%Y-%m-%dT%H:%MZ}"
+    page = show("alerts", home, "shop", alert=alert)
+    assert "The alert of the address did not fire in this range." in [c.value for c in page.caption]
+    assert "alert" not in show("alerts", home).query_params
+
+
 def test_the_alert_of_a_removed_rule_has_no_chart(home: Path) -> None:
     (home / "tidemark.toml").write_text("[alerts.errors]\nmetric = 'goal:gone'\nabove = 1\n")
     page = show("alerts", home)

@@ -29,6 +29,8 @@ STATES = {
     "ended": "■ ended",
     "withdrawn": "✕ withdrawn",
 }
+# Names the selected alert in the page's address.
+IN_ADDRESS = "alert"
 UNJUDGED = "… not judged yet"
 WINDOWS = {300: "5 minutes", 3600: "hour", 86_400: "day"}
 # Windows that a chart shows before an alert and after it, and most of an alert itself.
@@ -143,7 +145,7 @@ def fired_panel(look: Look) -> None:
     found = alerts.alerts(look.rows, look.selection())
     if found.empty:
         return nothing("No alert fired in this range.")
-    picked = grid(_fired_table(look, found), "alerts", _fired_columns(look), rows=8, select=True)
+    picked = _picked(look, found)
     row = found.iloc[picked or 0]
     st.text(_told(look, row, newest=picked is None))
     rule = _rule(_declared(look)[0], row["rule"])
@@ -155,6 +157,26 @@ def fired_panel(look: Look) -> None:
     mine = found[(found["rule"] == row["rule"]) & (found["site"] == row["site"])]
     rulechart(look, rule, row["site"], start - around, min(end + around, look.now), mine)
     return _show_requests(look, "alert", rule, row["site"], start, end)
+
+
+def _picked(look: Look, found: pd.DataFrame) -> int | None:
+    """The number of the selected alert, which the page's address names."""
+    names = [
+        f"{rule} {site} {start:%Y-%m-%dT%H:%MZ}"
+        for rule, site, start in zip(found["rule"], found["site"], found["window_start"], strict=True)
+    ]
+    asked = st.query_params.get(IN_ADDRESS)
+    chosen = names.index(asked) if asked in names else None
+    picked = grid(
+        _fired_table(look, found), "alerts", _fired_columns(look), rows=8, select=True, chosen=chosen
+    )
+    if picked is not None:
+        st.query_params[IN_ADDRESS] = names[picked]
+    elif chosen is not None:
+        del st.query_params[IN_ADDRESS]
+    elif asked:
+        st.caption("The alert of the address did not fire in this range.")
+    return picked
 
 
 def _around(rule: Rule) -> int:
