@@ -144,7 +144,8 @@ def over_time(
         bars = bars.encode(x=axis, x2="until:T", y=low, y2="top:Q", color=color, tooltip=tooltip)
         bars = bars.add_params(*picking)
         if before is None or before.empty:
-            return with_notes(bars, notes, at_note, height)
+            # Of a chart without layers, Vega-Lite leaves empty space above the legend.
+            return with_notes(alt.layer(bars), notes, at_note, height)
         sums = before.groupby(time, as_index=False)["value"].sum()
         sums = sums.assign(series=f"{before_name[:1].upper()}{before_name[1:]}")
         middle = sums.assign(**{time: sums[time] + pd.Timedelta(seconds=bin_seconds / 2)})

@@ -74,7 +74,8 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
         )  # fmt: skip
         return None
 
-    return panel(f"{plain(count)} over time, by site", table, help=_help(contract, count))(over_time)
+    title = f"{count[:1].upper()}{count[1:]}"
+    return panel(f"{plain(title)} over time, by site", table, help=_help(contract, count))(over_time)
 
 
 def _top_panel(
