@@ -343,7 +343,7 @@ def test_tables_of_other_packages_are_shown_by_what_they_say_of_themselves(tmp_p
     assert sorted(newest.values.tolist()) == [["blog", 404, 1], ["shop", 200, 1], ["shop", 404, 1]]
     headings = [m.value for m in page.markdown if m.value.startswith("#####")]
     assert [h.replace("\\", "") for h in headings] == [
-        "##### requests over time, by site", "##### Top values of status", "##### Newest rows",
+        "##### Requests over time, by site", "##### Top values of status", "##### Newest rows",
     ]  # fmt: skip
 
     of_one_site = show("others", tmp_path, site="blog")

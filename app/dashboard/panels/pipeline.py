@@ -123,6 +123,7 @@ def _history_panel(column: str, title: str, unit: str, form: str):
 
 # Tables that are made together are named one by one up to so many.
 _MANY = 4
+WHOLE = "Every table has its whole history."
 HISTORY = {column: _history_panel(column, title, unit, form) for column, title, unit, form in MEASURES}
 
 
@@ -134,10 +135,12 @@ HISTORY = {column: _history_panel(column, title, unit, form) for column, title, 
 def backfills_panel(look: Look) -> None:
     columns = ["table", "complete", "done", "total"]
     found = data.rows_if_any(look.reader, data.INVENTORY, columns, order_by=["table"])
+    if found.empty:
+        return nothing(WHOLE)
     complete = found["complete"].astype(bool)
     lacking, anew = found[~complete], found[complete & found["done"].notna()]
     if lacking.empty and anew.empty:
-        return nothing("Every table has its whole history.")
+        return nothing(WHOLE)
     for table, _, done, parts in lacking.itertuples(index=False):
         if pd.isna(parts):
             st.text(f"{shown(table)} is incomplete: its backfill has not begun.")
