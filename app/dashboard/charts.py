@@ -107,7 +107,9 @@ def over_time(
     data["order"] = data["series"].map(order)
     data[time] = data[time].dt.tz_localize("UTC")
     data["at"] = data[time].astype("datetime64[ms, UTC]").astype("int64")
-    ends = endlabels.places(data, time) if kind == "line" and 1 < len(series) <= LABELLED else None
+    ends = None
+    if kind == "line" and 1 < len(series) <= LABELLED:
+        ends = endlabels.places(data, time, pd.concat([data, before])["value"].max())
     scale = alt.Scale(domain=list(series), range=colors.of(series))
     legend = None
     if len(series) > 1 and ends is None:
@@ -138,7 +140,10 @@ def over_time(
         data["until"] = data[time] + pd.Timedelta(seconds=bin_seconds * 0.92)
         data["top"] = data.groupby(time)["value"].cumsum()
         data["bottom"] = data["top"] - data["value"]
-        axis = x.scale(type="utc", domain=_span((every if data.empty else data)[time], bin_seconds))
+        bins = (every if data.empty else data)[time]
+        if before is not None and len(before):
+            bins = pd.concat([bins, before[time].dt.tz_localize("UTC")])
+        axis = x.scale(type="utc", domain=_span(bins, bin_seconds))
         low = alt.Y("bottom:Q", title=unit, axis=_value_axis())
         bars = alt.Chart(data).mark_rect(stroke=None, cursor="pointer" if pick else "default")
         bars = bars.encode(x=axis, x2="until:T", y=low, y2="top:Q", color=color, tooltip=tooltip)

@@ -13,13 +13,14 @@ from . import colors
 HEIGHT = 0.08
 
 
-def places(data: pd.DataFrame, time: str) -> pd.DataFrame | None:
-    """The last row of each series with the place of its label, moved up where labels would lie on each other.
+def places(data: pd.DataFrame, time: str, most: float) -> pd.DataFrame | None:
+    """The last row of each series with the place of its label, moved up where labels would lie on each other. `most` is
+    the greatest value of the chart.
 
     None where one would be too far from its line.
     """
     ends = data.sort_values(time).groupby("series", as_index=False).last().sort_values("value")
-    least = max(float(data["value"].max()), 1e-9) * HEIGHT
+    least = max(float(most), 1e-9) * HEIGHT
     at: list[float] = []
     for value in ends["value"]:
         at.append(max(float(value), at[-1] + least) if at else float(value))

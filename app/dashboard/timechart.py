@@ -67,6 +67,9 @@ def timechart(
     earlier = None
     if before is not None and len(before):
         known = {column: name for column, name in names.items() if column in before}
+        if sums:  # up to the last bin that has any, because the period may end before the range does
+            start, end = look.start_of(span), before["bin"].max().to_pydatetime()
+            before = charts.filled(before, start, end, span.bin_seconds, list(known), zone=zone)
         earlier = charts.longer(before, known).dropna(subset=["value"])
         earlier["bin"] = look.wall(earlier["bin"])
 
