@@ -91,7 +91,12 @@ def test_they_are_due_until_history_has_them(home: Home) -> None:
 def test_a_kill_before_the_note_leaves_it_to_the_next_start(home: Home) -> None:
     home.start(shop=SHOP)
     home.swap()
+    assert not home.due
+    assert backfill.pending(
+        home.settings, home.house, home.store, LINES
+    )  # the next change waits for the note
     home.start(shop=SHOP)
+    assert not backfill.pending(home.settings, home.house, home.store, LINES)
     assert home.noted == [f"Own hosts of shop: applied to history; {CHANGE}"]
     home.start(shop=WWW)
     home.fill()

@@ -37,7 +37,11 @@ Rebuilding = Callable[[Say], Rebuild]
 
 def pending(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> bool:
     """Whether `fill` has something to do. `lines` is bronze.access_log. Raises TableError."""
-    return bool(schema_check.incomplete(house)) or own_hosts.due(settings, house, store, lines)
+    return (
+        bool(schema_check.incomplete(house))
+        or own_hosts.due(settings, house, store, lines)
+        or own_hosts.is_open(store)
+    )
 
 
 def fill(settings: Settings, house: Lakehouse, store: Store, lines: Table, rebuilding: Rebuilding) -> None:
@@ -46,6 +50,8 @@ def fill(settings: Settings, house: Lakehouse, store: Store, lines: Table, rebui
     missing = schema_check.incomplete(house)
     anew = own_hosts.due(settings, house, store, lines)
     if not missing and not anew:
+        if own_hosts.is_open(store):  # a failure came between the swap and the note
+            own_hosts.settle(settings, house, store, lines)
         return
     names = list(dict.fromkeys([*missing, *([own_hosts.REQUESTS] if anew else [])]))
     log.info("filling %s with history", ", ".join(names))

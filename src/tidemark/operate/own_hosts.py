@@ -157,6 +157,11 @@ def _open(store: Store) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
             yield row, match
 
 
+def is_open(store: Store) -> bool:
+    """Whether a note waits for what a rebuild changes. Raises TableError."""
+    return any(match["what"] == notes.OPEN for _, match in _open(store))
+
+
 def reason(store: Store) -> str:
     """Why hosts are not applied to history by themselves, as noted; empty if they are. Raises TableError."""
     found = [match["what"] for _, match in _open(store) if match["what"] != notes.OPEN]
