@@ -10,6 +10,7 @@ ten times faster than one library call a row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +50,29 @@ class Distinct:
 
 def unite(column: pa.ChunkedArray, groups: np.ndarray) -> dict[int, Distinct]:
     """The union of the sketches of each group; `groups` has a row's group, null sketches count as empty."""
+    parts = [_hashes(chunk) for chunk in column.chunks]
+    if not parts:
+        return {}
+    every, numbers, theta = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(groups, kind="stable")
+    first, numbers = (np.cumsum(numbers) - numbers)[order], numbers[order]
+    ends = np.cumsum(numbers)
+    # Half the bytes of positions, as long as these suffice.
+    kind = np.int32 if len(every) < 2**31 else np.int64
+    moved = np.repeat((first - (ends - numbers)).astype(kind), numbers)
+    hashes = every[np.arange(len(every), dtype=kind) + moved]
+    names, heads = np.unique(groups[order], return_index=True)
+    bounds = np.append(0, ends)[np.append(heads, len(order))].tolist()
+    least = np.minimum.reduceat(theta[order], heads) if len(heads) else theta
+    unions = (ascending(hashes[low:high]) for low, high in pairwise(bounds))
+    return {
+        name: Distinct(_below(union, most), most)
+        for name, union, most in zip(names.tolist(), unions, least, strict=True)
+    }
+
+
+def _hashes(column: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The hashes of all sketches one after the other, how many each has, and each one's theta."""
     blob = _uncompressed(column)
     offsets = np.frombuffer(blob.buffers()[1], np.int32)[blob.offset : blob.offset + len(blob) + 1]
     words = np.frombuffer(blob.buffers()[2] or b"", np.uint64, offsets[-1] // 8 if len(blob) else 0)
@@ -59,22 +83,11 @@ def unite(column: pa.ChunkedArray, groups: np.ndarray) -> dict[int, Distinct]:
     theta = np.full(len(start), WHOLE)
     partial = preamble >= 3
     theta[partial] = words[start[partial] + 2]
-
-    order = np.argsort(groups, kind="stable")
-    numbers = (length - preamble)[order]
-    first = (start + preamble)[order]
-    ends = np.cumsum(numbers)
-    position = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - (ends - numbers), numbers)
-    hashes = words[position]
-
-    found: dict[int, Distinct] = {}
-    names, heads = np.unique(groups[order], return_index=True)
-    tails = np.append(heads[1:], len(order))
-    for name, head, tail in zip(names, heads, tails, strict=True):
-        low = 0 if head == 0 else ends[head - 1]
-        least = theta[order[head:tail]].min()
-        found[int(name)] = Distinct(_below(ascending(hashes[low : ends[tail - 1]]), least), least)
-    return found
+    hashed = np.ones(len(words), bool)
+    hashed[: offsets[0] // 8 if len(blob) else 0] = False
+    for place in range(preamble.max(initial=0)):
+        hashed[start[preamble > place] + place] = False
+    return words[hashed], length - preamble, theta
 
 
 def ascending(hashes: np.ndarray) -> np.ndarray:
@@ -90,19 +103,19 @@ def _below(hashes: np.ndarray, theta: np.uint64) -> np.ndarray:
     return hashes if theta == WHOLE else hashes[: np.searchsorted(hashes, theta)]
 
 
-def _uncompressed(column: pa.ChunkedArray) -> pa.BinaryArray:
+def _uncompressed(column: pa.Array) -> pa.BinaryArray:
     """The sketches in the uncompressed form, one after the other; others are rewritten by the library."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    blobs = column.cast(pa.binary()).combine_chunks()
-    if isinstance(blobs, pa.ChunkedArray):
-        blobs = pa.concat_arrays(blobs.chunks) if blobs.num_chunks else pa.array([], pa.binary())
-    blobs = pc.fill_null(blobs, b"")
-    versions = pc.binary_slice(blobs, 1, 2)
-    usual = pc.or_(pc.equal(versions, bytes([VERSION])), pc.equal(pc.binary_length(blobs), 0))
-    if pc.all(usual).as_py() is not False and not blobs.offset:
-        return blobs
+    blobs = column.cast(pa.binary())
+    if blobs.null_count:
+        blobs = pc.fill_null(blobs, b"")
+    if len(blobs) and not blobs.offset:
+        offsets = np.frombuffer(blobs.buffers()[1], np.int32, len(blobs) + 1)
+        versions = np.frombuffer(blobs.buffers()[2] or b"", np.uint8)
+        if (versions[offsets[:-1][np.diff(offsets) > 0] + 1] == VERSION).all():
+            return blobs
     return pa.array([_rewritten(blob) for blob in blobs.to_pylist()], pa.binary())
 
 

@@ -151,7 +151,8 @@ def _unite_days(
         Where(time, ">=", min(days).to_pydatetime()),
         Where(time, "<", last.to_pydatetime()),
     )
-    rows = plain(reader.arrow(query(table, columns, (*where, *limits))))
+    found_rows = reader.arrow(query(table, columns, (*where, *limits)))
+    rows = plain(found_rows.drop_columns(["sketch"]))
     seconds = rows["start"].cast("int64").to_numpy() // 1_000_000
     bins = np.zeros(len(seconds), np.int64) if bin_seconds is None else floors(seconds, bin_seconds, shifts)
     texts = [rows[name].combine_chunks().dictionary_encode("encode") for name in ("site", *names)]
@@ -160,7 +161,7 @@ def _unite_days(
     starts, labels = seconds[heads] // DAY * DAY, list(zip(site, bins[heads].tolist(), *values, strict=True))
     found: dict[pd.Timestamp, United] = {day: {} for day in days}
     wanted = {int(day.timestamp()): day for day in days}
-    for code, union in unite(rows.column("sketch"), codes).items():
+    for code, union in unite(found_rows.column("sketch"), codes).items():
         if starts[code] in wanted:
             found[wanted[starts[code]]][labels[code]] = union
     return found
