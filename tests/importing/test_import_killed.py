@@ -37,9 +37,9 @@ def test_killed_again_and_again(
     seed: int,
 ) -> None:
     random_source = random.Random(seed)
-    content = numbered(600_000)
-    one = write(tmp_path / "one.log", content[:400_000])
-    two = write(tmp_path / "two.log", content[400_000:])
+    content = numbered(300_000)
+    one = write(tmp_path / "one.log", content[:200_000])
+    two = write(tmp_path / "two.log", content[200_000:])
     admin = kafka.admin_client(settings.kafka)
 
     def written(committed: bool) -> int:
