@@ -215,13 +215,17 @@ def positions(house: Lakehouse) -> Positions:
 
 
 def rebuilding(
-    spark: SparkSession, settings: Settings, house: Lakehouse, say: Say = lambda what, done, total: None
+    spark: SparkSession,
+    settings: Settings,
+    house: Lakehouse,
+    say: Say = lambda what, done, total: None,
+    after_version: int = -1,
 ) -> Rebuild:
-    """A rebuild, which makes every table from the previous ones."""
+    """A rebuild, which makes every table from the previous ones; see there."""
     judging, derived = _judging(settings), _derived(settings.meaning)
     return Rebuild(
         spark, settings, house, TABLES, chain(house), judging, derived, ACCOUNTS, SITES,
-        followers(settings.meaning), rules_version(settings), say,
+        followers(settings.meaning), rules_version(settings), after_version, say,
     )  # fmt: skip
 
 

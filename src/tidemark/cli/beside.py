@@ -73,8 +73,10 @@ class Beside:
 
     @property
     def _history(self) -> tuple[Settings, Lakehouse, Store, Table, Callable[[Say], Rebuild]]:
-        """What `backfill.fill` takes."""
-        remaking = partial(rebuilding, self.spark, self.settings, self.house)
+        """What `backfill.fill` takes. Lines of before the flows start may be read with other settings."""
+        requests = _tables()["silver.requests"]
+        there = self.store.version(requests) if self.store.exists(requests) else -1
+        remaking = partial(rebuilding, self.spark, self.settings, self.house, after_version=there)
         return self.settings, self.house, self.store, _lines(), remaking
 
     @property

@@ -43,7 +43,8 @@ Say = Callable[[str, int, int], None]  # what is done, parts done, parts in all
 
 @dataclass(frozen=True)
 class Rebuild:
-    """The environment of a rebuild; `run` takes the tables. `rules` is the `rules_version` of lines."""
+    """The environment of a rebuild; `run` takes the tables. `rules` is the `rules_version` of lines; those
+    that `after_version` of silver.requests does not have are read with it already."""
 
     spark: SparkSession
     settings: Settings
@@ -56,6 +57,7 @@ class Rebuild:
     sites: Table
     followers: tuple[Follower, ...] = ()
     rules: str = ""
+    after_version: int = -1
     say: Say = field(default=lambda what, done, total: None)
 
     def run(
@@ -86,7 +88,8 @@ class Rebuild:
             for table in self.tables:
                 store.ensure(table)
             journal = Journal.of(self.settings, self.tables, names, CHUNK_ROWS, self.rules, kept=resumable)
-            with at_snapshot(self.settings, self.house, store, self.tables, self.chain) as snapshot:
+            here = self.settings, self.house, store, self.tables, self.chain
+            with at_snapshot(*here, self.after_version) as snapshot:
                 if not journal.snapshots:
                     swap.discard(self.settings)
                     journal.add(snapshot)
@@ -100,7 +103,7 @@ class Rebuild:
                     work.catch_up(snapshot)
                     work.followed = stage(self.followers, names, self.house, aside, staged)
                     return list(work.compare(snapshot, None))
-                with at_snapshot(self.settings, self.house, store, self.tables, self.chain) as now:
+                with at_snapshot(*here) as now:
                     crash_point("rebuild:before-catch-up")
                     journal.add(now)
                     work.catch_up(now)

@@ -78,9 +78,10 @@ class Snapshot:
 
 @contextmanager
 def at_snapshot(
-    settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain
+    settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain, least: int = -1
 ) -> Iterator[Snapshot]:
-    """Holds the lock exclusively at a moment when the second flow is between two versions.
+    """Holds the lock exclusively at a moment when the second flow is between two versions, and has read all lines of
+    the version `least`.
 
     Raises TableError if there is no such moment: a stopped pipeline's last batch was interrupted, or
     its second flow has not read lines that a change of the table has replaced.
@@ -88,7 +89,7 @@ def at_snapshot(
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         with lock.at_rest(settings):
-            snapshot = _look(house, store, tables, chain)
+            snapshot = _look(house, store, tables, chain, least)
             if not isinstance(snapshot, str):
                 yield snapshot
                 return
@@ -98,7 +99,9 @@ def at_snapshot(
         time.sleep(0.3)
 
 
-def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain) -> Snapshot | str:
+def _look(
+    house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain, least: int
+) -> Snapshot | str:
     """The snapshot, or the reason why there is none."""
     first, second = deltalog.writer("requests", chain.first), deltalog.writer("activity", chain.second)
     if not first or not second:
@@ -122,6 +125,8 @@ def _look(house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain)
         passed = deltalog.passed_version(log, deltalog.stream_offset(chain.second, derived[0]))
         if passed is None:
             return "a flow is in the middle of a version"
+        if any(deltalog.added(commit) for n, commit in deltalog.commits(log, passed + 1) if n <= least):
+            return "a flow has yet to read earlier lines"
         waits = _first_waiting(log, passed, first)
         if waits == "replaced":
             return "a flow has yet to read lines that were replaced meanwhile"
