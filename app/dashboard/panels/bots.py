@@ -112,9 +112,9 @@ def who_panel(look: Look) -> None:
     )[
         [
             "bot_name",
-            "bot_kind",
             "requests",
             "change",
+            "bot_kind",
             "requests_share",
             "bytes_share",
             "pages",
