@@ -21,7 +21,7 @@ from app.dashboard.figures.funnels import Definition, Step
 from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.rows import Direct
 from app.dashboard.figures.selection import Filter, Selection, SelectionError
-from app.dashboard.figures.walks import Walks, matches
+from app.dashboard.figures.walks import Walks, matches, ordered
 from tests.app.brute import Walk, deepest, depth
 from tidemark.engine import sketches
 
@@ -368,3 +368,16 @@ def test_retention_beyond_a_full_sketch_says_its_error(tmp_path: Path) -> None:
             assert 0 < abs(count - true) < 3 * found.error(true), (cohort, count, true)
     assert found.share < 0.6 and found.error(2_500_000) < 0.001 * 2_500_000
     assert found.new_and_returning()["new"].iloc[3:].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("latest", [9, 2**60], ids=["one number", "three"])
+def test_rows_are_in_order_of_owner_time_and_place(latest: int) -> None:
+    chance = np.random.default_rng(5)
+    owner, time, place = chance.integers(0, 9, 500), chance.integers(0, 9, 500), chance.integers(0, 9, 500)
+    time[0] = latest
+
+    order = ordered(owner, time, place)
+
+    rows = list(zip(owner[order], time[order], place[order], strict=True))
+    assert sorted(order) == list(range(500))
+    assert rows == sorted(rows)

@@ -43,6 +43,7 @@ def visitors(
 ) -> pd.DataFrame:
     """Columns of silver.sessions for the chosen ones of walks that are visitors: of the session in which the visitor's
     pageview of the time (microseconds since the epoch) lies."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     first = () if selection.start is None else (Where("end_time", ">=", selection.start),)
@@ -52,7 +53,9 @@ def visitors(
         rows.reader.arrow(query(silver.SESSIONS, names, (*conditions.of_site(selection), *first, *last)))
     )
     assert found.owners is not None
-    place = whole(pc.index_in(_key(known), _key(found.owners.take(chosen))))
+    owners = found.owners.take(chosen)
+    sites = pc.unique(pa.chunked_array([*known["site"].chunks, *owners["site"].chunks], pa.string()))
+    place = whole(pc.index_in(*(_key(each, len(sites) > 1) for each in (known, owners))))
     at = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
     started = micros(whole(known["start_time"]))[at]
     owner = np.concatenate((place.drop_null().to_numpy().astype(np.int64), np.arange(len(chosen))))
@@ -68,9 +71,12 @@ def visitors(
     return _values(known, row_of, columns)
 
 
-def _key(owners: Any) -> Any:
+def _key(owners: Any, sites: bool) -> Any:
+    """One text for each site and visitor, or, if there is only one site, for each visitor."""
     import pyarrow.compute as pc
 
+    if not sites:
+        return whole(owners["visitor_id"])
     return whole(pc.binary_join_element_wise(owners["visitor_id"], owners["site"], " "))
 
 

@@ -101,12 +101,28 @@ def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), 
     if not kept.all():
         found, owner, path = found.filter(kept), owner[kept], path[kept]
     time = micros(whole(found["event_time"]))
-    order = np.lexsort((_places(paths)[path], time, owner))
+    order = ordered(owner, time, _places(paths)[path])
     owner, time, path = owner[order], time[order], path[order]
     new = np.ones(len(owner), bool)
     new[1:] = owner[1:] != owner[:-1]
     owners = found.select(["site", "visitor_id"]).take(order[new])
     return Walks(np.cumsum(new) - 1, time, path, paths, int(new.sum()), owners)
+
+
+def ordered(owner: np.ndarray, time: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """The order of rows by owner, then time, then place."""
+    first, last = (int(time.min()), int(time.max())) if len(time) else (0, 0)
+    span = last - first + 1
+    if (int(owner.max(initial=0)) + 1) * span >= 2**63:
+        return np.lexsort((place, time, owner))
+    # One number for owner and time sorts several times as fast, and few rows have the same.
+    key = owner * span + (time - first)
+    order = np.argsort(key)
+    key = key[order]
+    same = key[1:] == key[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    order[tied] = order[tied][np.lexsort((place[order[tied]], key[tied]))]
+    return order
 
 
 def _any_of(patterns: Sequence[str], paths: Sequence[str]) -> np.ndarray:
