@@ -80,7 +80,7 @@ def _named(name: str | None) -> tuple[Where, ...]:
 def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `crawls`, requests of AI crawlers, and `visits`, sessions that AI assistants sent."""
     crawlers = selection.having(CRAWLERS)
-    if selection.recount or has(rows, BOTS, crawlers, bins_of(rows, crawlers, bin_seconds)):
+    if selection.recount or _recorded(rows, crawlers, bin_seconds):
         crawls = measured(rows, crawlers, _LINES, (BOTS,), ["requests"], bin_seconds=bin_seconds)
     else:
         crawls = _by_purpose(rows, selection, bin_seconds).groupby("bin", as_index=False)["requests"].sum()
@@ -96,10 +96,15 @@ def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
 def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `ai_purpose` (training, search, assistant) and `requests`, of AI crawlers; most requests first. Reads
     silver as `ai` does, in bins of the same seconds, if no gold table has its figures."""
-    found = _by_purpose(rows, selection, bin_seconds).groupby("ai_purpose", as_index=False)["requests"].sum()
+    bins = None if _recorded(rows, selection.having(CRAWLERS), bin_seconds) else bin_seconds
+    found = _by_purpose(rows, selection, bins).groupby("ai_purpose", as_index=False)["requests"].sum()
     return found.sort_values(["requests", "ai_purpose"], ascending=[False, True], ignore_index=True)
 
 
-def _by_purpose(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+def _recorded(rows: Rows, crawlers: Selection, bin_seconds: int) -> bool:
+    return has(rows, BOTS, crawlers, bins_of(rows, crawlers, bin_seconds))
+
+
+def _by_purpose(rows: Rows, selection: Selection, bin_seconds: int | None) -> pd.DataFrame:
     crawlers = selection.having(CRAWLERS)
     return measured(rows, crawlers, _LINES, (), ["requests"], by=["ai_purpose"], bin_seconds=bin_seconds)

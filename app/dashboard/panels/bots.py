@@ -162,7 +162,8 @@ def _actions(look: Look, name: str, kind: str) -> None:
 )
 def pages_panel(look: Look) -> None:
     selection = look.selection(HOUR)
-    names = bots.bots(look.rows, selection, 50)["bot_name"]
+    # Asked as for the list of bots, which is remembered.
+    names = bots.bots(look.rows, selection, LISTED)["bot_name"].head(50)
     options = [EVERY, *(n for n in names if n)]
     chosen = st.selectbox("Bot", options, key="bot-name", format_func=shown, width=240)
     name = None if chosen in (None, EVERY) else chosen
