@@ -40,7 +40,8 @@ Read = Callable[[Batches], Batches]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a batch in executors: the files to commit and the partial rows of the whole batch, by table."""
+    """Result of a batch in executors: the files to commit and the partial rows of the whole batch, by table. Partial
+    rows are merged when they are asked for, so that threads which commit tables share that work."""
 
     files: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
     partials: Mapping[str, pa.Table] = field(default_factory=dict)
@@ -58,13 +59,33 @@ def run(
     if tasks > FAN_IN:
         made = made.repartition(-(-tasks // FAN_IN)).mapInArrow(partial(_merge_task, work), _RESULT)
     files: dict[str, list[DataFile]] = {}
-    parts: dict[str, list[pa.Table]] = {}
+    parts: dict[str, list[pa.Buffer]] = {}
     for kind, name, payload in _results(made.toArrow().to_batches()):
         if kind == "file":
             files.setdefault(name, []).append(DataFile(**json.loads(payload.to_pybytes())))
         else:
-            parts.setdefault(name, []).append(_read(payload))
-    return Outcome(files, {name: work.merged(name, found) for name, found in parts.items()})
+            parts.setdefault(name, []).append(payload)
+    return Outcome(files, _Partials(work, parts))
+
+
+@dataclass(frozen=True)
+class _Partials(Mapping[str, pa.Table]):
+    """The partial rows of the whole batch by table, from those of its parts."""
+
+    work: Work
+    parts: Mapping[str, Sequence[pa.Buffer]]
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return self.work.merged(name, list(map(_read, self.parts[name])))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
 
 
 def _task(

@@ -46,6 +46,8 @@ class SessionGoals:
         "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview", "channel", "source", "utm_medium",
         "utm_campaign", "referrer_host", "bot", "status", "method", "search_term",
     )  # fmt: skip
+    # Text that others have encoded is only decoded if there are goals.
+    encodes = ()
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -77,13 +79,17 @@ class SessionGoals:
     def merge(self, partials: pa.Table) -> pa.Table:
         partials = partials.combine_chunks()
         is_view = pc.greater(partials["pageviews"], 0)
-        sessions, ordered, of = joined(partials.filter(is_view), self.gap_seconds)
+        views = partials.filter(is_view).combine_chunks()
+        sessions, found = joined(views, self.gap_seconds)
+        inside = views.select(["goals"]).take(pa.array(found.order))
         loose = partials.filter(pc.invert(is_view))
         owner = self._owner(sessions, loose)
         taken = loose.filter(pa.array(owner >= 0))
         goals = _united(
-            np.append(np.repeat(of, _lengths(ordered)), np.repeat(owner[owner >= 0], _lengths(taken))),
-            pa.chunked_array([*ordered["goals"].chunks, *taken["goals"].chunks], _GOALS),
+            np.append(
+                np.repeat(found.session, _lengths(inside)), np.repeat(owner[owner >= 0], _lengths(taken))
+            ),
+            pa.chunked_array([*inside["goals"].chunks, *taken["goals"].chunks], _GOALS),
             sessions.num_rows,
         )
         sessions = sessions.set_column(sessions.column_names.index("goals"), "goals", goals)
@@ -96,7 +102,7 @@ class SessionGoals:
         """The changed rows, and the ids of those that sessions took."""
         own = existing.select(_SCHEMA.names).cast(_SCHEMA)
         merged = self.merge(pa.concat_tables([own, partials.select(_SCHEMA.names).cast(_SCHEMA)]))
-        rows = stamped(merged.append_column("session_id", pa.array(session_ids(merged), pa.string())))
+        rows = stamped(merged.append_column("session_id", session_ids(merged)))
         rows = rows.select(existing.schema.names).cast(existing.schema)
         return changed(existing, rows, ["pageviews", "goals"])
 

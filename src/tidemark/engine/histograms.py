@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Numbers = np.ndarray[Any, Any]
 
@@ -30,10 +29,11 @@ def _summed(groups: Numbers, keys: Numbers, counts: Numbers, number: int) -> pa.
     """Maps in order of their keys, so that equal maps are equal bytes."""
     least = int(keys.min()) if len(keys) else 0
     width = int(keys.max()) - least + 1 if len(keys) else 1
-    rows = pa.table({"code": groups * width + (keys.astype(np.int64) - least), "count": counts})
-    found = rows.group_by("code", use_threads=False).aggregate([("count", "sum")]).combine_chunks()
-    order = pc.sort_indices(found["code"])
-    group, key = np.divmod(found["code"].take(order).to_numpy(), width)
+    code = groups * width + (keys.astype(np.int64) - least)
+    order = np.argsort(code)
+    code = code[order]
+    first = np.flatnonzero(np.append(True, code[1:] != code[:-1])[: len(code)])
+    group, key = np.divmod(code[first], width)
     offsets = np.searchsorted(group, np.arange(number + 1)).astype(np.int32)
-    items = found["count_sum"].take(order).combine_chunks()
-    return pa.MapArray.from_arrays(offsets, pa.array((key + least).astype(np.int32)), items)
+    items = np.add.reduceat(counts[order], first) if len(first) else counts
+    return pa.MapArray.from_arrays(offsets, pa.array((key + least).astype(np.int32)), pa.array(items))

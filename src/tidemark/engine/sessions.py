@@ -15,18 +15,18 @@ from tidemark.contract.aggregation import Newest, stamped
 from tidemark.contract.channels import DIRECT, INTERNAL
 from tidemark.contract.store import Condition, Where
 from tidemark.contract.table import Change
-from tidemark.engine.groups import Numbers, decoded
-from tidemark.engine.intervals import changed, micros, near, nulls_first, session_ids, sessions_of
+from tidemark.engine.groups import Numbers, decoded, encoded
+from tidemark.engine.intervals import Sweep, changed, micros, near, session_ids, swept
 
 # Columns from the visitor (constant) or from the entry pageview.
 OF_VISITOR = ("country", "browser", "os", "device")
 OF_ENTRY = ("channel", "source", "medium", "campaign", "referrer_host")
 # What decides between pageviews of the same time, NULLs first. OF_ENTRY follows from it, and from the line's host.
 CONTENT = ("entry_page", "entry_query", "entry_referrer", *OF_ENTRY)
-ENTRY_ORDER = ("site", "visitor_id", "start_time", *CONTENT)
 _INTERVAL = (
     "site", "visitor_id", "start_time", "end_time", "pageviews", "exit_page", *CONTENT, *OF_VISITOR,
 )  # fmt: skip
+_TIME = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,19 @@ class Sessions:
         """The changed sessions, and the ids that disappeared in merges."""
         own = existing.select(list(_INTERVAL))
         both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
-        rows = self._finished(self.merge(both), existing.schema)
+        merged, found = joined(both.combine_chunks(), self.gap_seconds)
+        ids = session_ids(merged, found.first, existing["session_id"])
+        rows = self._finished(merged, ids, existing.schema)
         return changed(existing, rows, rows.column_names)
 
-    def _finished(self, merged: pa.Table, schema: pa.Schema) -> pa.Table:
+    def _finished(self, merged: pa.Table, ids: pa.Array, schema: pa.Schema) -> pa.Table:
         start, end = micros(merged["start_time"]), micros(merged["end_time"])
         newest_us = {site: int(time.timestamp() * 1_000_000) for site, time in self.newest.items()}
-        site_newest = np.array(
-            [newest_us.get(site, 0) for site in merged["site"].to_pylist()], dtype=np.int64
-        )
+        sites = encoded(merged["site"])
+        of_site = [newest_us.get(site, 0) for site in sites.dictionary.to_pylist()]
+        site_newest = np.array(of_site, np.int64)[sites.indices.to_numpy()]
         derived: dict[str, Any] = {
-            "session_id": session_ids(merged),
+            "session_id": ids,
             "duration_seconds": (end - start) // 1_000_000,
             "bounced": pc.equal(merged["pageviews"], 1),
             "closed": site_newest - end > self.gap_seconds * 1_000_000,
@@ -123,23 +125,35 @@ def _said(tag: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(pc.utf8_lower(tag), "")
 
 
-def joined(intervals: pa.Table, gap_seconds: int) -> tuple[pa.Table, pa.Table, Numbers]:
-    """One row per session, the intervals in order, and the number of the session of each of these."""
-    ordered = intervals.take(nulls_first(intervals, ENTRY_ORDER))
+def joined(intervals: pa.Table, gap_seconds: int) -> tuple[pa.Table, Sweep]:
+    """One row per session, and the sweep that found them."""
+    found = swept(intervals, gap_seconds, CONTENT)
     if not intervals.num_rows:
-        return intervals, ordered, np.zeros(0, np.int64)
-    heads, session = sessions_of(ordered, gap_seconds)
-    end = micros(ordered["end_time"])
+        return intervals, found
+    end = micros(intervals["end_time"])[found.order]
+    last = np.maximum.reduceat(end, found.heads)
+    views = intervals["pageviews"].to_numpy()[found.order]
     changes = {
-        "end_time": pa.array(np.maximum.reduceat(end, heads)).cast(ordered["end_time"].type),
-        "pageviews": pa.array(np.add.reduceat(ordered["pageviews"].to_numpy(), heads)),
+        "end_time": pa.array(last).cast(_TIME),
+        "pageviews": pa.array(np.add.reduceat(views, found.heads)),
     }
-    if "exit_page" in ordered.column_names:
-        ends = pa.table({"s": session, "end": end, "page": ordered["exit_page"]})
-        by_exit = pc.sort_indices(ends, sort_keys=[(name, "ascending") for name in ends.column_names])
-        tails = by_exit.to_numpy()[np.append(heads[1:], len(session)) - 1]
-        changes["exit_page"] = ordered["exit_page"].take(pa.array(tails))
-    result = ordered.take(pa.array(heads))
+    if "exit_page" in intervals.column_names:
+        ends = np.flatnonzero(end == last[found.session])
+        tails = _largest(intervals["exit_page"], found.order[ends], found.session[ends])
+        changes["exit_page"] = intervals["exit_page"].take(pa.array(tails))
+    result = intervals.take(found.first)
     for name, values in changes.items():
         result = result.set_column(result.column_names.index(name), name, values)
-    return result, ordered, session
+    return result, found
+
+
+def _largest(texts: pa.ChunkedArray, rows: Numbers, group: Numbers) -> Numbers:
+    """Of each group, in ascending order, the row with the largest text."""
+    last = np.append(group[1:] != group[:-1], True)
+    if not last.all():
+        found = encoded(texts.take(pa.array(rows)))
+        rank = np.empty(len(found.dictionary), np.int64)
+        rank[pc.sort_indices(found.dictionary).to_numpy()] = np.arange(len(rank))
+        rows = rows[np.lexsort((rank[found.indices.to_numpy()], group))]
+    largest: Numbers = rows[last]
+    return largest

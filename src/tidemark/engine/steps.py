@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from tidemark.contract.aggregation import Newest, stamped
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change
-from tidemark.engine.groups import Numbers, decoded, encoded, whole
-from tidemark.engine.intervals import changed, micros, near, nulls_first, session_ids, sessions_of
+from tidemark.engine.groups import decoded, encoded, plain, whole
+from tidemark.engine.intervals import Sweep, changed, micros, near, nulls_first, ordered, session_ids, swept
 
 # Of a session, so that a crawler that poses as a visitor does not make endless rows.
 MOST_STEPS = 200
@@ -60,19 +60,20 @@ class SessionSteps:
         return self.merge(pa.table({name: columns[name] for name in _INTERVAL}))
 
     def merge(self, partials: pa.Table) -> pa.Table:
-        if not partials.num_rows:
-            return partials
-        order = [(name, "ascending") for name in ("site", "visitor_id", "start_time")]
-        ordered = partials.take(
-            pc.sort_indices(partials.select([name for name, _ in order]), sort_keys=order)
-        )
-        heads, session = sessions_of(ordered, self.gap_seconds)
-        ends = np.maximum.reduceat(micros(ordered["end_time"]), heads)
-        found = {name: ordered[name].take(pa.array(heads)) for name in ("site", "visitor_id", "start_time")}
-        found["end_time"] = pa.array(ends).cast(_STEP[0].type)
-        found["pageviews"] = pa.array(np.add.reduceat(ordered["pageviews"].to_numpy(), heads))
-        found["steps"] = _first_steps(whole(ordered["steps"]), session, len(heads))
-        return pa.table(found)
+        return self._merged(partials)[0]
+
+    def _merged(self, intervals: pa.Table) -> tuple[pa.Table, Sweep]:
+        intervals = intervals.combine_chunks()
+        found = swept(intervals, self.gap_seconds)
+        if not intervals.num_rows:
+            return intervals, found
+        ends = np.maximum.reduceat(micros(intervals["end_time"])[found.order], found.heads)
+        views = intervals["pageviews"].to_numpy()[found.order]
+        columns = {name: intervals[name].take(found.first) for name in ("site", "visitor_id", "start_time")}
+        columns["end_time"] = pa.array(ends).cast(_STEP[0].type)
+        columns["pageviews"] = pa.array(np.add.reduceat(views, found.heads))
+        columns["steps"] = _first_steps(whole(intervals["steps"]), found)
+        return pa.table(columns), found
 
     def touched(self, partials: pa.Table) -> Where:
         return near(partials, self.gap_seconds)
@@ -80,21 +81,40 @@ class SessionSteps:
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
         """The changed sessions, and the ids that disappeared in merges. A session changes if it gains pageviews."""
         own = existing.select(list(_INTERVAL))
-        merged = self.merge(pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)]))
-        rows = stamped(merged.append_column("session_id", pa.array(session_ids(merged), pa.string())))
+        both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
+        merged, found = self._merged(both)
+        ids = session_ids(merged, found.first, existing["session_id"])
+        rows = stamped(merged.append_column("session_id", ids))
         return changed(existing, rows.select(existing.schema.names).cast(existing.schema), ["pageviews"])
 
 
-def _first_steps(lists: pa.ListArray, session: Numbers, number: int) -> pa.ListArray:
-    """One list for each of `number` sessions: the first of the steps of its lists."""
-    steps = lists.flatten()
-    of = session[pc.list_parent_indices(lists).to_numpy()]
-    times, paths = steps.field("time"), encoded(steps.field("path"))
+def _first_steps(lists: pa.ListArray, found: Sweep) -> pa.ListArray:
+    """One list for each session: the first of the steps of its intervals' lists, which are in order themselves."""
+    steps, lengths = lists.flatten(), pc.list_value_length(lists).to_numpy().astype(np.int64)
+    starts, lengths = (np.cumsum(lengths) - lengths)[found.order], lengths[found.order]
+    ends = np.cumsum(lengths)
+    place = np.arange(len(steps)) + np.repeat(starts - (ends - lengths), lengths)
+    session = np.repeat(found.session, lengths)
+    times, paths = micros(steps.field("time")), encoded(steps.field("path"))
     rank = np.empty(len(paths.dictionary), np.int64)
     rank[nulls_first(pa.table({"path": paths.dictionary}), ["path"]).to_numpy()] = np.arange(len(rank))
-    order = np.lexsort((rank[paths.indices.to_numpy()], micros(times), of))
-    of = of[order]
-    place = np.arange(len(of)) - np.searchsorted(of, of)
-    kept = order[place < MOST_STEPS]
-    offsets = np.searchsorted(of[place < MOST_STEPS], np.arange(number + 1)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), steps.take(pa.array(kept)))
+    ranks = rank[paths.indices.to_numpy()]
+    time, path = times[place], ranks[place]
+    # Intervals of one session may overlap, but few do.
+    back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (path[1:] < path[:-1]))
+    back &= session[1:] == session[:-1]
+    if back.any():
+        mixed = np.zeros(len(found.heads), bool)
+        mixed[session[1:][back]] = True
+        among = np.flatnonzero(mixed[session])
+        rows = place[among]
+        place[among] = rows[ordered(session[among], times[rows], lambda some: ranks[rows[some]])]
+    number = np.bincount(session, minlength=len(found.heads))
+    begin = np.cumsum(number) - number
+    kept = place[np.arange(len(place)) - begin[session] < MOST_STEPS]
+    offsets = np.append(0, np.cumsum(np.minimum(number, MOST_STEPS))).astype(np.int32)
+    taken = pa.StructArray.from_arrays(
+        [pa.array(times[kept]).cast(_STEP[0].type), plain(paths.take(pa.array(kept))).cast(pa.string())],
+        fields=list(_STEP),
+    )
+    return pa.ListArray.from_arrays(pa.array(offsets), taken)

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from tidemark.contract.aggregation import Revisable, Step
 from tidemark.contract.table import Table
 from tidemark.engine import executors
-from tidemark.engine.groups import Numbers
+from tidemark.engine.arrays import Flags, flags_of
+from tidemark.engine.groups import Groups, Numbers, whole
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.store import deltalog
 from tidemark.store.lakehouse import Lakehouse
@@ -70,10 +71,7 @@ class FileChanges:
         if moved is None or (size > MUCH and size > self._bytes()):
             return None
         try:
-            steps = [
-                Step(self._aggregated(each.removed, made), self._aggregated(each.added, made))
-                for each in moved
-            ]
+            steps = [self._step(each.removed, each.added, made) for each in moved]
         except FileNotFoundError:  # upkeep has deleted it
             return None
         return Change(steps, max((each.version for each in moved), default=since))
@@ -116,13 +114,48 @@ class FileChanges:
                 yield merged.filter(done)
                 held = [merged.filter(pc.invert(done))]
 
-    def _aggregated(self, files: Iterable[str], made: Revisable) -> pa.Table:
-        rows = (part for path in files for part in self._read(path, made))
-        return aggregated(made, rows, self._empty(made))
+    def _step(self, removed: Sequence[str], added: Sequence[str], made: Revisable) -> Step:
+        """A commit's step. It leaves out the rows that the commit only copied from one file to another, which are most:
+        they have the key and the clock of a row that it removed."""
+        table = self.table
+        schema = pa.schema([table.arrow_schema.field(name) for name in (*table.key, table.clock)])
+        before, after = (
+            pa.concat_tables(
+                [schema.empty_table(), *(part for path in paths for part in self._rows(path, schema))]
+            )
+            for paths in (removed, added)
+        )
+        both = pa.concat_tables([before, after])
+        row = Groups.by([both[name] for name in table.key])
+        number, times = before.num_rows, both[table.clock]
+        clock = _micros(pc.fill_null(times, pa.scalar(0, times.type)))
+        known = np.full(len(row), _FIRST)
+        known[row.of[:number]] = clock[:number]
+        copied = (known[row.of[number:]] == clock[number:]) & flags_of(whole(times.is_valid()))[number:]
+        stays = np.zeros(len(row), bool)
+        stays[row.of[number:][copied]] = True
+        return Step(
+            self._aggregated(removed, ~stays[row.of[:number]], made), self._aggregated(added, ~copied, made)
+        )
+
+    def _aggregated(self, files: Sequence[str], kept: Flags, made: Revisable) -> pa.Table:
+        """The merged partial rows of the flagged rows of files."""
+
+        def flagged() -> Iterator[pa.Table]:
+            first = 0
+            for path in files:
+                for part in self._read(path, made):
+                    yield part.filter(pa.array(kept[first : first + part.num_rows]))
+                    first += part.num_rows
+
+        return aggregated(made, flagged(), self._empty(made))
 
     def _read(self, path: str, made: Revisable) -> Iterator[pa.Table]:
+        return self._rows(path, self._empty(made).schema)
+
+    def _rows(self, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
         directory = self.house.directory(self.table)
-        return rows_of_file(self.house.files.system, f"{directory}/{path}", self._empty(made).schema)
+        return rows_of_file(self.house.files.system, f"{directory}/{path}", schema)
 
     def _files(self) -> list[_File]:
         """The files of the newest version; bounds are in microseconds, None if not known."""

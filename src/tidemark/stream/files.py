@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
@@ -25,6 +26,8 @@ _ROW_BY_ROW = ("SQLExecutionRDD", "MapPartitionsRDD")
 MOST_BYTES = 256 << 20
 _ROWS_AT_ONCE = 8_192
 _ROWS_OF_FILE = 100_000
+# A file's path and the number of a row group.
+_Group = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -58,28 +61,48 @@ class TableFiles:
         """A frame of the batch for executors, and the function with which they read its rows."""
         paths, system = self._paths(batch), self.files.system
         try:
-            groups = {path: pq.read_metadata(path, filesystem=system).num_row_groups for path in paths}
+            sizes = {
+                (path, group): found.row_group(group).num_rows
+                for path in paths
+                for found in [pq.read_metadata(path, filesystem=system)]
+                for group in range(found.num_row_groups)
+            }
         except OSError:
-            groups = {}
-        if not groups:
+            sizes = {}
+        if not sizes:
             return batch, iter
         spark = batch.sparkSession
-        parts = [(path, group) for path, count in groups.items() for group in range(count)]
-        rows = pa.table({"path": [path for path, _ in parts], "group": [group for _, group in parts]})
-        tasks = max(1, min(len(parts), spark.sparkContext.defaultParallelism))
-        return spark.createDataFrame(rows).repartition(tasks), partial(_rows_of, self.schema, system)
+        tasks = max(1, min(len(sizes), spark.sparkContext.defaultParallelism))
+        shares = [tuple(zip(*sorted(share), strict=True)) for share in _shared(sizes, tasks)]
+        # Spark makes one task of each batch of Arrow rows.
+        rows = pa.concat_tables(pa.table({"paths": [paths], "groups": [groups]}) for paths, groups in shares)
+        return spark.createDataFrame(rows), partial(_rows_of, self.schema, system)
 
     def _paths(self, batch: DataFrame) -> list[str]:
         return [self.files.located(path) for path in scanned(batch)]
 
 
+def _shared(sizes: Mapping[_Group, int], shares: int) -> list[list[_Group]]:
+    """The row groups in shares of about as many rows: the largest first, each to the share that has the fewest."""
+    found: list[list[_Group]] = [[] for _ in range(shares)]
+    rows = [0] * shares
+    for group in sorted(sizes, key=lambda each: (-sizes[each], each)):
+        least = rows.index(min(rows))
+        found[least].append(group)
+        rows[least] += sizes[group]
+    return found
+
+
 def _rows_of(
-    schema: pa.Schema, system: fs.FileSystem, parts: Iterator[pa.RecordBatch]
+    schema: pa.Schema, system: fs.FileSystem, shares: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The rows of row groups of files."""
-    for batch in parts:
-        pairs = zip(batch.column("path").to_pylist(), batch.column("group").to_pylist(), strict=True)
-        found = [_PARQUET.make_fragment(path, system, row_groups=[group]) for path, group in pairs]
+    for share in shares:
+        paths, groups = (pc.list_flatten(share.column(name)).to_pylist() for name in ("paths", "groups"))
+        found = [
+            _PARQUET.make_fragment(path, system, row_groups=[group])
+            for path, group in zip(paths, groups, strict=True)
+        ]
         rows = ds.FileSystemDataset(found, schema, _PARQUET, system)
         yield from rows.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
 
