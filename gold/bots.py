@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, Text, WindowedCounts
+from tidemark.settings import Settings
 
 WINDOW_SECONDS = 3600
 _ROBOTS = column("path") == "/robots.txt"
@@ -30,6 +33,14 @@ COUNTS = WindowedCounts(
     visitors="none",
 )
 
+
+def _told(settings: Settings) -> dict[str, object]:
+    # The list of crawlers takes time to load, and most commands do not need it.
+    from tidemark.parse.bots import purpose_by_name
+
+    return {"ai_purposes": json.dumps(purpose_by_name())}
+
+
 TABLE = Table(
     name="gold.bots",
     about="One row per site, hour of event time and bot that names itself in its user agent.",
@@ -49,6 +60,7 @@ TABLE = Table(
         ),
     ),
     made=lambda meaning: COUNTS,
+    tells=_told,
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the hour."),

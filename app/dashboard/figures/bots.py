@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pandas as pd
@@ -96,15 +97,26 @@ def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
 def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `ai_purpose` (training, search, assistant) and `requests`, of AI crawlers; most requests first. Reads
     silver as `ai` does, in bins of the same seconds, if no gold table has its figures."""
-    bins = None if _recorded(rows, selection.having(CRAWLERS), bin_seconds) else bin_seconds
-    found = _by_purpose(rows, selection, bins).groupby("ai_purpose", as_index=False)["requests"].sum()
+    crawlers = selection.having(CRAWLERS)
+    purposes = _purposes(rows) if _recorded(rows, crawlers, bin_seconds) else {}
+    if purposes:
+        found = measured(rows, crawlers, _LINES, (BOTS,), ["requests"], by=["bot_name"])
+        found["ai_purpose"] = found["bot_name"].str.lower().map(purposes).fillna("")
+    else:
+        found = _by_purpose(rows, selection, bin_seconds)
+    found = found.groupby("ai_purpose", as_index=False)["requests"].sum()
     return found.sort_values(["requests", "ai_purpose"], ascending=[False, True], ignore_index=True)
+
+
+def _purposes(rows: Rows) -> dict[str, str]:
+    """The purposes of AI crawlers by their names in lower case; none in a home from before gold.bots told them."""
+    return dict(json.loads(rows.reader.contract(BOTS.table).properties.get("ai_purposes") or "{}"))
 
 
 def _recorded(rows: Rows, crawlers: Selection, bin_seconds: int) -> bool:
     return has(rows, BOTS, crawlers, bins_of(rows, crawlers, bin_seconds))
 
 
-def _by_purpose(rows: Rows, selection: Selection, bin_seconds: int | None) -> pd.DataFrame:
+def _by_purpose(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     crawlers = selection.having(CRAWLERS)
     return measured(rows, crawlers, _LINES, (), ["requests"], by=["ai_purpose"], bin_seconds=bin_seconds)

@@ -68,7 +68,7 @@ def bot_of(user_agent: str) -> Bot | None:
         if found and len(found[0]) > len(name):
             name, kind = found[0], kind_of_pattern
     name = name.strip("/ ")
-    return Bot(name, kind, _purpose_by_name().get(name.lower()))
+    return Bot(name, kind, purpose_by_name().get(name.lower()))
 
 
 def kind_of(tags: list[str]) -> str:
@@ -85,5 +85,6 @@ def _patterns() -> list[tuple[re.Pattern[str], str]]:
 
 
 @cache
-def _purpose_by_name() -> dict[str, str]:
+def purpose_by_name() -> dict[str, str]:
+    """The purpose of each bot in PURPOSES, by its name in lower case."""
     return {name.lower(): purpose for purpose, names in PURPOSES.items() for name in names}
