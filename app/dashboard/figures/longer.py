@@ -6,12 +6,16 @@ They are few, so that their lines are looked up one by one, and steps answer for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from .query import AllOf, AnyOf, Condition, HasElement, Where, count, query
 from .rows import Rows
 from .silver import REQUESTS, SESSIONS, STEPS, VIEW
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_STEPS = 200
 # More of them are not looked up.
@@ -58,3 +62,31 @@ def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> p
     both = found.merge(lines, on=["site", "visitor_id"])
     inside = (both["event_time"] >= both["start_time"]) & (both["event_time"] <= both["end_time"])
     return both.loc[inside, ["session_id", "event_time", "path"]]
+
+
+def completed(rows: Rows, steps: pa.Table, found: pd.DataFrame) -> pa.Table:
+    """Rows of silver.session_steps, with every pageview as a step also for the sessions `found`, which come last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if found.empty:
+        return steps
+    every = views(rows, found).sort_values(["session_id", "event_time", "path"])
+    kind = steps.schema.field("steps").type
+    times, paths = (every[name].to_numpy() for name in ("event_time", "path"))
+    flat = pa.StructArray.from_arrays(
+        [
+            pa.array(times, kind.value_type.field("time").type),
+            pa.array(paths, kind.value_type.field("path").type),
+        ],
+        fields=list(kind.value_type),
+    )
+    numbers = every.groupby("session_id").size()
+    offsets = [0, *numbers.cumsum()]
+    theirs = pc.index_in(pa.array(numbers.index, pa.string()), steps["session_id"].combine_chunks())
+    others = steps.filter(pc.invert(pc.is_in(steps["session_id"], pa.array(numbers.index, pa.string()))))
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat).cast(kind)
+    place = steps.schema.get_field_index("steps")
+    return pa.concat_tables(
+        [others, steps.take(theirs).set_column(place, steps.schema.field("steps"), lists)]
+    )

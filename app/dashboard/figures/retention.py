@@ -21,7 +21,7 @@ from .query import query, time_bin
 from .rows import Rows
 from .selection import Selection
 from .silver import PEOPLE
-from .sketches import WHOLE, Distinct, ascending
+from .sketches import WHOLE, Distinct
 from .visitors import DAY, daily
 
 VISITOR_HOURS = "gold/visitor_hours"
@@ -123,7 +123,7 @@ def _from_silver(rows: Rows, selection: Selection) -> dict[str, dict[date, Disti
     numbers = pd.factorize(found["visitor"])[0].astype(np.uint64)
     sets: dict[str, dict[date, Distinct]] = {}
     for (site, day), members in found.groupby(["site", "day"]).indices.items():
-        sets.setdefault(site, {})[_day(day)] = Distinct(ascending(numbers[members]))
+        sets.setdefault(site, {})[_day(day)] = Distinct(numbers[members])
     return sets
 
 
@@ -136,7 +136,7 @@ def _in_periods(days: Mapping[date, Distinct], by: By) -> dict[date, Distinct]:
     for day, visitors in days.items():
         parts.setdefault(start_of(day, by), []).append(visitors)
     return {
-        start: Distinct(ascending(np.concatenate([v.hashes for v in found])), min(v.theta for v in found))
+        start: Distinct(np.concatenate([v.given for v in found]), min(v.theta for v in found))
         for start, found in parts.items()
     }
 

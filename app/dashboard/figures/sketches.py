@@ -10,10 +10,13 @@ ten times faster than one library call a row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from .ranges import ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,10 +30,15 @@ VERSION = 3
 
 @dataclass(frozen=True)
 class Distinct:
-    """A union: its distinct hashes in ascending order, and theta."""
+    """A union: hashes in any order, maybe repeated, of which those below theta count."""
 
-    hashes: np.ndarray
+    given: np.ndarray
     theta: np.uint64 = WHOLE
+
+    @cached_property
+    def hashes(self) -> np.ndarray:
+        """The distinct hashes below theta, in ascending order. Only who asks pays for the order."""
+        return _below(ascending(self.given), self.theta)
 
     def count(self) -> float:
         if self.theta == WHOLE:
@@ -40,12 +48,12 @@ class Distinct:
     def with_more(self, other: Distinct) -> Distinct:
         """The union of both."""
         if not len(self.hashes):
-            return Distinct(_below(other.hashes, self.theta), min(self.theta, other.theta))
+            return Distinct(other.hashes, min(self.theta, other.theta))
         theta = min(self.theta, other.theta)
         place = np.minimum(np.searchsorted(self.hashes, other.hashes), len(self.hashes) - 1)
         new = other.hashes[self.hashes[place] != other.hashes]
         merged = self.hashes if not len(new) else np.sort(np.concatenate((self.hashes, new)), kind="stable")
-        return Distinct(_below(merged, theta), theta)
+        return Distinct(merged, theta)
 
 
 def unite(column: pa.ChunkedArray, groups: np.ndarray) -> dict[int, Distinct]:
@@ -55,19 +63,14 @@ def unite(column: pa.ChunkedArray, groups: np.ndarray) -> dict[int, Distinct]:
         return {}
     every, numbers, theta = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(groups, kind="stable")
-    first, numbers = (np.cumsum(numbers) - numbers)[order], numbers[order]
-    ends = np.cumsum(numbers)
-    # Half the bytes of positions, as long as these suffice.
-    kind = np.int32 if len(every) < 2**31 else np.int64
-    moved = np.repeat((first - (ends - numbers)).astype(kind), numbers)
-    hashes = every[np.arange(len(every), dtype=kind) + moved]
+    hashes = every[ranges(np.cumsum(numbers) - numbers, numbers, order)]
+    ends = np.cumsum(numbers[order])
     names, heads = np.unique(groups[order], return_index=True)
     bounds = np.append(0, ends)[np.append(heads, len(order))].tolist()
     least = np.minimum.reduceat(theta[order], heads) if len(heads) else theta
-    unions = (ascending(hashes[low:high]) for low, high in pairwise(bounds))
     return {
-        name: Distinct(_below(union, most), most)
-        for name, union, most in zip(names.tolist(), unions, least, strict=True)
+        name: Distinct(hashes[low:high], most)
+        for name, (low, high), most in zip(names.tolist(), pairwise(bounds), least, strict=True)
     }
 
 
@@ -92,9 +95,9 @@ def _hashes(column: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def ascending(hashes: np.ndarray) -> np.ndarray:
     """Each value once, in order; `np.unique` goes through a hash table, which takes many times as long."""
+    if (hashes[1:] > hashes[:-1]).all():
+        return hashes
     ordered = np.sort(hashes)
-    if len(ordered) < 2:
-        return ordered
     new = ordered[1:] != ordered[:-1]
     return ordered if new.all() else np.concatenate((ordered[:1], ordered[1:][new]))
 

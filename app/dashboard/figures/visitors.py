@@ -17,7 +17,7 @@ import pandas as pd
 
 from .query import Condition, Where, count, greatest, query, time_bin, total
 from .reader import Reader, plain, read
-from .sketches import Distinct, ascending, unite
+from .sketches import Distinct, unite
 from .zones import Shifts, floors
 
 DAY = 86_400
@@ -189,9 +189,7 @@ def _merged(parts: Sequence[United]) -> United:
 def _union(unions: Sequence[Distinct]) -> Distinct:
     if len(unions) <= 2:
         return unions[0] if len(unions) == 1 else unions[0].with_more(unions[1])
-    theta = min(u.theta for u in unions)
-    every = Distinct(ascending(np.concatenate([u.hashes for u in unions])))
-    return every.with_more(Distinct(every.hashes[:0], theta))
+    return Distinct(np.concatenate([u.given for u in unions]), min(u.theta for u in unions))
 
 
 def _counts(united: United, by: Sequence[str], *, binned: bool) -> pd.DataFrame:
