@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from app.dashboard.figures import conditions, sessions, silver
+from app.dashboard.figures import conditions, sessions, silver, walks
 from app.dashboard.figures.dialects import Databricks
 from app.dashboard.figures.query import count, query
 from app.dashboard.figures.reader_delta import DeltaReader
@@ -92,3 +92,28 @@ def test_the_semi_join_in_another_dialect(rows: Direct) -> None:
     text = render(query(silver.SESSIONS, {"n": count()}, where), lambda table: table, Databricks())
     assert "explode(u.`steps`) AS `element`" in text
     assert "u.`element`['path'] IN (:" in text
+
+
+def walked(rows: Direct, *asked: Any) -> dict[tuple[str, str], list[tuple[int, str]]]:
+    """The pageviews of each visitor of a site, in order."""
+    found = walks.of_visitors(rows, *asked)
+    assert found.owners is not None
+    owners = [(each["site"], each["visitor_id"]) for each in found.owners.to_pylist()]
+    views: dict[tuple[str, str], list[tuple[int, str]]] = {owner: [] for owner in owners}
+    for walk, time, path in zip(found.walk, found.time, found.path, strict=True):
+        views[owners[walk]].append((int(time), found.paths[path]))
+    return views
+
+
+@pytest.mark.parametrize("asked", [((), ""), (("/a",), ""), (("/late*", "/b*"), ""), ((), "/late")])
+@pytest.mark.parametrize("hours", [(None, None), (1.2, None), (None, 5.1), (1.2, 1.5), (9, None)])
+def test_visitors_walk_the_same_by_steps_and_by_lines(
+    rows: Direct, asked: tuple[tuple[str, ...], str], hours: tuple[float | None, float | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    start, end = (None if h is None else lakehouse.START + timedelta(hours=h) for h in hours)
+    selection = Selection(start=start, end=end)
+    by_steps = walked(rows, selection, *asked)
+    assert by_steps or hours != (None, None)
+    monkeypatch.setattr(walks, "_from_steps", lambda rows, selection: None)
+    assert walked(rows, selection, *asked) == by_steps

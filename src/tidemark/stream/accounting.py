@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from tidemark.contract.aggregation import Newest
 from tidemark.contract.quality_tables import ACCOUNTS, LATENESS_BOUNDS, SITES
 from tidemark.contract.store import Commit, Store
-from tidemark.contract.table import Change
 from tidemark.engine.groups import Groups, How
 from tidemark.parse.site import valid_names
 from tidemark.stream.crash import crash_point
@@ -182,9 +181,12 @@ class Ledger:
         if self._store.committed(SITES, commit.writer) < commit.number:
             # A name without accepted lines would stay in the table forever.
             named = valid_names(pa.array([site["site"] for site in account.sites], pa.string())).to_pylist()
-            rows = [self._grown(site) for site, ok in zip(account.sites, named, strict=True) if ok]
-            self._store.upsert(SITES, Change(pa.Table.from_pylist(rows, SITES.arrow_schema)), commit)
-            self._sites.update({row["site"]: row for row in rows})
+            grown = (self._grown(site) for site, ok in zip(account.sites, named, strict=True) if ok)
+            sites = self._sites | {row["site"]: row for row in grown}
+            rows = pa.Table.from_pylist(list(sites.values()), SITES.arrow_schema)
+            # All rows are known here, and replacing them takes a third of merging some.
+            self._store.replace(SITES, lambda: iter([rows]), commit)
+            self._sites = sites
             self._version = self._store.version(SITES)
 
     def _refresh(self) -> None:
