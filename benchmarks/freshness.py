@@ -1,6 +1,7 @@
 """Age of the newest line counted in gold under a steady load, seen by a Delta reader without Spark.
 
-The load is open-loop: each line has a due time, independent of the pipeline, and its age counts from then.
+The load is open-loop: each line has a due time, independent of the pipeline, and its age counts from then. Lines are
+made before, so that making them takes no time from the pipeline.
 Every 0.1 s, the number of requests counted in gold.visitors_by_country identifies the newest
 counted line, because the lines of one partition are counted in order.
 """
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -34,14 +36,17 @@ from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 
 EVERY_SECONDS = 0.1
+# Until the pipeline runs; lines of as many more seconds than needed are made.
+_START_SECONDS = 20
 
 
 @dataclass
 class Load:
-    """Generated lines sent at `rate` per second; `sent` is the number due since `begun`."""
+    """The lines of a file, sent at `rate` per second; `sent` is the number due since `begun`."""
 
     settings: Settings
     rate: int
+    log: Path
     begun: float = 0.0
     sent: int = 0
     late: float = 0.0
@@ -51,19 +56,17 @@ class Load:
         producer = Producer(
             {**kafka.client_config(self.settings.kafka), "linger.ms": 5, "compression.type": "lz4"}
         )
-        traffic = Traffic(start=int(time.time()), rate=self.rate, seed=1)
-        lines = (line for block in blocks(traffic, truth=False) for line in block.lines)
-        next(lines)
-        self.begun = time.time()
-        while not self._stop.is_set():
-            due = int((time.time() - self.begun) * self.rate)
-            for _ in range(due - self.sent):
-                # One partition keeps the order, so that a count identifies a line.
-                producer.produce(self.settings.kafka.topic, next(lines), partition=0)
-            self.sent = max(due, self.sent)
-            producer.poll(0)
-            self.late = max(self.late, time.time() - self.begun - self.sent / self.rate)
-            time.sleep(0.004)
+        with self.log.open("rb") as lines:
+            self.begun = time.time()
+            while not self._stop.is_set():
+                due = int((time.time() - self.begun) * self.rate)
+                for line in islice(lines, due - self.sent):
+                    # One partition keeps the order, so that a count identifies a line.
+                    producer.produce(self.settings.kafka.topic, line.rstrip(b"\n"), partition=0)
+                self.sent = max(due, self.sent)
+                producer.poll(0)
+                self.late = max(self.late, time.time() - self.begun - self.sent / self.rate)
+                time.sleep(0.004)
         producer.flush()
 
     def stop(self) -> None:
@@ -78,13 +81,23 @@ def at_rates(*, rates: Sequence[int], seconds: int, warm_up: int) -> list[Figure
 def measure(*, rate: int, seconds: int, warm_up: int, dashboard: bool = False) -> list[Figure]:
     """Ages in seconds while the pipeline warms up and after, and per minute, which shows whether they grow."""
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
+        log = Path(directory) / "load.log"
+        _write(log, rate, warm_up + seconds + _START_SECONDS)
         settings = Settings.of(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
         with broker.running(settings) as there, running_pipeline(there), _viewer(there, dashboard):
-            return _watched(there, rate, seconds, warm_up)
+            return _watched(there, log, rate, seconds, warm_up)
 
 
-def _watched(settings: Settings, rate: int, seconds: int, warm_up: int) -> list[Figure]:
-    load = Load(settings, rate)
+def _write(log: Path, rate: int, seconds: int) -> None:
+    """Writes the lines of so many seconds from about the time at which they are sent."""
+    traffic = Traffic(start=int(time.time()) + _START_SECONDS, rate=rate, seconds=seconds, seed=1)
+    with log.open("wb") as file:
+        for block in blocks(traffic, truth=False):
+            file.writelines(line + b"\n" for line in block.lines)
+
+
+def _watched(settings: Settings, log: Path, rate: int, seconds: int, warm_up: int) -> list[Figure]:
+    load = Load(settings, rate, log)
     sender = threading.Thread(target=load.run)
     table = DeltaTable(str(settings.tables / "gold/visitors_by_country"))
     times, ages = [], []

@@ -18,12 +18,13 @@ FIRST = {"requests": 30.0, "pageviews": 30.0, "visitors": 3.0, "sessions": 2.0, 
 
 @pytest.fixture
 def day() -> datetime:
-    return tables.floor(datetime.now(UTC), 86_400) - timedelta(days=1)
+    # All that follows it, up to two hours into the day after the next, is past.
+    return tables.floor(datetime.now(UTC), 86_400) - timedelta(days=2)
 
 
 @pytest.fixture
 def home(tmp_path: Path, day: datetime) -> Path:
-    """A home in which late lines, and then others that no report has yet, changed yesterday. The day before has not
+    """A home in which late lines, and then others that no report has yet, changed `day`. The day before has not
     changed."""
     before, hour = day - timedelta(days=1), timedelta(hours=1)
     requests = [Request(day + n * timedelta(minutes=20), f"v{n % 4}") for n in range(36)]

@@ -47,16 +47,18 @@ def test_killed_again_and_again(
         return sum(ends.values())
 
     seen = []
-    for committed in (True, False) * 3:
+    for number in range(6):
+        # In the midst of its first transaction, which is short on a fast machine, or of a later one.
+        committed = number % 2 == 1
         before = written(committed)
         process = tidemark(one, two)
-        # In the midst of its first transaction, or of a later one.
         while written(committed) == before and process.poll() is None:
             time.sleep(0.01)
-        time.sleep(random_source.uniform(0, 0.4))
+        time.sleep(random_source.uniform(0, 0.4) if number else 0)
         process.kill()
         process.communicate()
-        seen.append(written(True))
+        if process.returncode == -signal.SIGKILL:
+            seen.append(written(True))
 
     last = tidemark(one, two)
     out, err = last.communicate(timeout=120)
@@ -65,7 +67,7 @@ def test_killed_again_and_again(
     assert b"2 files" in out
     assert lines() == sorted(content)
     # The kills must have struck in the middle for this to mean anything.
-    assert any(0 < end < len(content) for end in seen), seen
+    assert any(end < len(content) for end in seen), seen
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
