@@ -64,29 +64,23 @@ def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> p
     return both.loc[inside, ["session_id", "event_time", "path"]]
 
 
-def completed(rows: Rows, steps: pa.Table, found: pd.DataFrame) -> pa.Table:
-    """Rows of silver.session_steps, with every pageview as a step also for the sessions `found`, which come last."""
+def steps(rows: Rows, found: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """Rows of the schema for the sessions `found`, with every pageview as a step."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    if found.empty:
-        return steps
     every = views(rows, found).sort_values(["session_id", "event_time", "path"])
-    kind = steps.schema.field("steps").type
-    times, paths = (every[name].to_numpy() for name in ("event_time", "path"))
+    sessions = found.sort_values("session_id")
+    numbers = every.groupby("session_id").size().reindex(sessions["session_id"], fill_value=0)
+    step = schema.field("steps").type.value_type
     flat = pa.StructArray.from_arrays(
         [
-            pa.array(times, kind.value_type.field("time").type),
-            pa.array(paths, kind.value_type.field("path").type),
+            pa.array(every["event_time"], step.field("time").type),
+            pa.array(every["path"], step.field("path").type),
         ],
-        fields=list(kind.value_type),
+        fields=list(step),
     )
-    numbers = every.groupby("session_id").size()
-    offsets = [0, *numbers.cumsum()]
-    theirs = pc.index_in(pa.array(numbers.index, pa.string()), steps["session_id"].combine_chunks())
-    others = steps.filter(pc.invert(pc.is_in(steps["session_id"], pa.array(numbers.index, pa.string()))))
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat).cast(kind)
-    place = steps.schema.get_field_index("steps")
-    return pa.concat_tables(
-        [others, steps.take(theirs).set_column(place, steps.schema.field("steps"), lists)]
-    )
+    offsets = pa.array([0, *numbers.cumsum()], pa.int32())
+    own = [pa.array(sessions[name], schema.field(name).type) for name in schema.names if name != "steps"]
+    lists = pa.ListArray.from_arrays(offsets, flat).cast(schema.field("steps").type)
+    own.insert(schema.get_field_index("steps"), lists)
+    return pa.table(own, schema=schema)

@@ -135,6 +135,9 @@ def _from_requests(rows: Rows, selection: Selection, patterns: Sequence[str]) ->
 def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
     """The pageviews by the sessions in which they lie, which are a fifth as many rows. None where lines are filtered,
     or where silver.session_steps does not have all sessions."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if selection.filters:
         return None
     start = () if selection.start is None else (Where("end_time", ">=", selection.start),)
@@ -146,10 +149,14 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
     found = plain(
         rows.reader.arrow(query(silver.STEPS, ["session_id", *_VISITOR, "start_time", "steps"], where))
     )
-    found = longer.completed(rows, found, known)
+    whole_ones = longer.steps(rows, known, found.schema)
+    # What steps have of these is left out, because to take them out of the table would copy it.
+    partly = pc.is_in(found["session_id"], whole(whole_ones["session_id"]))
+    left_out = np.append(partly.to_numpy(), np.zeros(len(whole_ones), bool))
+    found = pa.concat_tables([found, whole_ones])
     row, time, path, paths = _steps_of(found)
     owner = _owner(found)
-    inside = np.ones(len(time), bool)
+    inside = ~left_out[row]
     for bound, keeps in ((selection.start, np.greater_equal), (selection.end, np.less)):
         if bound is not None:
             inside &= keeps(time, round(bound.timestamp() * 1e6))
