@@ -150,7 +150,7 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
         rows.reader.arrow(query(silver.STEPS, ["session_id", *_VISITOR, "start_time", "steps"], where))
     )
     whole_ones = longer.steps(rows, known, found.schema)
-    # What steps have of these is left out, because to take them out of the table would copy it.
+    # The first steps of these sessions are only flagged: a table without them would be a copy.
     partly = pc.is_in(found["session_id"], whole(whole_ones["session_id"]))
     left_out = np.append(partly.to_numpy(), np.zeros(len(whole_ones), bool))
     found = pa.concat_tables([found, whole_ones])

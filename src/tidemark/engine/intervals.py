@@ -39,7 +39,7 @@ class Sweep:
 
 def swept(intervals: pa.Table, gap_seconds: int, content: Sequence[str] = ()) -> Sweep:
     """The sessions of intervals (`site`, `visitor_id`, `start_time`, `end_time`), by a sweep over all intervals of each
-    visitor. Of intervals with the same start, `content` decides which is first, NULLs before values."""
+    visitor. The columns `content` decide which of several intervals with the same start is first, NULLs first."""
     if not intervals.num_rows:
         return Sweep(*(np.zeros(0, np.int64) for _ in range(3)))
     visitor, start = _visitors(intervals), micros(intervals["start_time"])
@@ -52,8 +52,8 @@ def swept(intervals: pa.Table, gap_seconds: int, content: Sequence[str] = ()) ->
 
 
 def ordered(owner: Numbers, time: Numbers, places: Callable[[Numbers], Numbers] | None = None) -> Numbers:
-    """The order of rows by owner (a number) and time. Of some rows `places` tells the order in which those come that
-    have both in common; without it, any."""
+    """The order of rows by owner (a number) and time. `places` returns, for the numbers of rows that share both with
+    another row, their places in the order that decides then; without it, their order is not defined."""
     least, width = _range(owner, time)
     if not width:
         _, time = np.unique(time, return_inverse=True)

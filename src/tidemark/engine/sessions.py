@@ -148,7 +148,7 @@ def joined(intervals: pa.Table, gap_seconds: int) -> tuple[pa.Table, Sweep]:
 
 
 def _largest(texts: pa.ChunkedArray, rows: Numbers, group: Numbers) -> Numbers:
-    """Of each group, in ascending order, the row with the largest text."""
+    """The row with the largest text of each group. Rows come in ascending order of their groups."""
     last = np.append(group[1:] != group[:-1], True)
     if not last.all():
         found = encoded(texts.take(pa.array(rows)))
