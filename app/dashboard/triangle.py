@@ -67,7 +67,8 @@ def _style() -> str:
         ink = max(("#ffffff", "#000000"), key=lambda c: contrast(c, mixed))
         rules.append(f".triangle .s{step} {{background: rgb({','.join(map(str, mixed))}); color: {ink}}}")
     page = "#10151e" if colors.is_dark() else "#ffffff"
-    own = f".triangle {{--page: {page}; --line: {colors.tones()['quiet']}}}"
+    # Also the text's colour, since a theme that changes is known here only when the panel is drawn again.
+    own = f".triangle {{--page: {page}; --ink: {colors.ink()}; --line: {colors.tones()['quiet']}}}"
     return f"<style>{own} {' '.join(rules)}</style>"
 
 
