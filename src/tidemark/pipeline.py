@@ -19,6 +19,7 @@ from tidemark.contract.quality_tables import TABLES as QUALITY_TABLES
 from tidemark.contract.registry import tables
 from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
+from tidemark.engine.arrays import Vectorized
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.errors import TidemarkError
 from tidemark.kafka import client as kafka
@@ -75,9 +76,11 @@ def warm_up(settings: Settings) -> None:
     """Loads the enrichment data, so that the first batch need not wait for it. The first batch reports any error."""
     with suppress(TidemarkError, OSError):
         judge = requests.judging(_knowledge(settings, visitor_key(settings)))
-        judge.make(
-            {name: pa.array([], access_log.TABLE.arrow_schema.field(name).type) for name in judge.inputs}
-        )
+        judge.add(_lines(judge).empty_table())
+
+
+def _lines(judge: Vectorized) -> pa.Schema:
+    return pa.schema([access_log.TABLE.arrow_schema.field(name) for name in judge.inputs])
 
 
 def requests_flow(settings: Settings, key: bytes) -> Flow:
@@ -85,6 +88,7 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
     lines. `key` is the visitor key."""
     size = BatchSize(settings.batches, settings.spark)
     made = _aggregations(settings.meaning, _derived_tables(now=True))
+    judge = requests.judging(_knowledge(settings, key))
     return Flow(
         name="requests",
         version=REQUESTS_VERSION,
@@ -92,7 +96,7 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
         size=size,
         prepare=access_log.access_log,
         work=Work(
-            judge=requests.judging(_knowledge(settings, key)),
+            judge=judge,
             appends=[(table, _LINES[table.lines]) for table in LAYER_TABLES if table.lines],
             aggregations={table.name: (each, _LINES["accepted"]) for table, each in made},
         ),
@@ -104,6 +108,7 @@ def requests_flow(settings: Settings, key: bytes) -> Flow:
         local_rows=settings.batches.local_rows,
         lines_and_rejected=(access_log.TABLE, rejected.TABLE),
         reread=partial(reread, settings.kafka),
+        schema=_lines(judge),
     )
 
 
@@ -170,6 +175,8 @@ def _known_newest(store: Store, sites: Sequence[str]) -> Newest:
 
 
 def _kafka_source(settings: KafkaSettings, size: BatchSize, spark: SparkSession) -> DataFrame:
+    # Spark rounds each partition's share down. The few lines that are left of a round number would be one more batch.
+    most = size.lines + size.lines // 1_000
     return (
         spark.readStream.format("kafka")
         .options(**kafka.spark_options(settings))
@@ -177,7 +184,7 @@ def _kafka_source(settings: KafkaSettings, size: BatchSize, spark: SparkSession)
         .option("startingOffsets", "earliest")
         .option("includeHeaders", "true")
         .option("failOnDataLoss", str(not settings.allow_data_loss).lower())
-        .option("maxOffsetsPerTrigger", size.lines)
+        .option("maxOffsetsPerTrigger", most)
         .load()
     )
 

@@ -37,10 +37,10 @@ def test_full_batches_that_take_too_long_make_it_smaller(home: Settings) -> None
     batches = size(home, freshness_goal_seconds=4.0)
     for seconds in (30, 11, 10):
         assert batches.better() is None
-        batches.observe(400_000, 4 * seconds)
-    assert batches.better() == 40_000
-    batches.change(40_000)
-    assert (batches.lines, batches.better()) == (40_000, None)
+        batches.observe(500_000, 4 * seconds)
+    assert batches.better() == 50_000
+    batches.change(50_000)
+    assert (batches.lines, batches.better()) == (50_000, None)
 
 
 def test_quicker_ones_make_it_larger_up_to_the_most(home: Settings) -> None:
@@ -54,7 +54,7 @@ def test_quicker_ones_make_it_larger_up_to_the_most(home: Settings) -> None:
 def test_it_stays_where_it_fits_about_or_nothing_piles_up(home: Settings) -> None:
     batches = size(home, freshness_goal_seconds=4.0)
     for _ in range(3):
-        batches.observe(400_000, 6.0)
+        batches.observe(500_000, 6.0)
     assert batches.better() is None
     slow = size(home, freshness_goal_seconds=4.0)
     for _ in range(9):
@@ -72,7 +72,7 @@ def test_a_size_that_is_set_stays(home: Settings) -> None:
 def test_it_never_gets_too_small_to_be_worth_a_batch(home: Settings) -> None:
     batches = size(home, freshness_goal_seconds=0.1)
     for _ in range(3):
-        batches.observe(400_000, 2400.0)
+        batches.observe(500_000, 2400.0)
     assert batches.better() == LEAST_LINES
 
 
@@ -103,7 +103,7 @@ def test_a_pipeline_that_catches_up_changes_it_and_counts_the_same(
         def small() -> bool:
             if (settings.tables / "quality/accounts/_delta_log").exists():
                 sizes[:] = [n for (n,) in rows(settings, "quality.accounts", ["received"])]  # type: ignore[misc]
-            return any(0 < n <= LEAST_LINES for n in sizes)
+            return any(0 < n <= 1.001 * LEAST_LINES for n in sizes)
 
         wait_until(lambda: ended.is_set() or small(), timeout=150, interval=0.5)
         if not ended.is_set():  # nobody else is there to take the signal
@@ -117,6 +117,6 @@ def test_a_pipeline_that_catches_up_changes_it_and_counts_the_same(
         ended.set()
         watcher.join(30)
     assert max(sizes) > 2 * LEAST_LINES
-    assert min(sizes) <= LEAST_LINES
+    assert min(sizes) <= 1.001 * LEAST_LINES
     run_here(spark, settings)
     assert_equal(settings, recount(pairs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -181,3 +181,6 @@ class _Nothing:
 
         self.queries.append(q)
         return pa.table({name: pa.array([], pa.string()) for name, _ in q.columns})
+
+    def coded(self, q: Query, names: Sequence[str]) -> Any:
+        return self.arrow(q)

@@ -76,6 +76,11 @@ class Reader(Protocol):
         """The rows of a query. Raises MissingTableError or ReadError."""
         ...
 
+    def coded(self, q: Query, names: Sequence[str]) -> pa.Table:
+        """The rows of a query in plain types; text of columns of these names, or of fields such as steps.path, may come
+        as dictionaries. Raises MissingTableError or ReadError."""
+        ...
+
 
 def read(
     reader: Reader,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .dialects import DataFusion
 from .query import Query
-from .reader import Contract, MissingTableError, ReadError, Version, properties_of
+from .reader import Contract, MissingTableError, ReadError, Version, plain, properties_of
 from .render import render
+from .scan import scan, suits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,16 +61,29 @@ class DeltaReader:
         import pyarrow as pa
         from deltalake import QueryBuilder
 
+        with self._tables(q) as handles:
+            builder = QueryBuilder()
+            for table, handle in handles.items():
+                builder = builder.register(_source(table), handle)
+            return pa.table(builder.execute(render(q, _source, DataFusion())).read_all())
+
+    def coded(self, q: Query, names: Sequence[str]) -> pa.Table:
+        # A table elsewhere is read by the engine, which asks for all it needs at once.
+        if not self._here or not suits(q):
+            return plain(self.arrow(q))
+        with self._tables(q) as handles:
+            return scan(handles[q.table], q, names)
+
+    @contextmanager
+    def _tables(self, q: Query) -> Iterator[dict[str, DeltaTable]]:
+        """The handles of a query's tables, under their locks."""
         with ExitStack() as locks:
             # In one order, so that two queries of the same tables never wait for each other.
             for table in sorted(q.tables()):
                 locks.enter_context(self._table_lock(table))
             handles = {table: self._latest(table) for table in q.tables()}
             try:
-                builder = QueryBuilder()
-                for table, handle in handles.items():
-                    builder = builder.register(_source(table), handle)
-                return pa.table(builder.execute(render(q, _source, DataFusion())).read_all())
+                yield handles
             except Exception as error:
                 for table in handles:
                     self._handles.pop(table, None)

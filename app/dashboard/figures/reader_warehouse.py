@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from .dialects import Databricks
 from .query import Query
-from .reader import Contract, MissingTableError, ReadError, Version, properties_of
+from .reader import Contract, MissingTableError, ReadError, Version, plain, properties_of
 from .render import render
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ class WarehouseReader:
         dialect = Databricks()
         statement = render(q, self._name, dialect)
         return self._run(q.table, statement, dialect.parameters)
+
+    def coded(self, q: Query, names: Sequence[str]) -> pa.Table:
+        return plain(self.arrow(q))
 
     def _run(self, table: str, statement: str, parameters: dict[str, Any]) -> pa.Table:
         try:

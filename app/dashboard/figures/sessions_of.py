@@ -10,7 +10,6 @@ import pandas as pd
 
 from . import conditions, silver
 from .query import Where, query
-from .reader import plain
 from .rows import Rows
 from .selection import Selection
 from .walks import Walks, micros, whole
@@ -23,7 +22,7 @@ def walks(
     import pyarrow.compute as pc
 
     where = conditions.within(selection, "start_time")
-    known = plain(rows.reader.arrow(query(silver.SESSIONS, ["session_id", *columns], where)))
+    known = rows.reader.coded(query(silver.SESSIONS, ["session_id", *columns], where), columns)
     assert found.owners is not None
     wanted = whole(found.owners["session_id"]).take(chosen)
     place = whole(pc.index_in(known["session_id"], wanted))
@@ -43,18 +42,18 @@ def visitors(
 ) -> pd.DataFrame:
     """Columns of silver.sessions for the chosen ones of walks that are visitors: of the session in which the visitor's
     pageview of the time (microseconds since the epoch) lies."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     first = () if selection.start is None else (Where("end_time", ">=", selection.start),)
     last = () if selection.end is None else (Where("start_time", "<", selection.end),)
     names = ["site", "visitor_id", "start_time", *columns]
-    known = plain(
-        rows.reader.arrow(query(silver.SESSIONS, names, (*conditions.of_site(selection), *first, *last)))
-    )
+    kept = (*conditions.of_site(selection), *first, *last)
+    known = rows.reader.coded(query(silver.SESSIONS, names, kept), ("site", *columns))
     assert found.owners is not None
     owners = found.owners.take(chosen)
-    sites = pc.unique(pa.chunked_array([*known["site"].chunks, *owners["site"].chunks], pa.string()))
+    sites = {
+        site for each in (known, owners) for site in pc.unique(each["site"].unify_dictionaries()).to_pylist()
+    }
     place = whole(pc.index_in(*(_key(each, len(sites) > 1) for each in (known, owners))))
     at = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
     started = micros(whole(known["start_time"]))[at]
@@ -73,11 +72,12 @@ def visitors(
 
 def _key(owners: Any, sites: bool) -> Any:
     """One text for each site and visitor, or, if there is only one site, for each visitor."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if not sites:
         return whole(owners["visitor_id"])
-    return whole(pc.binary_join_element_wise(owners["visitor_id"], owners["site"], " "))
+    return whole(pc.binary_join_element_wise(owners["visitor_id"], owners["site"].cast(pa.string()), " "))
 
 
 def _values(known: Any, row_of: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
@@ -86,4 +86,5 @@ def _values(known: Any, row_of: np.ndarray, columns: Sequence[str]) -> pd.DataFr
     import pyarrow.compute as pc
 
     rows = pa.array(row_of, mask=row_of < 0)
-    return pd.DataFrame({name: pc.fill_null(known[name].take(rows), "").to_numpy() for name in columns})
+    found = {name: known[name].unify_dictionaries().take(rows).cast(pa.string()) for name in columns}
+    return pd.DataFrame({name: pc.fill_null(values, "").to_numpy() for name, values in found.items()})

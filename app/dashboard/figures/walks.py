@@ -68,7 +68,7 @@ def of_sessions(rows: Rows, selection: Selection) -> Walks:
     import pyarrow.compute as pc
 
     where = conditions.within(selection, "start_time")
-    found = plain(rows.reader.arrow(query(silver.STEPS, ["session_id", "steps"], where)))
+    found = rows.reader.coded(query(silver.STEPS, ["session_id", "steps"], where), ("steps.path",))
     if selection.filters:
         wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
         kept = plain(rows.reader.arrow(wanted))["session_id"]
@@ -127,8 +127,8 @@ def _from_requests(rows: Rows, selection: Selection, patterns: Sequence[str]) ->
     if patterns:
         where = (*where, AnyOf(tuple(map(likely, patterns))))
     columns = ("site", "visitor_id", "event_time", "path")
-    found = plain(rows.reader.arrow(query(silver.REQUESTS, columns, where)))
-    path, paths = _coded(whole(found["path"]))
+    found = rows.reader.coded(query(silver.REQUESTS, columns, where), ("path", "site"))
+    path, paths = _coded(found["path"])
     return _Views(_owner(found), micros(whole(found["event_time"])), path, paths, found.select(_VISITOR))
 
 
@@ -146,9 +146,8 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
     known = longer.sessions(rows, where, where)
     if known is None:
         return None
-    found = plain(
-        rows.reader.arrow(query(silver.STEPS, ["session_id", *_VISITOR, "start_time", "steps"], where))
-    )
+    asked = query(silver.STEPS, ["session_id", *_VISITOR, "start_time", "steps"], where)
+    found = rows.reader.coded(asked, ("steps.path",))
     whole_ones = longer.steps(rows, known, found.schema)
     # The first steps of these sessions are only flagged: a table without them would be a copy.
     partly = pc.is_in(found["session_id"], whole(whole_ones["session_id"]))
@@ -166,7 +165,7 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
 
 def _owner(found: pa.Table) -> np.ndarray:
     """A number for the site and visitor of each row."""
-    (site, _), (visitor, visitors) = (_coded(whole(found[name])) for name in _VISITOR)
+    (site, _), (visitor, visitors) = (_coded(found[name]) for name in _VISITOR)
     owner: np.ndarray = site * len(visitors) + visitor
     return owner
 
@@ -176,12 +175,18 @@ def _steps_of(found: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray, list
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    steps = whole(found["steps"])
-    lengths = pc.fill_null(pc.list_value_length(steps), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    flat = pc.list_flatten(steps)
-    time, path = (pc.struct_field(flat, name) if len(flat) else pa.array([]) for name in ("time", "path"))
+    # Lists that are put together are copied, their elements need not be.
+    lists = found["steps"].chunks
+    lengths = [pc.fill_null(pc.list_value_length(each), 0).to_numpy(zero_copy_only=False) for each in lists]
+    flat = [pc.list_flatten(each) for each in lists]
+    step = found.schema.field("steps").type.value_type
+    time, path = (
+        pa.chunked_array([pc.struct_field(each, name) for each in flat], step.field(name).type)
+        for name in ("time", "path")
+    )
     codes, paths = _coded(path)
-    return np.repeat(np.arange(len(lengths)), lengths), micros(time), codes, paths
+    number = np.concatenate([np.zeros(0, np.int64), *lengths]).astype(np.int64)
+    return np.repeat(np.arange(len(number)), number), micros(whole(time)), codes, paths
 
 
 def ordered(owner: np.ndarray, time: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -222,13 +227,14 @@ def likely(pattern: str) -> Condition:
     return Where("path", "contains", longest) if longest else Where("path", "is not null")
 
 
-def _coded(column: pa.Array) -> tuple[np.ndarray, list[str]]:
-    """Text as indices into its distinct values."""
+def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
+    """Text, or numbers of text, as indices into its distinct values."""
     import pyarrow as pa
 
     if not len(column):
         return np.zeros(0, np.int64), []
-    codes = column.cast(pa.string()).dictionary_encode()
+    is_coded = pa.types.is_dictionary(column.type)
+    codes = whole(column.unify_dictionaries() if is_coded else column.cast(pa.string()).dictionary_encode())
     return codes.indices.to_numpy().astype(np.int64), codes.dictionary.to_pylist()
 
 

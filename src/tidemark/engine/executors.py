@@ -17,7 +17,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.contract.store import DataFile, Directory
 from tidemark.contract.table import Table
@@ -66,6 +66,21 @@ def run(
         else:
             parts.setdefault(name, []).append(payload)
     return Outcome(files, _Partials(work, parts))
+
+
+def warm_up(work: Work, schema: pa.Schema, spark: SparkSession) -> None:
+    """Has a worker of each core load the code and data of the work, which takes seconds. `schema` is that of the rows
+    which the work prepares."""
+    cores = spark.sparkContext.defaultParallelism
+    rows = partial(_loaded, work, schema.empty_table())
+    spark.range(cores, numPartitions=cores).mapInArrow(rows, "id long").toArrow()
+
+
+def _loaded(work: Work, rows: pa.Table, batches: Batches) -> Batches:
+    prepared = work.encoded(work.prepare(rows))
+    for name in work.aggregations:
+        work.partial(name, prepared)
+    return batches
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from tidemark.machine import shuffle_partitions
 from tidemark.settings.sections import BatchesSettings, SparkSettings
 
 # Larger batches do not reduce the cost per line.
-MOST_LINES = 400_000
+MOST_LINES = 500_000
 LINES_PER_PARTITION = 50_000
 # Below this, the fixed cost of a batch dominates.
 LEAST_LINES = 5_000

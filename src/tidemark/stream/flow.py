@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -22,6 +22,7 @@ from tidemark.contract.aggregation import Aggregation, Newest
 from tidemark.contract.quality_tables import SITES
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
+from tidemark.engine import executors
 from tidemark.engine.batches import Batch, Local, distributed
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.machine import judging_threads, spare_threads
@@ -58,7 +59,8 @@ class Flow:
     delivery ids were accepted before. `size` bounds the batches of a source that asks it. A batch of up to
     `local_rows` is processed by the driver, a larger one by executors. `reread`: another way to the
     source's rows of the batch of a number, for one that Spark's source refuses. `followers` are tables made of tables
-    that the flow commits; they are brought up to date at the end of each batch, and with `catch_up`.
+    that the flow commits; they are brought up to date at the end of each batch, and with `catch_up`. `schema`: of the
+    prepared rows, as far as the work needs them.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Flow:
     interval_seconds: float = 0.0
     reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
     followers: Sequence[Follower] = ()
+    schema: pa.Schema | None = None
 
     def checkpoint(self, lakehouse: Lakehouse) -> str:
         """The path of the query's checkpoint."""
@@ -100,6 +103,14 @@ class Flow:
             lag=self.lag,
             commits=(*(table for table, _ in self.upserts), *([SITES] if self.accounted else [])),
         )
+
+    def warm_up(self, spark: SparkSession, lakehouse: Lakehouse) -> None:
+        """Has executors load what they need, if so many rows wait that they will process the first batch. That batch
+        reports any error."""
+        with suppress(Exception):
+            waiting = self.lag(Path(self.checkpoint(lakehouse))) if self.schema else None
+            if waiting and waiting > self.local_rows:
+                executors.warm_up(self.work, self.schema, spark)
 
     def catch_up(self, spark: SparkSession, lakehouse: Lakehouse, store: Store) -> None:
         """Brings the followers to the newest versions of their sources, under the batch lock."""

@@ -107,6 +107,11 @@ class Runner:
         self._started = False
         self._ending = threading.Event()
 
+    def warm_up(self) -> None:
+        """Has the JVM load the code that reads the source, for a start that comes later."""
+        with contextlib.suppress(Exception):  # the start reports any error
+            self.definition.rows()
+
     def start(self, *, once: bool) -> None:
         """Starts `query`; with `once` it processes the current input and ends."""
         self._once = once

@@ -55,6 +55,8 @@ def run(
 
     The other arguments are those of `Runtime` and `Runtime.run`. Raises TidemarkError as soon as a flow fails.
     """
+    for flow in flows:
+        threading.Thread(target=flow.warm_up, args=(spark, lakehouse), daemon=True).start()
     queries = [flow.query(spark, settings.meaning, lakehouse, store) for flow in flows]
     runtime = Runtime(
         spark, settings, lakehouse, store, tables, queries,
@@ -120,6 +122,8 @@ class Runtime:
         """Runs the queries one after the other, because each reads the results of the previous one, until they have
         caught up or `stopping` is set."""
         self._progress.start()
+        for runner in self._runners[1:]:
+            threading.Thread(target=runner.warm_up, daemon=True).start()
         try:
             for runner in self._runners:
                 runner.start(once=True)
