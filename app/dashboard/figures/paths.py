@@ -33,7 +33,7 @@ def paths(
     rows: Rows, selection: Selection, page: str | None = None, *, backward: bool = False, shown: int = SHOWN
 ) -> Paths:
     """Paths of the sessions that started in the range: from their entry, or from the first occurrence of `page`."""
-    return through(walks.of_sessions(rows, selection), page, backward=backward, shown=shown)
+    return through(walks.of_sessions(rows, selection, owned=False), page, backward=backward, shown=shown)
 
 
 def through(
@@ -86,20 +86,25 @@ def _sheet(counts: np.ndarray, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def _collapsed(found: Walks) -> Walks:
-    """Without the rows whose path is that of the row before in the same walk."""
-    same = np.zeros(len(found.walk), bool)
-    same[1:] = (found.walk[1:] == found.walk[:-1]) & (found.path[1:] == found.path[:-1])
-    return Walks(found.walk[~same], found.time[~same], found.path[~same], found.paths, found.walks)
+    """Without the rows whose path is that of the row before in the same walk, and without times, of which levels have
+    no use."""
+    new = np.ones(len(found.walk), bool)
+    new[1:] = (found.walk[1:] != found.walk[:-1]) | (found.path[1:] != found.path[:-1])
+    return Walks(found.walk[new], found.time[:0], found.path[new], found.paths, found.walks)
 
 
 def _table(found: Walks, page: str | None, backward: bool, levels: int) -> np.ndarray:
     """One row per walk that has the start: its paths' indices from there on, -1 after its end."""
-    number = len(found.walk)
-    starts = found.firsts() if page is None else found.firsts(found.matching(page))
-    table = np.full((len(starts), levels), -1)
+    first = found.firsts()
+    end = np.append(first[1:], len(found.walk))
+    starts, own = first, np.arange(len(first))
+    if page is not None:
+        starts = found.firsts(found.matching(page))
+        own = np.searchsorted(first, starts, "right") - 1
+    # The rows of a level lie together in memory.
+    table = np.full((len(starts), levels), -1, np.int32, order="F")
     for level in range(levels):
         place = starts - level if backward else starts + level
-        inside = (place >= 0) & (place < number)
-        inside[inside] = found.walk[place[inside]] == found.walk[starts[inside]]
+        inside = place >= first[own] if backward else place < end[own]
         table[inside, level] = found.path[place[inside]]
     return table

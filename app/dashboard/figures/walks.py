@@ -48,9 +48,10 @@ class Walks:
 
     def firsts(self, flags: np.ndarray | None = None) -> np.ndarray:
         """The first row of each walk, or the first that is flagged of each that has one."""
-        at = np.arange(len(self.walk)) if flags is None else np.flatnonzero(flags)
-        walk = self.walk[at]
-        return at[np.append(np.ones(min(len(at), 1), bool), walk[1:] != walk[:-1])]
+        at = None if flags is None else np.flatnonzero(flags)
+        walk = self.walk if at is None else self.walk[at]
+        new = np.append(np.ones(min(len(walk), 1), bool), walk[1:] != walk[:-1])
+        return np.flatnonzero(new) if at is None else at[new]
 
     def matching(self, pattern: str) -> np.ndarray:
         """Whether each row's path matches a pattern, see `matches`."""
@@ -63,18 +64,19 @@ def matches(pattern: str, path: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), path, re.DOTALL) is not None
 
 
-def of_sessions(rows: Rows, selection: Selection) -> Walks:
-    """The steps of the sessions that started in the range."""
+def of_sessions(rows: Rows, selection: Selection, *, owned: bool = True) -> Walks:
+    """The steps of the sessions that started in the range. Without owners if these are not `owned`."""
     import pyarrow.compute as pc
 
     where = conditions.within(selection, "start_time")
-    found = rows.reader.coded(query(silver.STEPS, ["session_id", "steps"], where), ("steps.path",))
+    ids = ["session_id"] if owned or selection.filters else []
+    found = rows.reader.coded(query(silver.STEPS, [*ids, "steps"], where), ("steps.path",))
     if selection.filters:
         wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
         kept = plain(rows.reader.arrow(wanted))["session_id"]
         found = found.filter(pc.is_in(found["session_id"], whole(kept)))
     session, time, path, paths = _steps_of(found)
-    return Walks(session, time, path, paths, len(found), found.select(["session_id"]))
+    return Walks(session, time, path, paths, len(found), found.select(ids) if owned else None)
 
 
 def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), meeting: str = "") -> Walks:
@@ -146,13 +148,16 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
     known = longer.sessions(rows, where, where)
     if known is None:
         return None
-    asked = query(silver.STEPS, ["session_id", *_VISITOR, "start_time", "steps"], where)
+    ids = ["session_id"] if len(known) else []
+    asked = query(silver.STEPS, [*ids, *_VISITOR, "start_time", "steps"], where)
     found = rows.reader.coded(asked, ("steps.path",))
-    whole_ones = longer.steps(rows, known, found.schema)
-    # The first steps of these sessions are only flagged: a table without them would be a copy.
-    partly = pc.is_in(found["session_id"], whole(whole_ones["session_id"]))
-    left_out = np.append(partly.to_numpy(), np.zeros(len(whole_ones), bool))
-    found = pa.concat_tables([found, whole_ones])
+    left_out = np.zeros(len(found), bool)
+    if ids:
+        whole_ones = longer.steps(rows, known, found.schema)
+        # The first steps of these sessions are only flagged: a table without them would be a copy.
+        partly = pc.is_in(found["session_id"], whole(whole_ones["session_id"]))
+        left_out = np.append(partly.to_numpy(), np.zeros(len(whole_ones), bool))
+        found = pa.concat_tables([found, whole_ones])
     row, time, path, paths = _steps_of(found)
     owner = _owner(found)
     inside = ~left_out[row]
@@ -166,7 +171,7 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
 def _owner(found: pa.Table) -> np.ndarray:
     """A number for the site and visitor of each row."""
     (site, _), (visitor, visitors) = (_coded(found[name]) for name in _VISITOR)
-    owner: np.ndarray = site * len(visitors) + visitor
+    owner: np.ndarray = site.astype(np.int64) * len(visitors) + visitor
     return owner
 
 
@@ -185,8 +190,8 @@ def _steps_of(found: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray, list
         for name in ("time", "path")
     )
     codes, paths = _coded(path)
-    number = np.concatenate([np.zeros(0, np.int64), *lengths]).astype(np.int64)
-    return np.repeat(np.arange(len(number)), number), micros(whole(time)), codes, paths
+    number = np.concatenate([np.zeros(0, np.int32), *lengths])
+    return np.repeat(np.arange(len(number), dtype=np.int32), number), micros(whole(time)), codes, paths
 
 
 def ordered(owner: np.ndarray, time: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -232,10 +237,10 @@ def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     import pyarrow as pa
 
     if not len(column):
-        return np.zeros(0, np.int64), []
+        return np.zeros(0, np.int32), []
     is_coded = pa.types.is_dictionary(column.type)
     codes = whole(column.unify_dictionaries() if is_coded else column.cast(pa.string()).dictionary_encode())
-    return codes.indices.to_numpy().astype(np.int64), codes.dictionary.to_pylist()
+    return codes.indices.to_numpy(), codes.dictionary.to_pylist()
 
 
 def micros(time: pa.Array) -> np.ndarray:
