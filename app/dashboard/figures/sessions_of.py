@@ -12,7 +12,7 @@ from . import conditions, silver
 from .query import Where, query
 from .rows import Rows
 from .selection import Selection
-from .walks import Walks, micros, whole
+from .walks import Walks, micros, ordered, whole
 
 
 def walks(
@@ -60,7 +60,7 @@ def visitors(
     owner = np.concatenate((place.drop_null().to_numpy().astype(np.int64), np.arange(len(chosen))))
     # A pageview comes after the session that starts with it.
     asks = np.arange(len(owner)) >= len(at)
-    order = np.lexsort((asks, np.concatenate((started, times)), owner))
+    order = ordered(owner, np.concatenate((started, times)), asks.astype(np.int64))
     before = np.maximum.accumulate(np.where(asks[order], -1, np.arange(len(order))))
     row_of = np.full(len(chosen), -1)
     for_ask = np.flatnonzero(asks[order])
@@ -75,9 +75,8 @@ def _key(owners: Any, sites: bool) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not sites:
-        return whole(owners["visitor_id"])
-    return whole(pc.binary_join_element_wise(owners["visitor_id"], owners["site"].cast(pa.string()), " "))
+    visitor, site = (owners[name].cast(pa.string()) for name in ("visitor_id", "site"))
+    return whole(pc.binary_join_element_wise(visitor, site, " ") if sites else visitor)
 
 
 def _values(known: Any, row_of: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:

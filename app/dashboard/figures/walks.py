@@ -150,7 +150,7 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
         return None
     ids = ["session_id"] if len(known) else []
     asked = query(silver.STEPS, [*ids, *_VISITOR, "start_time", "steps"], where)
-    found = rows.reader.coded(asked, ("steps.path",))
+    found = rows.reader.coded(asked, ("steps.path", "site"))
     left_out = np.zeros(len(found), bool)
     if ids:
         whole_ones = longer.steps(rows, known, found.schema)
