@@ -9,8 +9,9 @@ ten times faster than one library call a row.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ WHOLE = np.uint64(2**63 - 1)
 # Version of the uncompressed compact form: `preamble` words of 8 bytes (the first byte says how many),
 # then the hashes; with three preamble words the third is theta.
 VERSION = 3
+# As many hashes are sorted by several threads; NumPy lets go of Python's lock meanwhile.
+_MANY = 200_000
 
 
 @dataclass(frozen=True)
@@ -97,9 +100,25 @@ def ascending(hashes: np.ndarray) -> np.ndarray:
     """Each value once, in order; `np.unique` goes through a hash table, which takes many times as long."""
     if (hashes[1:] > hashes[:-1]).all():
         return hashes
-    ordered = np.sort(hashes)
+    ordered = _sorted(hashes)
     new = ordered[1:] != ordered[:-1]
     return ordered if new.all() else np.concatenate((ordered[:1], ordered[1:][new]))
+
+
+def _sorted(hashes: np.ndarray) -> np.ndarray:
+    if len(hashes) < _MANY:
+        return np.sort(hashes)
+    found = hashes.copy()
+    middle = len(found) // 2
+    list(_threads().map(np.ndarray.sort, (found[:middle], found[middle:])))
+    # Merges what is in order already.
+    found.sort(kind="stable")
+    return found
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="hashes")
 
 
 def _below(hashes: np.ndarray, theta: np.uint64) -> np.ndarray:
