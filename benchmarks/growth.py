@@ -6,20 +6,17 @@ gets thousands of commits, with upkeep beside it as usual. The second tenth of t
 
 from __future__ import annotations
 
-import importlib
-import logging
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 from deltalake import DeltaTable
 
+from benchmarks import panels
 from benchmarks.cpu import used_by
 from benchmarks.drain import write
 from benchmarks.figures import Figure
@@ -29,12 +26,6 @@ from tidemark.settings import Settings
 
 DAYS = 30
 BATCH_LINES = 10_000
-PAGES = (
-    "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "goals",
-    "funnels", "retention", "paths", "alerts", "reported", "quality", "pipeline",
-)  # fmt: skip
-# Pages whose panels a filter of a path changes.
-FILTERED = tuple(page for page in PAGES if page not in ("live", "alerts", "reported", "quality", "pipeline"))
 # The page Funnels draws the first one that is declared.
 FUNNEL = """[funnels.buying]
 steps = ["/products*", "/cart", "/checkout"]
@@ -59,9 +50,7 @@ def measure(*, lines: int) -> list[Figure]:
         second, last = tenths[1], tenths[9]
         commits = DeltaTable(str(settings.tables / "gold/visitors_by_country")).version()
         (settings.home / "tidemark.toml").write_text(FUNNEL, encoding="utf-8")
-        path = _most_requested(settings)
-        pages = [figure for page in PAGES for figure in _drawn(settings, page)]
-        pages += [figure for page in FILTERED for figure in _drawn(settings, page, f"path={path}")]
+        pages = panels.drawn(settings.home, f"path={_most_requested(settings)}")
     return [
         Figure("each tenth, lines/s", [rate for rate, _ in tenths]),
         Figure("each tenth, p50 of a batch, ms", [millis for _, millis in tenths]),
@@ -116,64 +105,6 @@ def _tenth(accounts: pd.DataFrame, lines: int, number: int) -> tuple[float, floa
 def _most_requested(settings: Settings) -> str:
     pages = _rows(settings, "gold/pages", ["path", "pageviews"])
     return str(pages.groupby("path")["pageviews"].sum().idxmax())
-
-
-def _drawn(settings: Settings, page: str, *filters: str) -> list[Figure]:
-    """Seconds of each panel of a page, and of the page, over the whole time range, without caches."""
-    import streamlit
-    from streamlit.testing.v1 import AppTest
-
-    def script(page: str, home: str, filters: list[str]) -> None:
-        import importlib
-        from pathlib import Path
-
-        from app.dashboard.figures.reader_delta import DeltaReader
-        from app.dashboard.figures.selection import filters_of
-        from app.dashboard.filters import Filters
-
-        module = importlib.import_module(f"app.dashboard.panels.{page}")
-        module.page(DeltaReader(Path(home)), Filters(None, "all", conditions=filters_of(filters)))
-
-    importlib.import_module(f"app.dashboard.panels.{page}")
-    test = AppTest.from_function(
-        script,
-        default_timeout=120,
-        kwargs={"page": page, "home": str(settings.home), "filters": list(filters)},
-    )
-    streamlit.cache_data.clear()  # of the previous page
-    with _panel_times() as panels:
-        begun = time.perf_counter()
-        test.run()
-        took = time.perf_counter() - begun
-    assert not test.exception, test.exception
-    assert panels, f"page {page} told of no panel"
-    for name, seconds in panels.items():
-        print(f"  {page} {' '.join(filters)}: {name} {seconds:.2f} s", flush=True)
-    label = " ".join((f"page {page}", *(filter.split("=")[0] + " chosen" for filter in filters)))
-    return [
-        Figure(f"{label}, each panel, s", list(panels.values())),
-        Figure(f"{label}, all of it, s", [took]),
-    ]
-
-
-@contextmanager
-def _panel_times() -> Iterator[dict[str, float]]:
-    """Seconds by panel, from the dashboard's log."""
-    found: dict[str, float] = {}
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.msg.startswith("panel %s took") and isinstance(record.args, tuple):
-                found[str(record.args[0])] = float(str(record.args[1]))
-
-    log, listener = logging.getLogger("tidemark.dashboard"), Listener()
-    log.addHandler(listener)
-    log.setLevel(logging.DEBUG)
-    try:
-        yield found
-    finally:
-        log.setLevel(logging.NOTSET)
-        log.removeHandler(listener)
 
 
 def _rows(settings: Settings, table: str, columns: list[str]) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -87,15 +88,18 @@ class Funnel:
 def funnel(rows: Rows, selection: Selection, asked: Definition, labels: Sequence[str] = ()) -> Funnel:
     """The funnel of a selection; `labels` are those of LABELS by which it can be split: those of the session, or of the
     session in which a visitor took the first step."""
-    found = _walks(rows, selection, asked)
-    counted = _of_walks(found, selection, asked)
     if not labels:
-        return counted
+        return _of_walks(_walks(rows, selection, asked), selection, asked)
+    with ThreadPoolExecutor(1) as beside:
+        sessions = beside.submit(sessions_of.read, rows, selection, labels, visitor=asked.visitor)
+        found = _walks(rows, selection, asked)
+    counted = _of_walks(found, selection, asked)
     begun = np.flatnonzero(counted.reached)
     if asked.visitor:
-        values = sessions_of.visitors(rows, selection, found, begun, found.time[counted.first[begun]], labels)
+        times = found.time[counted.first[begun]]
+        values = sessions_of.visitors(sessions.result(), found, begun, times, labels)
     else:
-        values = sessions_of.walks(rows, selection, found, begun, labels)
+        values = sessions_of.walks(sessions.result(), found, begun, labels)
     return replace(counted, labels=values)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,26 @@ from .rows import Rows
 from .selection import Selection
 from .walks import Walks, micros, ordered, whole
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def walks(
-    rows: Rows, selection: Selection, found: Walks, chosen: np.ndarray, columns: Sequence[str]
-) -> pd.DataFrame:
-    """Columns of silver.sessions for the chosen ones of walks that are sessions."""
+
+def read(rows: Rows, selection: Selection, columns: Sequence[str], *, visitor: bool) -> pa.Table:
+    """Columns of silver.sessions and what tells whose they are, for `walks` or, with `visitor`, for `visitors`."""
+    if not visitor:
+        where = conditions.within(selection, "start_time")
+        return rows.reader.coded(query(silver.SESSIONS, ["session_id", *columns], where), columns)
+    first = () if selection.start is None else (Where("end_time", ">=", selection.start),)
+    last = () if selection.end is None else (Where("start_time", "<", selection.end),)
+    names = ["site", "visitor_id", "start_time", *columns]
+    kept = (*conditions.of_site(selection), *first, *last)
+    return rows.reader.coded(query(silver.SESSIONS, names, kept), ("site", *columns))
+
+
+def walks(known: pa.Table, found: Walks, chosen: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
+    """Columns of the sessions for the chosen ones of walks that are sessions."""
     import pyarrow.compute as pc
 
-    where = conditions.within(selection, "start_time")
-    known = rows.reader.coded(query(silver.SESSIONS, ["session_id", *columns], where), columns)
     assert found.owners is not None
     wanted = whole(found.owners["session_id"]).take(chosen)
     place = whole(pc.index_in(known["session_id"], wanted))
@@ -33,22 +44,12 @@ def walks(
 
 
 def visitors(
-    rows: Rows,
-    selection: Selection,
-    found: Walks,
-    chosen: np.ndarray,
-    times: np.ndarray,
-    columns: Sequence[str],
+    known: pa.Table, found: Walks, chosen: np.ndarray, times: np.ndarray, columns: Sequence[str]
 ) -> pd.DataFrame:
-    """Columns of silver.sessions for the chosen ones of walks that are visitors: of the session in which the visitor's
+    """Columns of the sessions for the chosen ones of walks that are visitors: of the session in which the visitor's
     pageview of the time (microseconds since the epoch) lies."""
     import pyarrow.compute as pc
 
-    first = () if selection.start is None else (Where("end_time", ">=", selection.start),)
-    last = () if selection.end is None else (Where("start_time", "<", selection.end),)
-    names = ["site", "visitor_id", "start_time", *columns]
-    kept = (*conditions.of_site(selection), *first, *last)
-    known = rows.reader.coded(query(silver.SESSIONS, names, kept), ("site", *columns))
     assert found.owners is not None
     owners = found.owners.take(chosen)
     sites = {

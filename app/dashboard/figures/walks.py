@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -158,8 +159,10 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
         partly = pc.is_in(found["session_id"], whole(whole_ones["session_id"]))
         left_out = np.append(partly.to_numpy(), np.zeros(len(whole_ones), bool))
         found = pa.concat_tables([found, whole_ones])
-    row, time, path, paths = _steps_of(found)
-    owner = _owner(found)
+    with ThreadPoolExecutor(1) as beside:
+        owners = beside.submit(_owner, found)
+        row, time, path, paths = _steps_of(found)
+    owner = owners.result()
     inside = ~left_out[row]
     for bound, keeps in ((selection.start, np.greater_equal), (selection.end, np.less)):
         if bound is not None:

@@ -38,7 +38,10 @@ def run_in_foreground(settings: Settings) -> None:
         "browser.gatherUsageStats": "false",
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]
-    tables = {
+    environment = {
+        # Arrow would give memory back to the system at once, and a page reads as much again for its next panel.
+        "MIMALLOC_PURGE_DELAY": "60000",
+        **os.environ,
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
         "TIDEMARK_DASHBOARD_EDITS": "yes" if settings.dashboard.may_edit else "no",
@@ -46,7 +49,7 @@ def run_in_foreground(settings: Settings) -> None:
     # Streamlit looks for .streamlit/config.toml in the working directory.
     os.chdir(entry.parent)
     command = [sys.executable, "-m", "streamlit", "run", str(entry), *arguments]
-    os.execve(sys.executable, command, {**os.environ, **tables})
+    os.execve(sys.executable, command, environment)
 
 
 def entry_file() -> Path:

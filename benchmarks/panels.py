@@ -1,0 +1,112 @@
+"""Seconds of each panel of the dashboard's pages over the whole time range, in a process like the dashboard's own.
+
+Answers of queries are not remembered. A page is drawn twice: at first no day of the history is united, as after the
+start of a dashboard; again, the days are, as for everybody who looks later. A page before all others loads libraries.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.figures import Figure
+
+PAGES = (
+    "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "goals",
+    "funnels", "retention", "paths", "alerts", "reported", "quality", "pipeline",
+)  # fmt: skip
+# Pages whose panels a filter of a path changes.
+FILTERED = tuple(page for page in PAGES if page not in ("live", "alerts", "reported", "quality", "pipeline"))
+_LOADS = "quality"
+
+
+def drawn(home: Path, *filters: str, pages: tuple[str, ...] = PAGES) -> list[Figure]:
+    """Seconds of each panel of the pages, and of these pages with filters such as path=/."""
+    command = [sys.executable, "-m", "benchmarks.panels", str(home), json.dumps(pages), *filters]
+    # What `tidemark dashboard` sets.
+    environment = {"MIMALLOC_PURGE_DELAY": "60000"} | os.environ
+    found = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
+    figures = []
+    for line in found.stdout.splitlines():
+        label, panels, took = json.loads(line)
+        figures += [Figure(f"{label}, each panel, s", panels), Figure(f"{label}, all of it, s", [took])]
+    return figures
+
+
+def _main(home: str, pages: str, *filters: str) -> None:
+    _draw(home, _LOADS)
+    for page in json.loads(pages):
+        _tell(f"page {page}", home, page)
+        _tell(f"page {page}, again", home, page)
+        if filters and page in FILTERED:
+            chosen = " ".join(f"{each.split('=')[0]} chosen" for each in filters)
+            _tell(f"page {page} {chosen}", home, page, *filters)
+
+
+def _tell(label: str, home: str, page: str, *filters: str) -> None:
+    begun = time.perf_counter()
+    panels = _draw(home, page, *filters)
+    took = time.perf_counter() - begun
+    for name, seconds in panels.items():
+        print(f"  {label}: {name} {seconds:.2f} s", file=sys.stderr, flush=True)
+    print(json.dumps([label, list(panels.values()), took]), flush=True)
+
+
+def _draw(home: str, page: str, *filters: str) -> dict[str, float]:
+    """Seconds by panel."""
+    import streamlit
+    from streamlit.testing.v1 import AppTest
+
+    def script(page: str, home: str, filters: list[str]) -> None:
+        import importlib
+        from pathlib import Path
+
+        from app.dashboard.figures.reader_delta import DeltaReader
+        from app.dashboard.figures.selection import filters_of
+        from app.dashboard.filters import Filters
+
+        module = importlib.import_module(f"app.dashboard.panels.{page}")
+        module.page(DeltaReader(Path(home)), Filters(None, "all", conditions=filters_of(filters)))
+
+    importlib.import_module(f"app.dashboard.panels.{page}")
+    test = AppTest.from_function(
+        script, default_timeout=120, kwargs={"page": page, "home": home, "filters": list(filters)}
+    )
+    streamlit.cache_data.clear()  # of the previous page
+    with _panel_times() as panels:
+        test.run()
+    assert not test.exception, test.exception
+    assert panels, f"page {page} told of no panel"
+    return panels
+
+
+@contextmanager
+def _panel_times() -> Iterator[dict[str, float]]:
+    """Seconds by panel, from the dashboard's log."""
+    found: dict[str, float] = {}
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.msg.startswith("panel %s took") and isinstance(record.args, tuple):
+                found[str(record.args[0])] = float(str(record.args[1]))
+
+    log, listener = logging.getLogger("tidemark.dashboard"), Listener()
+    log.addHandler(listener)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield found
+    finally:
+        log.setLevel(logging.NOTSET)
+        log.removeHandler(listener)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
