@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
-from dashboard import actions, bar, data, start, views
+from dashboard import actions, ahead, bar, data, start, views
 from dashboard.figures.reader import Reader, ReadError
 from dashboard.filters import Filters
 from dashboard.panel import freshness
@@ -117,6 +117,7 @@ def main() -> None:
     if not start.has_data(reader):
         start.empty_state(reader)
         return
+    ahead.begin(reader)
     try:
         extents = data.extents(reader)
     except ReadError as error:

@@ -36,10 +36,11 @@ from app.dashboard.figures.query import (
     least,
     log_bucket,
     median,
+    query,
     time_bin,
     total,
 )
-from app.dashboard.figures.reader import MissingTableError, Reader, ReadError, read
+from app.dashboard.figures.reader import MissingTableError, Reader, ReadError, plain, read
 from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.reader_warehouse import WarehouseReader
 from app.dashboard.figures.visitors import UnionCache, distinct
@@ -130,6 +131,21 @@ def test_columns_filters_order_and_limit(tmp_path: Path, opened: Open) -> None:
     ]
     assert str(found["start_time"].dtype) == "datetime64[us, UTC]"
     assert list(last["session_id"]) == ["s3", "s2"]
+
+
+@pytest.mark.parametrize("site", ["a", 'it\'s \\ "b"'])
+def test_coded_columns_have_the_same_values(tmp_path: Path, opened: Open, site: str) -> None:
+    sessions(tmp_path)
+    reader = opened(tmp_path)
+    where = (Where("site", "=", site), Where("start_time", "<", NOON + timedelta(hours=2)))
+    asked = query("silver/sessions", {"who": "session_id", "from": "country", "start": "start_time"}, where)
+
+    found, wanted = reader.coded(asked, ("country",)), plain(reader.arrow(asked))
+
+    assert found.num_rows
+    by_start = [("start", "ascending")]
+    assert found.sort_by(by_start).to_pylist() == wanted.sort_by(by_start).to_pylist()
+    assert found.schema.field("start").type == pa.timestamp("us", "UTC")
 
 
 def test_a_value_with_quotes_and_backslashes_is_only_a_value(tmp_path: Path, opened: Open) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from app.dashboard import ahead
 from app.dashboard.figures.query import Where
 from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.sketches import unite
@@ -113,3 +114,25 @@ def test_full_sketches_give_the_estimate_of_the_library() -> None:
     found = unite(blobs, np.zeros(8, np.int64))
 
     assert found[0].count() == pytest.approx(union.get_result().get_estimate(), rel=1e-12)
+
+
+def test_past_days_are_united_before_somebody_asks_and_give_the_same(tmp_path: Path) -> None:
+    requests = crowd(5)
+    tables.write_gold(tmp_path, requests)
+    reader, cache = DeltaReader(tmp_path), UnionCache()
+
+    ahead.unite(reader, cache)
+
+    # Of a table, its columns and a day; unions of several days have no single one.
+    days = {key for key in cache.entries if len(key) == 3}
+    everything = distinct(reader, "gold/traffic", (), cache=cache)
+    assert everything["visitors"].item() == people(requests)
+    assert days == {key for key in cache.entries if len(key) == 3}, "a day was united again"
+
+
+def test_nothing_is_united_where_there_is_nothing(tmp_path: Path) -> None:
+    cache = UnionCache()
+
+    ahead.unite(DeltaReader(tmp_path), cache)
+
+    assert not cache.entries

@@ -172,7 +172,8 @@ def measured(
     found = rows(query(gold.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
     if "visitors" not in names:
         return in_utc(found, bins)
-    if limit is not None and by:
+    # A list with all values has the unions of every list with all values.
+    if limit is not None and by and len(found) >= limit:
         kept = (*kept, Where(by[0], "in", tuple(found[by[0]].unique().tolist())))
     visitors = _visitors(rows, gold, kept, by, bins)
     if groups:

@@ -46,11 +46,11 @@ def changes(rows: Rows, selection: Selection, extent: Extent, clock: datetime) -
     return {n: Change(getattr(now, n), None if before is None else getattr(before, n)) for n in names}
 
 
-def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
-    """Columns `bin` (UTC), `requests`, `pageviews`, `visitors`, `bot_requests`, `bytes`; bins without lines are
-    missing."""
+def over_time(rows: Rows, selection: Selection, bin_seconds: int, *, visitors: bool = True) -> pd.DataFrame:
+    """Columns `bin` (UTC), `requests`, `pageviews`, `bytes`, `bot_requests`, and `visitors`, which take longest; bins
+    without lines are missing."""
     golds = (TRAFFIC,) if not selection.filters else (AUDIENCE,)
-    names = ["requests", "pageviews", "visitors", "bytes"]
+    names = ["requests", "pageviews", "bytes", *(["visitors"] if visitors else [])]
     names += ["bot_requests"] if TRAFFIC in golds else []
     return measured(rows, selection, LINES, golds, names, bin_seconds=bin_seconds, order_by=["bin"])
 

@@ -105,7 +105,8 @@ class DeltaReader:
             if handle is None:
                 handle = self._handles[table] = DeltaTable(path)
                 self._versions.pop(table, None)
-            else:
+            # A look at the next version's file is a thousand times as fast as asking for it.
+            elif not self._here or _commit(Path(path), handle.version() + 1).exists():
                 handle.update_incremental()
             return handle
         except TableNotFoundError as error:
@@ -126,8 +127,12 @@ def _source(table: str) -> str:
 
 def _log_entry(path: Path, version: int) -> bool:
     """Whether the log still has what the handle was built on; not so after the table was made anew."""
-    log = path / "_delta_log"
-    return (log / f"{version:020d}.json").exists() or any(log.glob(f"{version:020d}.checkpoint*"))
+    commit = _commit(path, version)
+    return commit.exists() or any(commit.parent.glob(f"{commit.stem}.checkpoint*"))
+
+
+def _commit(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020d}.json"
 
 
 def _committed_at(handle: DeltaTable) -> datetime:

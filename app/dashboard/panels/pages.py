@@ -9,6 +9,7 @@ from .. import charts, compared
 from ..actions import is_filter
 from ..figures import overview, pages, sessions
 from ..figures.reader import Reader
+from ..figures.selection import Selection
 from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
@@ -19,7 +20,7 @@ from ..timechart import bin_words, timechart
 TRAFFIC = "gold/traffic"
 PAGES = "gold/pages"
 VIEWS = (VIEW,)
-LISTED = 500
+LISTED = 1000
 PATH_SHOWN = 200
 
 
@@ -117,12 +118,14 @@ def bytes_panel(look: Look) -> None:
 
 def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
     span, selection = look.span(), look.selection()
-    found = overview.over_time(look.rows, selection, span.bin_seconds)
+
+    def counted(each: Selection) -> pd.DataFrame:
+        return overview.over_time(look.rows, each, span.bin_seconds, visitors=False)
+
+    found = counted(selection)
     if found.empty:
         return nothing()
-    before = compared.over_time(
-        look, selection, span, lambda each: overview.over_time(look.rows, each, span.bin_seconds)
-    )
+    before = compared.over_time(look, selection, span, counted)
     timechart(
         look, found, names, span=span, unit=f"{unit} {bin_words(span.bin_seconds)}", kind="area", number=form,
         height=charts.HEIGHT, selection=selection, before=before,

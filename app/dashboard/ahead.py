@@ -1,0 +1,53 @@
+"""Unites the visitors of past days before somebody looks at them: for a month of twenty million requests that takes a
+second or two, and days that are over hardly change."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime, time, timedelta
+
+import streamlit as st
+
+from .figures.extents import extents, of_site
+from .figures.measures import COUNTRIES, PAGES, TRAFFIC
+from .figures.reader import MissingTableError, Reader, ReadError
+from .figures.rows import Direct
+from .figures.selection import Selection
+from .figures.visitors import UnionCache, distinct
+from .visitors import shared_unions
+
+DAYS = timedelta(days=31)
+_NICE = 10
+
+
+def begin(reader: Reader) -> None:
+    """Does so once in this process, in a thread that gives way. Not in a warehouse, which has a price."""
+    if reader.root:
+        _begun(reader, reader.label)
+
+
+@st.cache_resource(show_spinner=False)
+def _begun(_reader: Reader, label: str) -> threading.Thread:
+    thread = threading.Thread(target=_unite, args=(_reader, shared_unions()), daemon=True, name="ahead")
+    thread.start()
+    return thread
+
+
+def _unite(reader: Reader, unions: UnionCache) -> None:
+    with suppress(OSError):  # only Linux takes threads for processes
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    with suppress(ReadError):  # the panels say so
+        unite(reader, unions)
+
+
+def unite(reader: Reader, unions: UnionCache) -> None:
+    """Unites the newest days of the figures that take longest. Raises ReadError."""
+    newest = of_site(extents(Direct(reader, unions)), None).newest
+    if newest is None:
+        return
+    selection = Selection(start=datetime.combine(newest - DAYS, time(), UTC))
+    for gold, by in ((TRAFFIC, ()), (PAGES, ("path",)), (COUNTRIES, ("country",))):
+        with suppress(MissingTableError):
+            distinct(reader, gold.table, gold.where(selection), by=by, time=gold.time, cache=unions)
