@@ -84,17 +84,17 @@ def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), 
     """The pageviews in the range, one walk for each visitor of a site. If there are `patterns`, only those that match
     one of them. With `meeting`, a pattern, only visitors with a pageview that matches it."""
     found = _from_steps(rows, selection) or _from_requests(rows, selection, patterns)
-    path, paths, owner = found.path, found.paths, found.owner
+    path, paths = found.path, found.paths
     kept = np.ones(len(path), bool) if found.inside is None else found.inside
     if patterns:
         kept &= _any_of(patterns, paths)[path]
     if meeting:
-        met = np.zeros(owner.max(initial=-1) + 1, bool)
-        met[owner[kept & _any_of([meeting], paths)[path]]] = True
-        kept &= met[owner]
+        met = np.zeros(found.owner.max(initial=-1) + 1, bool)
+        met[found.owner_at(np.flatnonzero(kept & _any_of([meeting], paths)[path]))] = True
+        kept &= met[found.owner] if found.row is None else met[found.owner][found.row]
     at = np.flatnonzero(kept)
     at = at[found.order(at)]
-    owner = owner[at]
+    owner = found.owner_at(at)
     new = np.ones(len(owner), bool)
     new[1:] = owner[1:] != owner[:-1]
     owners = found.owners.take(at[new] if found.row is None else found.row[at[new]])
@@ -103,10 +103,10 @@ def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), 
 
 @dataclass(frozen=True)
 class _Views:
-    """Pageviews: each one's visitor as a number, `time` in microseconds since the epoch, and `path` as an index into
-    `paths`; `inside` flags those in the range. `owners` has a site and a visitor for each pageview or, with `row`, for
-    each session, in which pageviews are in order; `row` has each pageview's session, and `place` each session's place
-    in the order of visitors and time."""
+    """Pageviews: `time` in microseconds since the epoch, and `path` as an index into `paths`; `inside` flags those in
+    the range, if not all are. `owners` has a site and a visitor for each pageview, and `owner` the visitor as a
+    number. With `row`, which has each pageview's session, both are by session. In a session pageviews are in order,
+    and `place` has each session's place in the order of visitors and time."""
 
     owner: np.ndarray
     time: np.ndarray
@@ -116,6 +116,10 @@ class _Views:
     inside: np.ndarray | None = None
     row: np.ndarray | None = None
     place: np.ndarray | None = None
+
+    def owner_at(self, at: np.ndarray) -> np.ndarray:
+        """The visitors of these pageviews."""
+        return self.owner[at if self.row is None else self.row[at]]
 
     def order(self, at: np.ndarray) -> np.ndarray:
         """The order of these pageviews by visitor, then time, then path."""
@@ -152,7 +156,7 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
     ids = ["session_id"] if len(known) else []
     asked = query(silver.STEPS, [*ids, *_VISITOR, "start_time", "steps"], where)
     found = rows.reader.coded(asked, ("steps.path", "site"))
-    left_out = np.zeros(len(found), bool)
+    left_out = np.zeros(0, bool)
     if ids:
         whole_ones = longer.steps(rows, known, found.schema)
         # The first steps of these sessions are only flagged: a table without them would be a copy.
@@ -163,12 +167,12 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
         owners = beside.submit(_owner, found)
         row, time, path, paths = _steps_of(found)
     owner = owners.result()
-    inside = ~left_out[row]
+    inside = ~left_out[row] if ids else np.ones(len(row), bool)
     for bound, keeps in ((selection.start, np.greater_equal), (selection.end, np.less)):
         if bound is not None:
             inside &= keeps(time, round(bound.timestamp() * 1e6))
     place = ordered(owner, micros(whole(found["start_time"])), np.zeros(len(owner), np.int64))
-    return _Views(owner[row], time, path, paths, found.select(_VISITOR), inside, row, place)
+    return _Views(owner, time, path, paths, found.select(_VISITOR), inside, row, place)
 
 
 def _owner(found: pa.Table) -> np.ndarray:
