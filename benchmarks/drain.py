@@ -3,8 +3,8 @@ GoAccess where it is installed.
 
 Each run has its own home and broker. Rates exclude the start of the JVM: they are measured from the start of the
 first batch to the last commit, with cold code. The flows run one after the other, so
-the first three tables (bronze, silver, visitors by country) have a separate rate. "Warm" is the second half of a
-run over twice as many lines and some more.
+the first three tables (bronze, silver, visitors by country) have a separate rate. "Warm" are the batches after the
+first one of each flow, in a run over twice as many lines and some more.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def write(log: Path, lines: int, *, seconds: int = 0, visitors: int = 100_000) -
 
 @dataclass(frozen=True)
 class Warm:
-    """For the second half of each flow's rows: lines per second into every table and into the first three, seconds of
+    """For each flow's rows after its first batch: lines per second into every table and the first three, seconds of
     CPU time per million lines."""
 
     rate: float
@@ -140,13 +140,12 @@ def drained(home: Path, log: Path, lines: int) -> Drained:
 
 
 def _warm(progress: pd.DataFrame, used: Used) -> Warm:
-    """Figures of each flow's batches after the one that completed half of its rows; NaN if that was the last."""
+    """Figures of each flow's batches after its first one; NaN if that was the last."""
     seconds, cpu = {}, 0.0
     for flow, batches in progress.sort_values("recorded_at").groupby("flow"):
         done, times = batches["rows"].cumsum().to_numpy(), batches["recorded_at"]
-        half = int((done >= done[-1] / 2).argmax())
-        begun, ended = times.iloc[half].timestamp(), times.iloc[-1].timestamp()
-        rows = max(done[-1] - done[half], 1)
+        begun, ended = times.iloc[0].timestamp(), times.iloc[-1].timestamp()
+        rows = max(done[-1] - done[0], 1)
         seconds[flow] = (ended - begun) / rows
         cpu += used.between(begun, ended) / rows
     if not all(seconds.values()):

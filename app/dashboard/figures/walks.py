@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,16 +82,13 @@ def of_sessions(rows: Rows, selection: Selection, *, owned: bool = True) -> Walk
 def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), meeting: str = "") -> Walks:
     """The pageviews in the range, one walk for each visitor of a site. If there are `patterns`, only those that match
     one of them. With `meeting`, a pattern, only visitors with a pageview that matches it."""
-    found = _from_steps(rows, selection) or _from_requests(rows, selection, patterns)
+    found = _from_steps(rows, selection, patterns) or _from_requests(rows, selection, patterns)
     path, paths = found.path, found.paths
-    kept = np.ones(len(path), bool) if found.inside is None else found.inside
-    if patterns:
-        kept &= _any_of(patterns, paths)[path]
+    at = np.arange(len(path))
     if meeting:
         met = np.zeros(found.owner.max(initial=-1) + 1, bool)
-        met[found.owner_at(np.flatnonzero(kept & _any_of([meeting], paths)[path]))] = True
-        kept &= met[found.owner] if found.row is None else met[found.owner][found.row]
-    at = np.flatnonzero(kept)
+        met[found.owner_at(np.flatnonzero(_any_of([meeting], paths)[path]))] = True
+        at = np.flatnonzero(met[found.owner] if found.row is None else met[found.owner][found.row])
     at = at[found.order(at)]
     owner = found.owner_at(at)
     new = np.ones(len(owner), bool)
@@ -103,17 +99,16 @@ def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), 
 
 @dataclass(frozen=True)
 class _Views:
-    """Pageviews: `time` in microseconds since the epoch, and `path` as an index into `paths`; `inside` flags those in
-    the range, if not all are. `owners` has a site and a visitor for each pageview, and `owner` the visitor as a
-    number. With `row`, which has each pageview's session, both are by session. In a session pageviews are in order,
-    and `place` has each session's place in the order of visitors and time."""
+    """Pageviews: `time` in microseconds since the epoch, and `path` as an index into `paths`. `owners` has a site and a
+    visitor for each pageview, and `owner` the visitor as a number. With `row`, which has each pageview's session, both
+    are by session. In a session pageviews are in order, and `place` has each session's place in the order of visitors
+    and time."""
 
     owner: np.ndarray
     time: np.ndarray
     path: np.ndarray
     paths: Sequence[str]
     owners: pa.Table
-    inside: np.ndarray | None = None
     row: np.ndarray | None = None
     place: np.ndarray | None = None
 
@@ -136,10 +131,13 @@ def _from_requests(rows: Rows, selection: Selection, patterns: Sequence[str]) ->
     columns = ("site", "visitor_id", "event_time", "path")
     found = rows.reader.coded(query(silver.REQUESTS, columns, where), ("path", "site"))
     path, paths = _coded(found["path"])
+    if patterns:
+        kept = _any_of(patterns, paths)[path]
+        found, path = found.filter(kept), path[kept]
     return _Views(_owner(found), micros(whole(found["event_time"])), path, paths, found.select(_VISITOR))
 
 
-def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
+def _from_steps(rows: Rows, selection: Selection, patterns: Sequence[str]) -> _Views | None:
     """The pageviews by the sessions in which they lie, which are a fifth as many rows. None where lines are filtered,
     or where silver.session_steps does not have all sessions."""
     import pyarrow as pa
@@ -163,16 +161,22 @@ def _from_steps(rows: Rows, selection: Selection) -> _Views | None:
         partly = pc.is_in(found["session_id"], whole(whole_ones["session_id"]))
         left_out = np.append(partly.to_numpy(), np.zeros(len(whole_ones), bool))
         found = pa.concat_tables([found, whole_ones])
-    with ThreadPoolExecutor(1) as beside:
-        owners = beside.submit(_owner, found)
-        row, time, path, paths = _steps_of(found)
-    owner = owners.result()
-    inside = ~left_out[row] if ids else np.ones(len(row), bool)
+    row, time, path, paths = _steps_of(found)
+    kept = ~left_out[row] if ids else np.ones(len(row), bool)
     for bound, keeps in ((selection.start, np.greater_equal), (selection.end, np.less)):
         if bound is not None:
-            inside &= keeps(time, round(bound.timestamp() * 1e6))
+            kept &= keeps(time, round(bound.timestamp() * 1e6))
+    if patterns:
+        kept &= _any_of(patterns, paths)[path]
+    if not kept.all():
+        row, time, path = row[kept], time[kept], path[kept]
+        with_some = np.zeros(len(found), bool)
+        with_some[row] = True
+        found = found.filter(with_some)
+        row = (np.cumsum(with_some) - 1)[row]
+    owner = _owner(found)
     place = ordered(owner, micros(whole(found["start_time"])), np.zeros(len(owner), np.int64))
-    return _Views(owner, time, path, paths, found.select(_VISITOR), inside, row, place)
+    return _Views(owner, time, path, paths, found.select(_VISITOR), row, place)
 
 
 def _owner(found: pa.Table) -> np.ndarray:
