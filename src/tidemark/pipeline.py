@@ -36,7 +36,6 @@ from tidemark.parse.visitor import visitor_key
 from tidemark.settings import Settings
 from tidemark.settings.sections import KafkaSettings, MeaningSettings
 from tidemark.store import deltalog
-from tidemark.store.deltalog import Log
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
@@ -57,8 +56,6 @@ ACTIVITY_VERSION = 1
 # The part of a batch of validated lines that a table contains.
 _LINES = {"all": ALL, "accepted": Part("accepted"), "rejected": Part("accepted", wanted=False)}
 _CLOCKS = "clocks"
-# Commits of a table that is still new.
-MOST_NEW = 20
 
 
 def flows(settings: Settings, house: Lakehouse, store: Store, *, renew_key: bool = False) -> tuple[Flow, ...]:
@@ -193,21 +190,11 @@ def _table_source(house: Lakehouse, table: Table, spark: SparkSession) -> DataFr
     reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
     # About the maximum number of rows of a batch of lines.
     reader = reader.option("maxBytesPerTrigger", "16m").option("maxFilesPerTrigger", "200")
-    if house.can.files and _is_new(house.log(table)):
+    if house.can.files and deltalog.is_new(house.log(table)):
         # Otherwise the first batch is the table's state, which takes Spark seconds to compute.
         reader = reader.option("startingVersion", "0")
     found: DataFrame = house.load(reader, table)
     return found
-
-
-def _is_new(log: Log) -> bool:
-    """Whether a table has only a few commits, from version 0 on, and none that removes rows or changes the schema."""
-    versions = deltalog.versions(log)
-    if len(versions) > MOST_NEW or versions != list(range(len(versions))):
-        return False
-    found = [action for version in versions for action in deltalog.actions(log, version)]
-    schemas = {action["metaData"]["schemaString"] for action in found if action.get("metaData")}
-    return len(schemas) == 1 and not any(action.get("remove") for action in found)
 
 
 def streams(house: Lakehouse) -> Streams:

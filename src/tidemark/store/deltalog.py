@@ -17,6 +17,8 @@ from tidemark.contract.store import Files
 _DIGITS = 20
 # Spark's sign for a source without a position.
 _NO_OFFSET = "-"
+# Commits of a table that is still new.
+_MOST_NEW = 20
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,16 @@ def clean(log: Log, keep_from: int | None, keep_seconds: float) -> int:
     for _, _, entry in sorted(gone, key=lambda each: each[:2]):
         log.files.delete(entry.path)
     return len(gone)
+
+
+def is_new(log: Log) -> bool:
+    """Whether a table has only a few commits, from version 0 on, and none that removes rows or changes the schema."""
+    known = versions(log)
+    if len(known) > _MOST_NEW or known != list(range(len(known))):
+        return False
+    found = [action for version in known for action in actions(log, version)]
+    schemas = {action["metaData"]["schemaString"] for action in found if action.get("metaData")}
+    return len(schemas) == 1 and not any(action.get("remove") for action in found)
 
 
 def version_of(name: str) -> int | None:
