@@ -183,28 +183,37 @@ def test_each_page_shows_its_content_on_a_phone_and_wide_accessible_in_either_th
     browser: webdriver.Chrome, site: str, page: str
 ) -> None:
     resize(browser, 390)
-    theme(browser, "light")
-    browser.get(f"{site}/{page}{'&' if '?' in page else '?'}range=all")
+    browser.get(f"{site}/{page}")
 
     assert drawn(browser, PAGES[page]), text(browser)
     assert drawn(browser, "As of"), text(browser)
     chart = "[data-testid='stVegaLiteChart'] canvas, [data-testid='stVegaLiteChart'] svg"
     assert page in WITHOUT_CHARTS or wait(lambda: browser.find_elements(By.CSS_SELECTOR, chart))
-    assert wait(lambda: settled(browser)), text(browser)
+    settle(browser)
     for failure in ("could not be drawn", "cannot be read", "No data yet"):
         assert failure not in text(browser)
-    assert wait(lambda: too_wide(browser) == [0, 0, []], 10), too_wide(browser)
+    assert too_wide(browser) == [0, 0, []]
 
     resize(browser, 1280)
-    assert wait(lambda: violations(browser) == [], 10), violations(browser)
+    theme(browser, "light")
+    browser.get(f"{site}/{page}{'&' if '?' in page else '?'}range=all")
+    assert drawn(browser, PAGES[page]), text(browser)
+    settle(browser)
+    assert violations(browser) == []
     theme(browser, "dark")
     assert wait(lambda: background(browser) < 128), "the page did not turn dark"
-    assert wait(lambda: violations(browser) == [], 10), violations(browser)
+    settle(browser)
     assert drawn(browser, PAGES[page]), text(browser)
+    assert violations(browser) == []
+
+
+def settle(browser: webdriver.Chrome) -> None:
+    """Waits until the page is drawn to its end, and nothing of it fades any more."""
+    assert wait(lambda: settled(browser)), text(browser)
+    time.sleep(1)
 
 
 def settled(browser: webdriver.Chrome) -> bool:
-    """Whether the page is drawn to its end."""
     return bool(
         browser.execute_script(
             """return !!document.querySelector('.stApp[data-test-script-state="notRunning"]')
