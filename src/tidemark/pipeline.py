@@ -172,8 +172,6 @@ def _known_newest(store: Store, sites: Sequence[str]) -> Newest:
 
 
 def _kafka_source(settings: KafkaSettings, size: BatchSize, spark: SparkSession) -> DataFrame:
-    # Spark rounds each partition's share down. The few lines that are left of a round number would be one more batch.
-    most = size.lines + size.lines // 1_000
     return (
         spark.readStream.format("kafka")
         .options(**kafka.spark_options(settings))
@@ -181,7 +179,7 @@ def _kafka_source(settings: KafkaSettings, size: BatchSize, spark: SparkSession)
         .option("startingOffsets", "earliest")
         .option("includeHeaders", "true")
         .option("failOnDataLoss", str(not settings.allow_data_loss).lower())
-        .option("maxOffsetsPerTrigger", most)
+        .option("maxOffsetsPerTrigger", size.lines)
         .load()
     )
 

@@ -7,8 +7,9 @@ from collections import deque
 from tidemark.machine import shuffle_partitions
 from tidemark.settings.sections import BatchesSettings, SparkSettings
 
-# Larger batches do not reduce the cost per line.
-MOST_LINES = 500_000
+# Larger batches do not reduce the cost per line. A little more than a round number, because Spark rounds the shares of
+# partitions down, and a few lines that are left of a round number would be one more batch.
+MOST_LINES = 501_000
 LINES_PER_PARTITION = 50_000
 # Below this, the fixed cost of a batch dominates.
 LEAST_LINES = 5_000
