@@ -143,9 +143,8 @@ def _warm(progress: pd.DataFrame, used: Used) -> Warm:
     """Figures of each flow's batches after its first one; NaN if that was the last."""
     seconds, cpu = {}, 0.0
     for flow, batches in progress.sort_values("recorded_at").groupby("flow"):
-        done, times = batches["rows"].cumsum().to_numpy(), batches["recorded_at"]
+        times, rows = batches["recorded_at"], max(batches["rows"].iloc[1:].sum(), 1)
         begun, ended = times.iloc[0].timestamp(), times.iloc[-1].timestamp()
-        rows = max(done[-1] - done[0], 1)
         seconds[flow] = (ended - begun) / rows
         cpu += used.between(begun, ended) / rows
     if not all(seconds.values()):

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.figures import Figure
+from tidemark.local.process import KEEPING_MEMORY
 
 PAGES = (
     "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "goals",
@@ -31,8 +32,7 @@ _LOADS = "quality"
 def drawn(home: Path, *filters: str, pages: tuple[str, ...] = PAGES) -> list[Figure]:
     """Seconds of each panel of the pages, and of these pages with filters such as path=/."""
     command = [sys.executable, "-m", "benchmarks.panels", str(home), json.dumps(pages), *filters]
-    # What `tidemark dashboard` sets.
-    environment = {"MIMALLOC_PURGE_DELAY": "60000"} | os.environ
+    environment = KEEPING_MEMORY | os.environ
     found = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
     figures = []
     for line in found.stdout.splitlines():

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, time, timedelta
 import streamlit as st
 
 from .figures.extents import extents, of_site
-from .figures.measures import COUNTRIES, PAGES, TRAFFIC
+from .figures.measures import COUNTRIES, PAGES, TRAFFIC, united
 from .figures.reader import MissingTableError, Reader, ReadError
 from .figures.rows import Direct
 from .figures.selection import Selection
-from .figures.visitors import UnionCache, distinct
+from .figures.visitors import UnionCache
 from .visitors import shared_unions
 
 DAYS = timedelta(days=31)
@@ -44,10 +44,11 @@ def _unite(reader: Reader, unions: UnionCache) -> None:
 
 def unite(reader: Reader, unions: UnionCache) -> None:
     """Unites the newest days of the figures that take longest. Raises ReadError."""
-    newest = of_site(extents(Direct(reader, unions)), None).newest
+    rows = Direct(reader, unions)
+    newest = of_site(extents(rows), None).newest
     if newest is None:
         return
     selection = Selection(start=datetime.combine(newest - DAYS, time(), UTC))
     for gold, by in ((TRAFFIC, ()), (PAGES, ("path",)), (COUNTRIES, ("country",))):
         with suppress(MissingTableError):
-            distinct(reader, gold.table, gold.where(selection), by=by, time=gold.time, cache=unions)
+            united(rows, gold, gold.where(selection), by)

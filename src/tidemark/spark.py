@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidemark.local import class_archive, driver
 from tidemark.local.jars import s3_jars, spark_jars
-from tidemark.local.process import prepare_home, temporary_directory
+from tidemark.local.process import KEEPING_MEMORY, prepare_home, temporary_directory
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.packaging import code_archive
 from tidemark.settings import Settings, options_of
@@ -69,8 +69,8 @@ _JVM = (
     " -XX:Tier4BackEdgeThreshold=800000"
 )
 _ANYWHERE = {
-    # Arrow gives memory back to the system at once, by default: a fifth of the workers' time was clearing pages.
-    "spark.executorEnv.MIMALLOC_PURGE_DELAY": "60000",
+    # A fifth of the workers' time was clearing pages.
+    **{f"spark.executorEnv.{name}": value for name, value in KEEPING_MEMORY.items()},
     # Spark's web page would be open to the whole network.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -62,6 +62,13 @@ def within(selection: Selection, time: str) -> tuple[Where, ...]:
     return (*of_site(selection), *start, *end)
 
 
+def reaching(selection: Selection) -> tuple[Where, ...]:
+    """The selection's site, and the sessions that reach into its range."""
+    start = () if selection.start is None else (Where("end_time", ">=", selection.start),)
+    end = () if selection.end is None else (Where("start_time", "<", selection.end),)
+    return (*of_site(selection), *start, *end)
+
+
 def of_site(selection: Selection) -> tuple[Where, ...]:
     """The selection's site."""
     return () if selection.site is None else (Where("site", "=", selection.site),)

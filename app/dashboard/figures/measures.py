@@ -168,14 +168,14 @@ def measured(
     groups = list(columns)
     columns |= {name: greatest(name) if name in NEWEST else total(name) for name in sums}
     if not columns:
-        return _visitors(rows, gold, kept, by, bins)
+        return united(rows, gold, kept, by, bins)
     found = rows(query(gold.table, columns, kept, group_by=groups, order_by=order_by, limit=limit))
     if "visitors" not in names:
         return in_utc(found, bins)
     # A list with all values has the unions of every list with all values.
     if limit is not None and by and len(found) >= limit:
         kept = (*kept, Where(by[0], "in", tuple(found[by[0]].unique().tolist())))
-    visitors = _visitors(rows, gold, kept, by, bins)
+    visitors = united(rows, gold, kept, by, bins)
     if groups:
         found = found.merge(visitors, on=groups, how="left")
     else:
@@ -219,9 +219,10 @@ def in_utc(found: pd.DataFrame, bins: Bins | None) -> pd.DataFrame:
     return found.assign(bin=to_utc(found["bin"], bins.zone))
 
 
-def _visitors(
-    rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str], bins: Bins | None
+def united(
+    rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str] = (), bins: Bins | None = None
 ) -> pd.DataFrame:
+    """The visitors of a gold table's rows, see `visitors.distinct`."""
     seconds, moved = (bins.seconds, bins.shifts) if bins else (None, None)
     return distinct(
         rows.reader,

@@ -3,22 +3,30 @@ values. For lists of paths this takes a fraction of the time of an engine's rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from .query import Condition, Expression, Operator, Query, Where
+from .query import Expression, Operator, Query, Where
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-_COMPARED: tuple[Operator, ...] = ("=", "<", "<=", ">", ">=")
+_COMPARED: Mapping[Operator, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def suits(q: Query) -> bool:
     """Whether a query only chooses columns, and rows by comparisons with values."""
     named = not any(isinstance(column, Expression) for _, column in q.columns)
-    return named and not (q.group_by or q.order_by or q.limit) and all(map(_is_comparison, q.where))
+    return named and not (q.group_by or q.order_by or q.limit) and len(_comparisons(q)) == len(q.where)
 
 
 def scan(table: DeltaTable, q: Query, coded: Sequence[str]) -> pa.Table:
@@ -33,28 +41,21 @@ def scan(table: DeltaTable, q: Query, coded: Sequence[str]) -> pa.Table:
     found = table.to_pyarrow_dataset(
         schema=schema, parquet_read_options=ds.ParquetReadOptions(dictionary_columns=names)
     )
-    kept = None
-    for condition in q.where:
-        kept = _expression(condition) if kept is None else kept & _expression(condition)
+    compared = [_COMPARED[each.operator](ds.field(each.column), each.value) for each in _comparisons(q)]
+    kept = reduce(operator.and_, compared) if compared else None
     return found.to_table(columns={name: ds.field(str(column)) for name, column in q.columns}, filter=kept)
 
 
-def _is_comparison(condition: Condition) -> bool:
-    return (
-        isinstance(condition, Where)
-        and isinstance(condition.column, str)
-        and condition.operator in _COMPARED
-        and condition.value is not None
-    )
-
-
-def _expression(condition: Any) -> Any:
-    import operator
-
-    import pyarrow.dataset as ds
-
-    compared = (operator.eq, operator.lt, operator.le, operator.gt, operator.ge)
-    return compared[_COMPARED.index(condition.operator)](ds.field(condition.column), condition.value)
+def _comparisons(q: Query) -> list[Where]:
+    """The conditions that compare a column with a value."""
+    return [
+        each
+        for each in q.where
+        if isinstance(each, Where)
+        and isinstance(each.column, str)
+        and each.operator in _COMPARED
+        and each.value is not None
+    ]
 
 
 def _within_list(column: pa.Field, coded: Sequence[str]) -> pa.Field:

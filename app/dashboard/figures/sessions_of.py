@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from . import conditions, silver
-from .query import Where, query
+from .query import query
 from .rows import Rows
 from .selection import Selection
 from .walks import Walks, micros, ordered, whole
@@ -23,11 +23,10 @@ def read(rows: Rows, selection: Selection, columns: Sequence[str], *, visitor: b
     if not visitor:
         where = conditions.within(selection, "start_time")
         return rows.reader.coded(query(silver.SESSIONS, ["session_id", *columns], where), columns)
-    first = () if selection.start is None else (Where("end_time", ">=", selection.start),)
-    last = () if selection.end is None else (Where("start_time", "<", selection.end),)
     names = ["site", "visitor_id", "start_time", *columns]
-    kept = (*conditions.of_site(selection), *first, *last)
-    return rows.reader.coded(query(silver.SESSIONS, names, kept), ("site", *columns))
+    return rows.reader.coded(
+        query(silver.SESSIONS, names, conditions.reaching(selection)), ("site", *columns)
+    )
 
 
 def walks(known: pa.Table, found: Walks, chosen: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:

@@ -27,7 +27,7 @@ WHOLE = np.uint64(2**63 - 1)
 # Version of the uncompressed compact form: `preamble` words of 8 bytes (the first byte says how many),
 # then the hashes; with three preamble words the third is theta.
 VERSION = 3
-# As many hashes are sorted by several threads; NumPy lets go of Python's lock meanwhile.
+# As many hashes are sorted by two threads; NumPy lets go of Python's lock meanwhile.
 _MANY = 200_000
 
 
@@ -118,7 +118,7 @@ def _sorted(hashes: np.ndarray) -> np.ndarray:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(thread_name_prefix="hashes")
+    return ThreadPoolExecutor(2, thread_name_prefix="hashes")
 
 
 def _below(hashes: np.ndarray, theta: np.uint64) -> np.ndarray:

@@ -9,7 +9,7 @@ from .definitions import text
 from .dialects import DuckDB
 from .funnels import Definition
 from .paths import LEVELS, SHOWN
-from .query import Condition, Where, query
+from .query import query
 from .retention import By
 from .selection import Selection
 from .silver import PEOPLE, VIEW
@@ -34,10 +34,8 @@ def funnel_by(selection: Selection, asked: Definition, label: str, root: str) ->
     steps = range(1, len(asked.steps) + 1)
     counts = ", ".join(f"count(took{k}) AS step{k}" for k in steps)
     if asked.visitor:
-        where: list[Condition] = [*conditions.of_site(selection)]
-        where += [] if selection.start is None else [Where("end_time", ">=", selection.start)]
-        where += [] if selection.end is None else [Where("start_time", "<", selection.end)]
-        known = text(query(silver.SESSIONS, ["site", "visitor_id", "start_time", label], where), root)
+        kept = conditions.reaching(selection)
+        known = text(query(silver.SESSIONS, ["site", "visitor_id", "start_time", label], kept), root)
         begun = ", ".join(f"begun{k}" for k in reversed(steps))
         joined = f"""walks ASOF LEFT JOIN sessions
   ON walks.site = sessions.site AND walks.visitor_id = sessions.visitor_id

@@ -88,38 +88,37 @@ def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), 
     if meeting:
         met = np.zeros(found.owner.max(initial=-1) + 1, bool)
         met[found.owner_at(np.flatnonzero(_any_of([meeting], paths)[path]))] = True
-        at = np.flatnonzero(met[found.owner] if found.row is None else met[found.owner][found.row])
+        at = np.flatnonzero(met[found.owner][found.row])
     at = at[found.order(at)]
     owner = found.owner_at(at)
     new = np.ones(len(owner), bool)
     new[1:] = owner[1:] != owner[:-1]
-    owners = found.owners.take(at[new] if found.row is None else found.row[at[new]])
+    owners = found.owners.take(found.row[at[new]])
     return Walks(np.cumsum(new) - 1, found.time[at], path[at], paths, int(new.sum()), owners)
 
 
 @dataclass(frozen=True)
 class _Views:
-    """Pageviews: `time` in microseconds since the epoch, and `path` as an index into `paths`. `owners` has a site and a
-    visitor for each pageview, and `owner` the visitor as a number. With `row`, which has each pageview's session, both
-    are by session. In a session pageviews are in order, and `place` has each session's place in the order of visitors
-    and time."""
+    """Pageviews: `time` in microseconds since the epoch, `path` as an index into `paths`, and `row` as an index into
+    `owners`, which have a site and a visitor, and into `owner`, the same as a number. With `place`, these rows are
+    sessions whose pageviews are in order, and it has each one's place in the order of visitors and time."""
 
-    owner: np.ndarray
+    row: np.ndarray
     time: np.ndarray
     path: np.ndarray
     paths: Sequence[str]
     owners: pa.Table
-    row: np.ndarray | None = None
+    owner: np.ndarray
     place: np.ndarray | None = None
 
     def owner_at(self, at: np.ndarray) -> np.ndarray:
         """The visitors of these pageviews."""
-        return self.owner[at if self.row is None else self.row[at]]
+        return self.owner[self.row[at]]
 
     def order(self, at: np.ndarray) -> np.ndarray:
         """The order of these pageviews by visitor, then time, then path."""
-        if self.row is None or self.place is None:
-            return ordered(self.owner[at], self.time[at], _places(self.paths)[self.path[at]])
+        if self.place is None:
+            return ordered(self.owner_at(at), self.time[at], _places(self.paths)[self.path[at]])
         lengths = np.bincount(self.row[at], minlength=len(self.place))
         return ranges(np.cumsum(lengths) - lengths, lengths, self.place)
 
@@ -134,7 +133,8 @@ def _from_requests(rows: Rows, selection: Selection, patterns: Sequence[str]) ->
     if patterns:
         kept = _any_of(patterns, paths)[path]
         found, path = found.filter(kept), path[kept]
-    return _Views(_owner(found), micros(whole(found["event_time"])), path, paths, found.select(_VISITOR))
+    time, owners = micros(whole(found["event_time"])), found.select(_VISITOR)
+    return _Views(np.arange(len(path)), time, path, paths, owners, _owner(found))
 
 
 def _from_steps(rows: Rows, selection: Selection, patterns: Sequence[str]) -> _Views | None:
@@ -145,9 +145,7 @@ def _from_steps(rows: Rows, selection: Selection, patterns: Sequence[str]) -> _V
 
     if selection.filters:
         return None
-    start = () if selection.start is None else (Where("end_time", ">=", selection.start),)
-    end = () if selection.end is None else (Where("start_time", "<", selection.end),)
-    where = (*conditions.of_site(selection), *start, *end)
+    where = conditions.reaching(selection)
     known = longer.sessions(rows, where, where)
     if known is None:
         return None
@@ -176,7 +174,7 @@ def _from_steps(rows: Rows, selection: Selection, patterns: Sequence[str]) -> _V
         row = (np.cumsum(with_some) - 1)[row]
     owner = _owner(found)
     place = ordered(owner, micros(whole(found["start_time"])), np.zeros(len(owner), np.int64))
-    return _Views(owner, time, path, paths, found.select(_VISITOR), row, place)
+    return _Views(row, time, path, paths, found.select(_VISITOR), owner, place)
 
 
 def _owner(found: pa.Table) -> np.ndarray:

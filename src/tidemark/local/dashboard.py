@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import PlatformError
-from tidemark.local.process import free_port, frees_up, live_record, prepare_home, write_record
+from tidemark.local.process import (
+    KEEPING_MEMORY,
+    free_port,
+    frees_up,
+    live_record,
+    prepare_home,
+    write_record,
+)
 from tidemark.settings import Settings
 from tidemark.settings.sections import DashboardSettings
 
@@ -39,8 +46,7 @@ def run_in_foreground(settings: Settings) -> None:
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]
     environment = {
-        # Arrow would give memory back to the system at once, and a page reads as much again for its next panel.
-        "MIMALLOC_PURGE_DELAY": "60000",
+        **KEEPING_MEMORY,
         **os.environ,
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,

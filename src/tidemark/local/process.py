@@ -26,6 +26,9 @@ from tidemark.settings import Settings
 log = logging.getLogger("tidemark.home")
 
 _PORT_SECONDS = 1.0
+# Environment of processes that read much again and again. By default Arrow gives memory back to the system at once, and
+# the kernel clears all pages of the next rows.
+KEEPING_MEMORY = {"MIMALLOC_PURGE_DELAY": "60000"}
 
 
 def prepare_home(settings: Settings) -> None:

@@ -107,9 +107,10 @@ class Flow:
     def warm_up(self, spark: SparkSession, lakehouse: Lakehouse) -> None:
         """Has executors load what they need, if so many rows wait that they will process the first batch. That batch
         reports any error."""
+        if self.schema is None:
+            return
         with suppress(Exception):
-            waiting = self.lag(Path(self.checkpoint(lakehouse))) if self.schema else None
-            if waiting and waiting > self.local_rows:
+            if (self.lag(Path(self.checkpoint(lakehouse))) or 0) > self.local_rows:
                 executors.warm_up(self.work, self.schema, spark)
 
     def catch_up(self, spark: SparkSession, lakehouse: Lakehouse, store: Store) -> None:
