@@ -115,5 +115,5 @@ def test_visitors_walk_the_same_by_steps_and_by_lines(
     selection = Selection(start=start, end=end)
     by_steps = walked(rows, selection, *asked)
     assert by_steps or hours != (None, None)
-    monkeypatch.setattr(walks, "_from_steps", lambda *asked: None)
+    monkeypatch.setattr(walks, "_by_steps", lambda *asked: None)
     assert walked(rows, selection, *asked) == by_steps

@@ -140,7 +140,7 @@ def test_coded_columns_have_the_same_values(tmp_path: Path, opened: Open, site: 
     where = (Where("site", "=", site), Where("start_time", "<", NOON + timedelta(hours=2)))
     asked = query("silver/sessions", {"who": "session_id", "from": "country", "start": "start_time"}, where)
 
-    found, wanted = reader.coded(asked, ("country", "site")), plain(reader.arrow(asked))
+    found, wanted = reader.coded(asked, ("country", "site")).read_all(), plain(reader.arrow(asked))
 
     assert found.num_rows
     by_start = [("start", "ascending")]

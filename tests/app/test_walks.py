@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from app.dashboard.figures import funnels, paths, retention
+from app.dashboard.figures import funnels, paths, retention, walks
 from app.dashboard.figures.extents import Extent
 from app.dashboard.figures.funnels import Definition, Step
 from app.dashboard.figures.reader_delta import DeltaReader
@@ -95,7 +95,7 @@ def test_who_stops_goes_somewhere_else_or_nowhere() -> None:
 def test_a_funnel_of_nothing_has_no_counts() -> None:
     nothing = Walks(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), [], 0)
     assert funnels.taken(nothing, STEPS).counts == [0, 0, 0]
-    assert paths.through(nothing).levels[0].empty
+    assert paths.through(paths.places(nothing), []).levels[0].empty
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,8 @@ def test_a_funnel_has_two_to_eight_steps_and_a_duration() -> None:
 @pytest.mark.parametrize("page", [None, "/cart"])
 def test_paths_equal_a_walk_by_hand_and_lose_nobody(page: str | None, backward: bool) -> None:
     made = random_walks(7, 200)
-    found = paths.through(of(made), page, backward=backward, shown=3)
+    begins = None if page is None else walks.Matching([page])
+    found = paths.through(paths.places(of(made), begins, backward=backward), of(made).paths, 3)
     lines = []
     for walk in made:
         visits = [path for path, _ in groupby(path for _, path in walk)]

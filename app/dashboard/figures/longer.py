@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from .query import AllOf, AnyOf, Condition, HasElement, Where, count, query
@@ -21,6 +22,8 @@ MOST_STEPS = 200
 # More of them are not looked up.
 MOST_SESSIONS = 100
 COLUMNS = ("session_id", "site", "visitor_id", "start_time", "end_time")
+# They tell sessions apart, too.
+_SESSION = ("site", "visitor_id", "start_time")
 
 
 def sessions(rows: Rows, where: Sequence[Condition], started: Sequence[Where]) -> pd.DataFrame | None:
@@ -64,11 +67,25 @@ def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> p
     return both.loc[inside, ["session_id", "event_time", "path"]]
 
 
-def steps(rows: Rows, found: pd.DataFrame, schema: pa.Schema) -> pa.Table:
-    """Rows of the schema for the sessions `found`, with every pageview as a step."""
+def left_out(batch: pa.Table, found: pd.DataFrame) -> pa.Table:
+    """Rows of silver.session_steps without those of the sessions `found`."""
+    import pyarrow.compute as pc
+
+    # Only a list that is full can lack a pageview.
+    full = np.flatnonzero(pc.greater_equal(pc.list_value_length(batch["steps"]), MOST_STEPS).to_numpy())
+    if found.empty or not len(full):
+        return batch
+    known = set(found[list(_SESSION)].itertuples(index=False, name=None))
+    kept = np.ones(len(batch), bool)
+    kept[full] = [tuple(row.values()) not in known for row in batch.select(_SESSION).take(full).to_pylist()]
+    return batch.filter(kept)
+
+
+def steps(found: pd.DataFrame, every: pd.DataFrame, schema: pa.Schema) -> pa.Table:
+    """Rows of the schema for the sessions `found`, with all their `views` as steps."""
     import pyarrow as pa
 
-    every = views(rows, found).sort_values(["session_id", "event_time", "path"])
+    every = every.sort_values(["session_id", "event_time", "path"])
     sessions = found.sort_values("session_id")
     numbers = every.groupby("session_id").size().reindex(sessions["session_id"], fill_value=0)
     step = schema.field("steps").type.value_type

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from . import walks
+from . import steps, walks
 from .rows import Rows
 from .selection import Selection
-from .walks import Walks
+from .walks import Matching, Walks
 
 LEVELS = 5
 SHOWN = 7
@@ -33,27 +33,24 @@ def paths(
     rows: Rows, selection: Selection, page: str | None = None, *, backward: bool = False, shown: int = SHOWN
 ) -> Paths:
     """Paths of the sessions that started in the range: from their entry, or from the first occurrence of `page`."""
-    return through(walks.of_sessions(rows, selection, owned=False), page, backward=backward, shown=shown)
+    seen, begins = steps.Paths(), None if page is None else Matching([page])
+    placed = []
+    for part in walks.by_sessions(rows, selection, seen):
+        found = Walks(part.session, part.time, part.path, seen.names, len(part.owners))
+        placed.append(places(found, begins, backward=backward))
+    return through(np.concatenate(placed), seen.names, shown)
 
 
-def through(
-    found: Walks,
-    page: str | None = None,
-    *,
-    backward: bool = False,
-    levels: int = LEVELS,
-    shown: int = SHOWN,
-) -> Paths:
-    """The levels of walks in which equal neighbours are one visit of the page.
+def through(placed: np.ndarray, names: Sequence[str], shown: int = SHOWN) -> Paths:
+    """The levels of what `places` found.
 
     At each level, ties are in order of paths. What comes into a page equals what goes on from it and what left there.
     """
-    placed = _table(_collapsed(found), page, backward, levels)
     sheets, links = [], []
     before: list[str] = []
     came = np.zeros(0, np.int64)
     for level, column in enumerate(placed.T):
-        labels, codes = _coded(column, found.paths, shown)
+        labels, codes = _coded(column, names, shown)
         # A walk that has ended has no further pages.
         present = (came < len(before) - 1) if level else codes < len(labels) - 1
         sheets.append(_sheet(np.bincount(codes[present], minlength=len(labels)), labels))
@@ -85,21 +82,17 @@ def _sheet(counts: np.ndarray, labels: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(pairs, columns=["path", "count"])
 
 
-def _collapsed(found: Walks) -> Walks:
-    """Without the rows whose path is that of the row before in the same walk, and without times, of which levels have
-    no use."""
-    new = np.ones(len(found.walk), bool)
-    new[1:] = (found.walk[1:] != found.walk[:-1]) | (found.path[1:] != found.path[:-1])
-    return Walks(found.walk[new], found.time[:0], found.path[new], found.paths, found.walks)
-
-
-def _table(found: Walks, page: str | None, backward: bool, levels: int) -> np.ndarray:
-    """One row per walk that has the start: its paths' indices from there on, -1 after its end."""
+def places(
+    found: Walks, begins: Matching | None = None, *, backward: bool = False, levels: int = LEVELS
+) -> np.ndarray:
+    """One row per walk, or per walk with a path that `begins`: the indices of its paths from there on, -1 after its
+    end. Equal neighbours are one visit of a page."""
+    found = _collapsed(found)
     first = found.firsts()
     end = np.append(first[1:], len(found.walk))
     starts, own = first, np.arange(len(first))
-    if page is not None:
-        starts = found.firsts(found.matching(page))
+    if begins is not None:
+        starts = found.firsts(begins(found.path, found.paths))
         own = np.searchsorted(first, starts, "right") - 1
     # The rows of a level lie together in memory.
     table = np.full((len(starts), levels), -1, np.int32, order="F")
@@ -108,3 +101,11 @@ def _table(found: Walks, page: str | None, backward: bool, levels: int) -> np.nd
         inside = place >= first[own] if backward else place < end[own]
         table[inside, level] = found.path[place[inside]]
     return table
+
+
+def _collapsed(found: Walks) -> Walks:
+    """Without the rows whose path is that of the row before in the same walk, and without times, of which levels have
+    no use."""
+    new = np.ones(len(found.walk), bool)
+    new[1:] = (found.walk[1:] != found.walk[:-1]) | (found.path[1:] != found.path[:-1])
+    return Walks(found.walk[new], found.time[:0], found.path[new], found.paths, found.walks)

@@ -76,9 +76,9 @@ class Reader(Protocol):
         """The rows of a query. Raises MissingTableError or ReadError."""
         ...
 
-    def coded(self, q: Query, names: Sequence[str]) -> pa.Table:
-        """The rows of a query in plain types; text of columns of these names, or of fields such as steps.path, may come
-        as dictionaries. Raises MissingTableError or ReadError."""
+    def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
+        """The rows of a query in plain types, some at a time; text of columns of these names, or of fields such as
+        steps.path, may come as dictionaries. Raises MissingTableError or ReadError."""
         ...
 
 

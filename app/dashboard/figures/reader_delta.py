@@ -67,12 +67,20 @@ class DeltaReader:
                 builder = builder.register(_source(table), handle)
             return pa.table(builder.execute(render(q, _source, DataFusion())).read_all())
 
-    def coded(self, q: Query, names: Sequence[str]) -> pa.Table:
+    def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
+        import pyarrow as pa
+
         # A table elsewhere is read by the engine, which asks for all it needs at once.
         if not self._here or not suits(q):
-            return plain(self.arrow(q))
+            return plain(self.arrow(q)).to_reader()
         with self._tables(q) as handles:
-            return scan(handles[q.table], q, names)
+            found = scan(handles[q.table], q, names)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._forgetting([q.table]):
+                yield from found
+
+        return pa.RecordBatchReader.from_batches(found.schema, batches())
 
     @contextmanager
     def _tables(self, q: Query) -> Iterator[dict[str, DeltaTable]]:
@@ -82,12 +90,18 @@ class DeltaReader:
             for table in sorted(q.tables()):
                 locks.enter_context(self._table_lock(table))
             handles = {table: self._latest(table) for table in q.tables()}
-            try:
+            with self._forgetting([q.table, *handles]):
                 yield handles
-            except Exception as error:
-                for table in handles:
-                    self._handles.pop(table, None)
-                raise ReadError(f"{q.table} cannot be read: {_first_line(error)}") from error
+
+    @contextmanager
+    def _forgetting(self, tables: Sequence[str]) -> Iterator[None]:
+        """Opens these tables anew the next time if they could not be read; the first one is named in the error."""
+        try:
+            yield
+        except Exception as error:
+            for table in tables:
+                self._handles.pop(table, None)
+            raise ReadError(f"{tables[0]} cannot be read: {_first_line(error)}") from error
 
     def _latest(self, table: str) -> DeltaTable:
         """The table's handle at its newest version. Reopened when the table was replaced or broke."""

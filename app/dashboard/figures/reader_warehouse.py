@@ -60,8 +60,8 @@ class WarehouseReader:
         statement = render(q, self._name, dialect)
         return self._run(q.table, statement, dialect.parameters)
 
-    def coded(self, q: Query, names: Sequence[str]) -> pa.Table:
-        return plain(self.arrow(q))
+    def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
+        return plain(self.arrow(q)).to_reader()
 
     def _run(self, table: str, statement: str, parameters: dict[str, Any]) -> pa.Table:
         try:

@@ -29,9 +29,9 @@ def suits(q: Query) -> bool:
     return named and not (q.group_by or q.order_by or q.limit) and len(_comparisons(q)) == len(q.where)
 
 
-def scan(table: DeltaTable, q: Query, coded: Sequence[str]) -> pa.Table:
-    """The rows of a query that suits. Text of the columns `coded` comes as dictionaries, also within a list of structs,
-    as in steps.path."""
+def scan(table: DeltaTable, q: Query, coded: Sequence[str]) -> pa.RecordBatchReader:
+    """The rows of a query that suits, some at a time. Text of the columns `coded` comes as dictionaries, also within a
+    list of structs, as in steps.path."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -43,7 +43,8 @@ def scan(table: DeltaTable, q: Query, coded: Sequence[str]) -> pa.Table:
     )
     compared = [_COMPARED[each.operator](ds.field(each.column), each.value) for each in _comparisons(q)]
     kept = reduce(operator.and_, compared) if compared else None
-    return found.to_table(columns={name: ds.field(str(column)) for name, column in q.columns}, filter=kept)
+    columns = {name: ds.field(str(column)) for name, column in q.columns}
+    return found.scanner(columns=columns, filter=kept).to_reader()
 
 
 def _comparisons(q: Query) -> list[Where]:

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from . import conditions, silver
+from .columns import micros, whole
 from .query import query
 from .rows import Rows
 from .selection import Selection
-from .walks import Walks, micros, ordered, whole
+from .walks import Walks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,11 +23,10 @@ def read(rows: Rows, selection: Selection, columns: Sequence[str], *, visitor: b
     """Columns of silver.sessions and what tells whose they are, for `walks` or, with `visitor`, for `visitors`."""
     if not visitor:
         where = conditions.within(selection, "start_time")
-        return rows.reader.coded(query(silver.SESSIONS, ["session_id", *columns], where), columns)
+        return rows.reader.coded(query(silver.SESSIONS, ["session_id", *columns], where), columns).read_all()
     names = ["site", "visitor_id", "start_time", *columns]
-    return rows.reader.coded(
-        query(silver.SESSIONS, names, conditions.reaching(selection)), ("site", *columns)
-    )
+    asked = query(silver.SESSIONS, names, conditions.reaching(selection))
+    return rows.reader.coded(asked, ("site", *columns)).read_all()
 
 
 def walks(known: pa.Table, found: Walks, chosen: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
@@ -56,17 +56,15 @@ def visitors(
     }
     place = whole(pc.index_in(*(_key(each, len(sites) > 1) for each in (known, owners))))
     at = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
-    started = micros(whole(known["start_time"]))[at]
-    owner = np.concatenate((place.drop_null().to_numpy().astype(np.int64), np.arange(len(chosen))))
-    # A pageview comes after the session that starts with it.
-    asks = np.arange(len(owner)) >= len(at)
-    order = ordered(owner, np.concatenate((started, times)), asks.astype(np.int64))
-    before = np.maximum.accumulate(np.where(asks[order], -1, np.arange(len(order))))
+    who, started = place.drop_null().to_numpy(), micros(whole(known["start_time"]))[at]
+    before = started <= times[who]
+    at, who, started = at[before], who[before], started[before]
+    # A visitor's sessions do not overlap, so it is the last one that started before.
+    last = np.full(len(chosen), np.iinfo(np.int64).min)
+    np.maximum.at(last, who, started)
     row_of = np.full(len(chosen), -1)
-    for_ask = np.flatnonzero(asks[order])
-    session = order[before[for_ask]]
-    fits = (before[for_ask] >= 0) & (owner[session] == owner[order[for_ask]])
-    row_of[owner[order[for_ask]][fits]] = at[session[fits]]
+    is_last = started == last[who]
+    row_of[who[is_last]] = at[is_last]
     return _values(known, row_of, columns)
 
 

@@ -7,25 +7,30 @@ walks depends on the order of pageviews of the same time and path.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import conditions, longer, silver
+from . import conditions, longer, silver, steps
+from .columns import coded, micros, whole
 from .query import AnyOf, Condition, Where, query
 from .ranges import ranges
 from .reader import plain
 from .rows import Rows
 from .selection import Selection
 from .silver import VIEW
+from .steps import Paths, Steps
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 _VISITOR = ["site", "visitor_id"]
+_OWNER = "owner"
 
 
 @dataclass(frozen=True)
@@ -55,152 +60,149 @@ class Walks:
 
     def matching(self, pattern: str) -> np.ndarray:
         """Whether each row's path matches a pattern, see `matches`."""
-        found = np.array([matches(pattern, path) for path in self.paths], bool)
-        return found[self.path] if len(found) else np.zeros(len(self.path), bool)
+        return Matching([pattern])(self.path, self.paths)
 
 
 def matches(pattern: str, path: str) -> bool:
     """Whether a whole path without its query matches; `*` stands for any characters, also `/`, and case matters."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), path, re.DOTALL) is not None
+    return _compiled(pattern).fullmatch(path) is not None
 
 
-def of_sessions(rows: Rows, selection: Selection, *, owned: bool = True) -> Walks:
-    """The steps of the sessions that started in the range. Without owners if these are not `owned`."""
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+class Matching:
+    """Whether paths match one of some patterns, each looked at once."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = patterns
+        self._found = np.zeros(0, bool)
+
+    def __call__(self, path: np.ndarray, paths: Sequence[str]) -> np.ndarray:
+        """Whether each of these indices into `paths` is one that matches. More paths can have been added since the
+        last time."""
+        new = paths[len(self._found) :]
+        also = [any(matches(pattern, path) for pattern in self._patterns) for path in new]
+        self._found = np.append(self._found, np.array(also, bool))
+        return self._found[path]
+
+
+def by_sessions(rows: Rows, selection: Selection, paths: Paths, ids: Sequence[str] = ()) -> Iterator[Steps]:
+    """The steps of the sessions that started in the range, with the columns `ids`."""
     import pyarrow.compute as pc
 
     where = conditions.within(selection, "start_time")
-    ids = ["session_id"] if owned or selection.filters else []
-    found = rows.reader.coded(query(silver.STEPS, [*ids, "steps"], where), ("steps.path",))
-    if selection.filters:
-        wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
-        kept = plain(rows.reader.arrow(wanted))["session_id"]
-        found = found.filter(pc.is_in(found["session_id"], whole(kept)))
-    session, time, path, paths = _steps_of(found)
-    return Walks(session, time, path, paths, len(found), found.select(ids) if owned else None)
+    if not selection.filters:
+        return steps.batches(rows, query(silver.STEPS, [*ids, "steps"], where), paths)
+    wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
+    known = whole(plain(rows.reader.arrow(wanted))["session_id"])
+    asked = query(silver.STEPS, ["session_id", "steps"], where)
+    return steps.batches(rows, asked, paths, lambda batch: batch.filter(pc.is_in(batch["session_id"], known)))
+
+
+def of_sessions(rows: Rows, selection: Selection) -> Walks:
+    """The steps of the sessions that started in the range."""
+    paths = Paths()
+    found = steps.together(list(by_sessions(rows, selection, paths, ["session_id"])))
+    return Walks(found.session, found.time, found.path, paths.names, len(found.owners), found.owners)
 
 
 def of_visitors(rows: Rows, selection: Selection, patterns: Sequence[str] = (), meeting: str = "") -> Walks:
     """The pageviews in the range, one walk for each visitor of a site. If there are `patterns`, only those that match
     one of them. With `meeting`, a pattern, only visitors with a pageview that matches it."""
-    found = _from_steps(rows, selection, patterns) or _from_requests(rows, selection, patterns)
-    path, paths = found.path, found.paths
-    at = np.arange(len(path))
+    paths = Paths()
+    parts = _by_steps(rows, selection, patterns, paths) or _by_lines(rows, selection, patterns, paths)
+    parts = _numbered(parts)
     if meeting:
-        met = np.zeros(found.owner.max(initial=-1) + 1, bool)
-        met[found.owner_at(np.flatnonzero(_any_of([meeting], paths)[path]))] = True
-        at = np.flatnonzero(met[found.owner][found.row])
-    at = at[found.order(at)]
-    owner = found.owner_at(at)
-    new = np.ones(len(owner), bool)
+        parts = _who_met(parts, Matching([meeting]), paths)
+    found = steps.together(parts)
+    lengths = np.bincount(found.session, minlength=len(found.owners))
+    first = np.cumsum(lengths) - lengths
+    some = np.flatnonzero(lengths)
+    # Only lines by themselves can begin at the same time.
+    tie = np.zeros(len(lengths), np.int64)
+    tie[some] = _places(paths.names)[found.path[first[some]]]
+    owner = found.owners[_OWNER].to_numpy()
+    order = ordered(owner, micros(whole(found.owners["start_time"])), tie)
+    order = order[lengths[order] > 0]
+    owner = owner[order]
+    new = np.ones(len(order), bool)
     new[1:] = owner[1:] != owner[:-1]
-    owners = found.owners.take(found.row[at[new]])
-    return Walks(np.cumsum(new) - 1, found.time[at], path[at], paths, int(new.sum()), owners)
+    walk = np.repeat(np.cumsum(new, dtype=np.int32) - 1, lengths[order])
+    at = ranges(first, lengths, order)
+    owners = found.owners.select(_VISITOR).take(order[new])
+    return Walks(walk, found.time[at], found.path[at], paths.names, int(new.sum()), owners)
 
 
-@dataclass(frozen=True)
-class _Views:
-    """Pageviews: `time` in microseconds since the epoch, `path` as an index into `paths`, and `row` as an index into
-    `owners`, which have a site and a visitor, and into `owner`, the same as a number. With `place`, these rows are
-    sessions whose pageviews are in order, and it has each one's place in the order of visitors and time."""
-
-    row: np.ndarray
-    time: np.ndarray
-    path: np.ndarray
-    paths: Sequence[str]
-    owners: pa.Table
-    owner: np.ndarray
-    place: np.ndarray | None = None
-
-    def owner_at(self, at: np.ndarray) -> np.ndarray:
-        """The visitors of these pageviews."""
-        return self.owner[self.row[at]]
-
-    def order(self, at: np.ndarray) -> np.ndarray:
-        """The order of these pageviews by visitor, then time, then path."""
-        if self.place is None:
-            return ordered(self.owner_at(at), self.time[at], _places(self.paths)[self.path[at]])
-        lengths = np.bincount(self.row[at], minlength=len(self.place))
-        return ranges(np.cumsum(lengths) - lengths, lengths, self.place)
-
-
-def _from_requests(rows: Rows, selection: Selection, patterns: Sequence[str]) -> _Views:
+def _by_lines(rows: Rows, selection: Selection, patterns: Sequence[str], paths: Paths) -> list[Steps]:
     where = (*conditions.of_lines(selection), VIEW)
     if patterns:
         where = (*where, AnyOf(tuple(map(likely, patterns))))
-    columns = ("site", "visitor_id", "event_time", "path")
-    found = rows.reader.coded(query(silver.REQUESTS, columns, where), ("path", "site"))
-    path, paths = _coded(found["path"])
-    if patterns:
-        kept = _any_of(patterns, paths)[path]
-        found, path = found.filter(kept), path[kept]
-    time, owners = micros(whole(found["event_time"])), found.select(_VISITOR)
-    return _Views(np.arange(len(path)), time, path, paths, owners, _owner(found))
+    wanted = Matching(patterns)
+    asked = query(silver.REQUESTS, (*_VISITOR, "event_time", "path"), where)
+    return [
+        part.only(wanted(part.path, paths.names)) if patterns else part
+        for part in steps.lines(rows, asked, paths)
+    ]
 
 
-def _from_steps(rows: Rows, selection: Selection, patterns: Sequence[str]) -> _Views | None:
+def _by_steps(rows: Rows, selection: Selection, patterns: Sequence[str], paths: Paths) -> list[Steps] | None:
     """The pageviews by the sessions in which they lie, which are a fifth as many rows. None where lines are filtered,
     or where silver.session_steps does not have all sessions."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if selection.filters:
         return None
     where = conditions.reaching(selection)
     known = longer.sessions(rows, where, where)
     if known is None:
         return None
-    ids = ["session_id"] if len(known) else []
-    asked = query(silver.STEPS, [*ids, *_VISITOR, "start_time", "steps"], where)
-    found = rows.reader.coded(asked, ("steps.path", "site"))
-    left_out = np.zeros(0, bool)
-    if ids:
-        whole_ones = longer.steps(rows, known, found.schema)
-        # The first steps of these sessions are only flagged: a table without them would be a copy.
-        partly = pc.is_in(found["session_id"], whole(whole_ones["session_id"]))
-        left_out = np.append(partly.to_numpy(), np.zeros(len(whole_ones), bool))
-        found = pa.concat_tables([found, whole_ones])
-    row, time, path, paths = _steps_of(found)
-    kept = ~left_out[row] if ids else np.ones(len(row), bool)
+    asked = query(silver.STEPS, [*_VISITOR, "start_time", "steps"], where)
+    wanted = Matching(patterns) if patterns else None
+    with ThreadPoolExecutor(1) as beside:
+        long = beside.submit(longer.views, rows, known)
+        found = steps.batches(
+            rows,
+            asked,
+            paths,
+            kept=lambda batch: longer.left_out(batch, known),
+            more=lambda schema: longer.steps(known, long.result(), schema),
+        )
+        return [_only(part, selection, wanted, paths) for part in found]
+
+
+def _only(part: Steps, selection: Selection, wanted: Matching | None, paths: Paths) -> Steps:
+    """The pageviews in the range that are wanted."""
+    kept = [] if wanted is None else [wanted(part.path, paths.names)]
     for bound, keeps in ((selection.start, np.greater_equal), (selection.end, np.less)):
         if bound is not None:
-            kept &= keeps(time, round(bound.timestamp() * 1e6))
-    if patterns:
-        kept &= _any_of(patterns, paths)[path]
-    if not kept.all():
-        row, time, path = row[kept], time[kept], path[kept]
-        with_some = np.zeros(len(found), bool)
-        with_some[row] = True
-        found = found.filter(with_some)
-        row = (np.cumsum(with_some) - 1)[row]
-    owner = _owner(found)
-    place = ordered(owner, micros(whole(found["start_time"])), np.zeros(len(owner), np.int64))
-    return _Views(row, time, path, paths, found.select(_VISITOR), owner, place)
+            kept.append(keeps(part.time, round(bound.timestamp() * 1e6)))
+    return part.only(reduce(np.logical_and, kept)) if kept else part
 
 
-def _owner(found: pa.Table) -> np.ndarray:
-    """A number for the site and visitor of each row."""
-    (site, _), (visitor, visitors) = (_coded(found[name]) for name in _VISITOR)
-    owner: np.ndarray = site.astype(np.int64) * len(visitors) + visitor
-    return owner
-
-
-def _steps_of(found: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
-    """All steps of sessions, one after the other: each one's session, time, and path as an index, and the paths."""
+def _numbered(parts: Sequence[Steps]) -> list[Steps]:
+    """With a number for each site and visitor as the column _OWNER."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    # Lists that are put together are copied, their elements need not be.
-    lists = found["steps"].chunks
-    lengths = [pc.fill_null(pc.list_value_length(each), 0).to_numpy(zero_copy_only=False) for each in lists]
-    flat = [pc.list_flatten(each) for each in lists]
-    step = found.schema.field("steps").type.value_type
-    time, path = (
-        pa.chunked_array([pc.struct_field(each, name) for each in flat], step.field(name).type)
-        for name in ("time", "path")
+    (site, _), (visitor, visitors) = (
+        coded(pa.concat_tables([part.owners.select([name]) for part in parts])[name]) for name in _VISITOR
     )
-    codes, paths = _coded(path)
-    number = np.concatenate([np.zeros(0, np.int32), *lengths])
-    return np.repeat(np.arange(len(number), dtype=np.int32), number), micros(whole(time)), codes, paths
+    numbers = pa.array(site.astype(np.int64) * len(visitors) + visitor)
+    found, first = [], 0
+    for part in parts:
+        own = numbers.slice(first, len(part.owners))
+        found.append(replace(part, owners=part.owners.append_column(_OWNER, own)))
+        first += len(own)
+    return found
+
+
+def _who_met(parts: Sequence[Steps], wanted: Matching, paths: Paths) -> list[Steps]:
+    """The pageviews of the visitors with one that is wanted."""
+    owners = [part.owners[_OWNER].to_numpy() for part in parts]
+    met = np.zeros(1 + max(own.max(initial=-1) for own in owners), bool)
+    for part, own in zip(parts, owners, strict=True):
+        met[own[part.session[wanted(part.path, paths.names)]]] = True
+    return [part.only(met[own][part.session]) for part, own in zip(parts, owners, strict=True)]
 
 
 def ordered(owner: np.ndarray, time: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -219,10 +221,6 @@ def ordered(owner: np.ndarray, time: np.ndarray, place: np.ndarray) -> np.ndarra
     return order
 
 
-def _any_of(patterns: Sequence[str], paths: Sequence[str]) -> np.ndarray:
-    return np.array([any(matches(pattern, path) for pattern in patterns) for path in paths], bool)
-
-
 def _places(paths: Sequence[str]) -> np.ndarray:
     """The place of each path in their order."""
     place = np.zeros(len(paths), np.int64)
@@ -239,32 +237,3 @@ def likely(pattern: str) -> Condition:
         return Where("path", "starts with", start)
     longest = max(rest, key=len)
     return Where("path", "contains", longest) if longest else Where("path", "is not null")
-
-
-def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Text, or numbers of text, as indices into its distinct values."""
-    import pyarrow as pa
-
-    if not len(column):
-        return np.zeros(0, np.int32), []
-    is_coded = pa.types.is_dictionary(column.type)
-    codes = whole(column.unify_dictionaries() if is_coded else column.cast(pa.string()).dictionary_encode())
-    return codes.indices.to_numpy(), codes.dictionary.to_pylist()
-
-
-def micros(time: pa.Array) -> np.ndarray:
-    import pyarrow as pa
-
-    if not len(time):
-        return np.zeros(0, np.int64)
-    found: np.ndarray = time.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return found
-
-
-def whole(column: Any) -> pa.Array:
-    """A column in one piece."""
-    import pyarrow as pa
-
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
