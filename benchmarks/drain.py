@@ -1,8 +1,8 @@
 """Rate at which lines that wait in Kafka get into every table, compared with DuckDB parsing the same file, and with
 GoAccess where it is installed.
 
-Each run has its own home and broker. Rates exclude the start of the JVM: they are measured from the start of the
-first batch to the last commit, with cold code. The flows run one after the other, so
+Each run has its own home and broker. Rates exclude the start, of the JVM and of the workers that load the code: they
+are measured from the start of the first batch to the last commit, with cold code. The flows run one after the other, so
 the first three tables (bronze, silver, visitors by country) have a separate rate. "Warm" are the batches after the
 first one of each flow, in a run over twice as many lines and some more.
 """

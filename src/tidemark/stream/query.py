@@ -53,7 +53,8 @@ class Query:
     wait. `commits` are the upsert tables that every batch commits, `reads` the tables that it streams.
     `elsewhere` names the system, such as a topic, that has the query's results together with its batch number, if
     these are not tables. With `own_positions` it has the query's offsets, too, and the checkpoint only follows.
-    `ready` tells whether what the query starts beside itself is at work.
+    `ready` tells whether what the query starts beside itself is at work; `await_warm` returns when what a batch needs
+    is loaded, where that began beside the start.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Query:
     elsewhere: str = ""
     own_positions: bool = False
     ready: Callable[[], bool] = lambda: True
+    await_warm: Callable[[], None] = lambda: None
 
     @property
     def place(self) -> str:
@@ -195,6 +197,7 @@ class Runner:
         name, write = self.definition.name, self.definition.write
         assert write is not None
         run = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        self.definition.await_warm()
         started = datetime.now(UTC)
         with lock.batch(self._settings):
             if self._ending.is_set():

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 
@@ -31,6 +32,8 @@ from tidemark.stream.query import Query, Runner
 from tidemark.stream.schema_check import ELSEWHERE, incomplete, require_fitting, write
 
 _POLL_SECONDS = 0.2
+# While the next query waits for the end of one.
+_QUICK_POLL_SECONDS = 0.02
 _PATIENCE_SECONDS = 3.0
 log = logging.getLogger("tidemark.stream")
 Side = Callable[[threading.Event], None]
@@ -55,9 +58,12 @@ def run(
 
     The other arguments are those of `Runtime` and `Runtime.run`. Raises TidemarkError as soon as a flow fails.
     """
+    queries = []
     for flow in flows:
-        threading.Thread(target=flow.warm_up, args=(spark, lakehouse), daemon=True).start()
-    queries = [flow.query(spark, settings.meaning, lakehouse, store) for flow in flows]
+        warming = threading.Thread(target=flow.warm_up, args=(spark, lakehouse), daemon=True)
+        warming.start()
+        query = flow.query(spark, settings.meaning, lakehouse, store)
+        queries.append(replace(query, await_warm=warming.join))
     runtime = Runtime(
         spark, settings, lakehouse, store, tables, queries,
         metrics=metrics, remade=remade, require_whole=require_whole,
@@ -127,7 +133,7 @@ class Runtime:
         try:
             for runner in self._runners:
                 runner.start(once=True)
-                self._watch([runner], stopping)
+                self._watch([runner], stopping, poll_seconds=_QUICK_POLL_SECONDS)
         finally:
             self._progress.stop()
 
@@ -179,10 +185,14 @@ class Runtime:
                 raise
 
     def _watch(
-        self, runners: Sequence[Runner], stopping: threading.Event, finish: Callable[[], bool] = lambda: False
+        self,
+        runners: Sequence[Runner],
+        stopping: threading.Event,
+        finish: Callable[[], bool] = lambda: False,
+        poll_seconds: float = _POLL_SECONDS,
     ) -> None:
         """Waits for the end of the queries, or for the signal to stop them between two batches."""
-        while not stopping.wait(_POLL_SECONDS) and any(runner.query.isActive for runner in runners):
+        while not stopping.wait(poll_seconds) and any(runner.query.isActive for runner in runners):
             self._raise_failure(runners)
             for runner in runners:
                 runner.resize(stopping)
