@@ -76,6 +76,8 @@ def kill_at(settings: Settings, process: subprocess.Popen[str], moment: str, pat
     """Kills the pipeline at the moment, or when that has not come for `patience` seconds."""
     kind, _, what = moment.partition(":")
     if kind == "file":
+        # It writes no rows before, and who looks this often takes a whole core.
+        _wait(process, lambda: f'"pid": {process.pid}' in recorded(settings), patience)
         before = set(settings.home.glob(what))
         came = _wait(process, lambda: not before >= set(settings.home.glob(what)), patience, pause=0.0005)
     elif kind == "after":
@@ -104,9 +106,14 @@ def _wait(
 
 def is_running(settings: Settings, process: subprocess.Popen[str]) -> bool:
     """Whether every query of this process has started."""
-    record = settings.run_directory / "pipeline.json"
-    text = record.read_text() if record.exists() else ""
+    text = recorded(settings)
     return f'"pid": {process.pid}' in text and '"running"' in text
+
+
+def recorded(settings: Settings) -> str:
+    """What a pipeline has written about itself."""
+    record = settings.run_directory / "pipeline.json"
+    return record.read_text() if record.exists() else ""
 
 
 def await_running(settings: Settings, process: subprocess.Popen[str]) -> None:
