@@ -113,6 +113,28 @@ def test_a_target_that_does_not_take_it_is_asked_again_and_the_others_are_not(
     assert_secret(scene)
 
 
+def test_who_may_have_been_told_that_it_is_over_is_told_that_it_fires_again(
+    home: Settings, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "_FIRST_RETRY_SECONDS", 0.0)
+    with http_endpoint() as other:
+        scene = fired(home, endpoint.url, other.url)
+        minute = (scene.alerts()[0].window_start - NOON) / timedelta(minutes=1) + 2
+        sender = Delivery(scene.settings, scene.store)
+        assert sender.deliver() == ""
+        other.broken = True
+        for lines, status, state in ((20, 200, "withdrawn"), (40, 500, "firing"), (900, 200, "withdrawn")):
+            scene.add(*(Line(minute, status=status) for _ in range(lines)))
+            scene.judge()
+            assert [(each.state, each.due) for each in scene.alerts()] == [(state, True)]
+            assert sender.deliver()
+        other.broken = False
+        assert sender.deliver() == ""
+    fires, over = "Alert errors: shop", "Withdrawn: alert errors: shop"
+    assert [taken["title"] for taken in endpoint.taken] == [fires, over, fires, over]
+    assert [taken["title"] for taken in other.taken] == [fires, over]
+
+
 def test_between_attempts_the_pause_grows(home: Settings, endpoint: Endpoint) -> None:
     endpoint.broken = True
     scene = fired(home, endpoint.url)

@@ -43,6 +43,7 @@ class Message:
 class _Attempts:
     """The attempts to deliver one state of an alert: targets that have it, and when (monotonic) the next is."""
 
+    state: str
     reached: set[str] = field(default_factory=set)
     failed: int = 0
     due: float = 0.0
@@ -54,7 +55,7 @@ class Delivery:
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings = settings
         self._store = store
-        self._attempts: dict[tuple[str, str, datetime, str], _Attempts] = {}
+        self._attempts: dict[tuple[str, str, datetime], _Attempts] = {}
         self._version = -1
         self._waiting = True
 
@@ -81,8 +82,10 @@ class Delivery:
             why = "the rule was removed" if rule is None else "it was not delivered within a day"
             self._record(replace(alert, due=False, failure=why))
             return ""
-        key = (alert.rule, alert.site, alert.window_start, alert.state)
-        attempts = self._attempts.setdefault(key, _Attempts())
+        key = (alert.rule, alert.site, alert.window_start)
+        attempts = self._attempts.get(key)
+        if attempts is None or attempts.state != alert.state:
+            attempts = self._attempts[key] = _Attempts(alert.state)
         if time.monotonic() < attempts.due:
             return alert.failure or ""
         targets = targets_of(rule, self._settings, os.environ)

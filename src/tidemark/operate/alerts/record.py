@@ -93,14 +93,15 @@ def changed_alerts(
             fired_at=now,
         )
         if old is None or not old.stands:
-            # An alert that a late line moves is not told again.
+            # An alert that a late line moves is not told again, unless somebody may have been told that it is over.
             moved = next((each for each in gone if each.delivered and _overlap(each, new)), old)
             if moved is not None:
                 new = replace(
                     new, delivered=moved.delivered, delivered_at=moved.delivered_at, delivered_to=moved.delivered_to,
                 )  # fmt: skip
                 gone = [replace(each, delivered=None, due=False) if each is moved else each for each in gone]
-            new = replace(new, due=new.state != new.delivered and _recent(new.window_end, now))
+            unsure = moved is not None and moved.due
+            new = replace(new, due=(unsure or new.state != new.delivered) and _recent(new.window_end, now))
         else:
             new = replace(
                 new, late=old.late, fired_at=old.fired_at, due=old.due, delivered=old.delivered,
@@ -109,7 +110,7 @@ def changed_alerts(
             )  # fmt: skip
             told = new.due or new.delivered is not None
             if new.state != old.state:
-                due = new.state != new.delivered and _recent(new.ended_at or new.window_end, now)
+                due = (old.due or new.state != new.delivered) and _recent(new.ended_at or new.window_end, now)
                 new = replace(new, due=told and due)
         if new != old:
             found.append(replace(new, updated_at=now))
