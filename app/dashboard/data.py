@@ -87,6 +87,24 @@ def _made(
     return _make(Remembered(_reader))
 
 
+def shared(reader: Reader, tables: Sequence[str], key: str, make: Callable[[Remembered], T]) -> T:
+    """Like `remembered`, for what is large and never changed: the last ones, for a minute, not copied."""
+    versions = tuple(map(reader.version, tables))
+    found: T = _shared(reader, reader.label, key, versions, make)
+    return found
+
+
+@st.cache_resource(max_entries=2, ttl=timedelta(minutes=1), show_spinner=False)
+def _shared(
+    _reader: Reader,
+    label: str,
+    key: str,
+    versions: tuple[Version | None, ...],
+    _make: Callable[[Remembered], Any],
+) -> Any:
+    return _make(Remembered(_reader))
+
+
 def rows_if_any(reader: Reader, table: str, *args: Any, **kwargs: Any) -> pd.DataFrame:
     """Like `rows`; empty, without columns, where the table does not exist yet."""
     try:

@@ -60,13 +60,13 @@ def test_a_declared_funnel(chosen: Chosen) -> None:
             page = drawn(page.selectbox(key="funnel").set_value(name).run())
         asked = declared(home).funnel(name)
         page = drawn(page.segmented_control(key="split").set_value("Device").run())
-        found = funnels.funnel(rows, selection, asked, ["device"])
+        found = funnels.funnel(rows, selection, asked)
         assert table(page, "step", "count")["count"].tolist() == found.counts
         first, *_, last = found.counts
         assert 0 < last < first
         assert metrics(page)["Took every step"] == number(last)
         assert metrics(page)["Of the first"] == f"{last / first:.1%}"
-        by = found.by("device")
+        by = funnels.by(rows, selection, asked, found, "device")
         assert table(page, "value", "step1")["step1"].tolist() == by[0].tolist()
         lost = funnels.lost(rows, selection, asked)[0].dropna()
         assert listed(page, "funnels-lost_panel") == lost["path"].tolist()

@@ -62,7 +62,7 @@ def test_funnels_by_label_and_where_they_left(home: Path, selection: Selection, 
         Direct(DeltaReader(home)),
     )
     for label in funnels.LABELS:
-        wanted = funnels.funnel(rows, selection, asked, [label]).by(label)
+        wanted = funnels.by(rows, selection, asked, funnels.funnel(rows, selection, asked), label)
         found = run(home, walk_queries.funnel_by(selection, asked, label, root))
         assert found.values.tolist() == wanted.values.tolist()
         assert len(found) > 1

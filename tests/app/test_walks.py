@@ -215,13 +215,13 @@ def test_funnels_read_silver_and_may_pass_the_end_of_the_range(tmp_path: Path) -
     rows = Direct(DeltaReader(tmp_path))
     asked = Definition(STEPS, within=timedelta(hours=10))
     selection = Selection("shop", START, START + timedelta(hours=20))
-    found = funnels.funnel(rows, selection, asked, funnels.LABELS)
+    found = funnels.funnel(rows, selection, asked)
     expected = [depth(walk, PATTERNS, 10 * HOUR, 20 * HOUR) for walk in made]
     assert found.counts == [sum(d > k for d in expected) for k in range(3)]
-    by_country = found.by("country").set_index("country")
+    by_country = funnels.by(rows, selection, asked, found, "country").set_index("country")
     assert by_country.loc["DE"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
     taken = [deepest(walk, PATTERNS, 10 * HOUR, 20 * HOUR) for walk in made]
-    by_channel = found.by("channel").set_index("channel")
+    by_channel = funnels.by(rows, selection, asked, found, "channel").set_index("channel")
     for channel in CHANNELS:
         depths = [
             len(c) for walk, c in zip(made, taken, strict=True) if c and channel_of(walk, c[0]) == channel
@@ -250,9 +250,9 @@ def test_sessions_steps_are_read_and_filtered(tmp_path: Path) -> None:
     rows = Direct(DeltaReader(tmp_path))
     asked = Definition(STEPS, visitor=False)
     expected = [depth(walk, PATTERNS, None, None) for walk in made]
-    found = funnels.funnel(rows, Selection(), asked, ["channel"])
+    found = funnels.funnel(rows, Selection(), asked)
     assert found.counts == [sum(d > k for d in expected) for k in range(3)]
-    split = found.by("channel").set_index("channel")
+    split = funnels.by(rows, Selection(), asked, found, "channel").set_index("channel")
     assert split.loc["referral"].tolist() == [sum(d > k for d in expected[1::2]) for k in range(3)]
     direct = Selection(filters=(Filter("channel", "is", ("direct",)),))
     assert funnels.funnel(rows, direct, asked).counts == split.loc["direct"].tolist()

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,9 @@ from . import sessions_of, walks
 from .rows import Rows
 from .selection import Selection, SelectionError
 from .walks import Walks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LABELS = ("channel", "country", "device")
 FEWEST, MOST = 2, 8
@@ -51,15 +54,17 @@ class Definition:
 @dataclass(frozen=True)
 class Funnel:
     """`reached[w]` is the number of steps that walk w took; `seconds[k]` are the times from the first step to step k of
-    the walks that reached it; `labels` has the values of each walk that took a step. `first` and `last` are the rows
-    of each walk's first and last step, meaningless where it took none."""
+    the walks that reached it. `first` and `last` are the rows of each walk's first and last step, meaningless where it
+    took none. `begun` has the key of each walk that took a step, and `began` the time of its first one, in microseconds
+    since the epoch."""
 
     steps: tuple[Step, ...]
     reached: np.ndarray
     seconds: tuple[np.ndarray, ...]
-    labels: pd.DataFrame = field(default_factory=pd.DataFrame)
     first: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     last: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    begun: pa.Table | None = None
+    began: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def counts(self) -> list[int]:
@@ -77,30 +82,28 @@ class Funnel:
         names = [step.name for step in self.steps]
         return pd.DataFrame({"name": names, "count": self.counts, **shares, "median_seconds": medians})
 
-    def by(self, label: str) -> pd.DataFrame:
-        """Counts of each step by the values of a label: columns `label` and the numbers of the steps, most first."""
-        reached = self.reached[self.reached > 0]
-        found = pd.DataFrame({k: (reached > k).astype(int) for k in range(len(self.steps))})
-        found = found.groupby(self.labels[label].to_numpy()).sum().rename_axis(label).reset_index()
-        return found.sort_values([0, label], ascending=[False, True]).reset_index(drop=True)
 
-
-def funnel(rows: Rows, selection: Selection, asked: Definition, labels: Sequence[str] = ()) -> Funnel:
-    """The funnel of a selection; `labels` are those of LABELS by which it can be split: those of the session, or of the
-    session in which a visitor took the first step."""
-    if not labels:
-        return _of_walks(_walks(rows, selection, asked), selection, asked)
-    with ThreadPoolExecutor(1) as beside:
-        sessions = beside.submit(sessions_of.read, rows, selection, labels, visitor=asked.visitor)
-        found = _walks(rows, selection, asked)
+def funnel(rows: Rows, selection: Selection, asked: Definition) -> Funnel:
+    """The funnel of a selection."""
+    found = _walks(rows, selection, asked)
     counted = _of_walks(found, selection, asked)
     begun = np.flatnonzero(counted.reached)
+    assert found.owners is not None
+    return replace(counted, begun=found.owners.take(begun), began=found.time[counted.first[begun]])
+
+
+def by(rows: Rows, selection: Selection, asked: Definition, found: Funnel, label: str) -> pd.DataFrame:
+    """Counts of each step of the selection's funnel by the values of a label, one of LABELS: that of the session, or of
+    the session in which a visitor took the first step. Columns `label` and the numbers of the steps, most first."""
+    known = sessions_of.read(rows, selection, [label], visitor=asked.visitor)
     if asked.visitor:
-        times = found.time[counted.first[begun]]
-        values = sessions_of.visitors(sessions.result(), found, begun, times, labels)
+        values = sessions_of.visitors(known, found.begun, found.began, [label])
     else:
-        values = sessions_of.walks(sessions.result(), found, begun, labels)
-    return replace(counted, labels=values)
+        values = sessions_of.walks(known, found.begun, [label])
+    reached = found.reached[found.reached > 0]
+    counts = pd.DataFrame({k: (reached > k).astype(int) for k in range(len(found.steps))})
+    counts = counts.groupby(values[label].to_numpy()).sum().rename_axis(label).reset_index()
+    return counts.sort_values([0, label], ascending=[False, True]).reset_index(drop=True)
 
 
 def lost(rows: Rows, selection: Selection, asked: Definition, limit: int = 10) -> list[pd.DataFrame]:
@@ -160,7 +163,7 @@ def taken(
         origin[who], last[who] = start[row], row
         begun = start[row] if within is not None else _first(found, begins)[who]
         seconds.append((found.time[row] - found.time[begun]) / 1e6)
-    return Funnel(tuple(steps), reached, tuple(seconds), pd.DataFrame(), origin, last)
+    return Funnel(tuple(steps), reached, tuple(seconds), origin, last)
 
 
 def _first(found: Walks, flags: np.ndarray) -> np.ndarray:

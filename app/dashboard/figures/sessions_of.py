@@ -13,7 +13,6 @@ from .columns import micros, whole
 from .query import query
 from .rows import Rows
 from .selection import Selection
-from .walks import Walks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,28 +28,23 @@ def read(rows: Rows, selection: Selection, columns: Sequence[str], *, visitor: b
     return rows.reader.coded(asked, ("site", *columns)).read_all()
 
 
-def walks(known: pa.Table, found: Walks, chosen: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
-    """Columns of the sessions for the chosen ones of walks that are sessions."""
+def walks(known: pa.Table, owners: Any, columns: Sequence[str]) -> pd.DataFrame:
+    """Columns of the sessions for walks that are sessions, with the keys `owners`."""
     import pyarrow.compute as pc
 
-    assert found.owners is not None
-    wanted = whole(found.owners["session_id"]).take(chosen)
+    wanted = whole(owners["session_id"])
     place = whole(pc.index_in(known["session_id"], wanted))
-    row_of = np.full(len(chosen), -1)
+    row_of = np.full(len(wanted), -1)
     at = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
     row_of[place.drop_null().to_numpy()] = at
     return _values(known, row_of, columns)
 
 
-def visitors(
-    known: pa.Table, found: Walks, chosen: np.ndarray, times: np.ndarray, columns: Sequence[str]
-) -> pd.DataFrame:
-    """Columns of the sessions for the chosen ones of walks that are visitors: of the session in which the visitor's
-    pageview of the time (microseconds since the epoch) lies."""
+def visitors(known: pa.Table, owners: Any, times: np.ndarray, columns: Sequence[str]) -> pd.DataFrame:
+    """Columns of the sessions for walks that are visitors, with the keys `owners`: of the session in which the
+    visitor's pageview of the time (microseconds since the epoch) lies."""
     import pyarrow.compute as pc
 
-    assert found.owners is not None
-    owners = found.owners.take(chosen)
     sites = {
         site for each in (known, owners) for site in pc.unique(each["site"].unify_dictionaries()).to_pylist()
     }
@@ -60,9 +54,9 @@ def visitors(
     before = started <= times[who]
     at, who, started = at[before], who[before], started[before]
     # A visitor's sessions do not overlap, so it is the last one that started before.
-    last = np.full(len(chosen), np.iinfo(np.int64).min)
+    last = np.full(len(times), np.iinfo(np.int64).min)
     np.maximum.at(last, who, started)
-    row_of = np.full(len(chosen), -1)
+    row_of = np.full(len(times), -1)
     is_last = started == last[who]
     row_of[who[is_last]] = at[is_last]
     return _values(known, row_of, columns)

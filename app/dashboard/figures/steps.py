@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+# What comes as numbers where that is possible.
+CODED = ("steps.path", "site")
+
+
 class Paths:
     """Numbers of paths, in the order in which they were first seen."""
 
@@ -65,10 +69,19 @@ def batches(
     batch."""
     import pyarrow as pa
 
-    found = rows.reader.coded(asked, ("steps.path", "site"))
+    found = rows.reader.coded(asked, CODED)
     for batch in found:
         yield _steps(kept(pa.Table.from_batches([batch])), paths)
     yield _steps(more(found.schema), paths)
+
+
+def of_rows(found: pa.Table, paths: Paths) -> Iterator[Steps]:
+    """The steps in rows that are there already; at least one batch."""
+    import pyarrow as pa
+
+    for batch in found.to_batches():
+        yield _steps(pa.Table.from_batches([batch]), paths)
+    yield _steps(found.schema.empty_table(), paths)
 
 
 def together(parts: Sequence[Steps]) -> Steps:

@@ -98,8 +98,9 @@ def by_sessions(rows: Rows, selection: Selection, paths: Paths, ids: Sequence[st
         return steps.batches(rows, query(silver.STEPS, [*ids, "steps"], where), paths)
     wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
     known = whole(plain(rows.reader.arrow(wanted))["session_id"])
-    asked = query(silver.STEPS, ["session_id", "steps"], where)
-    return steps.batches(rows, asked, paths, lambda batch: batch.filter(pc.is_in(batch["session_id"], known)))
+    found = rows.reader.coded(query(silver.STEPS, ["session_id", "steps"], where), steps.CODED).read_all()
+    # All at once: each comparison with the known ones makes a table of them first.
+    return steps.of_rows(found.filter(pc.is_in(found["session_id"], known)), paths)
 
 
 def of_sessions(rows: Rows, selection: Selection) -> Walks:

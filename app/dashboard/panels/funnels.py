@@ -13,7 +13,7 @@ from ..actions import is_filter
 from ..compared import metric, said_of
 from ..figures import funnels, walk_queries
 from ..figures.comparison import Change, known
-from ..figures.funnels import LABELS, Definition
+from ..figures.funnels import LABELS, Definition, Funnel
 from ..figures.reader import Reader
 from ..figures.selection import Selection
 from ..figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
@@ -33,7 +33,6 @@ LISTED = 200
 NEXT = 10
 # A funnel reads many rows, so it is not counted again for every batch.
 SELDOM = 60.0
-Labelled = tuple[pd.DataFrame, pd.DataFrame]
 
 
 def page(reader: Reader, filters: Filters) -> None:
@@ -61,12 +60,20 @@ def _sql_lost(look: Look) -> str:
     return walk_queries.lost(look.selection(), asked, NEXT + 1, look.reader.root)
 
 
-def _counted(look: Look, selection: Selection, asked: Definition, label: str = "") -> Labelled:
-    """The funnel's steps, and the same by a label; one reading gives both."""
+def _found(look: Look, selection: Selection, asked: Definition) -> Funnel:
+    """The funnel, which two panels share."""
+    key = f"funnel {selection} {asked}"
+    return data.shared(look.reader, TABLES, key, lambda rows: funnels.funnel(rows, selection, asked))
 
-    def make(rows: data.Remembered) -> Labelled:
-        found = funnels.funnel(rows, selection, asked, [label] if label else [])
-        return found.table(), found.by(label) if label else pd.DataFrame()
+
+def _counted(look: Look, selection: Selection, asked: Definition) -> pd.DataFrame:
+    key = f"funnel {selection} {asked}"
+    return data.remembered(look.reader, TABLES, key, lambda rows: _found(look, selection, asked).table())
+
+
+def _counted_by(look: Look, selection: Selection, asked: Definition, label: str) -> pd.DataFrame:
+    def make(rows: data.Remembered) -> pd.DataFrame:
+        return funnels.by(rows, selection, asked, _found(look, selection, asked), label)
 
     return data.remembered(look.reader, TABLES, f"funnel {selection} {asked} {label}", make)
 
@@ -79,11 +86,11 @@ def _label() -> str:
 def steps_panel(look: Look) -> None:
     selection, asked = look.selection(), funnelchoice.chosen(look.reader)
     unit = "Visitors" if asked.visitor else "Sessions"
-    table, _ = _counted(look, selection, asked, _label())
+    table = _counted(look, selection, asked)
     if not table["count"].iloc[0]:
         return nothing(f"Nobody took the first step, {shown(asked.steps[0].pattern)}, in this range.")
     period = look.earlier(selection)
-    before = None if period is None else _counted(look, period, asked)[0]
+    before = None if period is None else _counted(look, period, asked)
     _tiles(table, before, unit)
     said = said_of(look, selection)
     if said:
@@ -163,7 +170,7 @@ def by_panel(look: Look) -> None:
         label_visibility="collapsed",
     )
     label = _label()
-    _, found = _counted(look, selection, asked, label)
+    found = _counted_by(look, selection, asked, label)
     if found.empty:
         return nothing()
     named = {
