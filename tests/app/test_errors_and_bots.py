@@ -57,6 +57,8 @@ def test_own_pages_come_first_among_the_referrers_of_a_broken_link(scene: Scene)
     )
     assert list(found["own"]) == [True, False, False]
     assert found["referrer"].iloc[0] == "https://a.example/a"
+    every = errors.referrers(rows, selection)
+    assert every[every["path"] == "/missing"].to_dict("records") == found.to_dict("records")
 
 
 def test_hours_and_weekdays_are_those_of_the_zone(scene: Scene) -> None:

@@ -53,15 +53,15 @@ def errors(
     )  # fmt: skip
 
 
-def referrers(rows: Rows, selection: Selection, paths: Sequence[str], status: int = 404) -> pd.DataFrame:
-    """Where requests of these failed paths came from: columns `path` (its first 200 characters), `referrer`, `own`
-    (whether it is a page of the site), `requests`; for each path own pages first, then most requests."""
+def referrers(
+    rows: Rows, selection: Selection, paths: Sequence[str] | None = None, status: int = 404
+) -> pd.DataFrame:
+    """Where requests of these failed paths, or of all, came from: columns `path` (its first 200 characters),
+    `referrer`, `own` (whether it is a page of the site), `requests`; for each path own pages first, then most
+    requests."""
     path = cut("path", MOST_CHARACTERS)
-    where = (
-        *conditions.of_lines(selection),
-        Where("status", "=", status),
-        Where(path, "in", tuple(paths)),
-    )
+    listed = () if paths is None else (Where(path, "in", tuple(paths)),)
+    where = (*conditions.of_lines(selection), Where("status", "=", status), *listed)
     columns = {"path": path, "referrer": "referrer", "channel": filled("channel"), "requests": count()}
     # An engine would ask first whether there is a referrer, and so read it of every line.
     found = rows(query(silver.REQUESTS, columns, where, group_by=["path", "referrer", "channel"]))

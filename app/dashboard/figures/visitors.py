@@ -30,7 +30,8 @@ United = dict[Group, Distinct]
 class UnionCache:
     """Cache of united days, each with a fingerprint of its rows; removes the least recently used."""
 
-    limit: int = 400
+    # A month's days, for every table and grouping that the pages ask for.
+    limit: int = 600
     entries: OrderedDict[Any, tuple[Any, Any]] = field(default_factory=OrderedDict)
     lock: Lock = field(default_factory=Lock)
 

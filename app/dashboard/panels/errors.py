@@ -98,7 +98,9 @@ def missing_panel(look: Look) -> None:
     found = errors.errors(look.rows, selection, (404, 404), LISTED)
     if found.empty:
         return nothing("No page was missing in this range.")
-    came = errors.referrers(look.rows, selection, list(found["path"].head(REFERRED)))
+    # Of few paths all are asked for: a condition on the path would be more to read.
+    paths = None if len(found) <= REFERRED else list(found["path"].head(REFERRED))
+    came = errors.referrers(look.rows, selection, paths)
     first = came.groupby("path", sort=False).first()
     own = came[came["own"]].groupby("path")["requests"].sum()
     referrers = [_referrer(first, path) for path in found["path"]]
