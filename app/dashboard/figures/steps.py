@@ -33,9 +33,12 @@ class Paths:
 
     def numbers(self, names: Sequence[str]) -> np.ndarray:
         """The number of each path; a new one gets the next."""
-        found = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
-        self.names += list(self._numbers)[len(self.names) :]
-        return np.array(found, np.int32)
+        found = np.empty(len(names), np.int32)
+        for place, name in enumerate(names):
+            found[place] = number = self._numbers.setdefault(name, len(self.names))
+            if number == len(self.names):
+                self.names.append(name)
+        return found
 
 
 @dataclass(frozen=True)

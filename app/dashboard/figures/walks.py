@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,7 +68,7 @@ def matches(pattern: str, path: str) -> bool:
     return _compiled(pattern).fullmatch(path) is not None
 
 
-@cache
+@lru_cache(256)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 
