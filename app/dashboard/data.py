@@ -69,14 +69,21 @@ class Remembered:
         return _rows(self.reader, self.reader.label, repr(q), q, versions)
 
 
-def remembered(reader: Reader, tables: Sequence[str], key: str, make: Callable[[Remembered], T]) -> T:
-    """What `make` gives, remembered under the key until one of the tables has another version."""
+def remembered(
+    reader: Reader,
+    tables: Sequence[str],
+    key: str,
+    make: Callable[[Remembered], T],
+    *,
+    large: bool = False,
+) -> T:
+    """What `make` gives, remembered under the key until one of the tables has another version. A `large` result, which
+    nobody may change, is not copied; only the last two are kept, for a minute."""
     versions = tuple(map(reader.version, tables))
-    found: T = _made(reader, reader.label, key, versions, make)
+    found: T = (_large if large else _copied)(reader, reader.label, key, versions, make)
     return found
 
 
-@st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=False)
 def _made(
     _reader: Reader,
     label: str,
@@ -87,22 +94,8 @@ def _made(
     return _make(Remembered(_reader))
 
 
-def shared(reader: Reader, tables: Sequence[str], key: str, make: Callable[[Remembered], T]) -> T:
-    """Like `remembered`, for what is large and never changed: the last ones, for a minute, not copied."""
-    versions = tuple(map(reader.version, tables))
-    found: T = _shared(reader, reader.label, key, versions, make)
-    return found
-
-
-@st.cache_resource(max_entries=2, ttl=timedelta(minutes=1), show_spinner=False)
-def _shared(
-    _reader: Reader,
-    label: str,
-    key: str,
-    versions: tuple[Version | None, ...],
-    _make: Callable[[Remembered], Any],
-) -> Any:
-    return _make(Remembered(_reader))
+_copied = st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=False)(_made)
+_large = st.cache_resource(max_entries=2, ttl=timedelta(minutes=1), show_spinner=False)(_made)
 
 
 def rows_if_any(reader: Reader, table: str, *args: Any, **kwargs: Any) -> pd.DataFrame:

@@ -95,14 +95,13 @@ def funnel(rows: Rows, selection: Selection, asked: Definition) -> Funnel:
 def by(rows: Rows, selection: Selection, asked: Definition, found: Funnel, label: str) -> pd.DataFrame:
     """Counts of each step of the selection's funnel by the values of a label, one of LABELS: that of the session, or of
     the session in which a visitor took the first step. Columns `label` and the numbers of the steps, most first."""
-    known = sessions_of.read(rows, selection, [label], visitor=asked.visitor)
     if asked.visitor:
-        values = sessions_of.visitors(known, found.begun, found.began, [label])
+        values = sessions_of.of_visitors(rows, selection, label, found.begun, found.began)
     else:
-        values = sessions_of.walks(known, found.begun, [label])
+        values = sessions_of.of_walks(rows, selection, label, found.begun)
     reached = found.reached[found.reached > 0]
     counts = pd.DataFrame({k: (reached > k).astype(int) for k in range(len(found.steps))})
-    counts = counts.groupby(values[label].to_numpy()).sum().rename_axis(label).reset_index()
+    counts = counts.groupby(values).sum().rename_axis(label).reset_index()
     return counts.sort_values([0, label], ascending=[False, True]).reset_index(drop=True)
 
 

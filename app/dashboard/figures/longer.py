@@ -71,9 +71,11 @@ def left_out(batch: pa.Table, found: pd.DataFrame) -> pa.Table:
     """Rows of silver.session_steps without those of the sessions `found`."""
     import pyarrow.compute as pc
 
+    if found.empty:
+        return batch
     # Only a list that is full can lack a pageview.
     full = np.flatnonzero(pc.greater_equal(pc.list_value_length(batch["steps"]), MOST_STEPS).to_numpy())
-    if found.empty or not len(full):
+    if not len(full):
         return batch
     known = set(found[list(_SESSION)].itertuples(index=False, name=None))
     kept = np.ones(len(batch), bool)

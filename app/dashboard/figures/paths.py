@@ -34,10 +34,10 @@ def paths(
 ) -> Paths:
     """Paths of the sessions that started in the range: from their entry, or from the first occurrence of `page`."""
     seen, begins = steps.Paths(), None if page is None else Matching([page])
-    placed = []
-    for part in walks.by_sessions(rows, selection, seen):
-        found = Walks(part.session, part.time, part.path, seen.names, len(part.owners))
-        placed.append(places(found, begins, backward=backward))
+    placed = [
+        places(walks.of_steps(part, seen), begins, backward=backward)
+        for part in walks.by_sessions(rows, selection, seen)
+    ]
     return through(np.concatenate(placed), seen.names, shown)
 
 

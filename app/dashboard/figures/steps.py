@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .columns import micros, whole
-from .query import Query
-from .rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# What comes as numbers where that is possible.
-CODED = ("steps.path", "site")
+# Columns of few distinct texts, to be read as numbers of these.
+CODED = ("steps.path", "path", "site")
 
 
 class Paths:
@@ -62,29 +60,17 @@ class Steps:
 
 
 def batches(
-    rows: Rows,
-    asked: Query,
+    found: pa.RecordBatchReader,
     paths: Paths,
     kept: Callable[[pa.Table], pa.Table] = lambda batch: batch,
     more: Callable[[pa.Schema], pa.Table] = lambda schema: schema.empty_table(),
 ) -> Iterator[Steps]:
-    """The steps in the rows of a query of silver.session_steps that are `kept`, and in `more` rows; at least one
-    batch."""
+    """The steps in those rows of silver.session_steps that are `kept`, and in `more` rows; at least one batch."""
     import pyarrow as pa
 
-    found = rows.reader.coded(asked, CODED)
     for batch in found:
         yield _steps(kept(pa.Table.from_batches([batch])), paths)
     yield _steps(more(found.schema), paths)
-
-
-def of_rows(found: pa.Table, paths: Paths) -> Iterator[Steps]:
-    """The steps in rows that are there already; at least one batch."""
-    import pyarrow as pa
-
-    for batch in found.to_batches():
-        yield _steps(pa.Table.from_batches([batch]), paths)
-    yield _steps(found.schema.empty_table(), paths)
 
 
 def together(parts: Sequence[Steps]) -> Steps:
@@ -100,12 +86,11 @@ def together(parts: Sequence[Steps]) -> Steps:
     )
 
 
-def lines(rows: Rows, asked: Query, paths: Paths) -> Iterator[Steps]:
-    """Pageviews of which each is like a session of its own, from a query of silver.requests with the columns
-    `event_time` and `path`; at least one batch."""
+def lines(found: pa.RecordBatchReader, paths: Paths) -> Iterator[Steps]:
+    """Pageviews of which each is like a session of its own, from rows of silver.requests with the columns `event_time`
+    and `path`; at least one batch."""
     import pyarrow as pa
 
-    found = rows.reader.coded(asked, ("path", "site"))
     for batch in found:
         yield _lines(pa.Table.from_batches([batch]), paths)
     yield _lines(found.schema.empty_table(), paths)

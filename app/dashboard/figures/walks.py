@@ -23,7 +23,7 @@ from .reader import plain
 from .rows import Rows
 from .selection import Selection
 from .silver import VIEW
-from .steps import Paths, Steps
+from .steps import CODED, Paths, Steps
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,18 +95,22 @@ def by_sessions(rows: Rows, selection: Selection, paths: Paths, ids: Sequence[st
 
     where = conditions.within(selection, "start_time")
     if not selection.filters:
-        return steps.batches(rows, query(silver.STEPS, [*ids, "steps"], where), paths)
+        return steps.batches(rows.reader.coded(query(silver.STEPS, [*ids, "steps"], where), CODED), paths)
     wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
     known = whole(plain(rows.reader.arrow(wanted))["session_id"])
-    found = rows.reader.coded(query(silver.STEPS, ["session_id", "steps"], where), steps.CODED).read_all()
     # All at once: each comparison with the known ones makes a table of them first.
-    return steps.of_rows(found.filter(pc.is_in(found["session_id"], known)), paths)
+    found = rows.reader.coded(query(silver.STEPS, ["session_id", "steps"], where), CODED).read_all()
+    return steps.batches(found.filter(pc.is_in(found["session_id"], known)).to_reader(), paths)
 
 
 def of_sessions(rows: Rows, selection: Selection) -> Walks:
     """The steps of the sessions that started in the range."""
     paths = Paths()
-    found = steps.together(list(by_sessions(rows, selection, paths, ["session_id"])))
+    return of_steps(steps.together(list(by_sessions(rows, selection, paths, ["session_id"]))), paths)
+
+
+def of_steps(found: Steps, paths: Paths) -> Walks:
+    """Each session as a walk."""
     return Walks(found.session, found.time, found.path, paths.names, len(found.owners), found.owners)
 
 
@@ -145,7 +149,7 @@ def _by_lines(rows: Rows, selection: Selection, patterns: Sequence[str], paths: 
     asked = query(silver.REQUESTS, (*_VISITOR, "event_time", "path"), where)
     return [
         part.only(wanted(part.path, paths.names)) if patterns else part
-        for part in steps.lines(rows, asked, paths)
+        for part in steps.lines(rows.reader.coded(asked, CODED), paths)
     ]
 
 
@@ -163,8 +167,7 @@ def _by_steps(rows: Rows, selection: Selection, patterns: Sequence[str], paths: 
     with ThreadPoolExecutor(1) as beside:
         long = beside.submit(longer.views, rows, known)
         found = steps.batches(
-            rows,
-            asked,
+            rows.reader.coded(asked, CODED),
             paths,
             kept=lambda batch: longer.left_out(batch, known),
             more=lambda schema: longer.steps(known, long.result(), schema),

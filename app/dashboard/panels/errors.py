@@ -98,7 +98,7 @@ def missing_panel(look: Look) -> None:
     found = errors.errors(look.rows, selection, (404, 404), LISTED)
     if found.empty:
         return nothing("No page was missing in this range.")
-    # Of few paths all are asked for: a condition on the path would be more to read.
+    # Without a condition on the path the query reads less, and few paths need none.
     paths = None if len(found) <= REFERRED else list(found["path"].head(REFERRED))
     came = errors.referrers(look.rows, selection, paths)
     first = came.groupby("path", sort=False).first()

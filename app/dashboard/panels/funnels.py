@@ -62,8 +62,10 @@ def _sql_lost(look: Look) -> str:
 
 def _found(look: Look, selection: Selection, asked: Definition) -> Funnel:
     """The funnel, which two panels share."""
-    key = f"funnel {selection} {asked}"
-    return data.shared(look.reader, TABLES, key, lambda rows: funnels.funnel(rows, selection, asked))
+    key = f"walks of a funnel {selection} {asked}"
+    return data.remembered(
+        look.reader, TABLES, key, lambda rows: funnels.funnel(rows, selection, asked), large=True
+    )
 
 
 def _counted(look: Look, selection: Selection, asked: Definition) -> pd.DataFrame:
