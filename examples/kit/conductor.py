@@ -154,7 +154,7 @@ class Conductor:
         store = DeltaRsStore(of(self._settings))
         for job in self._jobs.values():
             for table in job.all_tables:
-                store.ensure(table)
+                store.ensure(table, table.told(self._settings))
 
     def _broker_answers(self) -> bool:
         running = broker.status(self._settings)

@@ -117,7 +117,7 @@ def _runtime(
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(settings.kafka, topic, partitions=partitions)
     for table in job.all_tables:
-        store.ensure(table)
+        store.ensure(table, table.told(settings))
     queries = job.all_queries(Sources(spark, settings, store))
     whole = partial(_require_whole, house, store, job, queries, known)
     runtime = Runtime(

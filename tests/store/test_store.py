@@ -155,14 +155,18 @@ def test_a_table_that_has_a_column_more_takes_rows_without_it(store: Store, make
 
 def test_a_table_is_described_by_properties(store: Store, house: Lakehouse) -> None:
     told = {"tidemark.key": "site,window_start", "tidemark.about": "It's described."}
-    store.describe(WINDOWS, told)
+    store.ensure(WINDOWS, told)
     described = store.version(WINDOWS)
-    store.describe(WINDOWS, told)
+    store.ensure(WINDOWS, told)
     assert store.version(WINDOWS) == described  # nothing new, no commit
-    store.describe(WINDOWS, {**told, "tidemark.key": "site"})
+    store.ensure(WINDOWS, {**told, "tidemark.key": "site"})
     found = house.delta(WINDOWS.name).metadata().configuration
     assert {name: found[name] for name in told} == {**told, "tidemark.key": "site"}
     assert found["delta.checkpointInterval"] == "100"
+    new = replace(WINDOWS, name="gold.described")
+    store.ensure(new, told)
+    assert store.version(new) == 0
+    assert house.delta(new.name).metadata().configuration.items() >= told.items()
 
 
 def test_ensure_refuses_a_table_whose_column_has_another_type(store: Store, make_store: MakeStore) -> None:

@@ -226,7 +226,7 @@ def repair_tables(settings: Settings, say: Callable[[str], None]) -> None:
         spark = spark_session(settings)
         store = open_store(settings.lakehouse, house, spark)
         for table in TABLES:
-            store.ensure(table)
+            store.ensure(table, table.told(settings))
         job.run(spark, store, lost)
         losses.mark(settings).unlink()
         _run(settings, house, once=True)

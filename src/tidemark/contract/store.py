@@ -150,14 +150,11 @@ class Store(Protocol):
     def can(self) -> Capabilities:
         """The capabilities of the tables' storage."""
 
-    def ensure(self, table: Table) -> None:
-        """Creates a missing table and adds missing columns.
+    def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
+        """Creates a missing table, adds missing columns, and sets the properties `told` where they differ.
 
         Raises TableError if the existing table is incompatible.
         """
-
-    def describe(self, table: Table, properties: Mapping[str, str]) -> None:
-        """Sets the table's properties, if they differ."""
 
     def version(self, table: Table) -> int:
         """Version of the table's newest commit. Raises TableError if it cannot be read."""

@@ -52,11 +52,11 @@ class SparkStore:
     def can(self) -> Capabilities:
         return self._lakehouse.can
 
-    def ensure(self, table: Table) -> None:
+    def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
         name = self._lakehouse.sql_name(table)
         with _explained(name):
             if not self.exists(table):
-                self._create(table, name)
+                self._create(table, name, told or {})
             there = {field.name: field.dataType for field in self._spark.table(name).schema}
             for column in table.schema:
                 kind = column.dataType.simpleString()
@@ -67,28 +67,25 @@ class SparkStore:
                         f"table {name} has column {column.name} as {there[column.name].simpleString()}, not {kind}",
                         "It was made by another version: use that one, or rebuild the table.",
                     )
+            if told:
+                self._tell(name, told)
 
-    def _create(self, table: Table, name: str) -> None:
+    def _create(self, table: Table, name: str, told: Mapping[str, str]) -> None:
         columns = ", ".join(
             f"`{column.name}` {column.dataType.simpleString()} COMMENT {_text(column.metadata['comment'])}"
             for column in table.schema
         )
-        properties = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in table.properties.items())
+        properties = _listed({**table.properties, **told})
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING DELTA"
             f" COMMENT {_text(table.about)} TBLPROPERTIES ({properties})"
         )
 
-    def describe(self, table: Table, properties: Mapping[str, str]) -> None:
-        name = self._lakehouse.sql_name(table)
-        with _explained(name):
-            there = {
-                row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
-            }
-            changed = {key: value for key, value in properties.items() if there.get(key) != value}
-            if changed:
-                listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in changed.items())
-                self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({listed})")
+    def _tell(self, name: str, told: Mapping[str, str]) -> None:
+        there = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+        changed = {key: value for key, value in told.items() if there.get(key) != value}
+        if changed:
+            self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_listed(changed)})")
 
     def version(self, table: Table) -> int:
         name = self._lakehouse.sql_name(table)
@@ -275,6 +272,10 @@ class SparkStore:
         if self._lakehouse.catalog_schema:
             return DeltaTable.forName(spark, self._lakehouse.sql_name(table))
         return DeltaTable.forPath(spark, self._lakehouse.path(table))
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{_text(key)} = {_text(value)}" for key, value in properties.items())
 
 
 def _text(value: str) -> str:

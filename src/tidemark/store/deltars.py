@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,27 +53,21 @@ class DeltaRsStore:
     def can(self) -> Capabilities:
         return self._lakehouse.can
 
-    def ensure(self, table: Table) -> None:
+    def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
         path = self._lakehouse.path(table)
         try:
             if not DeltaTable.is_deltatable(path, self._files.options):
                 self._files.system.create_dir(self._lakehouse.directory(table))
-                DeltaTable.create(
+                self._open[path] = DeltaTable.create(
                     path, table.documented_schema, mode="ignore", description=table.about,
-                    configuration=_configuration(table), storage_options=self._files.options,
+                    configuration=_configuration(table, told or {}), raise_if_key_not_exists=False,
+                    storage_options=self._files.options,
                 )  # fmt: skip
             self._add_columns(table)
         except (DeltaError, OSError) as error:
             raise self._failure(table, "opened", error) from error
-
-    def describe(self, table: Table, properties: Mapping[str, str]) -> None:
-        def alter(target: DeltaTable) -> None:
-            there = target.metadata().configuration
-            changed = {name: value for name, value in properties.items() if there.get(name) != value}
-            if changed:
-                target.alter.set_table_properties(changed, raise_if_not_exists=False)
-
-        self._retry(table, alter)
+        if told:
+            self._retry(table, partial(_tell, told))
 
     def version(self, table: Table) -> int:
         return int(self._table(table).version())
@@ -287,8 +282,14 @@ class DeltaRsStore:
         )
 
 
-def _configuration(table: Table) -> dict[str, str | None]:
-    found: dict[str, str | None] = {**table.properties, **UPKEEP_PROPERTIES}
+def _tell(told: Mapping[str, str], target: DeltaTable) -> None:
+    there = target.metadata().configuration
+    if changed := {name: value for name, value in told.items() if there.get(name) != value}:
+        target.alter.set_table_properties(changed, raise_if_not_exists=False)
+
+
+def _configuration(table: Table, told: Mapping[str, str]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {**table.properties, **told, **UPKEEP_PROPERTIES}
     if table.kind == "upsert":
         found["delta.targetFileSize"] = str(UPSERT_FILE_BYTES)
     return found

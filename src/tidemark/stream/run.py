@@ -105,8 +105,7 @@ class Runtime:
     ) -> None:
         self._settings = settings
         for table in tables:
-            store.ensure(table)
-            store.describe(table, table.told(settings))
+            store.ensure(table, table.told(settings))
         fitting = [table for table in tables if table not in remade]
         require_fitting(settings, lakehouse, fitting, {query.place: query.version for query in queries})
         write(lakehouse, {query.name: {ELSEWHERE: query.elsewhere} for query in queries if query.elsewhere})
