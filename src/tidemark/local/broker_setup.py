@@ -180,7 +180,9 @@ def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, objec
         "group.initial.rebalance.delay.ms": 0,
         # A killed broker may register again only after its session has expired: 9 s by default.
         "broker.session.timeout.ms": 3000,
-        "broker.heartbeat.interval.ms": 500,
+        "broker.heartbeat.interval.ms": 1000,
+        # Otherwise an idle controller writes a record that says nothing every half second.
+        "metadata.max.idle.interval.ms": 10_000,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
         "num.recovery.threads.per.data.dir": 2,
     }
