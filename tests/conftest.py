@@ -24,9 +24,10 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A test is over before compilers would have paid for themselves: the JVM's optimizing one, and Spark's of queries.
-# The JVM's other compiler waits for five times as many calls as usual.
+# In a process of a few seconds the JVM's other compiler waits for five times as many calls as usual.
+LASTING_JVM = "-XX:TieredStopAtLevel=1"
 QUICK_JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:Tier3InvocationThreshold=1000 -XX:Tier3MinInvocationThreshold=500"
+    f"{LASTING_JVM} -XX:Tier3InvocationThreshold=1000 -XX:Tier3MinInvocationThreshold=500"
     " -XX:Tier3CompileThreshold=6000"
 )
 QUICK_SPARK = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN"
@@ -58,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = Settings.of(
         home=tmp_path_factory.mktemp("spark"),
         driver_memory="2g",
-        driver_java_options=QUICK_JVM,
+        driver_java_options=LASTING_JVM,
         spark_options=QUICK_SPARK,
     )
     session = spark_session(settings)

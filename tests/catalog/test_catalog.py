@@ -249,7 +249,8 @@ def test_a_lease_that_is_renewed_is_respected(tmp_path: Path, monkeypatch: pytes
     house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
     with (
         only_writer(house, "a pipeline"),
-        pytest.raises(HomeBusyError, match="a pipeline on"),
+        # The note may just be written anew; who holds the lease is not known for that moment.
+        pytest.raises(HomeBusyError, match=r"(a pipeline|another writer) on"),
         only_writer(house, "a rebuild", patience=2),
     ):
         pass

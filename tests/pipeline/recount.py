@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import duckdb
 import iptocc
@@ -94,7 +95,18 @@ def recount(
     goals: Mapping[str, str] | None = None,
 ) -> Expected:
     """Recomputes everything from (site, line) pairs; `hosts` are the own ones of sites, `goals` conditions by name."""
-    pairs = list(lines)
+    own = tuple((site, tuple(names)) for site, names in (hosts or {}).items())
+    return _recount(tuple(lines), gap_seconds, own, tuple((goals or {}).items()))
+
+
+@lru_cache(maxsize=8)  # tests compare with the same lines before and after what they do
+def _recount(
+    pairs: tuple[tuple[str, bytes], ...],
+    gap_seconds: int,
+    hosts: tuple[tuple[str, tuple[str, ...]], ...],
+    conditions: tuple[tuple[str, str], ...],
+) -> Expected:
+    own, goals = dict(hosts), dict(conditions)
     db = duckdb.connect()
     db.execute("SET TimeZone = 'UTC'")
     raw = pa.table({"site": [s for s, _ in pairs], "line": [v.decode("utf-8", "replace") for _, v in pairs]})
@@ -102,7 +114,6 @@ def recount(
     db.execute(queries.PARSED, [_HTTP, _LINE, _LINE])
     _known(db, "places", "ip", ["country"], lambda ip: [iptocc.country_code(ip) or "ZZ"])
     _known(db, "robots", "agent", ["bot", "bot_name", "bot_kind", "ai_purpose"], _bot)
-    own = hosts or {}
     _known(db, "origins", "site, referrer, query", [*meaning.Origin._fields, "search_term"],
            lambda site, referrer, query: [
                *meaning.origin(referrer, query, own.get(site, ())), meaning.search_term(query)
@@ -196,8 +207,8 @@ def recount(
         session_goals=_rows(db, "SELECT site, a, b, views, channel, count(*) FROM sessions GROUP BY ALL")
         if goals
         else set(),
-        goals=_goals(db, goals or {}, gap_seconds),
-        completions=_completions(db, goals or {}),
+        goals=_goals(db, goals, gap_seconds),
+        completions=_completions(db, goals),
         sources=_rows(
             db,
             """SELECT site, a // 3600 * 3600, channel, source, medium, campaign, count(*), count(*) FILTER (views = 1),
