@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -20,19 +20,21 @@ from tidemark.contract.table import Table
 from tidemark.errors import TidemarkError
 from tidemark.local.process import read_record, write_record
 from tidemark.operate import own_hosts
-from tidemark.operate.rebuild import Rebuild, Say
 from tidemark.settings import Settings
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import inventory, schema_check
 
+if TYPE_CHECKING:  # `status` needs none of it, and it takes a third of its time to import
+    from tidemark.operate.rebuild import Rebuild, Say
+
+    # A rebuild that reports its progress.
+    Rebuilding = Callable[[Say], Rebuild]
+
 log = logging.getLogger("tidemark.operate.backfill")
 
 _RETRY_SECONDS = 30.0
 _FILE = "history.json"
-
-# A rebuild that reports its progress.
-Rebuilding = Callable[[Say], Rebuild]
 
 
 def pending(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> bool:

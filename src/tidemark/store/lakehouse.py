@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
-from pyarrow import dataset as ds
 from pyarrow import fs
 
 from tidemark.contract.store import Capabilities, Files
@@ -18,6 +17,9 @@ from tidemark.settings import Settings, options_of
 from tidemark.store import directories, object_storage
 from tidemark.store.deltalog import Log
 from tidemark.store.register import FileRegister
+
+if TYPE_CHECKING:  # it imports pandas, which takes as long as the rest of a small command
+    import pyarrow.dataset as ds
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,16 @@ do not exclude all their rows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyarrow import acero
 
 from tidemark.contract.measure import Measure, Scan
+
+if TYPE_CHECKING:  # it imports pandas
+    import pyarrow.dataset as ds
 
 # With more keys than this, several passes over the key's columns each compare a part of the keys.
 MOST_KEYS = 2_000_000
@@ -63,6 +65,8 @@ def _values(measures: Sequence[Measure], batches: Batches, any_column: str) -> l
     """Sums and maxima, in one pass over the rows."""
     if not measures:
         return []
+    from pyarrow import acero  # it imports pandas
+
     names = frozenset[str]().union(*(each.columns for each in measures))
     project = acero.ProjectNodeOptions(
         [each.value for each in measures], list(map(str, range(len(measures))))
