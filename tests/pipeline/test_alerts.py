@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from tests.operate.alerts.targets import http_endpoint
 from tests.pipeline.harness import fresh, produce, run_process
 from tests.processes import in_background
-from tidemark.cli.tasks import run_pipeline
 from tidemark.local.process import process_mark, read_record, wait_until
 from tidemark.settings import Settings
 
@@ -46,7 +44,7 @@ def told(settings: Settings, rule: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_running_pipeline_tells_what_fires_and_what_late_lines_withdraw(
-    broker: Settings, spark: SparkSession, tmp_path: Path
+    broker: Settings, tmp_path: Path
 ) -> None:
     settings = fresh(broker, tmp_path)
     settings.home.mkdir()
@@ -80,7 +78,9 @@ def test_a_running_pipeline_tells_what_fires_and_what_late_lines_withdraw(
         assert titles == ["Alert errors: shop", "Withdrawn: alert errors: shop"]
 
         produce(settings, [line(start, 503)] * 3)
-        run_pipeline(settings, once=True)
+        once = run_process(settings)
+        said, _ = once.communicate(timeout=120)
+        assert once.returncode == 0, said
         assert [message["title"] for message in endpoint.taken][2:] == ["Alert errors: shop"]
     table = settings.tables / "quality" / "alerts"
     alert = told(settings, "errors")
