@@ -25,6 +25,8 @@ Write = Callable[..., Path]
 Read = Callable[[Settings], list[tuple[bytes, dict[str, bytes]]]]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_killed_again_and_again(

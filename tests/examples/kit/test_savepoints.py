@@ -57,6 +57,7 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 
 
 # The one has state of Spark's, the other a query that follows the changes of a table.
+@pytest.mark.slow
 @pytest.mark.parametrize("name, flow", [("sensors", "sequences"), ("recommendations", "sessions")])
 def test_a_restored_home_goes_on_exactly(
     spark: SparkSession, own_broker: Settings, tmp_path: Path, name: str, flow: str
