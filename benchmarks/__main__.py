@@ -22,6 +22,7 @@ from benchmarks import (
     first_look,
     freshness,
     growth,
+    idle,
     large_batch,
     once,
     overload,
@@ -75,6 +76,9 @@ BENCHMARKS = {
     ),
     "growth": Benchmark(
         growth.measure, {"lines": 2_000_000}, quick={"lines": 100_000}, full={"lines": 20_000_000}
+    ),
+    "idle": Benchmark(
+        idle.measure, {"runs": 3, "seconds": 20, "rest": 15}, quick={"runs": 1, "seconds": 10, "rest": 10}
     ),
     "overload": Benchmark(
         overload.measure, {"rate": 300_000, "seconds": 30}, quick={"rate": 100_000, "seconds": 5}

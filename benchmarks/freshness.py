@@ -106,17 +106,17 @@ def _watched(settings: Settings, log: Path, rate: int, seconds: int, warm_up: in
         while not load.begun:
             time.sleep(0.01)
         begun = time.time()
-        cpu: dict[str, float] = {}
+        before: dict[str, float] = {}
         while (now := time.time()) < begun + warm_up + seconds:
             table.update_incremental()
             counted = pc.sum(table.to_pyarrow_table(columns=["requests"])["requests"]).as_py() or 0
             now = time.time()
             if now > begun + warm_up:
-                cpu = cpu or _cpu()
+                before = before or cpu()
             times.append(now - begun)
             ages.append(now - load.begun - counted / rate)
             time.sleep(EVERY_SECONDS)
-        used = {name: (after - cpu.get(name, 0.0)) / seconds for name, after in _cpu().items()}
+        used = {name: (after - before.get(name, 0.0)) / seconds for name, after in cpu().items()}
     finally:
         load.stop()
         sender.join()
@@ -215,7 +215,7 @@ def _started(settings: Settings, *command: str) -> Iterator[subprocess.Popen[byt
         process.wait(60)
 
 
-def _cpu() -> dict[str, float]:
+def cpu() -> dict[str, float]:
     """CPU seconds so far of each kind of process."""
     kinds = {"SparkSubmit": "spark", "pyspark.daemon": "spark's python", "kafka.Kafka": "broker",
              "streamlit": "dashboard", "chrom": "browser", "tidemark run": "driver", "benchmarks": "load"}  # fmt: skip

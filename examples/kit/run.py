@@ -44,6 +44,8 @@ def run_job(job: Job, settings: Settings) -> None:
             settings = settings.changed(master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
         house = lakehouse.of(settings)
         spark = spark_session(settings, job.name)
+        # Spark's default: alerts are to come within milliseconds.
+        spark.conf.set("spark.sql.streaming.pollingDelay", "10ms")
         runtime, queries = _runtime(job, spark, settings, house)
         readers: dict[str, list[Path]] = {}
         for query in queries:
