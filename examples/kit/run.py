@@ -43,9 +43,8 @@ def run_job(job: Job, settings: Settings) -> None:
         if job.slots and not settings.spark.master:
             settings = settings.changed(master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
         house = lakehouse.of(settings)
-        spark = spark_session(settings, job.name)
         # Spark's default: alerts are to come within milliseconds.
-        spark.conf.set("spark.sql.streaming.pollingDelay", "10ms")
+        spark = spark_session(settings, job.name, {"spark.sql.streaming.pollingDelay": "10ms"})
         runtime, queries = _runtime(job, spark, settings, house)
         readers: dict[str, list[Path]] = {}
         for query in queries:

@@ -102,8 +102,11 @@ _ON_A_RUNTIME = {
 }
 
 
-def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
-    """The session for these settings, or the runtime's existing session.
+def spark_session(
+    settings: Settings, name: str = "tidemark", more: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The session for these settings, or the runtime's existing session. `more` are options in place of Tidemark's;
+    those of the settings prevail.
 
     Executors of a cluster get the JVM libraries and Tidemark's code. They must have a Python with Tidemark's
     dependencies (`executor_python`).
@@ -132,6 +135,7 @@ def spark_session(settings: Settings, name: str = "tidemark") -> SparkSession:
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.spark)),
         "spark.jars": ",".join(map(str, jars)),
         "spark.executor.extraJavaOptions": _jvm(settings),
+        **(more or {}),
     }
     if SparkContext._gateway is None:
         found = driver.start({**options, **own}, jars, _driver_options(settings, own), settings.run_directory)

@@ -55,8 +55,9 @@ class SparkStore:
     def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
         name = self._lakehouse.sql_name(table)
         with _explained(name):
-            if not self.exists(table):
-                self._create(table, name, told or {})
+            told = told or {}
+            if new := not self.exists(table):
+                self._create(table, name, told)
             there = {field.name: field.dataType for field in self._spark.table(name).schema}
             for column in table.schema:
                 kind = column.dataType.simpleString()
@@ -67,7 +68,7 @@ class SparkStore:
                         f"table {name} has column {column.name} as {there[column.name].simpleString()}, not {kind}",
                         "It was made by another version: use that one, or rebuild the table.",
                     )
-            if told:
+            if told and not new:
                 self._tell(name, told)
 
     def _create(self, table: Table, name: str, told: Mapping[str, str]) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
 from tidemark.errors import PlatformError
+
+# A note that stays incomplete is one whose writer was killed while it wrote.
+_READS = 5
+_PAUSE_SECONDS = 0.02
 
 
 class FileRegister:
@@ -17,13 +22,15 @@ class FileRegister:
         self._path = path
 
     def read(self) -> Mapping[str, str] | None:
-        try:
-            found: dict[str, str] = json.loads(self._path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except ValueError:  # just being written
-            return {"id": "", "what": "another writer", "host": "another machine"}
-        return found
+        for _ in range(_READS):
+            try:
+                found: dict[str, str] = json.loads(self._path.read_text(encoding="utf-8"))
+                return found
+            except FileNotFoundError:
+                return None
+            except ValueError:  # just being written
+                time.sleep(_PAUSE_SECONDS)
+        return {"id": "", "what": "another writer", "host": "another machine"}
 
     def write(self, note: Mapping[str, str]) -> bool:
         try:
