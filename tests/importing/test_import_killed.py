@@ -25,6 +25,7 @@ Write = Callable[..., Path]
 Read = Callable[[Settings], list[tuple[bytes, dict[str, bytes]]]]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
+# As a file: its tests mostly wait, and begin early beside others that compute.
 pytestmark = pytest.mark.slow
 
 

@@ -195,12 +195,12 @@ def test_a_vacuum_that_meets_other_commits_is_done_again_or_left_for_the_next_ti
     try:
         reports: list[Done] = []
         deadline = time.monotonic() + 60
-        while sum(report.files_deleted for report in reports) < 20 and time.monotonic() < deadline:
+        while sum(report.files_deleted for report in reports) < 50 and time.monotonic() < deadline:
             reports.append(maintained(home)["quality.progress"])
     finally:
         done.set()
         writer.join()
-    assert sum(report.files_deleted for report in reports) >= 20
+    assert sum(report.files_deleted for report in reports) >= 50
     assert all(not report.skipped or "concurrent" in report.skipped for report in reports)
     assert DeltaTable(path).to_pyarrow_table().num_rows == 1
 
