@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("jvm")
     long = {name: {item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "jvm")}
     items.sort(key=lambda item: (item.path not in long["slow"], item.path not in long["jvm"]))
+
+
+def pytest_collection_finish() -> None:
+    """Python's garbage collector need not look at thousands of tests and modules again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries look for what was never freed
 
 
 @pytest.fixture

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
+
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 
 from app.dashboard.figures.reader_delta import DeltaReader
 from app.dashboard.figures.rows import Direct
 from tests.app import lakehouse
 from tests.app.recounted import Scene
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packages_scanned_once() -> Iterator[None]:
+    """Each run of a page looks through all installed packages for components, which takes longer than most pages."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = functools.cache(manifest_scanner.scan_component_manifests)
+        patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -55,7 +55,8 @@ def run(
     `read` reads the rows if the frame has only their locations. A frame without rows has no partial rows.
     """
     made = batch.mapInArrow(partial(_task, work, directories, label, read), _RESULT)
-    tasks = batch._jdf.queryExecution().toRdd().getNumPartitions()
+    # The tasks of the frame that is collected below, so that Spark plans it once.
+    tasks = made._jdf.queryExecution().toRdd().getNumPartitions()
     if tasks > FAN_IN:
         made = made.repartition(-(-tasks // FAN_IN)).mapInArrow(partial(_merge_task, work), _RESULT)
     files: dict[str, list[DataFile]] = {}

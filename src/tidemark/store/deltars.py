@@ -166,6 +166,7 @@ class DeltaRsStore:
                 write_deltalake(
                     target, rows.select(table.column_names).cast(table.arrow_schema), mode="append",
                     schema_mode="merge",  # a table of an earlier version may have columns that no longer exist
+                    target_file_size=UPSERT_FILE_BYTES if table.kind == "upsert" else None,
                     writer_properties=_WRITER, commit_properties=_properties(commit),
                 )  # fmt: skip
 
