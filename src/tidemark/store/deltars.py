@@ -180,9 +180,8 @@ class DeltaRsStore:
                 return
             if source.num_rows == 0:  # nothing to change, but the batch number must be committed
                 write_deltalake(
-                    target, table.arrow_schema.empty_table(), mode="append",
-                    commit_properties=_properties(commit),
-                )  # fmt: skip
+                    target, source.drop_columns(DELETE), mode="append", commit_properties=_properties(commit)
+                )
                 return
             same_key = " AND ".join(f"t.{name} = s.{name}" for name in table.key)
             values = {name: f"s.{name}" for name in table.column_names}

@@ -64,8 +64,8 @@ class Population:
     def __init__(self, random: Random, count: int, agents_logged: bool = True) -> None:
         self._random = random.random
         self._agents_logged = agents_logged
-        found4 = _by_country(_ipv4(random, min(max(2 * count, 20_000), 2_000_000)))
-        found6 = _by_country(_ipv6(random, min(max(count // 2, 8_000), 200_000)))
+        found4 = _by_country(_ipv4(random, min(max(2 * count, 100_000), 2_000_000)))
+        found6 = _by_country(_ipv6(random, min(max(count // 2, 40_000), 200_000)))
         found4[UNKNOWN] = [f"{random.choice(_PRIVATE)}{_host(random)}" for _ in range(1000)]
         sizes = [(c, n) for c, n in _sizes(count, [c for c in COUNTRIES if found4[c.code]]) if n]
         self._countries = [country for country, _ in sizes]
