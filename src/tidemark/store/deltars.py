@@ -174,14 +174,12 @@ class DeltaRsStore:
 
     def upsert(self, table: Table, change: Change, commit: Commit) -> None:
         source = source_of(table, change)
+        if source.num_rows == 0:  # nothing to change, but the batch number must be committed
+            self.append_arrow(table, change.rows, commit)
+            return
 
         def merge(target: DeltaTable) -> None:
             if not self._is_new(table, target, commit):
-                return
-            if source.num_rows == 0:  # nothing to change, but the batch number must be committed
-                write_deltalake(
-                    target, source.drop_columns(DELETE), mode="append", commit_properties=_properties(commit)
-                )
                 return
             same_key = " AND ".join(f"t.{name} = s.{name}" for name in table.key)
             values = {name: f"s.{name}" for name in table.column_names}

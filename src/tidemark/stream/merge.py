@@ -6,20 +6,20 @@ import pyarrow as pa
 
 from tidemark.contract.aggregation import Aggregation
 from tidemark.contract.store import Commit, Store
-from tidemark.contract.table import Table
+from tidemark.contract.table import Change, Table
 
 
 def merge_into(store: Store, table: Table, made: Aggregation, partials: pa.Table, commit: Commit) -> None:
     """Merges partial rows with the affected rows of the table, in one commit."""
-    rows = table.arrow_schema.empty_table()
+    existing = table.arrow_schema.empty_table()
+    change = Change(existing)
     touched = made.touched(partials)
     if touched or partials.num_rows:
         existing = store.read(table, touched)
         change = made.combine(existing, partials)
-        if existing.num_rows:
-            store.upsert(table, change, commit)
-            return
-        rows = change.rows
-    # None of the keys is in the table: an append takes a fraction of a merge's time. Without rows it commits the
-    # batch number.
-    store.append_arrow(table, rows, commit)
+    if existing.num_rows:
+        store.upsert(table, change, commit)
+    else:
+        # None of the keys is in the table: an append takes a fraction of a merge's time. Without rows it commits the
+        # batch number.
+        store.append_arrow(table, change.rows, commit)

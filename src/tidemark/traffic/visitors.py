@@ -23,7 +23,6 @@ _USER_IN = 61
 _CLOCK_STEP = 900  # seconds between updates of the countries' activity
 _BOT_HOMES = ("US", "US", "US", "DE", "NL", "CN", "SG", "FR", "RU")
 _SUSPECTS = 32
-_SMALL = 1_000  # visitors
 _PRIVATE = ("10.0.", "172.16.", "192.168.")
 # 16-bit blocks of which the regional registries have assigned networks.
 _IPV6_BLOCKS = (
@@ -65,10 +64,8 @@ class Population:
     def __init__(self, random: Random, count: int, agents_logged: bool = True) -> None:
         self._random = random.random
         self._agents_logged = agents_logged
-        # A small crowd has people of the largest countries only, of which a few addresses are found soon.
-        least = 20_000 if count < _SMALL else 100_000
-        found4 = _by_country(_ipv4(random, min(max(2 * count, least), 2_000_000)))
-        found6 = _by_country(_ipv6(random, min(max(count // 2, least * 2 // 5), 200_000)))
+        found4 = _by_country(_ipv4(random, min(max(2 * count, 100_000), 2_000_000)))
+        found6 = _by_country(_ipv6(random, min(max(count // 2, 40_000), 200_000)))
         found4[UNKNOWN] = [f"{random.choice(_PRIVATE)}{_host(random)}" for _ in range(1000)]
         sizes = [(c, n) for c, n in _sizes(count, [c for c in COUNTRIES if found4[c.code]]) if n]
         self._countries = [country for country, _ in sizes]
