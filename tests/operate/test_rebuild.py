@@ -44,7 +44,9 @@ from tidemark.operate.rows import Rows
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
-from tidemark.stream import swap
+from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream import lock, swap
+from tidemark.stream.run import run
 from tidemark.traffic.site import HOST, ORIGIN
 
 # A rule that turns away good lines: it was wrong, and is gone today.
@@ -313,6 +315,44 @@ def test_killed_before_the_swap_the_next_rebuild_does_it_all(
     assert not swap.interrupted(wrong) and versions(wrong) == before
     rebuild(spark, wrong, "silver.requests")
     assert_equal(wrong, recount(lines))
+
+
+_RESUMABLE = """
+from tidemark import pipeline
+from tidemark.settings import load
+from tidemark.store import lakehouse
+
+settings = load()
+pipeline.rebuilding(None, settings, lakehouse.of(settings)).run(["silver.requests"], resumable=True)
+"""
+
+
+def test_killed_after_it_caught_up_the_next_one_adds_no_line_twice(
+    wrong: Settings, spark: SparkSession, lines: list[Pair]
+) -> None:
+    """Each time the second flow lags behind the lines that the rebuild adds last."""
+    more = [traffic(seed=25, lines=300), traffic(seed=26, lines=200)]
+    _first_flow(spark, wrong, more[0])
+    killed = subprocess.run(
+        [sys.executable, "-c", _RESUMABLE],
+        env={**os.environ, **wrong.environment(), "TIDEMARK_CRASH_AT": "rebuild:caught-up"},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    _first_flow(spark, wrong, more[1])
+    rebuild(spark, wrong, "silver.requests", resumable=True)
+    run_here(spark, wrong)
+    assert_equal(wrong, recount([*lines, *more[0], *more[1]]))
+
+
+def _first_flow(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
+    """Has the first flow alone process these lines."""
+    produce(settings, pairs)
+    house = lakehouse.of(settings)
+    store = DeltaRsStore(house)
+    first = pipeline.flows(settings, house, store)[:1]
+    with lock.only_one(settings):
+        run(spark, settings, house, store, pipeline.TABLES, first, once=True)
 
 
 def killed_rebuild(settings: Settings, point: str, table: str = "all") -> None:

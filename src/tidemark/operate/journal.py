@@ -57,6 +57,7 @@ class Journal:
             "tables": {name: dict(state) for name, state in schema_check.rebuilt(settings, tables).items()},
             "rules": rules,
             "rows": rows,
+            "format": 2,  # of this file
             # After a power cut the staged files may lack the last writes.
             "boot": _boot(),
         }

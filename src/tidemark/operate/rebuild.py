@@ -128,6 +128,8 @@ class _Work:
         self._store = store
         self._staged = staged
         self._snapshot = snapshot
+        # Which lines are not staged yet: for the tables of the first flow, and for those of the second.
+        self._first_lack = self._second_lack = snapshot.later()
         self._since = since
         self._number = 0
         # The tables that follow others and have changed.
@@ -163,17 +165,18 @@ class _Work:
             self._require_no_redelivery(now)
         if self._corrections:
             between = self._job.chain.between
-            tail = self._live(between, now.versions[between.name]).where(self._snapshot.later())
+            tail = self._live(between, now.versions[between.name]).where(self._first_lack)
             self._corrections = self._corrections.caught_up(tail)
         for derivation, since in self._made:
             if derivation is self._job.judging:
                 for table in derivation.tables:
-                    rows = self._live(table, now.versions[table.name]).where(self._snapshot.later())
+                    rows = self._live(table, now.versions[table.name]).where(self._first_lack)
                     rows = since_then(rows, table.clock, since)
                     staging.append(self._staged, table, rows, self._next())
             else:
                 version = now.passed if derivation.second else now.versions[derivation.source.name]
-                tail = self._live(derivation.source, version).where(self._snapshot.later())
+                lack = self._second_lack if derivation.second else self._first_lack
+                tail = self._live(derivation.source, version).where(lack)
                 self._put(derivation, since_then(tail, derivation.time, since))
         if self._corrections:
             rows = self._corrections.sites(self._store.read(self._job.sites), self._job.sites)
@@ -181,7 +184,7 @@ class _Work:
             if self._corrections.changes:
                 entry = correction(self._store, self._job.accounts, _WRITER, self._corrections)
                 staging.put(self._staged, self._job.accounts, entry, self._next())
-        self._snapshot = now
+        self._snapshot, self._first_lack, self._second_lack = now, now.new(), now.later()
 
     @property
     def whole(self) -> list[Table]:

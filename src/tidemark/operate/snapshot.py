@@ -56,24 +56,32 @@ class Snapshot:
     """Versions of all tables between two batches.
 
     `passed` is the version of the table between that the second flow has read. `offsets` has the end offset of these
-    lines by topic and partition.
+    lines by topic and partition, `ends` that of the lines in the first flow's tables, which may be further.
     """
 
     versions: Mapping[str, int]
     passed: int
     offsets: Mapping[str, Mapping[str, int]]
+    ends: Mapping[str, Mapping[str, int]]
 
     def later(self) -> Expression:
         """Whether a line, by `topic`, `partition` and `offset`, is after the lines that the second flow has read."""
-        found = column("topic").is_null()
-        for topic, ends in self.offsets.items():
-            read = [
-                (column("partition") == int(number)) & (column("offset") < end)
-                for number, end in ends.items()
-            ]
-            here = column("topic") == topic
-            found = found | (here & ~reduce(lambda a, b: a | b, read) if read else here)
-        return found
+        return _after(self.offsets)
+
+    def new(self) -> Expression:
+        """Likewise, whether it is after the lines in the first flow's tables."""
+        return _after(self.ends)
+
+
+def _after(offsets: Mapping[str, Mapping[str, int]]) -> Expression:
+    found = column("topic").is_null()
+    for topic, ends in offsets.items():
+        read = [
+            (column("partition") == int(number)) & (column("offset") < end) for number, end in ends.items()
+        ]
+        here = column("topic") == topic
+        found = found | (here & ~reduce(lambda a, b: a | b, read) if read else here)
+    return found
 
 
 @contextmanager
@@ -133,10 +141,10 @@ def _look(
         batch = done[0] if waits is None else int(waits) - 1
         if batch < 0:
             return "a flow has yet to read its first lines"
-        offsets = deltalog.stream_offset(chain.first, batch)
+        offsets, ends = (deltalog.stream_offset(chain.first, number) for number in (batch, done[0]))
     except FileNotFoundError:
         return "a flow is too far behind"
-    return Snapshot({table.name: store.version(table) for table in tables}, passed, offsets)
+    return Snapshot({table.name: store.version(table) for table in tables}, passed, offsets, ends)
 
 
 def _first_waiting(log: deltalog.Log, passed: int, writer: str) -> str | None:
