@@ -144,6 +144,11 @@ class Runner:
         return False
 
     @property
+    def in_batch(self) -> bool:
+        """Whether a batch is under way, so that the query has not ended. Does not ask the JVM."""
+        return self._under_way.locked()
+
+    @property
     def settled(self) -> bool:
         """Whether the query has finished a batch since its start, or has found nothing to read."""
         with contextlib.suppress(Py4JError, ConnectionError):  # the JVM has ended

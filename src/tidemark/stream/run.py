@@ -191,8 +191,10 @@ class Runtime:
         poll_seconds: float = _POLL_SECONDS,
     ) -> None:
         """Waits for the end of the queries, or for the signal to stop them between two batches."""
-        while not stopping.wait(poll_seconds) and any(runner.query.isActive for runner in runners):
-            self._raise_failure(runners)
+        while not stopping.wait(poll_seconds) and any(
+            runner.in_batch or runner.query.isActive for runner in runners
+        ):
+            self._raise_failure([runner for runner in runners if not runner.in_batch])
             for runner in runners:
                 runner.resize(stopping)
             if finish():
