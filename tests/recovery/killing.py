@@ -39,6 +39,15 @@ POINTS = (
     "activity:before-followers",
     "activity:before-checkpoint",
 )
+# Passed while history is made anew.
+HISTORY_POINTS = (
+    "rebuild:staging",
+    "rebuild:before-catch-up",
+    "rebuild:caught-up",
+    "swap:before-journal",
+    "swap:between-tables",
+    "swap:before-end",
+)
 FILES = (
     "file:tables/gold/visitors_by_country/*.parquet",  # in the middle of a merge
     "file:tables/silver/sessions/*.parquet",

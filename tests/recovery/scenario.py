@@ -1,7 +1,8 @@
 """One seeded scenario: pipeline, broker and import, each killed now and then while the others go on.
 
-The seed decides the lines, how they fall into files and batches, and which process is killed at which
-moment. What the machine does between two moments it does not decide, so a seed that failed is repeated.
+The seed decides the lines, how they fall into files and batches, which process is killed at which moment, and at which
+start own hosts and a goal are declared, which history must then have, too. What the machine does between two moments it
+does not decide, so a seed that failed is repeated.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
+from bronze import access_log
+from tests.pipeline.declared_goals import CONDITIONS
 from tests.pipeline.harness import assert_equal, fresh
 from tests.pipeline.recount import recount
 from tests.recovery.killing import (
     FILES,
+    HISTORY_POINTS,
     POINTS,
     Pair,
     await_running,
+    declaring,
     kill_at,
     revive,
     start_pipeline,
@@ -37,10 +42,16 @@ from tests.recovery.killing import (
 from tidemark import pipeline
 from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
+from tidemark.operate.backfill import pending
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream.lag import TopicLag, table_lag
+from tidemark.traffic.site import HOST
+
+GOAL = "product"
+HOSTS = {"shop": [HOST]}
+DECLARED = {"goals": {GOAL: {"path": "/products/*"}}, "sites": {"shop": {"hosts": [HOST]}}}
 
 Say = Callable[[str], None]
 _CATCH_UP_SECONDS = 150.0
@@ -50,8 +61,8 @@ _PATIENCE_SECONDS = 45.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What a seed says: (site, line) pairs, how many to a micro-batch, into how many files they are cut, and
-    the moments at which the processes are killed."""
+    """What a seed says: (site, line) pairs, how many to a micro-batch, into how many files they are cut, the moments at
+    which the processes are killed, and the number of the pipeline's start from which on DECLARED is declared."""
 
     seed: int
     pairs: list[Pair]
@@ -60,6 +71,7 @@ class Plan:
     pipeline: list[str]
     broker: list[float]
     imports: list[float]
+    declared: int
 
     @classmethod
     def of(cls, seed: int, kills: int, lines: int) -> Plan:
@@ -67,6 +79,10 @@ class Plan:
         targets = chance.choices(["pipeline", "broker", "imports"], [3, 2, 2], k=kills)
         pipeline = [_moment(chance) for _ in range(targets.count("pipeline"))]
         imports = targets.count("imports")
+        declared = chance.randint(min(1, len(pipeline)), len(pipeline))
+        for number in range(declared, len(pipeline)):
+            if chance.random() < 0.6:
+                pipeline[number] = f"{chance.choice(HISTORY_POINTS)}@1"
         return cls(
             seed=seed,
             pairs=traffic(seed, lines, rate=chance.choice([2, 10, 50])),
@@ -76,11 +92,13 @@ class Plan:
             pipeline=pipeline,
             broker=[chance.uniform(0, 12) for _ in range(targets.count("broker"))],
             imports=[chance.uniform(0, 0.1) for _ in range(imports)],
+            declared=declared,
         )
 
     def __str__(self) -> str:
         kills = [*self.pipeline, *(f"broker after {s:.1f} s" for s in self.broker)]
         kills += [f"import {s * 1000:.0f} ms after its first line" for s in self.imports]
+        kills.insert(self.declared, "(own hosts and a goal declared)")
         return f"{len(self.pairs):,} lines in {self.files} files; kills: {', '.join(kills)}"
 
 
@@ -102,11 +120,11 @@ def play(
     stage = _Stage(settings, broker.changed(bootstrap_servers=""), directory, say)
     try:
         with stage.acting(stage.kill_brokers, plan.broker), stage.acting(stage.import_files, plan):
-            stage.run_pipelines(plan.pipeline)
+            stage.run_pipelines(plan.pipeline, plan.declared)
         stage.catch_up(len(plan.pairs))
     finally:
         stage.end()
-    assert_equal(settings, recount(plan.pairs))
+    assert_equal(settings, recount(plan.pairs, hosts=HOSTS, goals={GOAL: CONDITIONS[GOAL]}))
     client = AdminClient(kafka.client_config(settings.kafka))
     for deleted in client.delete_topics([settings.kafka.topic, f"{settings.kafka.topic}-imports"]).values():
         deleted.result(30)
@@ -146,9 +164,11 @@ class _Stage:
         for failure in self._failures:
             raise failure
 
-    def run_pipelines(self, moments: list[str]) -> None:
+    def run_pipelines(self, moments: list[str], declared: int) -> None:
         """Starts the pipeline, kills it at each moment, and leaves the last one running."""
-        for moment in moments:
+        for number, moment in enumerate(moments):
+            if number == declared:
+                self._settings = declaring(self._settings, DECLARED)
             while True:
                 self._process = start_pipeline(self._settings, moment)
                 self._files_due.release()
@@ -158,6 +178,8 @@ class _Stage:
                 self._allow_ending(self._process)
             self.killed += 1
             self._say(f"killed the pipeline at {moment}, {killed}")
+        if declared == len(moments):
+            self._settings = declaring(self._settings, DECLARED)
         self._process = start_pipeline(self._settings)
 
     def kill_brokers(self, delays: list[float]) -> None:
@@ -249,7 +271,8 @@ class _Stage:
         house = lakehouse.of(self._settings)
         chain = pipeline.chain(house)
         waiting = partial(DeltaRsStore(house).rows_since, chain.between)
-        return self._rows() >= lines and self._lag(chain.first) == 0 and table_lag(waiting, chain.second) == 0
+        behind = self._rows() < lines or self._lag(chain.first) or table_lag(waiting, chain.second)
+        return not (behind or pending(self._settings, house, DeltaRsStore(house), access_log.TABLE))
 
     def _rows(self) -> int:
         path = self._settings.tables / "quality" / "accounts"
