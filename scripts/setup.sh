@@ -52,7 +52,7 @@ uv() {
     # An activated environment or the user's uv settings must not redirect the installation.
     env -u CONDA_PREFIX VIRTUAL_ENV="$(pwd)/.venv" UV_NO_MANAGED_PYTHON=1 .venv/bin/uv "$@"
 }
-uv pip sync --require-hashes --build-constraints requirements/build.txt requirements/dev.txt
+uv pip sync --compile-bytecode --require-hashes --build-constraints requirements/build.txt requirements/dev.txt
 uv pip install --quiet --no-deps --no-build-isolation --editable .
 
 printf '%s\n' "$wanted" >"$stamp"

@@ -55,7 +55,8 @@ SITES = replace(
 MakeStore = Callable[[], Store]
 
 
-@pytest.fixture(params=["delta-rs", "spark", "s3"])
+# Spark writes the tables of catalogs.
+@pytest.fixture(params=["delta-rs", pytest.param("spark", marks=pytest.mark.cluster), "s3"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

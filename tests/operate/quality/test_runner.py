@@ -219,6 +219,7 @@ def test_too_few_days_say_nothing_about_volume(scene: Scene) -> None:
     assert "usual_volume" not in {r["expectation"] for r in scene.runner(("gold.traffic",))()}
 
 
+@pytest.mark.cluster
 def test_spark_counts_the_same(scene: Scene, spark: SparkSession) -> None:
     """Violations of every kind, in several files, the newest hour's volume, and accounts of a job."""
     tables = [TABLE[name] for name in (*BOOKS, "silver.sessions", "gold.traffic")]
