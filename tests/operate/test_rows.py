@@ -40,7 +40,7 @@ def ordered(rows: pa.Table) -> list[dict[str, object]]:
 def test_conditions_have_one_meaning(accepted: Rows) -> None:
     table = accepted.read()
     topic, middle = table["topic"][0].as_py(), table["event_time"][300].as_py()
-    later = Snapshot({}, 0, {topic: {"0": 100}}).later()
+    later = Snapshot({}, 0, {topic: {"0": 100}}, {}).later()
     chosen = accepted.where(later).where(column("event_time") >= middle)
     found = ordered(chosen.read())
     assert found == ordered(chosen.frame().toArrow().cast(table.schema))

@@ -35,12 +35,18 @@ class Batch(Protocol):
 
 @contextmanager
 def distributed(
-    work: Work, frame: DataFrame, store: Store, label: str, read: executors.Read = iter
+    work: Work,
+    frame: DataFrame,
+    store: Store,
+    label: str,
+    read: executors.Read = iter,
+    schema: pa.Schema | None = None,
 ) -> Iterator[Batch]:
     """A batch of any size in executors, from a frame of its rows. Names of written files contain `label`.
 
-    `read` reads the rows if the frame has only their locations.
+    `read` reads the rows, of the `schema`, if the frame has only their locations.
     """
+    none = (lambda: schema.empty_table()) if schema else lambda: frame.limit(0).toArrow()
     directories = {table.name: store.directory(table) for table, _ in work.appends}
     if all(directories.values()):
         there = {name: directory for name, directory in directories.items() if directory}
@@ -49,21 +55,21 @@ def distributed(
             return executors.run(replace(work, left_out=keys), frame, there, label, read)
 
         done = run(None)
-        yield Executed(done, run) if done.partials or done.files else _none(work, frame)
+        yield Executed(done, run) if done.partials or done.files else _none(work, none())
         return
     prepared = work.judge.to_frame(frame) if work.judge else frame
     prepared.persist()
     try:
         kept = Kept.of(work, prepared)
         # Without rows there are no partial rows, but their schema is needed.
-        yield kept if kept.outcome.partials or not work.aggregations else _none(work, frame)
+        yield kept if kept.outcome.partials or not work.aggregations else _none(work, none())
     finally:
         prepared.unpersist()
 
 
-def _none(work: Work, frame: DataFrame) -> Local:
+def _none(work: Work, rows: pa.Table) -> Local:
     """A batch without rows."""
-    return Local(work, work.prepare(frame.limit(0).toArrow()))
+    return Local(work, work.prepare(rows))
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,6 +25,7 @@ from tidemark.engine.work import ALL, Work
 from tidemark.store.arrow_change import text_columns
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream.files import spread
 
 # Tables with at most so many rows, and bytes in files, are read here: a Spark job on fewer rows is mostly planning.
 FEW_ROWS = 100_000
@@ -53,6 +56,13 @@ class Slice:
         store = DeltaRsStore(self.house)
         rows = store.read_version(self.table, self.version, self.table.column_names, early)
         return rows if late is None else rows.filter(late)
+
+    def files(self) -> list[str]:
+        """The paths of the files that may have such rows. Raises DeltaError or OSError."""
+        files = self.house.dataset(self.table, self.house.delta(self.table, self.version))
+        text = text_columns(self.table)
+        early = _all([each.arrow for each in self.where if not each.columns & text])
+        return [f"{self.house.directory(self.table)}/{file.path}" for file in files.get_fragments(early)]
 
     def frame(self, spark: SparkSession) -> DataFrame:
         reader = spark.read
@@ -101,11 +111,9 @@ class Rows:
         if self.few:
             return aggregation.partial(self.read().select(list(aggregation.needs)))
         work = Work(aggregations={"rows": (aggregation, ALL)})
-        found = executors.run(work, self.frame().select(*aggregation.needs), {}, "").partials
-        none = self.slices[0].table.arrow_schema.empty_table()
-        if "rows" in found:
-            return found["rows"]
-        return aggregation.partial(none.select(list(aggregation.needs)))
+        there = self._spread(aggregation.needs)
+        found = executors.run(work, there[0], {}, "", there[1]).partials if there else {}
+        return found["rows"] if "rows" in found else aggregation.partial(self._none(aggregation.needs))
 
     @contextmanager
     def processed(self, work: Work, store: Store, label: str) -> Iterator[Batch]:
@@ -113,8 +121,32 @@ class Rows:
         if self.few:
             yield Local(work, work.prepare(self.read()))
             return
-        with distributed(work, self.frame(), store, label) as batch:
+        columns = self.slices[0].table.column_names
+        if not (work.judge or work.appends):
+            needed = (each.needs for each, _ in work.aggregations.values())
+            columns = tuple(dict.fromkeys(chain.from_iterable(needed)))
+        there, none = self._spread(columns), self._none(columns)
+        if there is None:
+            yield Local(work, work.prepare(none))
+            return
+        with distributed(work, there[0], store, label, there[1], none.schema) as batch:
             yield batch
+
+    def _spread(self, columns: Sequence[str]) -> tuple[DataFrame, executors.Read] | None:
+        """These columns of the rows for executors, see `spread`; None without rows. Spark reads what delta-rs does
+        not."""
+        slices, first = (
+            [(each.files, _all([w.arrow for w in each.where])) for each in self.slices],
+            self.slices[0],
+        )
+        if first.house.can.files is not None:
+            with suppress(DeltaError, OSError):
+                found = [(files(), where) for files, where in slices]
+                return spread(self.spark, first.house.files.system, first.table.arrow_schema, found, columns)
+        return self.frame().select(*columns), iter
+
+    def _none(self, columns: Sequence[str]) -> pa.Table:
+        return self.slices[0].table.arrow_schema.empty_table().select(list(columns))
 
 
 def _all(conditions: Sequence[pc.Expression]) -> pc.Expression | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyarrow import fs
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.contract.store import Files
 from tidemark.contract.table import Table
@@ -59,27 +59,45 @@ class TableFiles:
 
     def spread(self, batch: DataFrame) -> tuple[DataFrame, Read]:
         """A frame of the batch for executors, and the function with which they read its rows."""
-        paths, system = self._paths(batch), self.files.system
         try:
-            sizes = {
-                (path, group): found.row_group(group).num_rows
-                for path in paths
-                for found in [pq.read_metadata(path, filesystem=system)]
-                for group in range(found.num_row_groups)
-            }
+            found = spread(batch.sparkSession, self.files.system, self.schema, [(self._paths(batch), None)])
         except OSError:
-            sizes = {}
-        if not sizes:
-            return batch, iter
-        spark = batch.sparkSession
-        tasks = max(1, min(len(sizes), spark.sparkContext.defaultParallelism))
-        shares = [tuple(zip(*sorted(share), strict=True)) for share in _shared(sizes, tasks)]
-        # Spark makes one task of each batch of Arrow rows.
-        rows = pa.concat_tables(pa.table({"paths": [paths], "groups": [groups]}) for paths, groups in shares)
-        return spark.createDataFrame(rows), partial(_rows_of, self.schema, system)
+            found = None
+        return found or (batch, iter)
 
     def _paths(self, batch: DataFrame) -> list[str]:
         return [self.files.located(path) for path in scanned(batch)]
+
+
+def spread(
+    spark: SparkSession,
+    system: fs.FileSystem,
+    schema: pa.Schema,
+    slices: Sequence[tuple[Sequence[str], pc.Expression | None]],
+    columns: Sequence[str] | None = None,
+) -> tuple[DataFrame, Read] | None:
+    """A frame for executors, and the function with which they read the rows of which it has the locations: of the files
+    of each slice, the rows that fulfil its condition. `schema` is that of the files, `columns` (None: all) are those to
+    read. None without rows in the files; raises OSError.
+    """
+    shares = []
+    for number, (paths, _) in enumerate(slices):
+        sizes = {
+            (path, group): found.row_group(group).num_rows
+            for path in paths
+            for found in [pq.read_metadata(path, filesystem=system)]
+            for group in range(found.num_row_groups)
+        }
+        tasks = min(len(sizes), spark.sparkContext.defaultParallelism)
+        for share in _shared(sizes, tasks):
+            files, groups = zip(*sorted(share), strict=True)
+            shares.append(pa.table({"paths": [files], "groups": [groups], "slice": [number]}))
+    if not shares:
+        return None
+    # Spark makes one task of each batch of Arrow rows.
+    locations = spark.createDataFrame(pa.concat_tables(shares))
+    names = list(columns or schema.names)
+    return locations, partial(_rows_of, schema, names, [where for _, where in slices], system)
 
 
 def _shared(sizes: Mapping[_Group, int], shares: int) -> list[list[_Group]]:
@@ -94,9 +112,13 @@ def _shared(sizes: Mapping[_Group, int], shares: int) -> list[list[_Group]]:
 
 
 def _rows_of(
-    schema: pa.Schema, system: fs.FileSystem, shares: Iterator[pa.RecordBatch]
+    schema: pa.Schema,
+    columns: list[str],
+    conditions: Sequence[pc.Expression | None],
+    system: fs.FileSystem,
+    shares: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of row groups of files."""
+    """The rows of row groups of files that fulfil the condition of their slice."""
     for share in shares:
         paths, groups = (pc.list_flatten(share.column(name)).to_pylist() for name in ("paths", "groups"))
         found = [
@@ -104,7 +126,10 @@ def _rows_of(
             for path, group in zip(paths, groups, strict=True)
         ]
         rows = ds.FileSystemDataset(found, schema, _PARQUET, system)
-        yield from rows.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1)
+        yield from rows.to_batches(
+            columns=columns, filter=conditions[share.column("slice")[0].as_py()],
+            batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1,
+        )  # fmt: skip
 
 
 def rows_of_file(system: fs.FileSystem, path: str, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -166,8 +166,9 @@ class BatchWriter:
             yield Local.of(work, fetched, self._judges)
             return
         label = f"{self.flow.name}-{commit.number:05d}"
-        frame, read = self.flow.files.spread(prepared) if self.flow.files else (prepared, iter)
-        with distributed(work, frame, self._store, label, read) as batch:
+        files = self.flow.files
+        frame, read = files.spread(prepared) if files else (prepared, iter)
+        with distributed(work, frame, self._store, label, read, files.schema if files else None) as batch:
             yield batch
 
     def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
