@@ -122,6 +122,15 @@ def test_a_site_without_lines_has_no_history(home: Home) -> None:
     assert home.due and home.noted == [f"Own hosts of shop: …; {CHANGE}"]
 
 
+def test_a_site_whose_first_batch_was_interrupted_has_lines(home: Home) -> None:
+    """A kill came after the lines, and before quality.sites."""
+    table = requests.TABLE
+    home.store.ensure(table)
+    home.store.append_arrow(table, rows(table, good(table, 0, site="blog")))
+    home.start(blog=SHOP, news=WWW)
+    assert home.due and home.noted == [f"Own hosts of blog: …; {CHANGE.replace('shop.hosts', 'blog.hosts')}"]
+
+
 def test_other_changed_settings_of_lines_are_not_applied_with_them(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:

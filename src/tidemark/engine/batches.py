@@ -46,7 +46,11 @@ def distributed(
 
     `read` reads the rows, of the `schema`, if the frame has only their locations.
     """
-    none = (lambda: schema.empty_table()) if schema else lambda: frame.limit(0).toArrow()
+
+    def none() -> Batch:
+        """A batch without rows."""
+        return Local(work, work.prepare(schema.empty_table() if schema else frame.limit(0).toArrow()))
+
     directories = {table.name: store.directory(table) for table, _ in work.appends}
     if all(directories.values()):
         there = {name: directory for name, directory in directories.items() if directory}
@@ -55,21 +59,16 @@ def distributed(
             return executors.run(replace(work, left_out=keys), frame, there, label, read)
 
         done = run(None)
-        yield Executed(done, run) if done.partials or done.files else _none(work, none())
+        yield Executed(done, run) if done.partials or done.files else none()
         return
     prepared = work.judge.to_frame(frame) if work.judge else frame
     prepared.persist()
     try:
         kept = Kept.of(work, prepared)
         # Without rows there are no partial rows, but their schema is needed.
-        yield kept if kept.outcome.partials or not work.aggregations else _none(work, none())
+        yield kept if kept.outcome.partials or not work.aggregations else none()
     finally:
         prepared.unpersist()
-
-
-def _none(work: Work, rows: pa.Table) -> Local:
-    """A batch without rows."""
-    return Local(work, work.prepare(rows))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tidemark.contract.expression import column
+from tidemark.contract.measure import Scan, unfulfilled
 from tidemark.contract.quality_tables import SITES
+from tidemark.contract.registry import tables
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.operate import notes
@@ -106,17 +109,23 @@ def _record_new_sites(settings: Settings, house: Lakehouse, store: Store) -> Non
     differing = applied.line_differences(settings, schema_check.recorded(house, REQUESTS))
     if not differing or not store.exists(SITES):  # lost, if the home has a record
         return
+    matches = {name: match["site"] for name in differing if (match := _OF_SITE.fullmatch(name))}
     read = {row["site"] for row in _sites(store)}
-    new = {
-        name: now
-        for name, (_, now) in differing.items()
-        if (match := _OF_SITE.fullmatch(name)) and match["site"] not in read
-    }
+    read |= _interrupted(store, sorted({*matches.values()} - read))
+    new = {name: differing[name][1] for name, site in matches.items() if site not in read}
     if new:
         states = {name: schema_check.recorded(house, name) for name in _JUDGED}
         schema_check.write(
             house, {name: applied.with_settings(state, new) for name, state in states.items() if state}
         )
+
+
+def _interrupted(store: Store, sites: Sequence[str]) -> set[str]:
+    """Those of the sites, of which quality.sites has no lines, that have some in silver: a kill came in between."""
+    judged = [table for table in tables() if table.name in _JUDGED and store.exists(table)] if sites else []
+    of_site = [unfulfilled(column("site") != site) for site in sites]
+    found = store.measure([Scan(table, store.version(table), of_site) for table in judged])
+    return {site for numbers in found for site, number in zip(sites, numbers, strict=True) if number}
 
 
 def _renew(settings: Settings, house: Lakehouse, store: Store, wanted: Note | None) -> None:

@@ -121,10 +121,10 @@ class Rows:
         if self.few:
             yield Local(work, work.prepare(self.read()))
             return
-        columns = self.slices[0].table.column_names
+        columns: Sequence[str] = self.slices[0].table.column_names
         if not (work.judge or work.appends):
             needed = (each.needs for each, _ in work.aggregations.values())
-            columns = tuple(dict.fromkeys(chain.from_iterable(needed)))
+            columns = list(dict.fromkeys(chain.from_iterable(needed)))
         there, none = self._spread(columns), self._none(columns)
         if there is None:
             yield Local(work, work.prepare(none))
