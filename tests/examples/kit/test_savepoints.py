@@ -51,7 +51,9 @@ def home(broker: Settings, tmp_path: Path) -> Settings:
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A broker without the records of other tests of the examples."""
     home = tmp_path_factory.mktemp("broker")
-    settings = Settings.of(home=home, broker_port=0, broker_java_options=QUICK_JVM)
+    settings = Settings.of(
+        home=home, broker_port=0, broker_java_options=QUICK_JVM, derive_interval_seconds=0.5
+    )
     with embedded.running(settings) as there:
         yield there
 
