@@ -123,8 +123,8 @@ class Rows:
             return
         columns: Sequence[str] = self.slices[0].table.column_names
         if not (work.judge or work.appends):
-            needed = (each.needs for each, _ in work.aggregations.values())
-            columns = list(dict.fromkeys(chain.from_iterable(needed)))
+            needed = ([*each.needs, part.flag] for each, part in work.aggregations.values())
+            columns = [name for name in dict.fromkeys(chain.from_iterable(needed)) if name]
         there, none = self._spread(columns), self._none(columns)
         if there is None:
             yield Local(work, work.prepare(none))
@@ -133,15 +133,12 @@ class Rows:
             yield batch
 
     def _spread(self, columns: Sequence[str]) -> tuple[DataFrame, executors.Read] | None:
-        """These columns of the rows for executors, see `spread`; None without rows. Spark reads what delta-rs does
-        not."""
-        slices, first = (
-            [(each.files, _all([w.arrow for w in each.where])) for each in self.slices],
-            self.slices[0],
-        )
+        """These columns of the rows for executors, see `spread`; None without rows. What cannot be read this way is
+        read by Spark, whose errors are explained."""
+        first = self.slices[0]
         if first.house.can.files is not None:
-            with suppress(DeltaError, OSError):
-                found = [(files(), where) for files, where in slices]
+            with suppress(DeltaError, OSError, pa.ArrowException):
+                found = [(each.files(), _all([w.arrow for w in each.where])) for each in self.slices]
                 return spread(self.spark, first.house.files.system, first.table.arrow_schema, found, columns)
         return self.frame().select(*columns), iter
 

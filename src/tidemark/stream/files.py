@@ -61,7 +61,7 @@ class TableFiles:
         """A frame of the batch for executors, and the function with which they read its rows."""
         try:
             found = spread(batch.sparkSession, self.files.system, self.schema, [(self._paths(batch), None)])
-        except OSError:
+        except (OSError, pa.ArrowException):
             found = None
         return found or (batch, iter)
 
@@ -78,7 +78,7 @@ def spread(
 ) -> tuple[DataFrame, Read] | None:
     """A frame for executors, and the function with which they read the rows of which it has the locations: of the files
     of each slice, the rows that fulfil its condition. `schema` is that of the files, `columns` (None: all) are those to
-    read. None without rows in the files; raises OSError.
+    read. None without rows in the files; raises OSError or ArrowException.
     """
     shares = []
     for number, (paths, _) in enumerate(slices):
