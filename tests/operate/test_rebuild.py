@@ -44,9 +44,7 @@ from tidemark.operate.rows import Rows
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import lock, swap
-from tidemark.stream.run import run
+from tidemark.stream import swap
 from tidemark.traffic.site import HOST, ORIGIN
 
 # A rule that turns away good lines: it was wrong, and is gone today.
@@ -333,12 +331,7 @@ def test_killed_after_it_caught_up_the_next_one_adds_no_line_twice(
     """Each time the second flow lags behind the lines that the rebuild adds last."""
     more = [traffic(seed=25, lines=300), traffic(seed=26, lines=200)]
     _first_flow(spark, wrong, more[0])
-    killed = subprocess.run(
-        [sys.executable, "-c", _RESUMABLE],
-        env={**os.environ, **wrong.environment(), "TIDEMARK_CRASH_AT": "rebuild:caught-up"},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed(wrong, "rebuild:caught-up", "-c", _RESUMABLE)
     _first_flow(spark, wrong, more[1])
     rebuild(spark, wrong, "silver.requests", resumable=True)
     run_here(spark, wrong)
@@ -348,20 +341,21 @@ def test_killed_after_it_caught_up_the_next_one_adds_no_line_twice(
 def _first_flow(spark: SparkSession, settings: Settings, pairs: list[Pair]) -> None:
     """Has the first flow alone process these lines."""
     produce(settings, pairs)
-    house = lakehouse.of(settings)
-    store = DeltaRsStore(house)
-    first = pipeline.flows(settings, house, store)[:1]
-    with lock.only_one(settings):
-        run(spark, settings, house, store, pipeline.TABLES, first, once=True)
+    run_here(spark, settings, slice(1))
 
 
 def killed_rebuild(settings: Settings, point: str, table: str = "all") -> None:
-    killed = subprocess.run(
-        [sys.executable, "-m", "tidemark", "rebuild", table],
+    killed(settings, point, "-m", "tidemark", "rebuild", table)
+
+
+def killed(settings: Settings, point: str, *python: str) -> None:
+    """Runs Python with these arguments until it kills itself at the point."""
+    done = subprocess.run(
+        [sys.executable, *python],
         env={**os.environ, **settings.environment(), "TIDEMARK_CRASH_AT": point},
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def test_clear_errors(wrong: Settings, spark: SparkSession, tmp_path: Path) -> None:

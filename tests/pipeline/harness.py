@@ -87,12 +87,13 @@ def deliver(settings: Settings, deliveries: Iterable[Delivery]) -> None:
     assert producer.flush(30) == 0
 
 
-def run_here(spark: SparkSession, settings: Settings) -> None:
-    """`tidemark run --once` within this process, which spares the start of a JVM."""
+def run_here(spark: SparkSession, settings: Settings, which: slice = slice(None)) -> None:
+    """`tidemark run --once` within this process, which spares the start of a JVM; `which` of the flows."""
     house = lakehouse.of(settings)
     store = DeltaRsStore(house)
+    flows = pipeline.flows(settings, house, store)[which]
     with lock.only_one(settings):
-        run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store), once=True)
+        run(spark, settings, house, store, pipeline.TABLES, flows, once=True)
 
 
 def run_process(settings: Settings, *, crash_at: str = "", once: bool = True) -> subprocess.Popen[str]:

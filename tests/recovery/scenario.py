@@ -166,9 +166,13 @@ class _Stage:
 
     def run_pipelines(self, moments: list[str], declared: int) -> None:
         """Starts the pipeline, kills it at each moment, and leaves the last one running."""
-        for number, moment in enumerate(moments):
-            if number == declared:
-                self._settings = declaring(self._settings, DECLARED)
+        self._kill_pipelines(moments[:declared])
+        self._settings = declaring(self._settings, DECLARED)
+        self._kill_pipelines(moments[declared:])
+        self._process = start_pipeline(self._settings)
+
+    def _kill_pipelines(self, moments: list[str]) -> None:
+        for moment in moments:
             while True:
                 self._process = start_pipeline(self._settings, moment)
                 self._files_due.release()
@@ -178,9 +182,6 @@ class _Stage:
                 self._allow_ending(self._process)
             self.killed += 1
             self._say(f"killed the pipeline at {moment}, {killed}")
-        if declared == len(moments):
-            self._settings = declaring(self._settings, DECLARED)
-        self._process = start_pipeline(self._settings)
 
     def kill_brokers(self, delays: list[float]) -> None:
         for delay in delays:
@@ -271,8 +272,8 @@ class _Stage:
         house = lakehouse.of(self._settings)
         chain = pipeline.chain(house)
         waiting = partial(DeltaRsStore(house).rows_since, chain.between)
-        behind = self._rows() < lines or self._lag(chain.first) or table_lag(waiting, chain.second)
-        return not (behind or pending(self._settings, house, DeltaRsStore(house), access_log.TABLE))
+        read = self._rows() >= lines and self._lag(chain.first) == 0 and table_lag(waiting, chain.second) == 0
+        return read and not pending(self._settings, house, DeltaRsStore(house), access_log.TABLE)
 
     def _rows(self) -> int:
         path = self._settings.tables / "quality" / "accounts"

@@ -50,19 +50,26 @@ class Slice:
 
     def read(self) -> pa.Table:
         """The rows. Raises TableError."""
-        text = text_columns(self.table)
-        early = _all([each.arrow for each in self.where if not each.columns & text])
-        late = _all([each.arrow for each in self.where])
-        store = DeltaRsStore(self.house)
-        rows = store.read_version(self.table, self.version, self.table.column_names, early)
-        return rows if late is None else rows.filter(late)
+        store, wanted = DeltaRsStore(self.house), self.condition
+        rows = store.read_version(self.table, self.version, self.table.column_names, self._by_statistics)
+        return rows if wanted is None else rows.filter(wanted)
 
     def files(self) -> list[str]:
         """The paths of the files that may have such rows. Raises DeltaError or OSError."""
-        files = self.house.dataset(self.table, self.house.delta(self.table, self.version))
+        rows = self.house.dataset(self.table, self.house.delta(self.table, self.version))
+        files = rows.get_fragments(self._by_statistics)
+        return [f"{self.house.directory(self.table)}/{file.path}" for file in files]
+
+    @property
+    def condition(self) -> pc.Expression | None:
+        """All conditions as one; None without any."""
+        return _all(self.where)
+
+    @property
+    def _by_statistics(self) -> pc.Expression | None:
+        """The conditions that a file's statistics can rule out: not those on text."""
         text = text_columns(self.table)
-        early = _all([each.arrow for each in self.where if not each.columns & text])
-        return [f"{self.house.directory(self.table)}/{file.path}" for file in files.get_fragments(early)]
+        return _all([each for each in self.where if not each.columns & text])
 
     def frame(self, spark: SparkSession) -> DataFrame:
         reader = spark.read
@@ -133,12 +140,12 @@ class Rows:
             yield batch
 
     def _spread(self, columns: Sequence[str]) -> tuple[DataFrame, executors.Read] | None:
-        """These columns of the rows for executors, see `spread`; None without rows. What cannot be read this way is
-        read by Spark, whose errors are explained."""
+        """These columns of the rows for executors, see `spread`; None without rows. Spark reads files that Arrow cannot
+        read, and its errors are explained."""
         first = self.slices[0]
         if first.house.can.files is not None:
             with suppress(DeltaError, OSError, pa.ArrowException):
-                found = [(each.files(), _all([w.arrow for w in each.where])) for each in self.slices]
+                found = [(each.files(), each.condition) for each in self.slices]
                 return spread(self.spark, first.house.files.system, first.table.arrow_schema, found, columns)
         return self.frame().select(*columns), iter
 
@@ -146,5 +153,5 @@ class Rows:
         return self.slices[0].table.arrow_schema.empty_table().select(list(columns))
 
 
-def _all(conditions: Sequence[pc.Expression]) -> pc.Expression | None:
-    return reduce(lambda a, b: a & b, conditions) if conditions else None
+def _all(conditions: Sequence[Expression]) -> pc.Expression | None:
+    return reduce(lambda a, b: a & b, [each.arrow for each in conditions]) if conditions else None
