@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,12 +17,14 @@ from deltalake import DeltaTable
 
 from gold import sources
 from silver import sessions
+from tidemark.contract.aggregation import Step
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import changes
+from tidemark.stream.changes import Known
 from tidemark.stream.following import Follower, catch_up
 
 DAY = datetime(2026, 11, 22, tzinfo=UTC)
@@ -39,6 +43,8 @@ class Home:
         self.chance = random.Random(seed)
         self.rows: dict[str, Row] = {}
         self.number = 0
+        # The step of the newest commit.
+        self.known: Known = {}
 
     def session(self, id: str) -> Row:
         """A session with few different values, so that keys and visitors meet again."""
@@ -73,7 +79,9 @@ class Home:
                 deleted, pa.schema([schema.field("session_id"), schema.field("start_time")])
             ),
         )
+        existing = self.store.read(sessions.TABLE)
         self.store.upsert(sessions.TABLE, change, Commit("activity", self.number))
+        self.known = {("activity", self.number): FOLLOWER.step(existing, change)}
         for id in removed:
             del self.rows[id]
         self.rows |= {str(row["session_id"]): row for row in rows}
@@ -84,8 +92,8 @@ class Home:
     def vacuum(self) -> None:
         self.house.delta(sessions.TABLE).vacuum(0, dry_run=False, enforce_retention_duration=False)
 
-    def follow(self, follower: Follower = FOLLOWER) -> None:
-        catch_up([follower], self.house, self.store)
+    def follow(self, follower: Follower = FOLLOWER, known: Known = MappingProxyType({})) -> None:
+        catch_up([follower], self.house, self.store, known={follower.table.name: known})
 
     def found(self) -> list[Row]:
         return content(self.store.read(sources.TABLE))
@@ -139,6 +147,29 @@ def test_a_session_that_goes_on_makes_no_row_anew(tmp_path: Path, monkeypatch: p
     home.follow()
     assert home.found() == home.expected()
     assert home.replacements() == 1
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+def test_a_change_that_is_handed_over_is_not_read(
+    commits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path)
+    read = changes.FileChanges._step
+    reads = []
+
+    def counted(*given: Any) -> Step:
+        reads.append(given)
+        return read(*given)
+
+    monkeypatch.setattr(changes.FileChanges, "_step", counted)
+    for _ in range(6):
+        for _ in range(commits):
+            home.change()
+        home.compact()
+        home.follow(known=home.known)
+        assert home.found() == home.expected()
+    assert home.replacements() == 1
+    assert len(reads) == 5 * (commits - 1)
 
 
 def gone_files(home: Home) -> None:

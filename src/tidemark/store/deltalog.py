@@ -90,7 +90,8 @@ def rows_added(commit: list[dict[str, Any]]) -> int:
 
 @dataclass(frozen=True)
 class Moved:
-    """The data files that a commit removed and added, with their paths relative to the table.
+    """The data files that a commit removed and added, with their paths relative to the table, and the numbers of
+    writers that it set.
 
     The rows of the added files without those of the removed ones are the change of the table's rows, as multisets.
     """
@@ -99,6 +100,7 @@ class Moved:
     removed: tuple[str, ...]
     added: tuple[str, ...]
     bytes: int
+    numbers: tuple[tuple[str, int], ...]
 
 
 def moved(log: Log, first: int, last: int) -> list[Moved] | None:
@@ -117,7 +119,8 @@ def moved(log: Log, first: int, last: int) -> list[Moved] | None:
         if removed or added:
             gone, new = (tuple(unquote(file["path"]) for file in files) for files in (removed, added))
             size = sum(int(file.get("size") or 0) for file in (*removed, *added))
-            found.append(Moved(version, gone, new, size))
+            numbers = tuple((a["txn"]["appId"], int(a["txn"]["version"])) for a in commit if a.get("txn"))
+            found.append(Moved(version, gone, new, size, numbers))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
@@ -35,6 +35,8 @@ _MOST_STEPS = 10
 _FIRST = -(2**63)
 # A path, and the bounds of the table's time.
 _File = tuple[str, int | None, int | None]
+# Steps of commits, each by a writer's number that it set.
+Known = Mapping[tuple[str, int], Step]
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class Change:
 class Changes(Protocol):
     """The rows of one table and their changes, aggregated as a table made of it needs them."""
 
-    def between(self, since: int, until: int, made: Revisable) -> Change | None:
-        """The change from version `since` to `until`; None if it is no longer known, or larger than the table."""
+    def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
+        """The change from version `since` to `until`; None if it is no longer known, or larger than the table. Files of
+        commits whose steps are `known` are not read."""
 
     def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
         """Partial rows of the newest rows in the windows with these starts."""
@@ -65,13 +68,19 @@ class FileChanges:
     house: Lakehouse
     table: Table
 
-    def between(self, since: int, until: int, made: Revisable) -> Change | None:
+    def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
         moved = deltalog.moved(self.house.log(self.table), since + 1, until)
-        size = sum(each.bytes for each in moved or ())
-        if moved is None or (size > MUCH and size > self._bytes()):
+        if moved is None:
+            return None
+        given = [next((known[n] for n in each.numbers if n in known), None) for each in moved]
+        size = sum(each.bytes for each, step in zip(moved, given, strict=True) if step is None)
+        if size > MUCH and size > self._bytes():
             return None
         try:
-            steps = [self._step(each.removed, each.added, made) for each in moved]
+            steps = [
+                step or self._step(each.removed, each.added, made)
+                for each, step in zip(moved, given, strict=True)
+            ]
         except FileNotFoundError:  # upkeep has deleted it
             return None
         return Change(steps, max((each.version for each in moved), default=since))
@@ -188,7 +197,7 @@ class FeedChanges:
     house: Lakehouse
     table: Table
 
-    def between(self, since: int, until: int, made: Revisable) -> Change | None:
+    def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
         if until - since > _MOST_STEPS:
             return None
         try:

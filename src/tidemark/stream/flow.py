@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from tidemark.settings.sections import MeaningSettings
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.accounting import Account, Ledger
 from tidemark.stream.batch_size import BatchSize
+from tidemark.stream.changes import Known
 from tidemark.stream.crash import crash_point
 from tidemark.stream.deliveries import Deliveries, DeliveryIds
 from tidemark.stream.files import TableFiles
@@ -113,10 +115,17 @@ class Flow:
             if (self.lag(Path(self.checkpoint(lakehouse))) or 0) > self.local_rows:
                 executors.warm_up(self.work, self.schema, spark)
 
-    def catch_up(self, spark: SparkSession, lakehouse: Lakehouse, store: Store) -> None:
-        """Brings the followers to the newest versions of their sources, under the batch lock."""
+    def catch_up(
+        self,
+        spark: SparkSession,
+        lakehouse: Lakehouse,
+        store: Store,
+        known: Mapping[str, Known] = MappingProxyType({}),
+    ) -> None:
+        """Brings the followers to the newest versions of their sources, under the batch lock. `known` as in
+        `tidemark.stream.following.catch_up`."""
         crash_point(f"{self.name}:before-followers")
-        catch_up(self.followers, lakehouse, store, spark)
+        catch_up(self.followers, lakehouse, store, spark, known=known)
 
 
 class BatchWriter:
@@ -194,9 +203,10 @@ class BatchWriter:
             batch = batch.without(repeated)
         clocks = batch.partial(self.flow.clocks)
         newest = _newest(self.flow.known(clocks["site"].to_pylist()), clocks)
+        steps: dict[str, Known] = {}
         acts = [
             *(
-                partial(self._upsert, table, made.at(newest), batch, commit)
+                partial(self._upsert, table, made.at(newest), batch, commit, steps)
                 for table, made in sorted(self.flow.upserts, key=lambda upsert: not upsert[0].now)
             ),
             *(partial(self._append, table, part, batch, commit) for table, part in self.flow.work.appends),
@@ -206,7 +216,7 @@ class BatchWriter:
         with self._all_done(acts, self._spare if waits else self._threads):
             account = Account.of(clocks, len(repeated or ())) if self._ledger else None
         if self.flow.followers:
-            self.flow.catch_up(spark, self._lakehouse, self._store)
+            self.flow.catch_up(spark, self._lakehouse, self._store, steps)
         crash_point(f"{self.flow.name}:before-ledger")
         if not (self._ledger and account):
             return _facts(clocks)
@@ -217,9 +227,17 @@ class BatchWriter:
         if self._store.committed(table, commit.writer) < commit.number:
             batch.append(self._store, table, part, commit)
 
-    def _upsert(self, table: Table, made: Aggregation, batch: Batch, commit: Commit) -> None:
-        if self._store.committed(table, commit.writer) < commit.number:
-            merge_into(self._store, table, made, batch.partial(table.name), commit)
+    def _upsert(
+        self, table: Table, made: Aggregation, batch: Batch, commit: Commit, steps: dict[str, Known]
+    ) -> None:
+        """Merges the batch into a table, and adds the `steps` of its followers."""
+        if self._store.committed(table, commit.writer) >= commit.number:
+            return
+        existing, change = merge_into(self._store, table, made, batch.partial(table.name), commit)
+        for follower in self.flow.followers:
+            if follower.source.name == table.name:
+                step = follower.step(existing, change)
+                steps[follower.table.name] = {(commit.writer, commit.number): step}
 
     @contextmanager
     def _all_done(self, acts: Sequence[Callable[[], None]], threads: Executor) -> Iterator[None]:

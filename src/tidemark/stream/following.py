@@ -3,24 +3,29 @@
 The version that a table has is recorded in its commits, with the way its rows are made. If that way has changed, or if
 the log or a file of the change is gone, the table is made anew of the newest version. So a rebuild of the source, a
 restored savepoint, a repair or a new definition needs nothing else.
+
+A process that has just changed the source hands the change over, and no file of it is read.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidemark.contract.aggregation import Revisable
+from tidemark.contract import table as contract
+from tidemark.contract.aggregation import Revisable, Step
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
+from tidemark.engine.groups import semi_join
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream.changes import Change, Changes, FeedChanges, FileChanges
+from tidemark.stream.changes import Change, Changes, FeedChanges, FileChanges, Known
 
 # The writer of the number that stands for the way in which all rows of a table are made.
 _DEFINITION = "tidemark/definition"
@@ -41,6 +46,15 @@ class Follower:
         what = [dict(self.made.identity), list(self.made.key), self.made.needs, self.table.column_names]
         return int.from_bytes(blake2b(json.dumps(what).encode(), digest_size=7).digest())
 
+    def step(self, existing: pa.Table, change: contract.Change) -> Step:
+        """The step of a change of the source; `existing` are all of its rows that the change may replace or delete."""
+        key, needs = list(self.source.key), list(self.made.needs)
+        keys = change.rows.select(key)
+        if change.deleted is not None:
+            keys = pa.concat_tables([keys, change.deleted.select(key).cast(keys.schema)])
+        removed = semi_join(existing, keys, key)
+        return Step(self.made.partial(removed.select(needs)), self.made.partial(change.rows.select(needs)))
+
 
 def catch_up(
     followers: Sequence[Follower],
@@ -48,9 +62,10 @@ def catch_up(
     store: Store,
     spark: SparkSession | None = None,
     anew: Sequence[str] = (),
+    known: Mapping[str, Known] = MappingProxyType({}),
 ) -> list[Table]:
     """Brings each table to the newest version of its source, those of the names `anew` by making them anew. Returns the
-    tables that were behind.
+    tables that were behind. `known` are, by table, the steps of commits of its source.
 
     The caller sees to it that nobody else writes to the tables or their sources. `spark` is needed for tables whose
     files this process does not reach.
@@ -67,7 +82,9 @@ def catch_up(
             continue
         behind.append(table)
         also = ((_DEFINITION, follower.definition),)
-        change = changes.between(has, newest, follower.made) if 0 <= has < newest else None
+        change = None
+        if 0 <= has < newest:
+            change = changes.between(has, newest, follower.made, known.get(table.name, {}))
         if change is None:
             if definition != -1:  # it is no new table
                 log.info("%s is made anew of version %d of %s", table.name, newest, source.name)

@@ -9,8 +9,10 @@ from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Change, Table
 
 
-def merge_into(store: Store, table: Table, made: Aggregation, partials: pa.Table, commit: Commit) -> None:
-    """Merges partial rows with the affected rows of the table, in one commit."""
+def merge_into(
+    store: Store, table: Table, made: Aggregation, partials: pa.Table, commit: Commit
+) -> tuple[pa.Table, Change]:
+    """Merges partial rows with the affected rows of the table, in one commit. Returns those rows and their change."""
     existing = table.arrow_schema.empty_table()
     change = Change(existing)
     touched = made.touched(partials)
@@ -23,3 +25,4 @@ def merge_into(store: Store, table: Table, made: Aggregation, partials: pa.Table
         # None of the keys is in the table: an append takes a fraction of a merge's time. Without rows it commits the
         # batch number.
         store.append_arrow(table, change.rows, commit)
+    return existing, change
