@@ -23,6 +23,7 @@ from tidemark.engine.arrays import Vectorized
 from tidemark.engine.work import ALL, Part, Work
 from tidemark.errors import TidemarkError
 from tidemark.kafka import client as kafka
+from tidemark.machine import heap_mebibytes
 from tidemark.operate.catalog_rebuild import CatalogRebuild
 from tidemark.operate.derivation import Derivation
 from tidemark.operate.forget import Places
@@ -121,7 +122,7 @@ def activity_flow(settings: Settings, house: Lakehouse, store: Store) -> Flow:
     return Flow(
         name="activity",
         version=ACTIVITY_VERSION,
-        source=partial(_table_source, house, requests.TABLE),
+        source=partial(_table_source, house, requests.TABLE, heap_mebibytes(settings.spark)),
         prepare=lambda accepted: accepted.select(*columns),
         work=work,
         upserts=made,
@@ -184,10 +185,13 @@ def _kafka_source(settings: KafkaSettings, size: BatchSize, spark: SparkSession)
     )
 
 
-def _table_source(house: Lakehouse, table: Table, spark: SparkSession) -> DataFrame:
+def _table_source(house: Lakehouse, table: Table, heap: int, spark: SparkSession) -> DataFrame:
+    """Batches of whole files of a table; `heap` in MiB is the driver's."""
     reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
-    # About the maximum number of rows of a batch of lines.
-    reader = reader.option("maxBytesPerTrigger", "16m").option("maxFilesPerTrigger", "200")
+    # Up to about two million rows: a larger batch merges fewer rows into the tables for each of its lines. Its partial
+    # rows, which may be as many as its lines, pass through the driver's heap.
+    most = max(16, heap // 64)
+    reader = reader.option("maxBytesPerTrigger", f"{most}m").option("maxFilesPerTrigger", "200")
     if house.can.files and deltalog.is_new(house.log(table)):
         # Otherwise the first batch is the table's state, which takes Spark seconds to compute.
         reader = reader.option("startingVersion", "0")

@@ -18,7 +18,8 @@ def described(*lines: dict[str, str | None], reading: Reading = SHOP) -> list[di
     fields = {name: pa.array([line.get(name) for line in lines], pa.string()) for name in names}
     site = pa.array([line.get("site", "shop") for line in lines])
     found = describe(Knowledge(b"k", reading=reading), site, fields)
-    assert list(found) == [column.split()[0] for column in KNOWN.split(", ")]
+    known = [column.split()[0] for column in KNOWN.split(", ")]
+    assert list(found) == [*known, "client_ip", "user_agent", "referrer"]
     return pa.table(found).to_pylist()
 
 

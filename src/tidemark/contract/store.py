@@ -56,14 +56,21 @@ class Directory:
     path: str
 
     def writer(self, name: str, schema: pa.Schema) -> pq.ParquetWriter:
-        """A writer of a new file in the directory."""
+        """A writer of a new file in the directory. The file does not tell which text was dictionary-encoded before, and
+        has no statistics of text, which no reader here uses and which take a quarter of the time."""
+        bounded = [field.name for field in schema if not _is_text(field.type)]
         return pq.ParquetWriter(
-            f"{self.path}/{name}", schema, filesystem=self.system, compression="zstd", compression_level=1
-        )
+            f"{self.path}/{name}", schema, filesystem=self.system, compression="zstd", compression_level=1,
+            write_statistics=bounded, store_schema=False,
+        )  # fmt: skip
 
     def size(self, name: str) -> int:
         """Size of a written file in bytes."""
         return int(self.system.get_file_info(f"{self.path}/{name}").size)
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return any(is_so(type) for is_so in (pa.types.is_dictionary, pa.types.is_string, pa.types.is_binary))
 
 
 class Files(Protocol):

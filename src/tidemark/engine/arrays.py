@@ -21,7 +21,8 @@ class Vectorized:
     """A function `make` that computes the columns `results` (names and types as in Spark DDL) from the columns
     `inputs`, passed by name, some thousand rows at a time.
 
-    The same function runs in the driver and in Spark's Python workers, with the same result.
+    The same function runs in the driver and in Spark's Python workers, with the same result. It may return text
+    dictionary-encoded, which only `add` keeps so.
     """
 
     inputs: tuple[str, ...]
@@ -40,7 +41,7 @@ class Vectorized:
         @F.arrow_udf(returnType=self.results)  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
         def columns(*arrays: pa.Array) -> pa.Array:
             found = make(dict(zip(inputs, arrays, strict=True)))
-            return pa.StructArray.from_arrays([found[name] for name in names], names=names)
+            return pa.StructArray.from_arrays([plain(found[name]) for name in names], names=names)
 
         made = frame.withColumn("_made", columns(*inputs))
         return made.withColumns({name: made[f"_made.{name}"] for name in names}).drop("_made")
@@ -55,6 +56,11 @@ class Vectorized:
         found = self.make({name: batch.column(name) for name in self.inputs})
         kept = {name: batch.column(name) for name in batch.schema.names}
         return pa.table(kept | {name: found[name] for name in self.names})
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """A column whose values are not dictionary-encoded."""
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
 def flags_of(condition: pa.Array) -> Flags:

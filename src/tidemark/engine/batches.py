@@ -89,7 +89,7 @@ class Local:
         return Local(self.work, anti_join(self.prepared, keys, keys.column_names))
 
     def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
-        rows = self.work.rows(table, part, self.prepared)
+        rows = self.work.rows(table, part, self.prepared).cast(table.arrow_schema)
         if rows.num_rows:
             store.append_arrow(table, rows, commit)
 

@@ -148,10 +148,10 @@ def _gathered(parts: Iterator[pa.Table], enough: int) -> Iterator[pa.Table]:
     for part in parts:
         held.append(part)
         if sum(rows.num_rows for rows in held) >= enough or sum(rows.nbytes for rows in held) >= CHUNK_BYTES:
-            yield pa.concat_tables(held)
+            yield pa.concat_tables(held).unify_dictionaries()
             held = []
     if held:
-        yield pa.concat_tables(held)
+        yield pa.concat_tables(held).unify_dictionaries()
 
 
 class _Writer:
@@ -170,7 +170,7 @@ class _Writer:
         if not rows.num_rows:
             return
         if self._writer is None:
-            self._writer = self._directory.writer(self._path, self._table.arrow_schema)
+            self._writer = self._directory.writer(self._path, rows.schema)
         self._writer.write_table(rows)
         self._rows += rows.num_rows
         for name in self._table.timed:

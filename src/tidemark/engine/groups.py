@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of
+from tidemark.engine.arrays import flags_of, plain
 
 Numbers = np.ndarray[Any, Any]
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -111,13 +111,12 @@ def encoded(column: Column) -> pa.DictionaryArray:
     if isinstance(found, pa.DictionaryArray):
         if not found.indices.null_count:
             return found
+        if not found.dictionary.null_count:
+            values = pa.concat_arrays([found.dictionary, pa.nulls(1, found.dictionary.type)])
+            missing = len(found.dictionary)
+            return pa.DictionaryArray.from_arrays(found.indices.fill_null(missing), values)
         found = found.dictionary_decode()
     return found.dictionary_encode(null_encoding="encode")
-
-
-def plain(column: pa.Array) -> pa.Array:
-    """A column whose values are not dictionary-encoded."""
-    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
 def decoded(rows: pa.Table) -> pa.Table:

@@ -146,6 +146,8 @@ def session_id(site: str, visitor_id: str, start_us: int) -> str:
 def changed(existing: pa.Table, rows: pa.Table, names: Sequence[str]) -> Change:
     """Rows that are new or differ from existing ones in one of the columns, apart from `updated_at`, and the ids that
     disappeared. Lists only differ in their length."""
+    if not existing.num_rows:
+        return Change(rows, existing)
     place = pc.index_in(rows["session_id"], existing["session_id"])
     before = existing.take(place)
     same = pc.is_valid(place)

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from tidemark.contract.aggregation import Newest, stamped
 from tidemark.contract.store import Where
 from tidemark.contract.table import Change
-from tidemark.engine.groups import decoded, encoded, plain, whole
+from tidemark.engine.arrays import plain
+from tidemark.engine.groups import decoded, encoded, whole
 from tidemark.engine.intervals import Sweep, changed, micros, near, nulls_first, ordered, session_ids, swept
 
 # Of a session, so that a crawler that poses as a visitor does not make endless rows.

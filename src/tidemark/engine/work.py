@@ -50,10 +50,14 @@ class Work:
         )
 
     def rows(self, table: Table, part: Part, prepared: pa.Table) -> pa.Table:
-        """The new rows of an append table."""
+        """The new rows of an append table. Text that is dictionary-encoded stays so."""
         names = [column.of or column.name for column in table.columns]
-        kept = part.of(prepared).select(names)
-        return kept.rename_columns(table.column_names).cast(table.arrow_schema)
+        kept = part.of(prepared).select(names).rename_columns(table.column_names)
+        types = (field.type if pa.types.is_dictionary(field.type) else None for field in kept.schema)
+        fields = (
+            own.with_type(type) if type else own for own, type in zip(table.arrow_schema, types, strict=True)
+        )
+        return kept.cast(pa.schema(fields))
 
     def encoded(self, prepared: pa.Table) -> pa.Table:
         """The prepared rows, with text dictionary-encoded once for all aggregations that take it so."""

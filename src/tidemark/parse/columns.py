@@ -54,14 +54,15 @@ class Knowledge:
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
     """The columns KNOWN of parsed lines (`tidemark.parse.detect.fields`) of sites. NULL without a `client_ip`, except
-    `ingested_at`, the time of the look-up, and `rules_version`.
+    `ingested_at`, the time of the look-up, and `rules_version`. Also those columns of the lines that were
+    dictionary-encoded for it.
 
     The time is set here because Spark writes its own `current_timestamp` into the generated code and would compile
     it again for every micro-batch.
     """
-    columns = (site, fields["client_ip"], fields["user_agent"], fields["host"])
     rows = len(site)
-    site, client_ip, agent, host = (_Coded.of(column) for column in columns)
+    columns = (site, *(fields[name] for name in ("client_ip", "user_agent", "host", "referrer")))
+    site, client_ip, agent, host, referrer = (_Coded.of(column) for column in columns)
     codes = country.lookup(knowledge.geo_database)([ip or "" for ip in client_ip.values])
     valid = [ip is not None and country.is_address(ip) for ip in client_ip.values]
     agents = [user_agent.describe(value or "") for value in agent.values]
@@ -84,21 +85,24 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
         "bot_name": agent.spread([a.bot and a.bot.name for a in agents], pa.string()),
         "bot_kind": agent.spread([a.bot and a.bot.kind for a in agents], pa.string()),
         "ai_purpose": agent.spread([a.bot and a.bot.ai_purpose for a in agents], pa.string()),
-        **_origins(knowledge.reading, site, host, fields["referrer"], fields["query"]),
+        **_origins(knowledge.reading, site, host, referrer, fields["query"]),
         "address_ok": client_ip.spread(
             [ok if ip is not None else None for ok, ip in zip(valid, client_ip.values, strict=True)],
             pa.bool_(),
         ),
         "ingested_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), rows),
-        "rules_version": pa.repeat(knowledge.version, rows),
+        "rules_version": _Coded([knowledge.version], np.zeros(rows, np.int32)).column,
+        "client_ip": client_ip.column,
+        "user_agent": agent.column,
+        "referrer": referrer.column,
     }
 
 
 def _origins(
-    reading: Reading, site: _Coded, host: _Coded, referrer: pa.Array, query: pa.Array
+    reading: Reading, site: _Coded, host: _Coded, referrer: _Coded, query: pa.Array
 ) -> dict[str, pa.Array]:
     """The columns that tell where requests come from, and what was searched for."""
-    from_host = _Coded.of(referrer).mapped(lambda value: value and host_of(value))
+    from_host = referrer.mapped(lambda value: value and host_of(value))
     queries = _Coded.of(told(query))
     tags = [tags_of(value) if value else NO_TAGS for value in queries.values]
     campaign = _Coded(tags, queries.indices).mapped(Campaign.of)
@@ -110,7 +114,7 @@ def _origins(
 
     origins = [origin(*values) for values in ways.values]
     return {
-        "referrer_host": from_host.spread(from_host.values, pa.string()),
+        "referrer_host": from_host.column,
         "channel": ways.spread([each.channel for each in origins], pa.string()),
         "source": ways.spread([each.source for each in origins], pa.string()),
         **{
@@ -138,9 +142,18 @@ class _Coded:
         codes = [number.setdefault(function(value), len(number)) for value in self.values]
         return _Coded(list(number), np.array(codes, np.int64)[self.indices] if codes else self.indices)
 
+    @property
+    def column(self) -> pa.Array:
+        """The column of strings, dictionary-encoded."""
+        return self.spread(self.values, pa.string())
+
     def spread(self, values: Sequence[Any], type: pa.DataType) -> pa.Array:
-        """One value per distinct value -> one value per row."""
-        return pa.array(values, type).take(pa.array(self.indices))
+        """One value per distinct value -> one value per row; text is dictionary-encoded."""
+        found, rows = pa.array(values, type), pa.array(self.indices)
+        if not pa.types.is_string(type):
+            return found.take(rows)
+        coded = found.dictionary_encode()
+        return pa.DictionaryArray.from_arrays(coded.indices.take(rows), coded.dictionary)
 
 
 class _Pairs(_Coded):
