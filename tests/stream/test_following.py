@@ -162,14 +162,14 @@ def test_a_change_that_is_handed_over_is_not_read(
         return read(*given)
 
     monkeypatch.setattr(changes.FileChanges, "_step", counted)
-    for _ in range(6):
+    for _ in range(3):
         for _ in range(commits):
             home.change()
         home.compact()
         home.follow(known=home.known)
         assert home.found() == home.expected()
     assert home.replacements() == 1
-    assert len(reads) == 5 * (commits - 1)
+    assert len(reads) == 2 * (commits - 1)
 
 
 def gone_files(home: Home) -> None:

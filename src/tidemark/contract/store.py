@@ -56,8 +56,8 @@ class Directory:
     path: str
 
     def writer(self, name: str, schema: pa.Schema) -> pq.ParquetWriter:
-        """A writer of a new file in the directory. The file does not tell which text was dictionary-encoded before, and
-        has no statistics of text, which tell little of rows in the order of their arrival and take a fifth of the time."""
+        """A writer of a new file in the directory. The file does not tell which text was dictionary-encoded before. It
+        has no statistics of text: they tell little of rows in the order of arrival, and take a fifth of the time."""
         bounded = [field.name for field in schema if not _is_text(field.type)]
         return pq.ParquetWriter(
             f"{self.path}/{name}", schema, filesystem=self.system, compression="zstd", compression_level=1,
