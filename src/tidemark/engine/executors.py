@@ -139,7 +139,9 @@ def _merge_task(work: Work, batches: Batches) -> Batches:
 def _chunks(work: Work, batches: Batches) -> Iterator[pa.Table]:
     """The prepared rows in chunks."""
     rows = (pa.Table.from_batches([batch]) for batch in batches)
-    return _gathered(map(work.prepare, _gathered(rows, PREPARED_ROWS)), CHUNK_ROWS)
+    chunks = _gathered(map(work.prepare, _gathered(rows, PREPARED_ROWS)), CHUNK_ROWS)
+    # Behind a second dictionary, Parquet writes the rest of a column without any.
+    return (chunk.unify_dictionaries() for chunk in chunks)
 
 
 def _gathered(parts: Iterator[pa.Table], enough: int) -> Iterator[pa.Table]:
@@ -148,10 +150,10 @@ def _gathered(parts: Iterator[pa.Table], enough: int) -> Iterator[pa.Table]:
     for part in parts:
         held.append(part)
         if sum(rows.num_rows for rows in held) >= enough or sum(rows.nbytes for rows in held) >= CHUNK_BYTES:
-            yield pa.concat_tables(held).unify_dictionaries()
+            yield pa.concat_tables(held)
             held = []
     if held:
-        yield pa.concat_tables(held).unify_dictionaries()
+        yield pa.concat_tables(held)
 
 
 class _Writer:

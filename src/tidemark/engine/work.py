@@ -53,17 +53,18 @@ class Work:
         """The new rows of an append table. Text that is dictionary-encoded stays so."""
         names = [column.of or column.name for column in table.columns]
         kept = part.of(prepared).select(names).rename_columns(table.column_names)
-        types = (field.type if pa.types.is_dictionary(field.type) else None for field in kept.schema)
-        fields = (
-            own.with_type(type) if type else own for own, type in zip(table.arrow_schema, types, strict=True)
-        )
+        fields = [
+            own.with_type(given.type) if pa.types.is_dictionary(given.type) else own
+            for own, given in zip(table.arrow_schema, kept.schema, strict=True)
+        ]
         return kept.cast(pa.schema(fields))
 
     def encoded(self, prepared: pa.Table) -> pa.Table:
         """The prepared rows, with text dictionary-encoded once for all aggregations that take it so."""
         wanted = (each.encodes for each, _ in self.aggregations.values() if isinstance(each, Encoding))
         for name in sorted(frozenset[str]().union(*wanted)):
-            if pa.types.is_string(prepared.schema.field(name).type):
+            kind = prepared.schema.field(name).type
+            if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
                 place = prepared.column_names.index(name)
                 prepared = prepared.set_column(place, name, encoded(prepared[name]))
         return prepared
