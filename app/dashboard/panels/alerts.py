@@ -130,7 +130,11 @@ def _rules_columns(look: Look) -> dict[str, Any]:
         "value": text("Value", help="Of the last judged window."),
         "bound": text("Bound", help="The bound nearest to the value."),
         "until": time_column("Judged until", look.filters.zone),
-        "goes to": text("Goes to", help="The kinds of its targets, which are secrets themselves."),
+        "goes to": text(
+            "Goes to",
+            help="The kinds of its targets, which are secrets themselves. A rule without targets of its own goes to"
+            " those of the setting `alert_to` of the pipeline, if it has any.",
+        ),
         "about": text("Watches", width="medium"),
     }
 
