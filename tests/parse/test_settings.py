@@ -17,7 +17,8 @@ from tidemark.parse.custom import reading_of
 from tidemark.parse.detect import fields
 from tidemark.parse.reading import Reading, SiteReading
 from tidemark.settings import Settings, load
-from tidemark.settings.sites import FormatSettings, SiteSettings, toml_lines
+from tidemark.settings.formats import FormatSettings
+from tidemark.settings.sites import SiteSettings, toml_lines
 
 TIME = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -54,7 +55,7 @@ MS_12 = {"duration_us": 12_000}
 COMBINED = '203.0.113.7 - - [21/Nov/2026:10:00:00 +0000] "GET /a?b=1 HTTP/1.1" 200 512 "-" "curl \\"8\\""'
 
 
-OWN: list[tuple[str, str, str, dict[str, Any]]] = [
+OWN: list[tuple[str, Any, str, dict[str, Any]]] = [
     ("nginx", NGINX, COMBINED, {}),
     ("nginx", NGINX + " $upstream_response_time $request_time", COMBINED + " 0.011 0.012", MS_12),
     ("nginx", f'$host {NGINX} rt=$request_time cc="$geoip_country_code"', f'A.example {COMBINED} rt=0.012 cc="DE"',
@@ -89,12 +90,18 @@ OWN: list[tuple[str, str, str, dict[str, Any]]] = [
      '2026-11-21;10:00:00;203.0.113.7;GET /a?b=1 HTTP/1.1;200;512;curl "8";%', {}),
     ("apache", '%{sec}t %h "%!200,304{X-Forwarded-For}i" "%r" %400,501s %^FB $ "%{User-Agent}i"',
      '1795255200 203.0.113.7 "-" "GET /a?b=1 HTTP/1.1" 200 - $ "curl \\"8\\""', {"bytes": 0}),
+    ("layout", ('$time;$client_ip;$method;$target;$status;$bytes;$user_agent;$duration_ms',),
+     '2026-11-21T10:00:00Z;203.0.113.7;GET;/a?b=1;200;512;curl "8";12', MS_12 | {"protocol": None}),
+    ("keys", {"time": ("t",), "client_ip": ("c.address", "c.ip"), "request": ("r",), "status": ("s",), "bytes": ("b",),
+              "user_agent": ("h>User-Agent",), "_kind": ("kind",)},
+     '{"t": 1795255200, "c": {"ip": "203.0.113.7"}, "r": "GET /a?b=1 HTTP/1.1", "s": 200, "b": 512, "kind": "access",'
+     ' "h": {"User-Agent": ["curl \\"8\\""]}}', {}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind, text, line, differs", OWN)
 def test_a_line_of_an_own_format_is_read_by_its_name(
-    kind: str, text: str, line: str, differs: dict[str, Any]
+    kind: str, text: Any, line: str, differs: dict[str, Any]
 ) -> None:
     own = reading(mine=FormatSettings(**{kind: text}))
     usual = {
@@ -110,6 +117,14 @@ def test_a_line_of_an_own_format_is_read_by_its_name(
     assert read("nothing of the kind", own, "mine") is None
     unknown = read(line, Reading(), "mine")
     assert unknown is None or not unknown["format_known"]
+
+
+def test_a_detected_own_format_needs_no_name() -> None:
+    layout = ("$time;$client_ip;$request;$status;$bytes;$user_agent",)
+    line = '2026-11-21T10:00:00Z;203.0.113.7;GET /a?b=1 HTTP/1.1;200;512;curl "8"'
+    row = read(line, reading(mine=FormatSettings(layout=layout, pattern=r"^\d{4}-", detected=True)))
+    assert row is not None and (row["read_as"], row["path"], row["status"]) == ("mine", "/a", 200)
+    assert read(line, reading(mine=FormatSettings(layout=layout))) is None
 
 
 def damaged(chance: random.Random) -> str:
@@ -161,7 +176,13 @@ def test_damaged_lines_of_own_formats_are_read_the_same_among_others() -> None:
             "without a text in between",
         ),
         ({"mine": FormatSettings(nginx="$remote_addr $request")}, "lacks time, status"),
-        ({"mine": FormatSettings(apache="%h %t %>s")}, "lacks request"),
+        ({"mine": FormatSettings(apache="%u %t %>s")}, "lacks client_ip or request"),
+        ({"mine": FormatSettings(layout=("$time $status $ip",))}, "an unknown field ip"),
+        ({"mine": FormatSettings(keys={"time": ("t",)})}, "lacks status"),
+        (
+            {"mine": FormatSettings(layout=("$time $status $target",), pattern="(?=x)")},
+            "the pattern of format mine is no regular expression",
+        ),
         ({"mine": FormatSettings(nginx='{"a": ')}, "is not JSON"),
         ({"combined": FormatSettings(nginx=NGINX)}, "the format combined already exists"),
     ],
@@ -292,8 +313,11 @@ def test_the_settings_file_has_sites_and_formats(tmp_path: Path) -> None:
         ("[sites.shop]\nhosts = ['a.example:443']", "is no host"),
         ("[sites.shop]\nhosts = ['*.a.example']", "is no host"),
         ("[sites.shop]\nhosts = ['']", "is no host"),
-        ("[formats.a]", "needs either apache or nginx"),
-        ("[formats.a]\nnginx = 'x'\napache = 'x'", "needs either apache or nginx"),
+        ("[formats.a]", "needs exactly one of apache, nginx"),
+        ("[formats.a]\nlayout = [1]", "layout of formats.a must be a list of texts"),
+        ("[formats.a]\nkeys = {}", "keys of formats.a must be a table of texts"),
+        ("[formats.a]\nkeys = {time = 1}", "keys of formats.a must be a table of texts"),
+        ("[formats.a]\nnginx = 'x'\napache = 'x'", "needs exactly one of apache, nginx"),
     ],
 )
 def test_a_wrong_table_is_an_error_that_names_it(text: str, said: str, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Formats that the user declares: Apache's `LogFormat` or nginx's `log_format`, compiled to a reader over arrays.
+"""Formats that the user declares: Apache's `LogFormat`, nginx's `log_format`, a layout, or the keys of JSON objects,
+compiled to a reader over arrays.
 
 A library that compiles `LogFormat` exists (apachelogs), but it reads one line at a time with a regular expression, far
 slower than the readers here.
@@ -8,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,9 +22,16 @@ from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.reading import Reading, SiteReading
 from tidemark.settings import Settings
+from tidemark.settings.formats import FormatSettings
 
 APACHE_DOCS = "https://httpd.apache.org/docs/2.4/mod/mod_log_config.html"
 NGINX_DOCS = "https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format"
+# The fields that a layout or keys may name: those of `tidemark.parse.values.columns_of`, and parts of a time.
+FIELDS = (
+    "client_ip", "remote_user", "time", "date", "clock", "fraction", "zone", "request", "method", "target", "query",
+    "protocol", "status", "bytes", "referrer", "user_agent", "host", "duration_s", "duration_ms", "duration_us",
+    "duration_ns", "edge_country", "forwarded",
+)  # fmt: skip
 
 _VARIABLES = {
     "remote_addr": "client_ip", "realip_remote_addr": "client_ip", "remote_user": "remote_user", "time_local": "time",
@@ -53,21 +61,90 @@ _UNITS = {"s": "duration_s", "ms": "duration_ms", "us": "duration_us"}
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _DIRECTIVE = re.compile(r"%[!\d,]*[<>]?(?:\{([^}]*)\})?[<>]?(\^?[A-Za-z%]{1,2}?)(?<!\^)(?=.|$)", re.DOTALL)
 _TOLD_IP = "told_ip"
-_REQUIRED = ("client_ip", "time", "status")
+_REQUIRED = ("time", "status")
+# Something of a request or of a connection.
+_ASKED = ("client_ip", "request", "target", "host")
 
 
 def reading_of(settings: Settings) -> Reading:
     """How lines are read with these settings. Raises SettingError for a format that cannot be."""
     sites = {name: SiteReading(**asdict(site)) for name, site in settings.sites.items()}
-    own = []
-    for name, each in settings.formats.items():
-        if name in FORMATS:
-            raise SettingError(f"the format {name} already exists", "Choose another name.")
-        own.append(apache(name, each.apache) if each.apache else nginx(name, each.nginx))
-    return Reading(sites, tuple(own), repr(sorted(settings.formats.items())))
+    own = tuple(own_format(name, each) for name, each in settings.formats.items())
+    declared = {name: each.declared for name, each in settings.formats.items()}
+    return Reading(sites, own, repr(sorted(declared.items())))
 
 
-def nginx(name: str, text: str) -> Format:
+def own_format(name: str, declared: FormatSettings) -> Format:
+    """The format of a declaration. Raises SettingError if it cannot be read."""
+    if name in FORMATS:
+        raise SettingError(f"the format {name} already exists", "Choose another name.")
+    made: Layout | JsonFormat
+    if declared.apache:
+        made = apache(name, declared.apache)
+    elif declared.nginx:
+        made = nginx(name, declared.nginx)
+    elif declared.layout:
+        made = layouts(name, declared.layout)
+    else:
+        made = objects(name, declared.keys)
+    made = replace(
+        made,
+        about=declared.about or made.about,
+        docs=declared.docs or made.docs,
+        examples=declared.examples,
+        detected=declared.detected,
+    )
+    if not declared.pattern:
+        return made
+    if isinstance(made, JsonFormat):
+        raise SettingError(f"the format {name} of JSON objects has a pattern", "Leave it out.")
+    try:
+        pc.match_substring_regex(pa.array([""]), declared.pattern)
+    except pa.ArrowInvalid as error:
+        raise SettingError(
+            f"the pattern of format {name} is no regular expression: {error}",
+            "Write it in the syntax of RE2, which has no look-around.",
+        ) from error
+    return replace(made, pattern=declared.pattern)
+
+
+def layouts(name: str, texts: Sequence[str]) -> Layout:
+    """The format of lines with these layouts in Tidemark's notation. Raises SettingError."""
+    for text in texts:
+        _only_known(name, re.findall(r"\$(\w+)", text))
+    made = [_layout(name, "A layout of the settings.", "", text) for text in texts]
+    return replace(made[0], layouts=tuple(each.layouts[0] for each in made))
+
+
+def objects(name: str, keys: Mapping[str, Sequence[str]]) -> JsonFormat:
+    """The format of JSON objects with the fields at these paths: names with dots in between, or with `>` as Caddy
+    writes them. Raises SettingError."""
+    _only_known(name, keys)
+    paths = {
+        each: tuple(path.replace(">", ".") for path in places)
+        for each, places in keys.items()
+        if not each.startswith("_")
+    }
+    _require(name, paths)
+    paths.setdefault("client_ip", ())
+    marks = [
+        path.replace(">", ".") for each, places in keys.items() if each.startswith("_") for path in places
+    ]
+    return JsonFormat(
+        name, "JSON objects of the settings.", "", (), tuple(marks), paths, refine=_refined, detected=False
+    )
+
+
+def _only_known(name: str, fields: Iterable[str]) -> None:
+    for each in fields:
+        if each not in FIELDS and not each.startswith(("_", "upstream")):
+            raise SettingError(
+                f"the format {name} has an unknown field {each}",
+                f"Use one of {', '.join(FIELDS)}, or _{each} for one that only has to be there.",
+            )
+
+
+def nginx(name: str, text: str) -> Layout | JsonFormat:
     """The format of nginx's `log_format`, which may be JSON. Raises SettingError."""
     about, docs = "nginx's `log_format` of the settings.", NGINX_DOCS
     if text.lstrip().startswith("{"):
@@ -78,7 +155,7 @@ def nginx(name: str, text: str) -> Format:
     )
 
 
-def apache(name: str, text: str) -> Format:
+def apache(name: str, text: str) -> Layout:
     """The format of Apache's `LogFormat`. Raises SettingError."""
     text = text.replace('\\"', '"').replace("\\t", "\t").replace("%U%q", "%U").replace("$", "\x00")
     layout = _DIRECTIVE.sub(lambda found: _directive(found[1], found[2]), text)
@@ -167,16 +244,17 @@ def _paths(shape: Mapping[str, object], before: str = "") -> Iterator[tuple[str,
             yield before + name, value
 
 
-def _require(name: str, fields: Mapping[str, object] | set[str]) -> None:
+def _require(name: str, fields: Iterable[str]) -> None:
     there = set(fields)
-    times = {"time"} if "date" in there and "clock" in there else set()
-    lacking = [field for field in _REQUIRED if field not in there | times]
-    if not there & {"request", "target"}:
-        lacking.append("request")
+    if "date" in there and "clock" in there:
+        there.add("time")
+    lacking = [field for field in _REQUIRED if field not in there]
+    if not there.intersection(_ASKED):
+        lacking.append(" or ".join(_ASKED))
     if lacking:
         raise SettingError(
             f"the format {name} lacks {', '.join(lacking)}",
-            "A line of it must have address, time, request and status.",
+            "A line of it must have a time, a status, and something of a request.",
         )
 
 

@@ -20,6 +20,7 @@ from typing import Any, get_type_hints
 
 from tidemark.errors import SettingError
 from tidemark.settings.alerts import AlertSettings, alerts_of
+from tidemark.settings.formats import FormatSettings, formats_of
 from tidemark.settings.questions import GoalSettings, funnels_of, goals_of, segments_of
 from tidemark.settings.sections import (
     BatchesSettings,
@@ -35,7 +36,7 @@ from tidemark.settings.sections import (
     WatchingSettings,
     setting,
 )
-from tidemark.settings.sites import FormatSettings, SiteSettings, formats_of, sites_of
+from tidemark.settings.sites import SiteSettings, sites_of
 
 DEFAULT_HOME = Path(".tidemark")
 ENVIRONMENT_PREFIX = "TIDEMARK_"

@@ -1,4 +1,4 @@
-"""The tables of `tidemark.toml`: `[sites.NAME]`, how a site's lines are read, and `[formats.NAME]`, own log formats."""
+"""The tables `[sites.NAME]` of `tidemark.toml`: how the lines of a site are read."""
 
 from __future__ import annotations
 
@@ -28,14 +28,6 @@ class SiteSettings:
     hosts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class FormatSettings:
-    """An own log format: Apache's `LogFormat` or nginx's `log_format`, whichever is not empty."""
-
-    apache: str = ""
-    nginx: str = ""
-
-
 def sites_of(found: Any, source: str) -> dict[str, SiteSettings]:
     """The tables `[sites.NAME]` of a file. Raises SettingError."""
     sites = {
@@ -59,18 +51,6 @@ def sites_of(found: Any, source: str) -> dict[str, SiteSettings]:
                     "Name hosts such as shop.example, without https:// and port.",
                 )
     return sites
-
-
-def formats_of(found: Any, source: str) -> dict[str, FormatSettings]:
-    """The tables `[formats.NAME]` of a file. Raises SettingError."""
-    formats = {
-        name: FormatSettings(**values)
-        for name, values in tables_of("formats", found, FormatSettings, source).items()
-    }
-    for name, each in formats.items():
-        if bool(each.apache) == bool(each.nginx):
-            raise SettingError(f"{source}: format {name} needs either apache or nginx", "Set one of them.")
-    return formats
 
 
 def toml_lines(values: Mapping[str, Any], table: str = "") -> Iterator[str]:

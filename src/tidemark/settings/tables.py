@@ -20,9 +20,9 @@ _KINDS = {
 def tables_of(what: str, found: Any, of: type, source: str) -> Mapping[str, dict[str, Any]]:
     """The tables `[what.NAME]` of a file, whose keys and types are those of the dataclass `of` with its defaults.
 
-    A field whose default is None takes a number, one whose default is a tuple a list of texts; one with the metadata
-    `derived` is not in the file. Raises SettingError; it
-    never shows the value of a field that is not in the dataclass's `repr`.
+    A field whose default is None takes a number, one whose default is a tuple a list of texts (with the metadata
+    `single`, also a text), and one with a factory a table of these; one with the metadata `derived` is not in the file.
+    Raises SettingError; it never shows the value of a field that is not in the dataclass's `repr`.
     """
     if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
         raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
@@ -37,12 +37,33 @@ def _value(table: str, key: str, value: Any, known: Mapping[str, Any], source: s
     if key not in known:
         raise SettingError(f"{source}: unknown setting {key!r} of {table}", f"Use one of {', '.join(known)}.")
     default = known[key].default
+    if known[key].default_factory is dict:
+        return _texts_of(f"{key} of {table}", value, source)
     wanted = float if default is None else type(default)
     if wanted is float and type(value) is int:
         value = float(value)
-    if wanted is tuple and type(value) is list and all(type(each) is str for each in value):
-        value = tuple(value)
+    if wanted is tuple:
+        value = _texts([value] if known[key].metadata.get("single") and type(value) is str else value)
     if type(value) is not wanted:
         shown = repr(value) if known[key].repr else "***"
         raise SettingError(f"{source}: {key} of {table} must be {_KINDS[wanted]}, not {shown}", "Correct it.")
     return value
+
+
+def _texts(value: Any) -> Any:
+    """A list of texts as a tuple; any other value as it is."""
+    is_list = type(value) is list and all(type(each) is str for each in value)
+    return tuple(value) if is_list else value
+
+
+def _texts_of(what: str, value: Any, source: str) -> dict[str, tuple[str, ...]]:
+    found = (
+        {}
+        if not isinstance(value, dict)
+        else {name: _texts([each] if type(each) is str else each) for name, each in value.items()}
+    )
+    if not found or not all(type(each) is tuple for each in found.values()):
+        raise SettingError(
+            f"{source}: {what} must be a table of texts or of lists of texts, not {value!r}", "Correct it."
+        )
+    return found

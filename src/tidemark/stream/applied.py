@@ -29,7 +29,7 @@ def _of_lines(settings: Settings) -> dict[str, str]:
     found = {
         "geo_database": settings.meaning.geo_database,
         "duplicate_days": str(settings.meaning.duplicate_days),
-        **{f"formats.{name}": each.apache or each.nginx for name, each in settings.formats.items()},
+        **{f"formats.{name}": each.declared for name, each in settings.formats.items()},
     }
     usual = SiteSettings()
     for name, site in settings.sites.items():

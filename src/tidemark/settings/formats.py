@@ -1,0 +1,65 @@
+"""Own log formats: the tables `[formats.NAME]` of `tidemark.toml`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tidemark.errors import SettingError
+from tidemark.settings.tables import tables_of
+
+NOTATIONS = ("apache", "nginx", "layout", "keys")
+_TEXTS = ("about", "docs", "examples")
+
+
+@dataclass(frozen=True)
+class FormatSettings:
+    """An own log format, in exactly one of these notations: Apache's `LogFormat`, nginx's `log_format`, Tidemark's own
+    `layout` (see `tidemark.parse.layout.Layout`; of several the first that a line has is taken), or `keys`: for each
+    field the paths of its values in a JSON object, the preferred one first.
+
+    `pattern` is a regular expression that all lines match. Lines of a `detected` format need not name it. `about`,
+    `docs` and `examples` describe it as in `tidemark.parse.format.Format`.
+    """
+
+    apache: str = ""
+    nginx: str = ""
+    layout: tuple[str, ...] = field(default=(), metadata={"single": True})
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    about: str = ""
+    docs: str = ""
+    examples: tuple[str, ...] = ()
+    pattern: str = ""
+    detected: bool = False
+
+    @property
+    def notation(self) -> str:
+        """The one of NOTATIONS that it is declared in."""
+        return next(name for name in NOTATIONS if getattr(self, name))
+
+    @property
+    def declared(self) -> str:
+        """How lines are read, as text: the declaration itself if nothing else says anything about it."""
+        said = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in _TEXTS and getattr(self, each.name)
+        }
+        only = next(iter(said.values())) if len(said) == 1 else None
+        return only if isinstance(only, str) else json.dumps(said, ensure_ascii=False)
+
+
+def formats_of(found: Any, source: str) -> dict[str, FormatSettings]:
+    """The tables `[formats.NAME]` of a file. Raises SettingError."""
+    formats = {
+        name: FormatSettings(**values)
+        for name, values in tables_of("formats", found, FormatSettings, source).items()
+    }
+    for name, each in formats.items():
+        if sum(bool(getattr(each, notation)) for notation in NOTATIONS) != 1:
+            raise SettingError(
+                f"{source}: format {name} needs exactly one of {', '.join(NOTATIONS)}", "Set one of them."
+            )
+    return formats
