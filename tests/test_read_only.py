@@ -96,7 +96,7 @@ def test_another_user_is_told_that_the_home_is_not_theirs(tmp_path: Path, comman
     shutil.copytree(KEPT.parent, home, ignore=lambda *_: [])
     home.chmod(0o700)
     program = (
-        "import os, sys; from tidemark.cli import main; import tidemark.cli.tasks\n"
+        "import os, sys; from tidemark.cli import main; import tidemark.service.run, tidemark.service.upkeep\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534); main()"
     )
     arguments = ["--home", str(home), *command.split()]

@@ -20,8 +20,9 @@ from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here,
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, traffic
 from tidemark import pipeline
-from tidemark.cli import tasks, tidemark
+from tidemark.cli import tidemark
 from tidemark.errors import TableError
+from tidemark.service.savepoints import make_savepoint
 from tidemark.settings import Settings
 
 ALL = [("run", "--once"), ("rebuild", "all"), ("rebuild", "all", "--dry-run"), ("rebuild", "silver.sessions"),
@@ -42,7 +43,7 @@ def original(
     settings = fresh(broker, tmp_path_factory.mktemp("key"))
     produce(settings, lines)
     run_here(spark, settings)
-    tasks.make_savepoint(settings, "before")
+    make_savepoint(settings, "before")
     return settings
 
 

@@ -18,12 +18,17 @@ from silver import requests
 from tests.pipeline.harness import assert_equal, fresh, produce, rows
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, traffic
-from tidemark.cli import tasks
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.operate import savepoints
 from tidemark.pipeline import TABLES
+from tidemark.service.forget import forget_visitor
+from tidemark.service.quality import check_quality
+from tidemark.service.rebuild import rebuild_table
+from tidemark.service.run import run_pipeline
+from tidemark.service.savepoints import make_savepoint
+from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
 from tidemark.store import lakehouse, lease
 from tidemark.store.lakehouse import Lakehouse
@@ -77,7 +82,7 @@ def run_under_a_wrong_rule(settings: Settings, pairs: list[Pair]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(requests, "REJECTING", (*requests.REJECTING, WRONG))
         produce(settings, pairs)
-        tasks.run_pipeline(settings, once=True)
+        run_pipeline(settings, once=True)
 
 
 @pytest.mark.cluster
@@ -88,7 +93,7 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
 ) -> None:
     pairs: list[Pair] = [*traffic(seed=31, lines=600), *BAD]
     with pytest.raises(TableError, match=r"no tables yet in `spark_catalog`"):
-        tasks.check_quality(catalog)
+        check_quality(catalog)
 
     run_under_a_wrong_rule(catalog, pairs[300:])
     files = as_directories(catalog, tmp_path / "view")
@@ -97,9 +102,9 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
     # The next job's cluster goes on from the checkpoints, then makes everything anew by the right rules, as foretold.
     cluster = on_another_cluster(catalog)
     produce(cluster, pairs[:300])
-    tasks.run_pipeline(cluster, once=True)
-    foretold = tasks.rebuild_table(cluster, "all", None, dry_run=True, say=quiet)
-    found = tasks.rebuild_table(cluster, "all", None, dry_run=False, say=quiet)
+    run_pipeline(cluster, once=True)
+    foretold = rebuild_table(cluster, "all", None, dry_run=True, say=quiet)
+    found = rebuild_table(cluster, "all", None, dry_run=False, say=quiet)
     assert found == foretold
     assert {d.table for d in found} >= {"silver.requests", "silver.rejected", "gold.visitors_by_country"}
     assert_equal(files, recount(pairs))
@@ -111,38 +116,38 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
     # A repetition takes up the lines that have arrived, and changes nothing else.
     pairs += (more := traffic(seed=32, lines=200))
     produce(cluster, more)
-    assert tasks.rebuild_table(cluster, "silver.requests", None, dry_run=False, say=quiet) == []
+    assert rebuild_table(cluster, "silver.requests", None, dry_run=False, say=quiet) == []
     assert_equal(files, recount(pairs))
 
-    done = {entry.table: entry for entry in tasks.maintain_tables(on_another_cluster(cluster))}
+    done = {entry.table: entry for entry in maintain_tables(on_another_cluster(cluster))}
     assert done.keys() == {table.name for table in TABLES}
     assert done["quality.progress"].files_after < done["quality.progress"].files_before
     assert not any(entry.skipped for entry in done.values())
     assert_equal(files, recount(pairs))
 
-    results, docs = tasks.check_quality(cluster)
+    results, docs = check_quality(cluster)
     assert [r for r in results if not r["success"] and r["severity"] == "critical"] == []
     assert {r["table"] for r in results} >= {"silver.requests", "gold.traffic"} and docs.exists()
 
     for refused in (
-        lambda: tasks.make_savepoint(cluster, "name"),
+        lambda: make_savepoint(cluster, "name"),
         lambda: savepoints.restore(cluster, "name"),
-        lambda: tasks.forget_visitor(cluster, visitor="0" * 32, address=""),
+        lambda: forget_visitor(cluster, visitor="0" * 32, address=""),
     ):
         with pytest.raises(TableError, match="works on tables in directories and on S3"):
             refused()
     with pytest.raises(TableError, match="as a whole"):
-        tasks.rebuild_table(cluster, "all", datetime.now(UTC), dry_run=True, say=quiet)
+        rebuild_table(cluster, "all", datetime.now(UTC), dry_run=True, say=quiet)
 
     # Sessions of another gap cannot be added to those that are there, but made anew.
     shorter = on_another_cluster(cluster).changed(session_gap_seconds=10)
     with pytest.raises(TableError, match=r"silver\.session_goals no longer fits"):
-        tasks.run_pipeline(shorter, once=True)
-    tasks.rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=quiet)
+        run_pipeline(shorter, once=True)
+    rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=quiet)
     # The stream goes on behind it.
     pairs += (more := traffic(seed=34, lines=100))
     produce(shorter, more)
-    tasks.run_pipeline(shorter, once=True)
+    run_pipeline(shorter, once=True)
     assert recount(pairs, 10) != recount(pairs)
     assert_equal(files, recount(pairs, 10))
 
@@ -152,15 +157,15 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
 def test_another_visitor_key_is_refused_until_all_is_rebuilt(catalog: Settings, tmp_path: Path) -> None:
     pairs: list[Pair] = traffic(seed=33, lines=100)
     produce(catalog, pairs)
-    tasks.run_pipeline(catalog, once=True)
+    run_pipeline(catalog, once=True)
     files = as_directories(catalog, tmp_path / "view")
     before = set(rows(files, "silver.requests", ["visitor_id"]))
     other = on_another_cluster(catalog).changed(visitor_key="another secret")
     with pytest.raises(TableError, match="is not the one that the tables in `spark_catalog`"):
-        tasks.run_pipeline(other, once=True)
+        run_pipeline(other, once=True)
     with pytest.raises(TableError, match="is not the one"):
-        tasks.rebuild_table(other, "all", None, dry_run=False, say=quiet)
-    tasks.rebuild_table(other, "all", None, dry_run=False, say=quiet, renew_key=True)
+        rebuild_table(other, "all", None, dry_run=False, say=quiet)
+    rebuild_table(other, "all", None, dry_run=False, say=quiet, renew_key=True)
     assert not before & set(rows(files, "silver.requests", ["visitor_id"]))
     assert_equal(files, recount(pairs))
 
@@ -177,7 +182,7 @@ def test_what_must_outlive_a_cluster_is_asked_for(lacking: dict[str, str], told:
         home=tmp_path / "home", catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="k"
     )
     with pytest.raises(SettingError, match=told):
-        tasks.run_pipeline(settings.changed(**lacking), once=True)
+        run_pipeline(settings.changed(**lacking), once=True)
 
 
 def test_names_in_a_catalog_are_quoted(tmp_path: Path) -> None:

@@ -24,10 +24,12 @@ from app.dashboard.figures.reader import open_reader
 from tests.cluster.s3_server import SECRET, S3Server, s3_server
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_process
 from tests.pipeline.recount import recount
-from tidemark.cli import tasks
 from tidemark.errors import TableError
 from tidemark.local.process import wait_until
 from tidemark.operate import savepoints
+from tidemark.service.forget import forget_visitor
+from tidemark.service.savepoints import make_savepoint, restore_savepoint
+from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.object_storage import LogRegister
@@ -135,7 +137,7 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
     assert {"silver.requests", "gold.traffic"} <= {row[0] for row in checked}
     assert not [row for row in checked if row[1:] == ("critical", False)]
     done(settings, "quality")
-    tasks.make_savepoint(settings, "middle")
+    make_savepoint(settings, "middle")
     produce(settings, pairs[800:])
     done(settings, "run", "--once")
     expected = recount(pairs)
@@ -143,12 +145,12 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
 
     assert min(len(parquet(name)) for name in ("bronze.access_log", "gold.visitors_by_country")) > 12
     for _ in range(2):  # the second deletes what the first has replaced
-        tasks.maintain_tables(settings.changed(version_retention_seconds=1))
+        maintain_tables(settings.changed(version_retention_seconds=1))
         time.sleep(1.1)
     assert max(len(parquet(name)) for name in ("bronze.access_log", "gold.visitors_by_country")) < 4
     assert_equal(settings, expected)
     with pytest.raises(TableError, match="checkpoints of the pipeline"):
-        tasks.maintain_tables(settings.changed(home=tmp_path / "other"))
+        maintain_tables(settings.changed(home=tmp_path / "other"))
 
     killed = command(settings, "rebuild", "all", crash_at="swap:between-tables@3")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -157,20 +159,20 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
     assert not house.files.sizes(f"{house.files.base}/_swap"), "the staged tables are to go"
 
     fork = settings.changed(home=tmp_path / "fork", tables_location="")
-    tasks.restore_savepoint(settings, "middle", fork, None, other_key=False)
+    restore_savepoint(settings, "middle", fork, None, other_key=False)
     done(fork, "run", "--once")
     assert_equal(fork, expected)
     elsewhere = settings.changed(home=tmp_path / "other")
     with pytest.raises(TableError, match="has tables already"):
-        tasks.restore_savepoint(settings, "middle", elsewhere, None, other_key=False)
-    tasks.restore_savepoint(settings, "middle", None, None, other_key=False)
+        restore_savepoint(settings, "middle", elsewhere, None, other_key=False)
+    restore_savepoint(settings, "middle", None, None, other_key=False)
     assert_equal(settings, recount(pairs[:800]))
     savepoints.delete(settings, "middle")
     assert not house.files.sizes(f"{house.files.base}/_savepoints")
 
     (address, theirs) = Counter(rows(settings, "silver.requests", ["client_ip"])).most_common(1)[0]
     accepted = len(rows(settings, "silver.requests", ["offset"]))
-    forgotten = tasks.forget_visitor(settings, visitor="", address=str(address[0]))
+    forgotten = forget_visitor(settings, visitor="", address=str(address[0]))
     assert forgotten.rows["silver.requests"] == theirs and not forgotten.files_left
     assert len(rows(settings, "silver.requests", ["offset"])) == accepted - theirs
     told = str(address[0]).encode() + b" "

@@ -20,8 +20,10 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, produce, rows, run_here, run_process
 from tests.recovery.killing import Pair, await_running, traffic
-from tidemark.cli import main, tasks, tidemark
+from tidemark.cli import main, tidemark
 from tidemark.errors import SettingError
+from tidemark.service.forget import forget_visitor
+from tidemark.service.savepoints import make_savepoint
 from tidemark.settings import Settings
 from tidemark.stream import swap
 
@@ -100,7 +102,7 @@ def test_by_address(home_with_rows: Settings, spark: SparkSession, lines: list[P
     ]
     lines_before = len(keys(settings, "bronze.access_log"))
     assert on_disk(settings, address)
-    done = tasks.forget_visitor(settings, visitor="", address=address)
+    done = forget_visitor(settings, visitor="", address=address)
     assert done.rows["silver.requests"] == len(mine) > 10
     assert done.rows["silver.rejected"] == 1
     assert done.rows["bronze.access_log"] == len(mine) + 1
@@ -114,7 +116,7 @@ def test_by_address(home_with_rows: Settings, spark: SparkSession, lines: list[P
     assert sum(row[0] for row in rows(settings, "gold.sources", ["sessions"])) == len(kept_sessions)  # type: ignore[misc]
     assert not on_disk(settings, address)
     assert_balanced(settings)
-    assert sum(tasks.forget_visitor(settings, visitor="", address=address).rows.values()) == 0
+    assert sum(forget_visitor(settings, visitor="", address=address).rows.values()) == 0
     # The flows go on.
     produce(settings, lines[:100])
     run_here(spark, settings)
@@ -127,7 +129,7 @@ def test_by_visitor_through_the_command(home_with_rows: Settings) -> None:
     ((visitor, count),) = Counter(
         row[0] for row in rows(settings, "silver.requests", ["visitor_id"])
     ).most_common(1)  # type: ignore[misc]
-    tasks.make_savepoint(settings, "before")
+    make_savepoint(settings, "before")
     command = ["forget", "--visitor", str(visitor), "--json"]
     called = CliRunner().invoke(tidemark, command, env=settings.environment(), catch_exceptions=False)
     report = json.loads(called.output)
@@ -151,7 +153,7 @@ def test_beside_a_running_pipeline(
             produce(settings, others[start : start + 100])
             time.sleep(0.1)
             if start == 700:
-                done = tasks.forget_visitor(settings, visitor="", address=address)
+                done = forget_visitor(settings, visitor="", address=address)
         assert process.poll() is None
     finally:
         os.killpg(process.pid, signal.SIGTERM)
@@ -178,7 +180,7 @@ def test_killed_it_did_nothing_or_all(home_with_rows: Settings, address: str, po
     assert done.returncode == -signal.SIGKILL, done.stderr
     if not swap.interrupted(settings):
         assert {table: keys(settings, table) for table in TABLES[:3]} == before
-    tasks.forget_visitor(settings, visitor="", address=address)
+    forget_visitor(settings, visitor="", address=address)
     assert not on_disk(settings, address)
     assert_balanced(settings)
 
@@ -213,7 +215,7 @@ def test_an_address_is_the_same_however_it_is_spelled(spelled: Settings, tmp_pat
     shutil.copytree(spelled.home, tmp_path / "home")
     settings = spelled.changed(home=tmp_path / "home")
     before = {table: len(keys(settings, table)) for table in TABLES[:3]}
-    done = tasks.forget_visitor(settings, visitor="", address=asked)
+    done = forget_visitor(settings, visitor="", address=asked)
     assert done.rows == {
         "bronze.access_log": 6, "silver.requests": 3, "silver.rejected": 3, "silver.sessions": 3,
         "silver.session_goals": 0, "silver.session_steps": 3, "silver.visitor_days": 3,
@@ -257,4 +259,4 @@ def test_what_is_no_address_or_visitor_is_refused(
 def test_one_of_both_is_needed(home_with_rows: Settings) -> None:
     for visitor, address in (("", ""), ("a", "b")):
         with pytest.raises(SettingError, match="visitor"):
-            tasks.forget_visitor(home_with_rows, visitor=visitor, address=address)
+            forget_visitor(home_with_rows, visitor=visitor, address=address)

@@ -31,7 +31,6 @@ from tests.pipeline.harness import (
 from tests.pipeline.recount import Delivery, recount
 from tests.recovery.killing import Pair, await_running, declaring, traffic
 from tidemark import pipeline
-from tidemark.cli import tasks
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
@@ -41,6 +40,7 @@ from tidemark.operate.difference import Changed, Difference
 from tidemark.operate.difference import lines as lines_of
 from tidemark.operate.revalued import Revalued
 from tidemark.operate.rows import Rows
+from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
@@ -362,9 +362,9 @@ def test_clear_errors(wrong: Settings, spark: SparkSession, tmp_path: Path) -> N
     def none(what: str, done: int, total: int) -> None: ...
 
     with pytest.raises(TableError, match=r"bronze\.access_log cannot be rebuilt"):
-        tasks.rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
+        rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
     with pytest.raises(TableError, match="no tables yet"):
-        tasks.rebuild_table(wrong.changed(home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
+        rebuild_table(wrong.changed(home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
     with locked(wrong.run_directory / "one-rebuild.lock"), pytest.raises(HomeBusyError, match="rebuild"):
         rebuild(spark, wrong, "gold.traffic")
 

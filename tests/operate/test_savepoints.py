@@ -18,9 +18,10 @@ from tests.operate.test_upkeep import maintained
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, await_running, traffic
-from tidemark.cli import tasks, tidemark
+from tidemark.cli import tidemark
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.operate.savepoints import delete, restore, savepoints
+from tidemark.service.savepoints import make_savepoint
 from tidemark.settings import Settings, load
 from tidemark.stream import lock
 
@@ -38,7 +39,7 @@ def at_a_savepoint(
     settings = fresh(broker, tmp_path_factory.mktemp("saved"))
     produce(settings, lines[:1_000])
     run_here(spark, settings)
-    tasks.make_savepoint(settings, "middle")
+    make_savepoint(settings, "middle")
     produce(settings, lines[1_000:2_000])
     run_here(spark, settings)
     time.sleep(1.1)
@@ -89,7 +90,7 @@ def test_taken_from_a_running_pipeline_it_is_a_consistent_cut(
             produce(settings, pairs[start : start + 200])
             time.sleep(0.1)
             if start in (1_000, 2_000):
-                tasks.make_savepoint(settings, f"at-{start}")
+                make_savepoint(settings, f"at-{start}")
         with pytest.raises(HomeBusyError):
             restore(settings, "at-1000")
     finally:
@@ -123,7 +124,7 @@ def test_a_killed_restore_is_repeated(
 def test_a_killed_creation_leaves_no_savepoint(saved: Settings, point: str) -> None:
     assert killed(saved, point, "savepoint", "create", "late")
     assert [savepoint.name for savepoint in savepoints(saved)] == ["middle"]
-    tasks.make_savepoint(saved, "late")
+    make_savepoint(saved, "late")
     assert [savepoint.name for savepoint in savepoints(saved)] == ["middle", "late"]
 
 
@@ -145,7 +146,7 @@ def test_restored_with_other_partitions(
     try:
         for number, partitions in enumerate((2, 4, 1), start=1):
             if number > 1:
-                tasks.make_savepoint(settings, f"before-{partitions}")
+                make_savepoint(settings, f"before-{partitions}")
                 restore(settings, f"before-{partitions}", partitions=partitions)
                 settings = settings.changed(
                     shuffle_partitions=load({"home": settings.home}).spark.shuffle_partitions
@@ -163,14 +164,14 @@ def test_what_it_says_and_refuses(saved: Settings, tmp_path: Path) -> None:
     (found,) = savepoints(saved)
     assert sum(found.offsets[saved.kafka.topic].values()) == 1_000
     with pytest.raises(TableError, match="already"):
-        tasks.make_savepoint(saved, "middle")
+        make_savepoint(saved, "middle")
     for name in ("", "../up", ".hidden", "a/b"):
         with pytest.raises(SettingError):
-            tasks.make_savepoint(saved, name)
+            make_savepoint(saved, name)
     with pytest.raises(TableError, match="no savepoint other"):
         restore(saved, "other")
     with pytest.raises(TableError, match="no tables yet"):
-        tasks.make_savepoint(saved.changed(home=tmp_path / "empty"), "first")
+        make_savepoint(saved.changed(home=tmp_path / "empty"), "first")
     delete(saved, "middle")
     assert savepoints(saved) == []
     with pytest.raises(TableError, match="no savepoint middle"):

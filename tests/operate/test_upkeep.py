@@ -26,7 +26,6 @@ from tests.pipeline.recount import recount
 from tests.processes import in_background
 from tests.recovery.killing import await_running, traffic
 from tidemark import pipeline
-from tidemark.cli import tasks
 from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
@@ -34,6 +33,7 @@ from tidemark.local.process import appending, process_mark, wait_until
 from tidemark.operate.retention import retention_days
 from tidemark.operate.upkeep import Done
 from tidemark.operate.upkeep_schedule import keep
+from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
@@ -46,7 +46,7 @@ def maintained(settings: Settings, **changes: object) -> dict[str, Done]:
     for table in (ACCOUNTS, SITES):  # what has none is no home with tables
         DeltaRsStore(lakehouse.of(settings)).ensure(table)
     changes = {"version_retention_seconds": 1, **changes}
-    done = tasks.maintain_tables(settings.changed(**changes))
+    done = maintain_tables(settings.changed(**changes))
     return {entry.table: entry for entry in done}
 
 

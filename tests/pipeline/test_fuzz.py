@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh
 from tests.pipeline.mutants import mutants
-from tidemark.cli.tasks import run_pipeline
 from tidemark.kafka import client as kafka
+from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 from tidemark.traffic.lines import FORMATS
 from tidemark.traffic.shapes import COLUMNS

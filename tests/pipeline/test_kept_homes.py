@@ -15,11 +15,11 @@ from tests.fixtures.home import HOMES, LINES, START, lines, unpack
 from tests.pipeline.harness import assert_equal, deliver, rows, run_here
 from tests.pipeline.recount import delivered_once, recount
 from tidemark import pipeline
-from tidemark.cli import tasks
 from tidemark.contract.table import Column
 from tidemark.engine.counts import Sum
 from tidemark.errors import TableError
 from tidemark.operate import backfill
+from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 from tidemark.settings.questions import GoalSettings
 from tidemark.store import lakehouse
@@ -126,7 +126,7 @@ def test_another_window_is_refused_until_the_table_is_rebuilt(
     with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 120 s"):
         run_here(spark, shorter)
     assert set(rows(settings, "silver.sessions", ["session_id"])) == found
-    tasks.rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=lambda *_: None)
+    rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=lambda *_: None)
     [(cause, text)] = rows(settings, "quality.notes", ["cause", "text"])
     assert cause == "settings" and str(text).endswith("session_gap_seconds was 1800, now 120")
     deliver(shorter, LATER)

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, rows
 from tests.recovery.killing import revive
-from tidemark.cli.tasks import run_pipeline
 from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
 from tidemark.local.process import wait_until
+from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 
 _LINES_PER_SECOND = 2_000

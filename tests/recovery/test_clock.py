@@ -21,11 +21,11 @@ from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here,
 from tests.pipeline.recount import recount
 from tests.recovery.killing import await_running, kill, slices, traffic
 from tidemark import pipeline
-from tidemark.cli.tasks import run_pipeline
 from tidemark.contract import aggregation
 from tidemark.errors import TableError
 from tidemark.local import process as processes
 from tidemark.local.process import wait_until
+from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.stream import accounting, flow, progress

@@ -22,17 +22,15 @@ from tests.pipeline.recount import recount
 from tests.recovery.ground import cut_short, newest
 from tests.recovery.killing import Pair, traffic
 from tidemark import pipeline
-from tidemark.cli.tasks import (
-    check_quality,
-    forget_visitor,
-    maintain_tables,
-    make_savepoint,
-    rebuild_table,
-    repair_tables,
-    run_pipeline,
-)
 from tidemark.errors import TableError
 from tidemark.kafka import client as kafka
+from tidemark.service.forget import forget_visitor
+from tidemark.service.quality import check_quality
+from tidemark.service.rebuild import rebuild_table
+from tidemark.service.repair import repair_tables
+from tidemark.service.run import run_pipeline
+from tidemark.service.savepoints import make_savepoint
+from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 

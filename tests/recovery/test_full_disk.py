@@ -11,12 +11,12 @@ from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.ground import fill, make_room, small_disk
 from tests.recovery.killing import traffic
-from tidemark.cli.tasks import run_pipeline
 from tidemark.errors import KafkaError, PlatformError
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
 from tidemark.local.process import wait_until
+from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 
 

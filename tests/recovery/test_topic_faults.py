@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import assert_equal, fresh, produce, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import Pair, await_running, kill, traffic
-from tidemark.cli.tasks import run_pipeline
 from tidemark.errors import KafkaError
 from tidemark.kafka import client as kafka
 from tidemark.local.process import wait_until
+from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 
 

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here
 from tests.pipeline.recount import recount
 from tests.recovery.killing import traffic
-from tidemark.cli.tasks import run_pipeline
 from tidemark.errors import SettingError
 from tidemark.local.process import wait_until
 from tidemark.machine import heap_mebibytes
+from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 from tidemark.stream import batch_size
 from tidemark.stream.batch_size import LEAST_LINES, MOST_LINES, BatchSize

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import assert_equal, fresh, produce, run_here
 from tests.pipeline.recount import recount
 from tests.recovery.killing import slices, traffic
-from tidemark.cli.tasks import run_pipeline
 from tidemark.local.process import wait_until
+from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 from tidemark.stream import lock
 

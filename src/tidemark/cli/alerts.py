@@ -34,8 +34,8 @@ def alerts_command(
 
     The pipeline judges and delivers. Exits 1 if a target does not take the test message.
     """
-    from tidemark.cli.stores import store_of
     from tidemark.operate.alerts import report
+    from tidemark.service.stores import store_of
 
     settings = settings_of(ctx, **options)
     if test:

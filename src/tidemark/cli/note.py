@@ -32,9 +32,9 @@ def note_command(
 
     Tidemark makes notes about itself: a rebuild, another rules_version, an imported archive, a gap of the pipeline.
     """
-    from tidemark.cli.stores import store_of
     from tidemark.local.process import prepare_home
     from tidemark.operate import notes
+    from tidemark.service.stores import store_of
 
     if sum(map(bool, (text, list_, remove))) != 1:
         raise click.UsageError("Give a TEXT, --list or --remove.")

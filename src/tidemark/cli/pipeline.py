@@ -24,7 +24,7 @@ log = logging.getLogger("tidemark.run")
 def run_command(ctx: click.Context, /, once: bool, wait: float, **options: Any) -> None:
     """Run the pipeline: from Kafka through bronze, silver and gold, until stopped."""
     from tidemark import logs
-    from tidemark.cli.tasks import run_pipeline
+    from tidemark.service.run import run_pipeline
 
     settings = settings_of(ctx, **options)
     logs.configure(settings.watching)

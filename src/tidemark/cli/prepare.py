@@ -14,11 +14,11 @@ from threading import Event
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tidemark.cli.tasks import run_pipeline
 from tidemark.errors import PlatformError
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker, class_archive
 from tidemark.local.jars import spark_jars
+from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
 from tidemark.settings.sections import JavaSettings
 from tidemark.spark import spark_session

@@ -22,8 +22,8 @@ def quality_command(
     ctx: click.Context, /, since: datetime | None, names: tuple[str, ...], as_json: bool, **options: Any
 ) -> None:
     """Check the tables against their expectations; exit 3 if a critical one fails."""
-    from tidemark.cli.tasks import check_quality
     from tidemark.operate.quality.report import lines, raise_critical
+    from tidemark.service.quality import check_quality
 
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     results, docs = check_quality(settings_of(ctx, **options), names, since)

@@ -25,7 +25,7 @@ def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
     The pipeline does the same at intervals, see the settings `maintain_interval_seconds` and
     `vacuum_interval_seconds`.
     """
-    from tidemark.cli.tasks import maintain_tables
+    from tidemark.service.upkeep import maintain_tables
 
     done = maintain_tables(settings_of(ctx, **home))
     if as_json:
@@ -64,8 +64,8 @@ def rebuild_command(
     how many lines have another value.
     An interrupted rebuild has changed nothing, or everything.
     """
-    from tidemark.cli.tasks import rebuild_table
     from tidemark.operate.difference import lines
+    from tidemark.service.rebuild import rebuild_table
 
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     with _Parts() as parts:
@@ -115,7 +115,7 @@ def repair_command(ctx: click.Context, /, **home: Any) -> None:
     are lost. Repeat an interrupted repair.
     """
     from tidemark import logs
-    from tidemark.cli.tasks import repair_tables
+    from tidemark.service.repair import repair_tables
 
     settings = settings_of(ctx, **home)
     logs.configure(settings.watching)
@@ -134,7 +134,7 @@ def savepoint_command() -> None:
 @click.pass_context
 def savepoint_create(ctx: click.Context, /, name: str, **home: Any) -> None:
     """Create savepoint NAME, with the pipeline running or stopped."""
-    from tidemark.cli.tasks import make_savepoint
+    from tidemark.service.savepoints import make_savepoint
 
     made = make_savepoint(settings_of(ctx, **home), name)
     click.echo(f"savepoint {name}: {made.files:,} files, {made.bytes / 1e6:,.1f} MB, shared with the tables")
@@ -190,7 +190,7 @@ def savepoint_restore(
     The tables are the state, so --state-partitions moves no data: the number is written as shuffle_partitions
     into the home's tidemark.toml.
     """
-    from tidemark.cli.tasks import restore_savepoint
+    from tidemark.service.savepoints import restore_savepoint
 
     settings = settings_of(ctx, bootstrap_servers=bootstrap_servers)
     home = target.expanduser().absolute() if target else settings.home
@@ -228,8 +228,8 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
     address only) and silver.sessions. Gold tables keep their counts, and in sketches hashes that identify
     nobody. Kafka and savepoints keep their data; the command names both.
     """
-    from tidemark.cli.tasks import forget_visitor
     from tidemark.operate.savepoints import savepoints
+    from tidemark.service.forget import forget_visitor
 
     settings = settings_of(ctx, **home)
     done = forget_visitor(settings, visitor=visitor, address=address)

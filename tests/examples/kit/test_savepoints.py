@@ -25,7 +25,7 @@ from examples.kit.results import Results
 from tests.conftest import QUICK_JVM
 from tests.examples.kit.test_accounts import sums
 from tests.examples.kit.test_run import COUNTS, counting_job, counts, done, produce
-from tidemark.cli import tasks, tidemark
+from tidemark.cli import tidemark
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Table
 from tidemark.errors import HomeBusyError, TableError
@@ -33,6 +33,7 @@ from tidemark.local import broker as embedded
 from tidemark.local.process import prepare_home
 from tidemark.operate.savepoints import savepoints
 from tidemark.operate.upkeep import maintain
+from tidemark.service.savepoints import make_savepoint, restore_savepoint
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
@@ -74,10 +75,10 @@ def test_a_restored_home_goes_on_exactly(
         send(events[:third], home.kafka, threading.Event())
         runtime.catch_up()
         send(events[third : 2 * third], home.kafka, threading.Event())
-        tasks.make_savepoint(home, "middle")  # in the middle of whatever it does
+        make_savepoint(home, "middle")  # in the middle of whatever it does
         runtime.catch_up()
     fork = home.changed(home=tmp_path / "fork")
-    tasks.restore_savepoint(home, "middle", fork, None, other_key=False)
+    restore_savepoint(home, "middle", fork, None, other_key=False)
     accounted = sums(fork, f"{example.job.name}.{flow}")[0]
     assert third <= accounted <= 2 * third
 
@@ -109,7 +110,7 @@ def test_the_command_and_what_it_covers(spark: SparkSession, home: Settings) -> 
     done(job, spark, home)
     assert counts(home) == {"a": 2, "b": 2, "c": 2}
     with lock.only_one(home, job.name), pytest.raises(HomeBusyError, match="a job is running"):
-        tasks.restore_savepoint(home, "four", None, None, other_key=False)
+        restore_savepoint(home, "four", None, None, other_key=False)
     tidemark_savepoint("restore", "four")
     assert counts(home) == {"a": 2, "b": 2}
     done(job, spark, home)
@@ -126,7 +127,7 @@ def test_results_in_another_system_are_not_covered(spark: SparkSession, home: Se
         produce(job, home, "a")
         runtime.catch_up()
     with pytest.raises(TableError, match=f"not the results of {job.name}.counts in Redis"):
-        tasks.make_savepoint(home, "no")
+        make_savepoint(home, "no")
     assert savepoints(home) == []
 
 
@@ -151,9 +152,9 @@ def test_changes_that_nobody_has_read_yet_are_in_a_savepoint(
         store.upsert(followed, Change(pa.table(row)), Commit("test", number))
         if number == 1:
             done(job, spark, home)
-    tasks.make_savepoint(home, "behind")
+    make_savepoint(home, "behind")
     fork = home.changed(home=tmp_path / "fork")
-    tasks.restore_savepoint(home, "behind", fork, None, other_key=False)
+    restore_savepoint(home, "behind", fork, None, other_key=False)
     seen.clear()
     done(job, spark, fork)
     assert seen == [("update_postimage", 2), ("update_postimage", 3)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.cli.rounds import Add, run_in_rounds
+from tidemark.service.rounds import Add, run_in_rounds
 from tidemark.settings import Settings, load
 from tidemark.settings.questions import GoalSettings
 
