@@ -16,6 +16,7 @@ import click
 
 from tidemark.cli import tidemark
 from tidemark.contract.table import Table
+from tidemark.parse.custom import FIELDS
 from tidemark.parse.detect import DECLARED as DECLARED_FORMATS
 from tidemark.parse.format import Format
 from tidemark.pipeline import TABLES
@@ -125,9 +126,30 @@ def formats_page(formats: Sequence[Format]) -> str:
         "[formats.mine]                 # import --format mine\n"
         "nginx = '$remote_addr [$time_iso8601] \"$request\" $status $body_bytes_sent $request_time'\n\n"
         "[formats.other]\n"
-        "apache = '%v %h %l %u %t \"%r\" %>s %O %D'\n```",
-        "- An own format is only used for lines whose sender names it. It needs the address, the time, the status, and"
-        " the request or its target, with text between each two fields. An nginx format may be JSON.\n"
+        "apache = '%v %h %l %u %t \"%r\" %>s %O %D'\n\n"
+        "[formats.balancer]\n"
+        "haproxy = '%ci:%cp [%T] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %hr %{+Q}r'\n\n"
+        "[formats.tomcat]\n"
+        "tomcat = '%h %l %u %t \"%r\" %s %b %{us}T'\n\n"
+        "[formats.semicolons]\n"
+        "layout = '$time;$client_ip;$method;$target;$status;$bytes;$duration_ms;$_thread'\n"
+        "detected = true                # its lines need not name it\n\n"
+        "[formats.edge.keys]            # fields of JSON objects; > stands between names, too, as Caddy writes it\n"
+        'time = ["ts", "time"]          # the first one that an object has\n'
+        "client_ip = 'request>remote_ip'\nrequest = 'line'\nstatus = 'code'\n```",
+        "- An own format is only used for lines whose sender names it, unless it is `detected`. It needs the time, the"
+        " status, and an address, a request, a target or a host, with text between each two fields.\n"
+        "- It has exactly one of `apache` (`LogFormat`), `nginx` (`log_format`, which may be JSON), `haproxy`"
+        " (`log-format`), `tomcat` (`pattern` of the AccessLogValve), `layout` and `keys` (fields of JSON objects, such"
+        " as Caddy's and Traefik's). It may have `about`, `docs`, `examples`, and `pattern`, a regular expression that"
+        " all lines match.\n"
+        "- A `layout` has `$field` in place of each field; several layouts are a list, of which the first that a line"
+        f" has is taken. The fields are {_listed(FIELDS)}. One that begins with an underscore, such as `$_thread`, only"
+        " has to be there.\n"
+        "- Of several times in a line, the one with a zone counts. If a format has X-Forwarded-For or nginx's"
+        " `$proxy_add_x_forwarded_for` as its only address, the last address of the list is that of the line.\n"
+        "- Tomcat's `%D` is in milliseconds up to Tomcat 9, and then in microseconds: write `%{ms}T` or `%{us}T` in its"
+        " place.\n"
         "- Without `trusted_proxies` the client is the address in the line. With `trusted_proxies = n` the client is"
         " the n-th address from the end of X-Forwarded-For, or the first one if the header has fewer.\n"
         "- The host of the line itself, where the format has one, is an own host, too. Own hosts are compared whole,"
@@ -135,6 +157,10 @@ def formats_page(formats: Sequence[Format]) -> str:
         "## Examples",
         *("\n".join([f"`{each.name}`", "", "```", *each.examples, "```"]) for each in formats),
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def settings_page() -> str:

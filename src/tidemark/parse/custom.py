@@ -1,5 +1,5 @@
-"""Formats that the user declares: Apache's `LogFormat`, nginx's `log_format`, a layout, or the keys of JSON objects,
-compiled to a reader over arrays.
+"""Formats that the user declares, in a server's notation, as a layout, or by the keys of JSON objects: compiled to a
+reader over arrays.
 
 A library that compiles `LogFormat` exists (apachelogs), but it reads one line at a time with a regular expression, far
 slower than the readers here.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
@@ -16,7 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.contract.log_formats import FORMATS
+from tidemark.engine.arrays import flags_of, where
 from tidemark.errors import SettingError
+from tidemark.parse import notations
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat
@@ -24,8 +27,6 @@ from tidemark.parse.reading import Reading, SiteReading
 from tidemark.settings import Settings
 from tidemark.settings.formats import FormatSettings
 
-APACHE_DOCS = "https://httpd.apache.org/docs/2.4/mod/mod_log_config.html"
-NGINX_DOCS = "https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format"
 # The fields that a layout or keys may name: those of `tidemark.parse.values.columns_of`, and parts of a time.
 FIELDS = (
     "client_ip", "remote_user", "time", "date", "clock", "fraction", "zone", "request", "method", "target", "query",
@@ -33,34 +34,21 @@ FIELDS = (
     "duration_ns", "edge_country", "forwarded",
 )  # fmt: skip
 
-_VARIABLES = {
-    "remote_addr": "client_ip", "realip_remote_addr": "client_ip", "remote_user": "remote_user", "time_local": "time",
-    "time_iso8601": "time", "msec": "time", "request": "request", "request_method": "method", "request_uri": "target",
-    "uri": "target", "document_uri": "target", "args": "query", "query_string": "query", "server_protocol": "protocol",
-    "status": "status", "body_bytes_sent": "bytes", "bytes_sent": "bytes", "http_referer": "referrer",
-    "http_user_agent": "user_agent", "host": "host", "http_host": "host", "server_name": "host",
-    "request_time": "duration_s", "http_x_forwarded_for": "forwarded", "proxy_add_x_forwarded_for": "forwarded",
-    "geoip_country_code": "edge_country", "geoip2_country_code": "edge_country", "http_cf_ipcountry": "edge_country",
-}  # fmt: skip
-_DIRECTIVES = {
-    "h": "client_ip", "a": "client_ip", "u": "remote_user", "r": "request", "m": "method", "U": "target", "q": "query",
-    "H": "protocol", "s": "status", "b": "bytes", "B": "bytes", "O": "bytes", "v": "host", "V": "host",
-    "D": "duration_us", "T": "duration_s",
-}  # fmt: skip
-# Addresses that others have told the server. They are the client only where the server's own is not logged.
-_TOLD = {
-    "proxy_protocol_addr", "http_x_real_ip", "http_cf_connecting_ip", "http_true_client_ip", "http_x_client_ip",
-    "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip",
-}  # fmt: skip
-_HEADERS = {
-    "referer": "referrer", "user-agent": "user_agent", "host": "host", "x-forwarded-for": "forwarded",
-    "cf-ipcountry": "edge_country",
-}  # fmt: skip
-_TIMES = {"sec": "time", "msec": "time", "usec": "time", "msec_frac": "fraction", "usec_frac": "fraction"}
-_UNITS = {"s": "duration_s", "ms": "duration_ms", "us": "duration_us"}
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_DIRECTIVE = re.compile(r"%[!\d,]*[<>]?(?:\{([^}]*)\})?[<>]?(\^?[A-Za-z%]{1,2}?)(?<!\^)(?=.|$)", re.DOTALL)
+_DOCS = {
+    "apache": "https://httpd.apache.org/docs/2.4/mod/mod_log_config.html",
+    "nginx": "https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format",
+    "haproxy": "https://docs.haproxy.org/3.0/configuration.html#8.2.6",
+    "tomcat": "https://tomcat.apache.org/tomcat-11.0-doc/config/valve.html#Access_Log_Valve",
+}
 _TOLD_IP = "told_ip"
+# The fields that stand in place of the client's address in a format that lacks it, and their name then. A server
+# appends the address of its client to the list X-Forwarded-For.
+_IN_PLACE = {_TOLD_IP: "client_ip", "forwarded": "forwarded_client"}
+# A time with a zone, or since 1970.
+_ZONED = r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\]?$|^\d{9,}(?:\.\d+)?$"
+_LAST = r"^(?:(?P<others>.*?)[, ]*, *)?(?P<last>[^,]*)$"
+# The header Host, if it is the first one that HAProxy was told to capture.
+_HOST = r"^(?P<host>(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*)(?::\d+)?(?:[|}].*)?$"
 _REQUIRED = ("time", "status")
 # Something of a request or of a connection.
 _ASKED = ("client_ip", "request", "target", "host")
@@ -78,61 +66,69 @@ def own_format(name: str, declared: FormatSettings) -> Format:
     """The format of a declaration. Raises SettingError if it cannot be read."""
     if name in FORMATS:
         raise SettingError(f"the format {name} already exists", "Choose another name.")
-    made: Layout | JsonFormat
-    if declared.apache:
-        made = apache(name, declared.apache)
-    elif declared.nginx:
-        made = nginx(name, declared.nginx)
-    elif declared.layout:
-        made = layouts(name, declared.layout)
+    if declared.keys:
+        made: Layout | JsonFormat = _objects(name, declared.keys)
+    elif declared.nginx.lstrip().startswith("{"):
+        made = _json(name, _nginx_keys(name, declared.nginx))
     else:
-        made = objects(name, declared.keys)
+        made = _layout(name, _layouts(name, declared))
     made = replace(
         made,
-        about=declared.about or made.about,
-        docs=declared.docs or made.docs,
+        about=declared.about or f"A format of the settings, by `{declared.notation}`.",
+        docs=declared.docs or _DOCS.get(declared.notation, ""),
         examples=declared.examples,
         detected=declared.detected,
     )
-    if not declared.pattern:
-        return made
+    return _with_pattern(made, declared.pattern) if declared.pattern else made
+
+
+def _layouts(name: str, declared: FormatSettings) -> Sequence[str]:
+    """The declared layouts in Tidemark's notation."""
+    if declared.apache:
+        return [notations.apache(declared.apache)]
+    if declared.nginx:
+        return [notations.nginx(declared.nginx)]
+    if declared.haproxy:
+        return notations.haproxy(declared.haproxy)
+    if declared.tomcat:
+        return [notations.tomcat(name, declared.tomcat)]
+    for text in declared.layout:
+        _only_known(name, re.findall(r"\$(\w+)", text))
+    return declared.layout
+
+
+def _with_pattern(made: Layout | JsonFormat, pattern: str) -> Layout:
     if isinstance(made, JsonFormat):
-        raise SettingError(f"the format {name} of JSON objects has a pattern", "Leave it out.")
+        raise SettingError(f"the format {made.name} of JSON objects has a pattern", "Leave it out.")
     try:
-        pc.match_substring_regex(pa.array([""]), declared.pattern)
+        pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as error:
         raise SettingError(
-            f"the pattern of format {name} is no regular expression: {error}",
+            f"the pattern of format {made.name} is no regular expression: {error}",
             "Write it in the syntax of RE2, which has no look-around.",
         ) from error
-    return replace(made, pattern=declared.pattern)
+    return replace(made, pattern=pattern)
 
 
-def layouts(name: str, texts: Sequence[str]) -> Layout:
-    """The format of lines with these layouts in Tidemark's notation. Raises SettingError."""
-    for text in texts:
-        _only_known(name, re.findall(r"\$(\w+)", text))
-    made = [_layout(name, "A layout of the settings.", "", text) for text in texts]
-    return replace(made[0], layouts=tuple(each.layouts[0] for each in made))
-
-
-def objects(name: str, keys: Mapping[str, Sequence[str]]) -> JsonFormat:
+def _objects(name: str, keys: Mapping[str, Sequence[str]]) -> JsonFormat:
     """The format of JSON objects with the fields at these paths: names with dots in between, or with `>` as Caddy
     writes them. Raises SettingError."""
     _only_known(name, keys)
-    paths = {
-        each: tuple(path.replace(">", ".") for path in places)
-        for each, places in keys.items()
-        if not each.startswith("_")
-    }
-    _require(name, paths)
-    paths.setdefault("client_ip", ())
-    marks = [
-        path.replace(">", ".") for each, places in keys.items() if each.startswith("_") for path in places
-    ]
-    return JsonFormat(
-        name, "JSON objects of the settings.", "", (), tuple(marks), paths, refine=_refined, detected=False
-    )
+    paths = {each: tuple(path.replace(">", ".") for path in places) for each, places in keys.items()}
+    marks = [path for each, places in paths.items() if each.startswith("_") for path in places]
+    return _json(name, {each: places for each, places in paths.items() if not each.startswith("_")}, marks)
+
+
+def _json(name: str, keys: Mapping[str, tuple[str, ...]], marks: Sequence[str] = ()) -> JsonFormat:
+    keys = dict(keys)
+    if "client_ip" not in keys:
+        for other, field in _IN_PLACE.items():
+            if other in keys:
+                keys[field] = keys.pop(other)
+                break
+    _require(name, keys)
+    keys.setdefault("client_ip", ())
+    return JsonFormat(name, "", "", (), tuple(marks), keys, refine=_refined)
 
 
 def _only_known(name: str, fields: Iterable[str]) -> None:
@@ -144,82 +140,44 @@ def _only_known(name: str, fields: Iterable[str]) -> None:
             )
 
 
-def nginx(name: str, text: str) -> Layout | JsonFormat:
-    """The format of nginx's `log_format`, which may be JSON. Raises SettingError."""
-    about, docs = "nginx's `log_format` of the settings.", NGINX_DOCS
-    if text.lstrip().startswith("{"):
-        keys = _keys(name, text)
-        return JsonFormat(name, about, docs, (), (), keys, refine=_refined, detected=False)
-    return _layout(
-        name, about, docs, _VARIABLE.sub(lambda found: f"${_variable(found[1] or found[2])}", text)
-    )
+def _layout(name: str, texts: Sequence[str]) -> Layout:
+    layouts = tuple(_with_fields_once(name, text) for text in texts)
+    # Otherwise an envelope could be taken for a part of the first field.
+    timed = all(each.startswith(("$time", "$date", "$clock")) for each in layouts)
+    verbatim = any("\t" in each for each in layouts)
+    return Layout(name, "", "", (), r"^\d" if timed else "", layouts, refine=_refined, verbatim=verbatim)
 
 
-def apache(name: str, text: str) -> Layout:
-    """The format of Apache's `LogFormat`. Raises SettingError."""
-    text = text.replace('\\"', '"').replace("\\t", "\t").replace("%U%q", "%U").replace("$", "\x00")
-    layout = _DIRECTIVE.sub(lambda found: _directive(found[1], found[2]), text)
-    return _layout(name, "Apache's `LogFormat` of the settings.", APACHE_DOCS, layout)
-
-
-def _variable(name: str) -> str:
-    # An upstream's variables have a value for each server that was asked, with blanks in between.
-    if name in _TOLD:
-        return _TOLD_IP
-    return _VARIABLES.get(name, name if name.startswith("upstream") else f"_{name}")
-
-
-def _directive(argument: str | None, letter: str) -> str:
-    if letter == "%":
-        return "%"
-    if letter == "t":
-        return _time(argument)
-    if letter == "T" and argument:
-        return f"${_UNITS.get(argument, '_duration')}"
-    if letter == "i" and argument:
-        header = argument.lower()
-        return f"${_TOLD_IP if header in _TOLD else _HEADERS.get(header, '_header')}"
-    return "$" + _DIRECTIVES.get(letter, f"_{letter[-1]}")
-
-
-def _time(form: str | None) -> str:
-    if not form:
-        return "[$time]"
-    form = re.sub("^(?:begin|end):", "", form)
-    if form == "%z":
-        return "$zone"
-    if form in _TIMES:
-        return f"${_TIMES[form]}"
-    has_date, has_clock = re.search("%[YyFDcs]", form), re.search("%[HTRXcs]", form)
-    return "$time" if has_date and has_clock else "$date" if has_date else "$clock"
-
-
-def _layout(name: str, about: str, docs: str, layout: str) -> Layout:
-    known: set[str] = set()
+def _with_fields_once(name: str, layout: str) -> str:
+    """A layout in which each field has a value of its own. Of several only the first counts, but for times."""
     if "$client_ip" not in layout:
-        layout = layout.replace(f"${_TOLD_IP}", "$client_ip")
+        for other, field in _IN_PLACE.items():
+            if f"${other}" in layout:
+                layout = re.sub(rf"\${other}\b", f"${field}", layout, count=1)
+                break
+    layout = re.sub(r"\$client_ip:\$_\w+", "$client_port", layout)
+    numbers = Counter[str]()
 
     def once(found: re.Match[str]) -> str:
         field = found[1]
-        unique = field not in known
-        known.add(field)
-        return f"${field}" if unique or field.startswith("_") else f"$_{field}"
+        if field.startswith(("_", "upstream")):
+            return f"${field}"
+        numbers[field] += 1
+        if numbers[field] == 1 and field != _TOLD_IP:
+            return f"${field}"
+        return f"${field}_{numbers[field]}" if field == "time" else f"$_{field}"
 
-    layout = re.sub(r"\$(\w+)", once, layout.strip()).replace("\x00", "$")
+    layout = re.sub(r"\$(\w+)", once, layout.strip()).replace(notations.LITERAL, "$")
     if re.search(r"\$\w+\$", layout):
         raise SettingError(
             f"the format {name} has two fields without a text in between",
             "Put a text, such as a space, between them.",
         )
-    _require(name, known)
-    # Otherwise an envelope could be taken for a part of the first field.
-    pattern = r"^\d" if layout.startswith(("$time", "$date", "$clock")) else ""
-    return Layout(
-        name, about, docs, (), pattern, (layout,), refine=_refined, detected=False, verbatim="\t" in layout
-    )
+    _require(name, numbers)
+    return layout
 
 
-def _keys(name: str, text: str) -> Mapping[str, tuple[str, ...]]:
+def _nginx_keys(name: str, text: str) -> Mapping[str, tuple[str, ...]]:
     quoted = re.sub(r'(?<![\w"$])(\$\{?\w+\}?)(?=\s*[,}\]])', r'"\1"', text)
     try:
         shape = json.loads(quoted)
@@ -227,12 +185,10 @@ def _keys(name: str, text: str) -> Mapping[str, tuple[str, ...]]:
         raise SettingError(f"the format {name} is not JSON: {error}", "Correct it.") from error
     keys: dict[str, tuple[str, ...]] = {}
     for path, value in _paths(shape):
-        if found := _VARIABLE.fullmatch(value):
-            field = _variable(found[1] or found[2])
-            keys[field] = (*keys.get(field, ()), path)
-    if _TOLD_IP in keys:
-        keys.setdefault("client_ip", keys[_TOLD_IP])
-    _require(name, keys)
+        if found := notations.VARIABLE.fullmatch(value):
+            field = notations.variable(found[1] or found[2])
+            if not field.startswith(("_", "upstream")):
+                keys[field] = (*keys.get(field, ()), path)
     return keys
 
 
@@ -248,6 +204,8 @@ def _require(name: str, fields: Iterable[str]) -> None:
     there = set(fields)
     if "date" in there and "clock" in there:
         there.add("time")
+    if there & {"client_port", "forwarded_client"}:
+        there.add("client_ip")
     lacking = [field for field in _REQUIRED if field not in there]
     if not there.intersection(_ASKED):
         lacking.append(" or ".join(_ASKED))
@@ -259,11 +217,24 @@ def _require(name: str, fields: Iterable[str]) -> None:
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
-    """Puts a time together that is in several fields."""
+    """Puts a time together that is in several fields, and the client out of a list or in front of a port."""
     if "date" in texts and "clock" in texts:
         texts["time"] = pc.binary_join_element_wise(texts["date"], texts["clock"], " ")
     if "fraction" in texts and "time" in texts:
         texts["time"] = pc.binary_join_element_wise(texts["time"], texts["fraction"], ".")
     if "zone" in texts and "time" in texts:
         texts["time"] = pc.binary_join_element_wise(texts["time"], texts["zone"], "")
+    times = [texts[name] for name in texts if name == "time" or name.startswith("time_")]
+    if len(times) > 1:
+        zoned = [where(flags_of(pc.match_substring_regex(each, _ZONED)), each, None) for each in times]
+        texts["time"] = pc.coalesce(*zoned, *times)
+    if "client_port" in texts:
+        # The port always follows the address, which may be IPv6 without brackets.
+        texts["client_ip"] = pc.replace_substring_regex(texts["client_port"], r":\d+$", "")
+    if "forwarded_client" in texts:
+        last = pc.extract_regex(texts["forwarded_client"], _LAST)
+        texts["client_ip"] = pc.struct_field(last, "last")
+        texts["forwarded"] = pc.struct_field(last, "others")
+    if "captured" in texts and "host" not in texts:
+        texts["host"] = pc.struct_field(pc.extract_regex(texts["captured"], _HOST), "host")
     return texts

@@ -10,15 +10,16 @@ from typing import Any
 from tidemark.errors import SettingError
 from tidemark.settings.tables import tables_of
 
-NOTATIONS = ("apache", "nginx", "layout", "keys")
+NOTATIONS = ("apache", "nginx", "haproxy", "tomcat", "layout", "keys")
 _TEXTS = ("about", "docs", "examples")
 
 
 @dataclass(frozen=True)
 class FormatSettings:
-    """An own log format, in exactly one of these notations: Apache's `LogFormat`, nginx's `log_format`, Tidemark's own
-    `layout` (see `tidemark.parse.layout.Layout`; of several the first that a line has is taken), or `keys`: for each
-    field the paths of its values in a JSON object, the preferred one first.
+    """An own log format, in exactly one of these notations: Apache's `LogFormat`, nginx's `log_format`, HAProxy's
+    `log-format`, Tomcat's `pattern`, Tidemark's own `layout` (see `tidemark.parse.layout.Layout`; of several the first
+    that a line has is taken), or `keys`: for each field the paths of its values in a JSON object, the preferred one
+    first.
 
     `pattern` is a regular expression that all lines match. Lines of a `detected` format need not name it. `about`,
     `docs` and `examples` describe it as in `tidemark.parse.format.Format`.
@@ -26,6 +27,8 @@ class FormatSettings:
 
     apache: str = ""
     nginx: str = ""
+    haproxy: str = ""
+    tomcat: str = ""
     layout: tuple[str, ...] = field(default=(), metadata={"single": True})
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     about: str = ""
