@@ -37,7 +37,7 @@ def tracked() -> list[Path]:
 
 
 def test_files_can_be_read_in_one_sitting() -> None:
-    sources = dict.fromkeys((ROOT / "src").rglob("*.py"), 300)
+    sources = dict.fromkeys((ROOT / "src").rglob("*.py"), 400)
     sources |= {path: 200 for layer in LAYERS for path in (ROOT / layer).rglob("*.py")}
     assert sources
     too_long = {str(p.relative_to(ROOT)): lines(p) for p, most in sources.items() if lines(p) > most}
