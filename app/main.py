@@ -9,7 +9,6 @@ from pathlib import Path
 
 import streamlit as st
 from dashboard import actions, ahead, bar, data, start, views
-from dashboard.figures.reader import Reader, ReadError
 from dashboard.filters import Filters
 from dashboard.panel import freshness
 from dashboard.panels import (
@@ -33,7 +32,9 @@ from dashboard.panels import (
     sessions,
     sources,
 )
-from dashboard.text import plain
+
+from tidemark.figures.reader import Reader, ReadError
+from tidemark.figures.text import plain
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,8 @@ def drawn(home: Path, *filters: str, pages: tuple[str, ...] = PAGES) -> list[Fig
 
 def _main(home: str, pages: str, *filters: str) -> None:
     from app.dashboard import ahead
-    from app.dashboard.figures.reader_delta import DeltaReader
     from app.dashboard.visitors import shared_unions
+    from tidemark.figures.reader_delta import DeltaReader
 
     _draw(home, _LOADS)
     begun = time.perf_counter()
@@ -76,9 +76,9 @@ def _draw(home: str, page: str, *filters: str) -> dict[str, float]:
         import importlib
         from pathlib import Path
 
-        from app.dashboard.figures.reader_delta import DeltaReader
-        from app.dashboard.figures.selection import filters_of
         from app.dashboard.filters import Filters
+        from tidemark.figures.reader_delta import DeltaReader
+        from tidemark.figures.selection import filters_of
 
         module = importlib.import_module(f"app.dashboard.panels.{page}")
         module.page(DeltaReader(Path(home)), Filters(None, "all", conditions=filters_of(filters)))

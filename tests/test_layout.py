@@ -47,16 +47,15 @@ def later():
     assert imported(source) == {"a.b", "c", "c.d", "e", "g.h", "g.h.*"}
 
 
-def test_the_dashboard_imports_nothing_of_the_pipeline() -> None:
-    pipeline = LAYERS | {"tidemark", "pyspark", "delta"}
-    assert {name(path): found for path in python_files("app") if (found := roots(path) & pipeline)} == {}
-
-
-def test_figures_need_no_streamlit_and_nothing_of_the_pages() -> None:
-    for path in python_files("app/dashboard/figures"):
-        source = path.read_text(encoding="utf-8")
-        assert "streamlit" not in roots(path), name(path)
-        assert "from .." not in source, name(path)
+def test_the_dashboard_imports_figures_and_nothing_else_of_the_product() -> None:
+    product = LAYERS | {"tidemark", "pyspark", "delta"}
+    for path in python_files("app"):
+        others = {
+            module
+            for module in imported(path.read_text(encoding="utf-8"))
+            if module.partition(".")[0] in product and not f"{module}.".startswith("tidemark.figures.")
+        }
+        assert others == set(), name(path)
 
 
 def test_examples_import_no_layer_and_no_dashboard() -> None:

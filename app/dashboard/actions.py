@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from .figures.query import Condition
-from .figures.selection import Filter, Selection
+from tidemark.figures.query import Condition
+from tidemark.figures.selection import Filter, Selection
 
 CHANGED = "changed"
 OPENED = "opened"

@@ -10,12 +10,13 @@ from datetime import UTC, datetime, time, timedelta
 
 import streamlit as st
 
-from .figures.extents import extents, of_site
-from .figures.measures import COUNTRIES, PAGES, TRAFFIC, united
-from .figures.reader import MissingTableError, Reader, ReadError
-from .figures.rows import Direct
-from .figures.selection import Selection
-from .figures.visitors import UnionCache
+from tidemark.figures.extents import extents, of_site
+from tidemark.figures.measures import COUNTRIES, PAGES, TRAFFIC, united
+from tidemark.figures.reader import MissingTableError, Reader, ReadError
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection
+from tidemark.figures.visitors import UnionCache
+
 from .visitors import shared_unions
 
 DAYS = timedelta(days=31)

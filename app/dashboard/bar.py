@@ -9,14 +9,15 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from tidemark.figures.declared import declared
+from tidemark.figures.extents import of_site
+from tidemark.figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
+from tidemark.figures.text import plain
+
 from . import actions, clock
 from .data import Extent
-from .figures.declared import declared
-from .figures.edit import editable, save
-from .figures.extents import of_site
-from .figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
+from .edit import editable, save
 from .filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
-from .text import plain
 
 ALL_SITES = "All sites"
 # The range of pages about the present.

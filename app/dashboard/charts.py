@@ -10,9 +10,10 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import zones
+
 from . import colors, endlabels
 from .colors import OTHER
-from .figures import zones
 from .notemarks import with_notes
 
 HEIGHT = 260

@@ -9,12 +9,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import counted
+from tidemark.figures.comparison import Change
+from tidemark.figures.counted import Counted
+from tidemark.figures.selection import Selection
+from tidemark.figures.zones import to_utc
+
 from . import clock
-from .figures import counted
-from .figures.comparison import Change
-from .figures.counted import Counted
-from .figures.selection import Selection
-from .figures.zones import to_utc
 from .filters import HOUR, Span
 from .grid import Written, change_column
 from .panel import Look

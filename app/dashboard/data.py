@@ -11,15 +11,24 @@ from typing import Any, TypeVar
 import pandas as pd
 import streamlit as st
 
-from .figures import conversions
-from .figures import extents as every
-from .figures.declared import Declared
-from .figures.declared import declared as in_file
-from .figures.extents import Extent
-from .figures.query import Condition, Expression, Query, Where, greatest, query
-from .figures.reader import Contract, MissingTableError, Reader, ReadError, Version, frame, open_reader
-from .figures.selection import SelectionError
-from .figures.visitors import UnionCache
+from tidemark.figures import conversions
+from tidemark.figures import extents as every
+from tidemark.figures.declared import Declared
+from tidemark.figures.declared import declared as in_file
+from tidemark.figures.extents import Extent
+from tidemark.figures.open import open_reader
+from tidemark.figures.query import Condition, Expression, Query, Where, greatest, query
+from tidemark.figures.reader import (
+    Contract,
+    MissingTableError,
+    Reader,
+    ReadError,
+    Version,
+    frame,
+)
+from tidemark.figures.selection import SelectionError
+from tidemark.figures.visitors import UnionCache
+
 from .visitors import shared_unions
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import shlex
 
 import streamlit as st
 
-from .figures.reader import Reader
+from tidemark.figures.reader import Reader
 
 _HIDDEN = "demo-hidden"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tidemark.figures.query import Where
+from tidemark.figures.selection import Comparison, Filter, Selection
+from tidemark.figures.zones import floor
+
 from . import clock
 from .data import Extent
-from .figures.query import Where
-from .figures.selection import Comparison, Filter, Selection
-from .figures.zones import floor
 
 # Preset, how far it reaches back, and the time bin that its charts use.
 PRESETS: dict[str, tuple[timedelta, int]] = {

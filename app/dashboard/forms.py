@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from .figures.edit import rules
-from .figures.selection import FIELDS
+from tidemark.figures.selection import FIELDS
+
+from .edit import rules
 
 
 @dataclass(frozen=True)

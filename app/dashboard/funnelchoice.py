@@ -6,15 +6,16 @@ import json
 
 import streamlit as st
 
+from tidemark.figures import conditions
+from tidemark.figures.declared import GOAL, Declared
+from tidemark.figures.funnels import FEWEST, MOST, Definition
+from tidemark.figures.reader import Reader, ReadError
+from tidemark.figures.selection import SelectionError
+from tidemark.figures.text import clipped, duration, plain, shown
+
 from . import actions, data
-from .figures import conditions
-from .figures.declared import GOAL, Declared
-from .figures.funnels import FEWEST, MOST, Definition
-from .figures.reader import Reader, ReadError
-from .figures.selection import SelectionError
 from .filters import Filters
 from .suggested import suggested_pages
-from .text import clipped, duration, plain, shown
 
 OWN = "Steps typed here"
 SCOPES = {"Visitors": "visitor", "Sessions": "session"}

@@ -10,11 +10,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures.comparison import change_text
+from tidemark.figures.query import Condition
+from tidemark.figures.selection import Filter, Selection
+from tidemark.figures.text import clipped, csv, shown
+
 from . import actions
-from .figures.comparison import change_text
-from .figures.query import Condition
-from .figures.selection import Filter, Selection
-from .text import clipped, csv, shown
 
 # A table shows this many rows before it scrolls.
 ROWS_SHOWN = 10

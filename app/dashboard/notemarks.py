@@ -8,12 +8,13 @@ from datetime import datetime
 import altair as alt
 import pandas as pd
 
+from tidemark.figures import notes
+from tidemark.figures.reader import ReadError
+from tidemark.figures.text import clipped, shown
+from tidemark.figures.zones import floor
+
 from . import clock, colors
-from .figures import notes
-from .figures.reader import ReadError
-from .figures.zones import floor
 from .panel import Look
-from .text import clipped, shown
 
 # Characters of a note beside a chart, and notes that are written out for one mark or one chart.
 NOTE_SHOWN, MOST_NOTES = 200, 5

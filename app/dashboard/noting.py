@@ -7,9 +7,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tidemark.figures.reader import Reader
+
 from . import data
-from .figures.edit import editable
-from .figures.reader import Reader
+from .edit import editable
 
 _SECONDS = 60
 

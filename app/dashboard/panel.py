@@ -13,15 +13,16 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from tidemark.figures import comparison, definitions
+from tidemark.figures.extents import Extent
+from tidemark.figures.query import Condition
+from tidemark.figures.reader import MissingTableError, Reader, ReadError
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import duration, plain
+from tidemark.figures.zones import floor
+
 from . import actions, clock, data
-from .figures import comparison, definitions
-from .figures.extents import Extent
-from .figures.query import Condition
-from .figures.reader import MissingTableError, Reader, ReadError
-from .figures.selection import Selection
-from .figures.zones import floor
 from .filters import Filters, Span
-from .text import duration, plain
 
 log = logging.getLogger("tidemark.dashboard")
 

@@ -7,10 +7,11 @@ from datetime import timedelta
 
 import pandas as pd
 
+from tidemark.figures.measures import Bins, in_utc
+from tidemark.figures.query import Condition, Expression, least
+from tidemark.figures.zones import floor, midnight, shifts
+
 from . import charts, data
-from .figures.measures import Bins, in_utc
-from .figures.query import Condition, Expression, least
-from .figures.zones import floor, midnight, shifts
 from .filters import BINS, Span
 from .panel import Look
 from .timechart import over_time

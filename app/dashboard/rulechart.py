@@ -9,11 +9,12 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures.rules import GOAL, Rule, watched
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import duration, number, shown
+
 from . import actions, clock, colors, data
-from .figures.rules import GOAL, Rule, watched
-from .figures.selection import Selection
 from .panel import Look, nothing
-from .text import duration, number, shown
 from .timechart import bin_words, millis, over_time
 
 # A chart has at most this many windows, and as much time of a figure that is counted from single requests.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from tidemark.figures.reader import Reader, ReadError
+
 from . import demo
-from .figures.reader import Reader, ReadError
 
 # A page has data if any of these tables has rows.
 TABLES = ("gold/visitors_by_country", "gold/traffic", "silver/rejected", "quality/progress")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tidemark.figures import pages
+from tidemark.figures.reader import Reader, ReadError
+from tidemark.figures.text import shown
+
 from . import clock
-from .figures import pages
-from .figures.reader import Reader, ReadError
 from .filters import Filters
 from .panel import Look
-from .text import shown
 
 
 def suggested_pages(reader: Reader, filters: Filters, most: int) -> list[str]:

@@ -10,16 +10,17 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures.query import Condition
+from tidemark.figures.selection import Filter, Selection
+from tidemark.figures.text import shown
+from tidemark.figures.zones import window
+
 from . import actions, charts, colors
 from .chartdata import Opens, data_view
-from .figures.query import Condition
-from .figures.selection import Filter, Selection
-from .figures.zones import window
 from .filters import Span
 from .grid import count_column
 from .notemarks import note_marks, note_words
 from .panel import Look
-from .text import shown
 
 EARLIER = "the earlier period"
 # What a series keeps of the requests: filters and further conditions.

@@ -8,11 +8,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures.comparison import Change
+from tidemark.figures.counted import Counted
+from tidemark.figures.text import clipped, plain, shown
+
 from . import actions, colors, compared
-from .figures.comparison import Change
-from .figures.counted import Counted
 from .panel import Look, nothing
-from .text import clipped, plain, shown
 
 ROWS = 7
 CHARACTERS = 80

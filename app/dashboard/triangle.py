@@ -7,9 +7,10 @@ from html import escape
 
 import streamlit as st
 
+from tidemark.figures.retention import Retention
+from tidemark.figures.text import share
+
 from . import colors
-from .figures.retention import Retention
-from .text import share
 
 # Shares are coloured in steps up to that one, because most are far below the whole.
 STEPS = 12

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import drill
+from tidemark.figures.reader import MissingTableError, Reader, ReadError
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import clipped, plain, shown, size
+
 from . import actions, clock
-from .figures import drill
-from .figures.reader import MissingTableError, Reader, ReadError
-from .figures.selection import Selection
 from .filters import Filters
 from .grid import count_column, grid, time_column
 from .panel import Look, nothing
-from .text import clipped, plain, shown, size
 
 TEXT_SHOWN = 200
 LINE_SHOWN = 20_000

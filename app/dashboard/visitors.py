@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from .figures import visitors
-from .figures.query import Where
-from .figures.reader import Reader
+from tidemark.figures import visitors
+from tidemark.figures.query import Where
+from tidemark.figures.reader import Reader
 
 
 @st.cache_resource(show_spinner=False)

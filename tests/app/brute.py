@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.dashboard.figures.walks import matches
+from tidemark.figures.walks import matches
 
 # A visitor's or a session's pageviews in order: (seconds, path).
 Walk = list[tuple[int, str]]

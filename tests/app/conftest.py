@@ -9,10 +9,10 @@ import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
 from tests.app import lakehouse
 from tests.app.recounted import Scene
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pandas as pd
 
-from app.dashboard.figures.query import Query
-from app.dashboard.figures.rows import Direct, Rows
-from app.dashboard.figures.selection import Selection, filters_of
 from tests.app.lakehouse import START
+from tidemark.figures.query import Query
+from tidemark.figures.rows import Direct, Rows
+from tidemark.figures.selection import Selection, filters_of
 
 Scene = tuple[Rows, pd.DataFrame]
 Hours = tuple[float, float] | None

@@ -23,9 +23,9 @@ def show(
         import importlib
         from pathlib import Path
 
-        from app.dashboard.figures.reader_delta import DeltaReader
-        from app.dashboard.figures.selection import filters_of
         from app.dashboard.filters import Filters
+        from tidemark.figures.reader_delta import DeltaReader
+        from tidemark.figures.selection import filters_of
 
         module = importlib.import_module(f"app.dashboard.panels.{page}")
         chosen = Filters(site, preset, conditions=filters_of(filters))

@@ -11,15 +11,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import noting
-from app.dashboard.figures import notes
-from app.dashboard.figures.edit import EDITS
-from app.dashboard.figures.query import Where
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
+from app.dashboard.edit import EDITS
 from app.dashboard.panels.alerts import EXAMPLE
 from tests.app import tables
 from tests.app.showing import metrics, show, table
 from tests.app.tables import Request
+from tidemark.figures import notes
+from tidemark.figures.query import Where
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
 from tidemark.settings.alerts import alerts_of
 
 RULE = """

@@ -9,15 +9,15 @@ from datetime import timedelta
 import pandas as pd
 import pytest
 
-from app.dashboard.figures import bots, counted, countries, drill, errors, latency, pages, sessions, sources
-from app.dashboard.figures.comparison import Change
-from app.dashboard.figures.counted import Counted
-from app.dashboard.figures.extents import Extent
-from app.dashboard.figures.query import Where
-from app.dashboard.figures.rows import Rows
-from app.dashboard.figures.selection import Selection
 from tests.app.lakehouse import DAYS, START
 from tests.app.recounted import Scene, inside, select
+from tidemark.figures import bots, counted, countries, drill, errors, latency, pages, sessions, sources
+from tidemark.figures.comparison import Change
+from tidemark.figures.counted import Counted
+from tidemark.figures.extents import Extent
+from tidemark.figures.query import Where
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
 
 LISTS: dict[str, tuple[Counted, Callable[[Rows, Selection], pd.DataFrame]]] = {
     "pages": (pages.COUNTED, pages.pages),

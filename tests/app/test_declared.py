@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard.figures.declared import declared
-from app.dashboard.figures.edit import EDITS, save
-from app.dashboard.figures.funnels import Definition, Step
-from app.dashboard.figures.selection import Filter, SelectionError
+from app.dashboard.edit import EDITS, save
 from tidemark.errors import SettingError
+from tidemark.figures.declared import declared
+from tidemark.figures.funnels import Definition, Step
+from tidemark.figures.selection import Filter, SelectionError
 from tidemark.settings import load
 from tidemark.settings.questions import GoalSettings
 

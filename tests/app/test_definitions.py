@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard.figures.declared import declared
-from app.dashboard.figures.edit import EDITS
-from app.dashboard.figures.selection import filters_of
+from app.dashboard.edit import EDITS
 from tests.app import tables
 from tests.app.showing import show
+from tidemark.figures.declared import declared
+from tidemark.figures.selection import filters_of
 from tidemark.settings import load
 from tidemark.settings.questions import GoalSettings
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from app.dashboard.figures import (
+from tests.app import lakehouse
+from tests.app.lakehouse import START
+from tests.app.recounted import Scene, inside, people, select
+from tidemark.figures import (
     bots,
     errors,
     suspected,
 )
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from tests.app import lakehouse
-from tests.app.lakehouse import START
-from tests.app.recounted import Scene, inside, people, select
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
 
 
 @pytest.mark.parametrize("filters", [(), ("status=404",), ("country=DE",)])

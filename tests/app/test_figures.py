@@ -10,7 +10,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from app.dashboard.figures import (
+from tests.app import lakehouse
+from tests.app.lakehouse import START
+from tests.app.recounted import KEPT, Hours, Noted, Scene, inside, people, select
+from tidemark.figures import (
     bots,
     countries,
     drill,
@@ -20,14 +23,11 @@ from app.dashboard.figures import (
     sessions,
     sources,
 )
-from app.dashboard.figures.extents import Extent
-from app.dashboard.figures.query import query
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct, Rows
-from app.dashboard.figures.selection import Selection
-from tests.app import lakehouse
-from tests.app.lakehouse import START
-from tests.app.recounted import KEPT, Hours, Noted, Scene, inside, people, select
+from tidemark.figures.extents import Extent
+from tidemark.figures.query import query
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct, Rows
+from tidemark.figures.selection import Selection
 
 
 @pytest.mark.parametrize("hours", [None, (5, 50), (5.001, 50.3)])

@@ -9,7 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from app.dashboard.figures import (
+from tests.app import lakehouse
+from tests.app.recounted import KEPT, select
+from tidemark.figures import (
     bots,
     countries,
     errors,
@@ -20,11 +22,9 @@ from app.dashboard.figures import (
     sessions,
     sources,
 )
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct, Rows
-from app.dashboard.figures.selection import Selection
-from tests.app import lakehouse
-from tests.app.recounted import KEPT, select
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct, Rows
+from tidemark.figures.selection import Selection
 
 HOUR = 3600
 COUNTS = ("bin", "requests", "pageviews", "visitors", "bytes")

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard.figures.extents import Extent
-from app.dashboard.figures.query import Where
 from app.dashboard.filters import Filters
+from tidemark.figures.extents import Extent
+from tidemark.figures.query import Where
 
 NOW = datetime(2026, 3, 10, 12, 7, 31, tzinfo=UTC)
 NOTHING = Extent()
@@ -56,7 +56,7 @@ def bar() -> None:
     import streamlit as st
 
     from app.dashboard import bar
-    from app.dashboard.figures.extents import Extent
+    from tidemark.figures.extents import Extent
 
     chosen = bar.choose(["a", "b"], {"a": Extent(), "b": Extent()}, page="Countries", ranged=True)
     st.text(f"{chosen.site} {chosen.preset} {chosen.zone} {chosen.start} {chosen.end}")

@@ -11,14 +11,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from app.dashboard.figures import goals, searches
-from app.dashboard.figures.extents import Extent
-from app.dashboard.figures.query import query
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Selection, filters_of
 from tests.app import lakehouse
 from tests.app.lakehouse import START
+from tidemark.figures import goals, searches
+from tidemark.figures.extents import Extent
+from tidemark.figures.query import query
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection, filters_of
 from tidemark.settings import Settings
 from tidemark.settings.questions import goals_of
 from tidemark.settings.sections import MeaningSettings

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from app.dashboard.figures import definitions, goals
-from app.dashboard.figures.selection import Selection
 from tests.app import lakehouse, tables
 from tests.app.showing import show, table
+from tidemark.figures import definitions, goals
+from tidemark.figures.selection import Selection
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 DECLARED = """\

@@ -9,16 +9,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from app.dashboard.figures import (
-    latency,
-    quantiles,
-)
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Selection
 from tests.app import lakehouse
 from tests.app.recounted import Hours, Scene, inside, select
 from tidemark.engine.latency import bounds
+from tidemark.figures import (
+    latency,
+    quantiles,
+)
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection
 
 
 def nearest_rank(durations: pd.Series, percent: int) -> float:

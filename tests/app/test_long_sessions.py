@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from app.dashboard.figures import conditions, sessions, silver, walks
-from app.dashboard.figures.dialects import Databricks
-from app.dashboard.figures.query import count, query
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.render import render
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Filter, Selection
 from tests.app import lakehouse
+from tidemark.figures import conditions, sessions, silver, walks
+from tidemark.figures.dialects import Databricks
+from tidemark.figures.query import count, query
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.render import render
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Filter, Selection
 
 
 def visit(number: int, paths: list[str], seconds: int = 10) -> list[dict[str, Any]]:

@@ -8,15 +8,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import country
-from app.dashboard.figures import bots, countries, drill, errors, latency, overview, pages, sources, suspected
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Selection, filters_of
 from app.dashboard.panels.performance import took
-from app.dashboard.text import duration, number
 from tests.app import lakehouse
 from tests.app.scene import line_of
 from tests.app.showing import listed, metrics, show, table
+from tidemark.figures import bots, countries, drill, errors, latency, overview, pages, sources, suspected
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection, filters_of
+from tidemark.figures.text import duration, number
 from tidemark.settings import Settings
 
 APDEX = 0.03
@@ -158,11 +158,11 @@ def test_the_newest_requests_and_the_line_of_one_as_received(tmp_path: Path) -> 
         import streamlit as st
 
         from app.dashboard import actions, clock, views
-        from app.dashboard.figures import drill
-        from app.dashboard.figures.reader_delta import DeltaReader
-        from app.dashboard.figures.selection import Selection, filters_of
         from app.dashboard.filters import Filters
         from app.dashboard.panel import Look
+        from tidemark.figures import drill
+        from tidemark.figures.reader_delta import DeltaReader
+        from tidemark.figures.selection import Selection, filters_of
 
         reader, filters = DeltaReader(Path(home)), Filters(preset="all")
         selection = Selection(filters=filters_of(["status=404"]))

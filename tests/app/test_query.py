@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from deltalake import DeltaTable
 
-from app.dashboard.figures import (
+from tests.app import lakehouse
+from tidemark.figures import (
     conditions,
     definitions,
     errors,
@@ -22,13 +23,12 @@ from app.dashboard.figures import (
     silver,
     sources,
 )
-from app.dashboard.figures.dialects import Databricks, DataFusion, DuckDB
-from app.dashboard.figures.query import Where, count, distinct_values, query, time_bin
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.render import render
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Selection, filters_of
-from tests.app import lakehouse
+from tidemark.figures.dialects import Databricks, DataFusion, DuckDB
+from tidemark.figures.query import Where, count, distinct_values, query, time_bin
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.render import render
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection, filters_of
 
 FILTERS = filters_of(["path~it's", "status^5", "host!=a", "source="])
 

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from app.dashboard.figures.query import (
+from tests.app import tables
+from tidemark.figures.query import (
     AnyOf,
     Condition,
     Exists,
@@ -40,11 +41,10 @@ from app.dashboard.figures.query import (
     time_bin,
     total,
 )
-from app.dashboard.figures.reader import MissingTableError, Reader, ReadError, plain, read
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.reader_warehouse import WarehouseReader
-from app.dashboard.figures.visitors import UnionCache, distinct
-from tests.app import tables
+from tidemark.figures.reader import MissingTableError, Reader, ReadError, plain, read
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.reader_warehouse import WarehouseReader
+from tidemark.figures.visitors import UnionCache, distinct
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 Open = Callable[[Path], Reader]
@@ -333,7 +333,7 @@ def test_a_corrupt_table_is_a_read_error_and_works_again_once_repaired(tmp_path:
 
 def test_spark_sketches_are_united(tmp_path: Path, spark: Any) -> None:
     """The pipeline's sketches are Spark's, so what Spark writes must count as Spark counts it."""
-    from app.dashboard.figures.sketches import unite
+    from tidemark.figures.sketches import unite
 
     rows = spark.sql(
         "SELECT theta_sketch_agg(cast(id % 900 AS STRING), 20) AS sketch FROM range(5000) GROUP BY id DIV 999"

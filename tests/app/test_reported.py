@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from app.dashboard.figures import reported
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Selection
 from tests.app import lakehouse
 from tests.app.lakehouse import DAYS, START
 from tidemark.contract import registry
 from tidemark.contract.quality_tables import NOTES, REPORTED
+from tidemark.figures import reported
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection
 from tidemark.operate import notes
 from tidemark.operate.moment import Moment, Span
 from tidemark.operate.reported import Reports

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.rules import rule_of, watched
-from app.dashboard.figures.selection import SelectionError
 from tests.app import lakehouse
 from tests.app.lakehouse import DAYS, START
 from tidemark.contract import registry
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
+from tidemark.figures.rules import rule_of, watched
+from tidemark.figures.selection import SelectionError
 from tidemark.operate.alerts import judging
 from tidemark.operate.alerts.record import window_of
 from tidemark.operate.alerts.values import Figures

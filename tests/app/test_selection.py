@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.dashboard.figures.comparison import Change, earlier
-from app.dashboard.figures.extents import Extent
-from app.dashboard.figures.selection import Filter, Selection, SelectionError, filters_of, moment
+from tidemark.figures.comparison import Change, earlier
+from tidemark.figures.extents import Extent
+from tidemark.figures.selection import Filter, Selection, SelectionError, filters_of, moment
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

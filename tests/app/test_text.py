@@ -6,7 +6,7 @@ import io
 import pandas as pd
 import pytest
 
-from app.dashboard import text
+from tidemark.figures import text
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])

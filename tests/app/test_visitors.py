@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from app.dashboard import ahead
-from app.dashboard.figures.query import Where
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.sketches import unite
-from app.dashboard.figures.visitors import UnionCache, distinct
 from tests.app import tables
 from tests.app.tables import Request
+from tidemark.figures.query import Where
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.sketches import unite
+from tidemark.figures.visitors import UnionCache, distinct
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard.figures import extents, funnels, paths, retention
-from app.dashboard.figures.declared import declared
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Selection, filters_of
-from app.dashboard.text import number, share
 from tests.app import lakehouse
 from tests.app.showing import listed, metrics, show, table
 from tidemark.engine import sketches
+from tidemark.figures import extents, funnels, paths, retention
+from tidemark.figures.declared import declared
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection, filters_of
+from tidemark.figures.text import number, share
 
 Chosen = tuple[Path, tuple[str, ...], Direct, Selection]
 SETTINGS = """

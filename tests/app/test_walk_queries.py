@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from deltalake import DeltaTable
 
-from app.dashboard.figures import extents, funnels, paths, retention, walk_queries
-from app.dashboard.figures.funnels import Definition, Step
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Selection, filters_of
 from tests.app import lakehouse
+from tidemark.figures import extents, funnels, paths, retention, walk_queries
+from tidemark.figures.funnels import Definition, Step
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection, filters_of
 
 RANGE = (lakehouse.START + timedelta(hours=3), lakehouse.START + timedelta(hours=50))
 SELECTIONS = [

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from app.dashboard.figures import funnels, paths, retention, walks
-from app.dashboard.figures.extents import Extent
-from app.dashboard.figures.funnels import Definition, Step
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Filter, Selection, SelectionError
-from app.dashboard.figures.walks import Walks, matches, ordered
 from tests.app.brute import Walk, deepest, depth
 from tidemark.engine import sketches
+from tidemark.figures import funnels, paths, retention, walks
+from tidemark.figures.extents import Extent
+from tidemark.figures.funnels import Definition, Step
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Filter, Selection, SelectionError
+from tidemark.figures.walks import Walks, matches, ordered
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 PAGES = ("/", "/a", "/b", "/cart", "/cart/pay", "/done")

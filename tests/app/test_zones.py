@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 from app.dashboard import processed
-from app.dashboard.figures import overview, query, zones
-from app.dashboard.figures.measures import LINES, RESPONSES, measured
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.rows import Direct
 from app.dashboard.filters import Filters, Span
 from app.dashboard.panel import Look
 from tests.app import tables
 from tests.app.lakehouse import DAYS, START
 from tests.app.recounted import Noted, Scene, people, select
+from tidemark.figures import overview, query, zones
+from tidemark.figures.measures import LINES, RESPONSES, measured
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
 
 DAY = 86_400
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu", "Pacific/Auckland")

@@ -1,4 +1,4 @@
-"""app/ by itself, as Databricks Apps gets it: nothing of the rest of the repository, its own list of packages."""
+"""The dashboard as Databricks Apps gets it: the files that the bundle uploads, and their own list of packages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from tests.bundle.bundle import ROOT
+from tests.bundle.bundle import ROOT, load
 from tests.bundle.test_entry_points import uv
 
-APP = ROOT / "app"
+UPLOADED = load("prod").config["sync"]["paths"]
 # Import name -> package, where they differ.
 PACKAGES = {"databricks": "databricks-sql-connector", "dateutil": "python-dateutil"}
 
 RUN = """
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file("main.py", default_timeout=60).run()
+app = AppTest.from_file("app/main.py", default_timeout=60).run()
 shown = [*(e.value for e in app.warning), *(e.value for e in app.error), *(e.value for e in app.markdown)]
 print("EXCEPTIONS", [e.value for e in app.exception])
 print("TITLES", [e.value for e in app.title])
@@ -33,24 +33,31 @@ print("SHOWN", shown)
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Path:
-    """A copy of app/, and nothing beside it."""
-    return shutil.copytree(APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of what the bundle uploads."""
+    directory = tmp_path / "files"
+    for name in UPLOADED:
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, directory / name)
+    return directory
 
 
 def test_every_package_that_the_app_imports_is_required() -> None:
-    named = (APP / "requirements.in").read_text(encoding="utf-8").splitlines()
+    app = ROOT / "app"
+    named = (app / "requirements.in").read_text(encoding="utf-8").splitlines()
     required = {re.split(r"[\[<>=~! ]", line)[0] for line in named if line and not line.startswith("#")}
-    own = {path.stem for path in APP.rglob("*.py")} | {path.name for path in APP.rglob("*") if path.is_dir()}
     imported = set()
-    for path in APP.rglob("*.py"):
+    for path in (*app.rglob("*.py"), *(ROOT / "src" / "tidemark" / "figures").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported.add(node.module.split(".")[0])
-    foreign = imported - own - set(sys.stdlib_module_names)
+    foreign = imported - {"dashboard", "tidemark"} - set(sys.stdlib_module_names)
     assert {PACKAGES.get(name, name) for name in foreign} <= required
-    locked = (APP / "requirements.txt").read_text(encoding="utf-8")
+    locked = (app / "requirements.txt").read_text(encoding="utf-8")
     assert all(re.search(rf"(?m)^{re.escape(name)}==", locked) for name in required)
 
 
@@ -67,7 +74,7 @@ def test_the_app_starts_from_its_own_directory(alone: Path, environment: dict[st
     done = subprocess.run(
         [sys.executable, "-c", RUN],
         cwd=alone,
-        env={"PATH": os.environ["PATH"], "HOME": str(alone.parent), **environment},
+        env={**started(alone), **environment},
         capture_output=True,
         text=True,
         timeout=120,
@@ -77,17 +84,24 @@ def test_the_app_starts_from_its_own_directory(alone: Path, environment: dict[st
     assert told in done.stdout
 
 
-def beside_a_warehouse(app: Path, *command: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
-    """What warehouse.py prints, run beside the app in an environment of the app's own requirements."""
-    python = app.parent / "venv" / "bin" / "python"
-    uv("venv", "--quiet", "--python", sys.executable, str(app.parent / "venv"))
-    required = ("--require-hashes", "-r", str(app / "requirements.txt"))
+def started(files: Path) -> dict[str, str]:
+    """Environment variables of a process that runs these files, as far as they are the same for every one."""
+    return {"PATH": os.environ["PATH"], "HOME": str(files.parent), "PYTHONPATH": "src"}
+
+
+def beside_a_warehouse(
+    files: Path, *command: str, environment: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """What warehouse.py prints, run beside the app's files in an environment of their own requirements."""
+    python = files.parent / "venv" / "bin" / "python"
+    uv("venv", "--quiet", "--python", sys.executable, str(files.parent / "venv"))
+    required = ("--require-hashes", "-r", str(files / "requirements.txt"))
     uv("pip", "install", "--quiet", "--python", str(python), *required)
-    shutil.copy(Path(__file__).with_name("warehouse.py"), app)
+    shutil.copy(Path(__file__).with_name("warehouse.py"), files)
     done = subprocess.run(
         [str(python), "warehouse.py", *command],
-        cwd=app,
-        env={"PATH": os.environ["PATH"], "HOME": str(app.parent), **(environment or {})},
+        cwd=files,
+        env={**started(files), **(environment or {})},
         capture_output=True,
         text=True,
         timeout=240,

@@ -134,7 +134,14 @@ def test_nothing_is_open_to_everybody_in_a_workspace() -> None:
 
 def test_only_the_dashboard_is_uploaded_beside_the_wheel() -> None:
     sync = load("prod").config["sync"]
-    assert sync["paths"] == ["app"] and "include" not in sync
+    assert sync["paths"] == [
+        "app",
+        "requirements.txt",
+        "src/tidemark/__init__.py",
+        "src/tidemark/errors.py",
+        "src/tidemark/figures",
+    ]
+    assert "include" not in sync
 
 
 def test_what_a_deployment_must_be_told_is_asked_for_and_described() -> None:
@@ -162,8 +169,7 @@ def test_paths_lead_to_what_is_there(bundle: Bundle) -> None:
         kind, key = name.split(".")
         entry = bundle.resources(kind)[key]
         if kind == "apps":
-            app = (path.parent / entry["source_code_path"]).resolve()
-            assert {"app.yaml", "requirements.txt", "main.py"} <= {found.name for found in app.iterdir()}
+            assert (path.parent / entry["source_code_path"]).resolve() == ROOT
         for task in entry.get("tasks", []):
             assert [(path.parent / lib["whl"]).parent.resolve() for lib in task["libraries"]] == [
                 ROOT / "dist"
@@ -233,7 +239,7 @@ def test_no_secret_is_in_a_file() -> None:
             yield path, node
 
     seen = 0
-    for file in [*source_files(), ROOT / "app" / "app.yaml"]:
+    for file in [*source_files(), ROOT / "app.yaml"]:
         for path, value in values(yaml.safe_load(file.read_text(encoding="utf-8")), ()):
             if path[-1].startswith("TIDEMARK_") and word.search(path[-1]):
                 seen += 1
@@ -266,9 +272,9 @@ def test_the_choice_between_live_and_hourly_is_one_variable() -> None:
 
 def test_the_app_reads_what_it_is_granted_through_its_warehouse(bundle: Bundle) -> None:
     app, schema = bundle.resources("apps")["dashboard"], bundle.resources("schemas")["tables"]
-    by_hand = yaml.safe_load((ROOT / "app" / "app.yaml").read_text(encoding="utf-8"))
+    by_hand = yaml.safe_load((ROOT / "app.yaml").read_text(encoding="utf-8"))
     assert by_hand["command"] == app["config"]["command"]
-    assert (ROOT / "app" / by_hand["command"][-1]).exists()
+    assert (ROOT / by_hand["command"][-1]).exists()
     assert [e["name"] for e in by_hand["env"]] == [e["name"] for e in app["config"]["env"]]
     environment = {entry["name"]: entry.get("value") for entry in app["config"]["env"]}
     warehouse = next(e["value_from"] for e in app["config"]["env"] if e["name"] == "DATABRICKS_WAREHOUSE_ID")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.bundle.bundle import GIVEN
-from tests.bundle.test_app import beside_a_warehouse
+from tests.bundle.test_app import UPLOADED, beside_a_warehouse
 from tests.bundle.test_entry_points import installed, run_every_task, variables
 from tests.bundle.workspace import DEVELOPER, PRINCIPAL, Deployer, Workspace, checkout, serve
 from tests.pipeline.harness import fresh
@@ -126,11 +126,13 @@ def test_only_the_dashboard_and_the_wheel_are_uploaded(
     deployed: dict[str, str], workspace: Workspace, deployers: dict[str, Deployer]
 ) -> None:
     root = f"{HOME[PRINCIPAL]}/prod"
-    app = deployers[PRINCIPAL].directory / "app"
+    files = deployers[PRINCIPAL].directory
     expected = {
-        f"{root}/files/app/{path.relative_to(app)}" for path in app.rglob("*")
+        f"{root}/files/{path.relative_to(files)}"
+        for name in UPLOADED
+        for path in (files / name, *(files / name).rglob("*"))
         if path.is_file() and path.name != "requirements.in"
-    }  # fmt: skip
+    }
     own = (
         f"{root}/state/",
         f"{root}/resources/",
@@ -222,15 +224,15 @@ def test_the_uploaded_app_serves_a_page(
     app = workspace.get("/api/2.0/apps/tidemark")
     deployment = app["active_deployment"]
     source = deployment["source_code_path"]
-    assert source == f"{HOME[PRINCIPAL]}/prod/files/app"
+    assert source == f"{HOME[PRINCIPAL]}/prod/files"
     for path in workspace.files(source):
-        file = tmp_path / "app" / path.removeprefix(f"{source}/")
+        file = tmp_path / "files" / path.removeprefix(f"{source}/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(workspace.file(path))
     resources = {resource["name"]: resource["sql_warehouse"]["id"] for resource in app["resources"]}
     environment = {e["name"]: e.get("value") or resources[e["value_from"]] for e in deployment["env_vars"]}
 
-    found = beside_a_warehouse(tmp_path / "app", *deployment["command"], environment=environment)
+    found = beside_a_warehouse(tmp_path / "files", *deployment["command"], environment=environment)
 
     assert "<title>Streamlit</title>" in found["page"]
     assert found["titles"] == ["Overview"] and found["exceptions"] == []

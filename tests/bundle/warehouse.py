@@ -2,8 +2,8 @@
 
 An HTTPS server speaks the Thrift protocol of Databricks SQL, with the connector's own definition of it, and
 answers statements with Arrow. It runs no SQL: what it is asked, and how, it writes down. Runs in the environment of
-app/requirements.txt, lying beside the app's main.py; prints one JSON object. With the app's command it starts that
-against a warehouse without tables, and fetches the page.
+app/requirements.txt, in the directory with the app's folder; prints one JSON object. With the app's command it
+starts that against a warehouse without tables, and fetches the page.
 """
 
 from __future__ import annotations
@@ -211,8 +211,9 @@ def serve(
 
 
 def main() -> None:
-    from dashboard.figures.query import Where
-    from dashboard.figures.reader import MissingTableError, ReadError, open_reader, read
+    from tidemark.figures.open import open_reader
+    from tidemark.figures.query import Where
+    from tidemark.figures.reader import MissingTableError, ReadError, read
 
     warehouse = Warehouse()
     server, requests = serve(warehouse, certificate(Path.cwd()))
@@ -264,7 +265,7 @@ def main() -> None:
 _DRAW = """
 import json
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file("main.py", default_timeout=120).run()
+app = AppTest.from_file("app/main.py", default_timeout=120).run()
 print(json.dumps({"titles": [e.value for e in app.title], "exceptions": [e.value for e in app.exception]}))
 """
 

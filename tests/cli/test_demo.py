@@ -14,11 +14,11 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
-from app.dashboard.figures.declared import declared
 from tests.processes import in_background
 from tidemark.cli.demo import run_demo
 from tidemark.cli.demo_settings import declare
 from tidemark.errors import HomeBusyError, KafkaError, PlatformError
+from tidemark.figures.declared import declared
 from tidemark.local.process import free_port, locked, prepare_home, process_mark, wait_until
 from tidemark.operate.status import describe
 from tidemark.settings import Settings, load

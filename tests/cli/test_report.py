@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 from deltalake import DeltaTable, write_deltalake
 
-from app.dashboard.figures.report import REPORTS
 from tests.app import lakehouse
 from tidemark.cli import tidemark
 from tidemark.cli.report import NAMES
 from tidemark.errors import SettingError, TableError
+from tidemark.figures.report import REPORTS
 
 ROWS = lakehouse.requests(seed=5)
 

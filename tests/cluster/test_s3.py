@@ -19,12 +19,12 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from app.dashboard.figures.query import query
-from app.dashboard.figures.reader import open_reader
 from tests.cluster.s3_server import SECRET, S3Server, s3_server
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_process
 from tests.pipeline.recount import recount
 from tidemark.errors import TableError
+from tidemark.figures.open import open_reader
+from tidemark.figures.query import query
 from tidemark.local.process import wait_until
 from tidemark.operate import savepoints
 from tidemark.service.forget import forget_visitor

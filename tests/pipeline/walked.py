@@ -11,14 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from app.dashboard.figures.declared import declared
-from app.dashboard.figures.paths import LEVELS, SHOWN
-from app.dashboard.figures.reader_delta import DeltaReader
-from app.dashboard.figures.report import REPORTS, Asked
-from app.dashboard.figures.rows import Direct
-from app.dashboard.figures.selection import Selection
 from tests.app.brute import Walk, depth
 from tests.pipeline.recount import Expected
+from tidemark.figures.declared import declared
+from tidemark.figures.paths import LEVELS, SHOWN
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.report import REPORTS, Asked
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection
 from tidemark.settings import Settings
 from tidemark.settings.questions import GoalSettings
 

@@ -9,17 +9,18 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import alerts
+from tidemark.figures.declared import FILE, Declared
+from tidemark.figures.reader import Reader, ReadError
+from tidemark.figures.rules import Rule, rule_of
+from tidemark.figures.selection import SelectionError
+from tidemark.figures.text import clipped, duration, number, plain, shown
+
 from .. import actions, clock, data
-from ..figures import alerts
-from ..figures.declared import FILE, Declared
-from ..figures.reader import Reader, ReadError
-from ..figures.rules import Rule, rule_of
-from ..figures.selection import SelectionError
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import Look, meaning, nothing, panel
 from ..rulechart import metric_of, requests_of, rulechart, said
-from ..text import clipped, duration, number, plain, shown
 from .notes import notes_panel
 
 STATES = {

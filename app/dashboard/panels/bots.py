@@ -5,17 +5,18 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import bots, suspected
+from tidemark.figures.query import Where
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import SESSIONS
+from tidemark.figures.text import clipped, number, percent, share, shown
+
 from .. import actions, compared
 from ..actions import Whole, is_filter
-from ..figures import bots, suspected
-from ..figures.query import Where
-from ..figures.reader import Reader
-from ..figures.selection import Selection
-from ..figures.silver import SESSIONS
 from ..filters import HOUR, Filters
 from ..grid import bar_column, count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, number, percent, share, shown
 from ..timechart import bin_words, stacked, timechart
 from ..toplist import toplist
 

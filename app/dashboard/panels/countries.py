@@ -5,15 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import countries, silver
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import number
+
 from .. import chartdata, charts, colors, compared, country, worldmap
 from ..actions import Requests, is_filter
-from ..figures import countries, silver
-from ..figures.reader import Reader
-from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions
 from ..panel import Look, nothing, panel
-from ..text import number
 from ..timechart import bin_words, stacked
 from ..toplist import toplist
 

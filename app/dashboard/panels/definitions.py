@@ -10,15 +10,16 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import notes
+from tidemark.figures.declared import FILE, Declared, Kind, declared
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import SelectionError
+from tidemark.figures.text import plain, shown
+
 from .. import clock, data, forms
-from ..figures import notes
-from ..figures.declared import FILE, Declared, Kind, declared
-from ..figures.edit import save, why_fixed
-from ..figures.reader import Reader
-from ..figures.selection import SelectionError
+from ..edit import save, why_fixed
 from ..filters import Filters
 from ..forms import Field
-from ..text import plain, shown
 
 CHANGES_SHOWN = 10
 

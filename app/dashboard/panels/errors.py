@@ -7,16 +7,17 @@ import calendar
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import errors
+from tidemark.figures.query import Condition, Where
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Filter
+from tidemark.figures.text import clipped, number, percent, shown
+
 from .. import chartdata, compared, heat
 from ..actions import Requests, is_filter
-from ..figures import errors
-from ..figures.query import Condition, Where
-from ..figures.reader import Reader
-from ..figures.selection import Filter
 from ..filters import Filters
 from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, number, percent, shown
 from ..timechart import Kept, bin_words, timechart
 
 TRAFFIC = "gold/traffic"

@@ -8,19 +8,20 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import funnels, walk_queries
+from tidemark.figures.comparison import Change, known
+from tidemark.figures.funnels import LABELS, Definition, Funnel
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
+from tidemark.figures.text import clipped, duration, number, percent, plain, shown
+
 from .. import charts, country, data, funnelchoice, stepchart
 from ..actions import is_filter
 from ..compared import metric, said_of
-from ..figures import funnels, walk_queries
-from ..figures.comparison import Change, known
-from ..figures.funnels import LABELS, Definition, Funnel
-from ..figures.reader import Reader
-from ..figures.selection import Selection
-from ..figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
 from ..filters import Filters
 from ..grid import change_column, count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, duration, number, percent, plain, shown
 from ..toplist import toplist
 from .overview import device_name
 from .sources import channel_name

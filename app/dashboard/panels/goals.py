@@ -8,16 +8,18 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import goals, searches
+from tidemark.figures.comparison import Change
+from tidemark.figures.goals import Goals
+from tidemark.figures.query import Where
+from tidemark.figures.reader import Reader
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import PEOPLE, REQUESTS
+from tidemark.figures.text import clipped, shown
+
 from .. import actions, compared, data
 from ..actions import is_filter
-from ..figures import goals, searches
-from ..figures.comparison import Change
-from ..figures.goals import Goals
-from ..figures.query import Where
-from ..figures.reader import Reader
-from ..figures.rows import Rows
-from ..figures.selection import Selection
-from ..figures.silver import PEOPLE, REQUESTS
 from ..filters import HOUR, Filters
 from ..grid import (
     TEXT_WIDTH,
@@ -30,7 +32,6 @@ from ..grid import (
     points_column,
 )
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, shown
 from ..timechart import bin_words, timechart
 from .sources import channel_name
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures.query import Where
+from tidemark.figures.reader import Reader, ReadError
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import shown
+
 from .. import data
 from ..actions import Requests, requests_button
-from ..figures.query import Where
-from ..figures.reader import Reader, ReadError
-from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..text import shown
 
 # Tables with these columns; one that is not there raises nothing.
 TABLES = ("intrusion/traffic_alerts", "intrusion/login_alerts")

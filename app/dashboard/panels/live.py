@@ -7,14 +7,15 @@ from datetime import datetime, timedelta
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import live
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import clipped, duration, shown
+
 from .. import charts, clock, country, data, demo
-from ..figures import live
-from ..figures.reader import Reader
-from ..figures.selection import Selection
 from ..filters import Filters, Span
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..text import clipped, duration, shown
 from ..timechart import bin_words, stacked
 from . import job_alerts
 from .countries import PEOPLE, draw_map

@@ -8,11 +8,12 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import notes
+from tidemark.figures.text import clipped, plain, shown
+
 from .. import clock, data, noting
-from ..figures import notes
 from ..grid import grid, time_column
 from ..panel import Look, nothing, panel
-from ..text import clipped, plain, shown
 
 ALL_SITES = "All sites"
 MOST_CHARACTERS = 1000

@@ -7,14 +7,15 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures.measures import Bins, bins_of, in_utc
+from tidemark.figures.query import total
+from tidemark.figures.reader import Contract, Reader
+from tidemark.figures.text import plain, shown
+
 from .. import charts, data, timechart
-from ..figures.measures import Bins, bins_of, in_utc
-from ..figures.query import total
-from ..figures.reader import Contract, Reader
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid, time_column
 from ..panel import Look, nothing, panel
-from ..text import plain, shown
 
 TOP_VALUES = 30
 TOP_SITES = 7

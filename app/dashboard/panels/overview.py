@@ -5,16 +5,17 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import countries, overview, pages, silver, sources
+from tidemark.figures.comparison import Change
+from tidemark.figures.reader import Reader
+from tidemark.figures.silver import SESSIONS, VIEW
+from tidemark.figures.text import clipped, duration, number, percent, shown
+
 from .. import compared, country, demo
 from ..actions import Whole, is_filter
-from ..figures import countries, overview, pages, silver, sources
-from ..figures.comparison import Change
-from ..figures.reader import Reader
-from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import bar_column, change_column, count_column, difference_column, grid_with_actions
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, duration, number, percent, shown
 from ..timechart import bin_words, timechart
 from ..toplist import toplist
 

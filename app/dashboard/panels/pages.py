@@ -5,16 +5,17 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import overview, pages, sessions
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import SESSIONS, VIEW
+from tidemark.figures.text import clipped, shown
+
 from .. import charts, compared
 from ..actions import is_filter
-from ..figures import overview, pages, sessions
-from ..figures.reader import Reader
-from ..figures.selection import Selection
-from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, shown
 from ..timechart import bin_words, timechart
 
 TRAFFIC = "gold/traffic"

@@ -7,18 +7,19 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import paths, walk_queries
+from tidemark.figures.paths import LEFT, OTHER, Paths
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import SESSIONS, STEPS, VIEW
+from tidemark.figures.text import clipped, plain, shown
+
 from .. import actions, charts, data, flow
 from ..compared import said_of
-from ..figures import paths, walk_queries
-from ..figures.paths import LEFT, OTHER, Paths
-from ..figures.reader import Reader
-from ..figures.selection import Selection
-from ..figures.silver import SESSIONS, STEPS, VIEW
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid, percent_column
 from ..panel import Look, meaning, nothing, panel
 from ..suggested import suggested_pages
-from ..text import clipped, plain, shown
 
 TABLES = (STEPS, SESSIONS)
 VIEWS = (VIEW,)

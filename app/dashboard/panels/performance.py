@@ -7,17 +7,18 @@ from dataclasses import asdict
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import latency
+from tidemark.figures.query import Where
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import clipped, number, shown
+from tidemark.figures.zones import starts, window
+
 from .. import actions, chartdata, compared, data, heat
-from ..figures import latency
-from ..figures.query import Where
-from ..figures.reader import Reader
-from ..figures.selection import Selection
-from ..figures.zones import starts, window
 from ..filters import Filters
 from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions
 from ..notemarks import note_marks, note_words
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, number, shown
 from ..timechart import timechart
 from .errors import path_filter
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures.query import Where, greatest, total
+from tidemark.figures.reader import Reader
+from tidemark.figures.text import duration, number, plain, shown
+
 from .. import clock, data, processed
-from ..figures.query import Where, greatest, total
-from ..figures.reader import Reader
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..text import duration, number, plain, shown
 from ..timechart import over_time
 
 PROGRESS = "quality/progress"

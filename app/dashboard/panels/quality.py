@@ -7,15 +7,16 @@ from itertools import pairwise
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures.query import Expression, Where, count, greatest, least, total
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import clipped, duration, number, plain, shown
+
 from .. import actions, charts, data, processed
 from ..chartdata import data_view
-from ..figures.query import Expression, Where, count, greatest, least, total
-from ..figures.reader import Reader
-from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, nothing, panel
-from ..text import clipped, duration, number, plain, shown
 from .live import REJECTED_COLUMNS, rejected_columns, rejected_table
 
 RESULTS = "quality/results"

@@ -8,15 +8,16 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import reported
+from tidemark.figures.comparison import Change
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
+from tidemark.figures.text import clipped, number, plain, shown
+
 from .. import clock
-from ..figures import reported
-from ..figures.comparison import Change
-from ..figures.reader import Reader
-from ..figures.selection import Selection
 from ..filters import Filters
 from ..grid import change_column, grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, number, plain, shown
 from ..timechart import over_time
 
 AS_OF, CHANGED, METRIC, WHICH = "as-of", "changed-only", "reported-metric", "reported-which"

@@ -9,17 +9,18 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import retention, silver, walk_queries
+from tidemark.figures.comparison import Change
+from tidemark.figures.reader import Reader
+from tidemark.figures.retention import By, Retention
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import REQUESTS
+from tidemark.figures.text import number, percent
+
 from .. import actions, charts, curve, data, triangle
 from ..compared import metric, said_of
-from ..figures import retention, silver, walk_queries
-from ..figures.comparison import Change
-from ..figures.reader import Reader
-from ..figures.retention import By, Retention
-from ..figures.selection import Selection
-from ..figures.silver import REQUESTS
 from ..filters import Filters
 from ..panel import Look, meaning, nothing, panel
-from ..text import number, percent
 from ..timechart import over_time
 
 HOURS = "gold/visitor_hours"

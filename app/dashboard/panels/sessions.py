@@ -7,17 +7,18 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import conditions, sessions
+from tidemark.figures.comparison import Change
+from tidemark.figures.query import Where
+from tidemark.figures.reader import Reader
+from tidemark.figures.silver import SESSIONS, VIEW
+from tidemark.figures.text import clipped, duration, number, percent, shown
+
 from .. import chartdata, charts, compared, country, data
 from ..actions import Requests, requests_button
-from ..figures import conditions, sessions
-from ..figures.comparison import Change
-from ..figures.query import Where
-from ..figures.reader import Reader
-from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import count_column, grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, duration, number, percent, shown
 from ..timechart import bin_words, timechart
 from .overview import device_name
 from .sources import channel_name

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from tidemark.figures import sources
+from tidemark.figures.reader import Reader
+from tidemark.figures.silver import SESSIONS, VIEW
+from tidemark.figures.text import clipped, shown
+
 from .. import compared
 from ..actions import Whole, is_filter
-from ..figures import sources
-from ..figures.reader import Reader
-from ..figures.silver import SESSIONS, VIEW
 from ..filters import Filters
 from ..grid import bar_column, count_column, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..text import clipped, shown
 from ..timechart import bin_words, stacked
 from ..toplist import toplist
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from tidemark.cli import home_options, settings_of
 from tidemark.errors import SettingError, TableError
-from tidemark.local.dashboard import module
 from tidemark.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tidemark.figures.report import Asked, Report
+    from tidemark.figures.retention import By
+    from tidemark.figures.selection import Selection
 
 NAMES = (
     "overview", "latency", "sources", "pages", "countries", "errors", "bots", "funnel", "retention", "goals", "paths",
@@ -26,7 +34,7 @@ WIDEST, MOST_ROWS = 80, 50
 
 @click.command("report")
 @click.argument("name", metavar="NAME", type=click.Choice(NAMES))
-@click.argument("declared", metavar="[FUNNEL]", required=False)
+@click.argument("funnel", metavar="[FUNNEL]", required=False)
 @home_options
 @click.option("--site", help="Only this site (default: all).")
 @click.option("--from", "start", metavar="TIME", help="First time, ISO 8601 (default: the first line).")
@@ -45,7 +53,7 @@ def report_command(
     ctx: click.Context,
     /,
     name: str,
-    declared: str | None,
+    funnel: str | None,
     site: str | None,
     start: str | None,
     end: str | None,
@@ -77,78 +85,90 @@ def report_command(
     ):
         if both:
             raise click.UsageError(f"{pair} exclude each other.", ctx)
-    if (name == "funnel") != (declared is not None):
+    if (name == "funnel") != (funnel is not None):
         raise click.UsageError("The report funnel, and no other, takes the name of a funnel.", ctx)
     if as_of is not None and name != "reported":
         raise click.UsageError("Only the report reported takes --as-of.", ctx)
     if filters and name in ("alerts", "reported"):
         raise click.UsageError(f"The report {name} takes no --filter.", ctx)
     settings = settings_of(ctx, **home)
-    asked = {
-        "name": declared or "", "by": by, "page": from_page or to_page, "backward": to_page is not None, "as_of": as_of,
-    }  # fmt: skip
-    made = _made(settings, name, site, start, end, filters, asked)
+    # Imported here, because pandas takes half a second.
+    from tidemark.figures.declared import declared
+    from tidemark.figures.report import Asked
+    from tidemark.figures.selection import Selection, filters_of, moment
+    from tidemark.figures.text import csv
+
+    with _explained(settings):
+        selection = Selection(
+            site,
+            moment(start) if start else None,
+            moment(end) if end else None,
+            filters=filters_of(filters),
+        )
+        asked = Asked(
+            declared(settings.home),
+            funnel or "",
+            cast("By", by),
+            from_page or to_page,
+            backward=to_page is not None,
+            as_of=moment(as_of) if as_of else None,
+        )
+        report = _report(settings, name, selection, asked)
     if as_json:
-        click.echo(json.dumps(made.json, indent=2))
+        click.echo(json.dumps(report.json, indent=2))
     elif as_csv:
-        sys.stdout.buffer.write(module("text").csv(made.table))
+        sys.stdout.buffer.write(csv(report.table))
     else:
-        click.echo("\n".join(_lines(made.table)))
+        click.echo("\n".join(_lines(report.table)))
 
 
-def _made(
-    settings: Settings,
-    name: str,
-    site: str | None,
-    start: str | None,
-    end: str | None,
-    filters: tuple[str, ...],
-    asked: dict[str, Any],
-) -> Any:
-    """The report. Raises SettingError and TableError."""
-    reader, selection = module("figures.reader"), module("figures.selection")
+def _report(settings: Settings, name: str, selection: Selection, asked: Asked) -> Report:
+    """The report of this name. Raises SettingError, SelectionError and ReadError."""
+    from tidemark.figures.extents import extents, incomplete
+    from tidemark.figures.open import open_reader
+    from tidemark.figures.report import REPORTS
+    from tidemark.figures.rows import Direct
+
     tables = {
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
     }
-    rows = module("figures.rows").Direct(reader.open_reader({**os.environ, **tables}))
-    try:
-        chosen = selection.Selection(
-            site,
-            selection.moment(start) if start else None,
-            selection.moment(end) if end else None,
-            filters=selection.filters_of(filters),
+    rows = Direct(open_reader({**os.environ, **tables}))
+    if filling := [table for table in incomplete(rows) if table.startswith("gold.")]:
+        click.echo(f"The history of {', '.join(filling)} is being filled; counting from silver.", err=True)
+        selection = replace(selection, recount=True)
+    known = extents(rows)
+    if selection.site is not None and known and selection.site not in known:
+        raise SettingError(
+            f"there is no site {selection.site!r}", f"There are: {', '.join(sorted(known)[:20])}."
         )
-        extents = module("figures.extents")
-        if filling := [name for name in extents.incomplete(rows) if name.startswith("gold.")]:
-            click.echo(
-                f"The history of {', '.join(filling)} is being filled; counting from silver.", err=True
-            )
-            chosen = replace(chosen, recount=True)
-        known = extents.extents(rows)
-        if site is not None and known and site not in known:
-            raise SettingError(f"there is no site {site!r}", f"There are: {', '.join(sorted(known)[:20])}.")
-        report = module("figures.report")
-        declared = module("figures.declared").declared(settings.home)
-        asked["as_of"] = selection.moment(asked["as_of"]) if asked["as_of"] else None
-        return report.REPORTS[name](rows, chosen, report.Asked(declared, **asked))
-    except selection.SelectionError as error:
+    return REPORTS[name](rows, selection, asked)
+
+
+@contextmanager
+def _explained(settings: Settings) -> Iterator[None]:
+    """Raises errors of figures as SettingError and TableError, with the remedy."""
+    from tidemark.figures.reader import MissingTableError, ReadError
+    from tidemark.figures.selection import SelectionError
+
+    try:
+        yield
+    except SelectionError as error:
         raise SettingError(str(error), "`tidemark report --help` shows how to ask.") from error
-    except reader.MissingTableError as error:
+    except MissingTableError as error:
         raise TableError(
             f"the table {error} in {settings.home}", "Run the pipeline: `tidemark run --once`."
         ) from error
-    except reader.ReadError as error:
+    except ReadError as error:
         raise TableError(str(error), "Try again.") from error
 
 
-def _lines(table: Any) -> list[str]:
+def _lines(table: pd.DataFrame) -> list[str]:
     """The table with aligned columns, numbers to the right; the first MOST_ROWS rows."""
-    text = module("text")
     shown = table.head(MOST_ROWS)
     columns = []
     for name in shown.columns:
-        cells = [str(name), *(_cell(value, text) for value in shown[name])]
+        cells = [str(name), *(_cell(value) for value in shown[name])]
         numbers = all(not isinstance(value, str) for value in shown[name])
         width = max(map(len, cells))
         columns.append([cell.rjust(width) if numbers else cell.ljust(width) for cell in cells])
@@ -158,11 +178,13 @@ def _lines(table: Any) -> list[str]:
     return lines
 
 
-def _cell(value: Any, text: Any) -> str:
+def _cell(value: Any) -> str:
+    from tidemark.figures.text import clipped, shown
+
     if value is None or value != value:
         return "-"
     if isinstance(value, str):
-        return str(text.clipped(text.shown(value), WIDEST))
+        return clipped(shown(value), WIDEST)
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="seconds")
     if isinstance(value, float):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import urllib.request
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from tidemark.errors import PlatformError
 from tidemark.local.process import (
@@ -73,12 +71,6 @@ def entry_file() -> Path:
             return place / "main.py"
     looked = " or ".join(str(place / "main.py") for place in places)
     raise PlatformError(f"the dashboard's app is not at {looked}", "Reinstall tidemark.")
-
-
-def module(name: str) -> Any:
-    """A module of the app that needs no Streamlit, such as `figures.report`: what pages and commands both show."""
-    in_project = entry_file().parent.name == "app"
-    return import_module(f"{'app' if in_project else 'tidemark._app'}.dashboard.{name}")
 
 
 def url(settings: Settings) -> str:

@@ -1,7 +1,6 @@
 """The tables `[goals.NAME]`, `[funnels.NAME]` and `[segments.NAME]` of `tidemark.toml`: what is asked of the tables.
 
-The dashboard and `tidemark report` read funnels and segments from the file, too
-(app/dashboard/figures/declared.py), so their forms here are those that both accept.
+`tidemark.figures.declared` reads funnels and segments from the file, too; both accept the same forms.
 """
 
 from __future__ import annotations

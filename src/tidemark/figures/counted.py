@@ -1,0 +1,65 @@
+"""The counts of a list's rows, and how they changed from the earlier period."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tidemark.figures.comparison import Change
+from tidemark.figures.measures import NEVER_NULL, Base, Gold, measured
+from tidemark.figures.query import Condition, Expression, Where, filled
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The measure `name` of each combination of the columns `by`; the rest as for `measured`."""
+
+    name: str
+    by: tuple[str, ...]
+    base: Base
+    golds: tuple[Gold, ...] = ()
+    where: tuple[Condition, ...] = ()
+    silver_where: tuple[Condition, ...] = ()
+
+    def of(self, rows: Rows, selection: Selection, found: pd.DataFrame) -> pd.Series:
+        """The counts of the values in the rows of `found`, by their columns `by`; other values may be among them."""
+        listed: tuple[Condition, ...] = ()
+        # Visitors are counted for all values: the list itself has just united them by day, which is remembered.
+        if self.name != "visitors":
+            listed = tuple(
+                Where(self._column(name), "in", tuple(found[name].unique().tolist())) for name in self.by
+            )
+        counts = measured(
+            rows, selection, self.base, self.golds, [self.name],
+            by=self.by, where=(*self.where, *listed), silver_where=self.silver_where,
+        )  # fmt: skip
+        return counts.set_index(list(self.by))[self.name]
+
+    def _column(self, name: str) -> str | Expression:
+        return self.base.columns.get(name, name if name in NEVER_NULL else filled(name))
+
+
+def changes(
+    rows: Rows,
+    counted: Counted,
+    found: pd.DataFrame,
+    selection: Selection,
+    period: Selection | None,
+    *,
+    known: bool = False,
+) -> list[Change]:
+    """For each row of `found` its count in the selection and in the earlier period; no change without one. `known` says
+    that `found` has the counts of this selection."""
+    if period is None or found.empty:
+        return [Change(None, None)] * len(found)
+    values = found[list(counted.by)].itertuples(index=False, name=None)
+    keys = [value if len(counted.by) > 1 else value[0] for value in values]
+    before = counted.of(rows, period, found).to_dict()
+    if known:
+        now = dict(zip(keys, found[counted.name].tolist(), strict=True))
+    else:
+        now = counted.of(rows, selection, found).to_dict()
+    return [Change(now.get(key, 0), before.get(key, 0)) for key in keys]

@@ -1,0 +1,41 @@
+"""Countries of the visitors, and the other fields that a visitor has once."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tidemark.figures.counted import Counted
+from tidemark.figures.measures import AUDIENCE, COUNTRIES, LINES, measured
+from tidemark.figures.query import Where
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+
+NAMES = ("visitors", "pageviews", "requests")
+
+
+def countries(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
+    """Columns `country` (ISO 3166-1 alpha-2, ZZ where unknown), `visitors`, `pageviews`, `requests`; most visitors
+    first."""
+    return audience(rows, selection, "country", limit)
+
+
+def audience(rows: Rows, selection: Selection, field: str, limit: int | None = None) -> pd.DataFrame:
+    """The same by country, device, browser, os or bot_kind."""
+    found = measured(rows, selection, LINES, counted(field).golds, NAMES, by=[field])
+    found = found.sort_values(["visitors", "requests", field], ascending=[False, False, True])
+    return found.head(limit if limit is not None else len(found)).reset_index(drop=True)
+
+
+def counted(field: str) -> Counted:
+    """The visitors by one of these fields, to compare them with an earlier period."""
+    golds = (COUNTRIES, AUDIENCE) if field == "country" else (AUDIENCE,)
+    return Counted("visitors", (field,), LINES, golds)
+
+
+def over_time(rows: Rows, selection: Selection, bin_seconds: int, only: tuple[str, ...]) -> pd.DataFrame:
+    """Columns `bin` (UTC), `country`, `visitors`, of these countries."""
+    where = (Where("country", "in", only),)
+    golds = (COUNTRIES, AUDIENCE)
+    return measured(
+        rows, selection, LINES, golds, ["visitors"], by=["country"], bin_seconds=bin_seconds, where=where
+    )

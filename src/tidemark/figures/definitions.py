@@ -1,0 +1,186 @@
+"""What every number means in one sentence, and every figure as SQL that DuckDB runs on the same tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from tidemark.figures import (
+    alerts,
+    bots,
+    countries,
+    drill,
+    errors,
+    latency,
+    notes,
+    overview,
+    pages,
+    reported,
+    searches,
+    sessions,
+    sources,
+    suspected,
+)
+from tidemark.figures.dialects import DuckDB
+from tidemark.figures.query import AGGREGATES, Expression, Query
+from tidemark.figures.reader import Contract, Reader, Version
+from tidemark.figures.render import clauses
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+from tidemark.figures.visitors import UnionCache
+
+NUMBERS = {
+    "requests": "Accepted log lines, of people and bots.",
+    "pageviews": "GETs by people of a path that is no asset, answered with a status below 400.",
+    "visitors": "Distinct pairs of client address and user agent of a site that are no declared bots; each counts once"
+    " in the whole range.",
+    "sessions": "A visitor's pageviews on a site with gaps shorter than the session gap, counted when they start.",
+    "bounces": "Sessions of one pageview.",
+    "bounce_rate": "Sessions of one pageview, as a share of all sessions.",
+    "duration": "Median time from the first to the last pageview of a session; 0 for a bounce.",
+    "bytes": "Sizes of all responses, as the log has them.",
+    "change": "(now - before) / before, against the period of equal length right before, or 364 days back; a range that"
+    " reaches now is compared with the same elapsed part.",
+    "timed": "Requests whose line says how long the server took.",
+    "p50": "Half of the timed requests took at most this long (nearest rank, within 1 %).",
+    "p95": "95 of 100 timed requests took at most this long (nearest rank, within 1 %).",
+    "p99": "99 of 100 timed requests took at most this long (nearest rank, within 1 %).",
+    "slowest pages": "Quantiles of people's requests without assets and failures, by path (nearest rank, within 5 %).",
+    "apdex": "Timed requests of at most T, plus half of those of at most 4T, as a share of all timed requests.",
+    "errors": "Requests with a status of 400 and above.",
+    "entries": "Sessions that began with this page.",
+    "exits": "Sessions that ended with this page.",
+    "channel": "How a session came, by the first that holds of Google Analytics 4's and Plausible's rules for its entry"
+    " pageview.",
+    "source": "The entry's utm_source, else the advertiser that its click id names, else the referrer's name or host.",
+    "bots": "Requests whose user agent is on the maintained list of crawlers.",
+    "bot pages": "A bot's GETs of what is neither an asset nor /robots.txt, answered with a status below 400.",
+    "ai crawls": "Requests of bots that are tagged as crawlers of AI companies.",
+    "ai visits": "Sessions of people whose entry was referred by an AI assistant.",
+    "goals": "Sessions of people with at least one request that matches the goal (conversions), and all such requests"
+    " (completions).",
+    "conversions": "Sessions that started in the range and have at least one match of the goal, until the session gap"
+    " after their last pageview.",
+    "completions": "Requests of people in the range that match the goal, also several of a session, or of none.",
+    "conversion_rate": "Sessions that reach the goal, as a share of all sessions of its sites.",
+    "searches": "Requests of people with a search term: the first of q, s, query, search, keyword and term in the"
+    " address that is not empty.",
+    "downloads": "Requests of people for files with the extensions of the goals that are downloads; without such a"
+    " goal, of the file types that Google Analytics 4 counts as downloads.",
+    "funnel": "Sessions or visitors that viewed pages matching the steps, in this order, with anything between; each"
+    " step is another pageview. By visitor, all steps lie within a time of the first, which lies in the range.",
+    "lost": "The page that was viewed right after the step by those who did not take the next one.",
+    "retention": "Visitors of a cohort who came again in a later period, as a share of the cohort. A cohort is the day,"
+    " week or month (UTC) of the first request over all data.",
+    "paths": "Pages that sessions viewed one after the other, repetitions collapsed; at every page, what comes in"
+    " equals what goes on plus what left.",
+    "suspected": "Days (UTC) of visitors who asked for /robots.txt, viewed 30 pages and no asset where others loaded"
+    " assets, viewed more than 60 pages within a minute, or only met 404 in at least 10 requests.",
+    "firing": "Rules whose last judged windows breach them, by site.",
+    "fired": "Alerts that began, or still fired, in the range; without those that late lines withdrew.",
+    "withdrawn": "Alerts that a late line, a rebuild or a changed rule has shown to be none.",
+    "undelivered": "Messages that wait for a target to take them.",
+    "reported": "The figure in the last report until the chosen time; by default in the first, an hour after the day's"
+    " end (UTC).",
+    "now": "The same figure by what the tables have now.",
+    "cause": "What changed the figure after it was reported, as recorded with each later report.",
+}
+
+DAY = 86_400
+# Every figure that has a query, by the name under which a page asks for it.
+Figure = Callable[[Rows, Selection], Any]
+FIGURES: dict[str, Figure] = {
+    "overview": overview.overview,
+    "overview over time": lambda rows, selection: overview.over_time(rows, selection, DAY),
+    "pages": pages.pages,
+    "countries": countries.countries,
+    "devices": lambda rows, selection: countries.audience(rows, selection, "device"),
+    "browsers": lambda rows, selection: countries.audience(rows, selection, "browser"),
+    "systems": lambda rows, selection: countries.audience(rows, selection, "os"),
+    "sessions": sessions.summary,
+    "sessions over time": lambda rows, selection: sessions.over_time(rows, selection, DAY),
+    "entry pages": lambda rows, selection: sessions.by(rows, selection, "entry_page"),
+    "exit pages": lambda rows, selection: sessions.by(rows, selection, "exit_page"),
+    "sources": sources.sources,
+    "latency": latency.counts,
+    "latency over time": lambda rows, selection: latency.counts(rows, selection, DAY),
+    "slowest pages": latency.page_counts,
+    "statuses": errors.statuses,
+    "errors": errors.errors,
+    "bots": bots.bots,
+    "ai": lambda rows, selection: bots.ai(rows, selection, DAY),
+    "suspected": suspected.suspected,
+    "searches": searches.searches,
+    "downloads": searches.downloads,
+    "rows": drill.newest,
+    "alert rules": alerts.rules,
+    "alerts": alerts.alerts,
+    "notes": lambda rows, selection: notes.notes(rows, selection.site),
+    "reported": reported.reports,
+}
+
+
+def sql(figure: str | Figure, selection: Selection, root: str) -> str:
+    """The statements of a figure as DuckDB's delta extension runs them, counted from silver: `figure` is the name of
+    one of FIGURES or another figure, `root` the directory or URL of the tables. Latencies come as counts per bucket.
+    Raises KeyError for a name that has no query."""
+    recorder = _Recorder()
+    make = FIGURES[figure] if isinstance(figure, str) else figure
+    # Without a range it is not known how the zone's clocks were set.
+    zone = "UTC" if selection.start is None else selection.zone
+    make(recorder, replace(selection, recount=True, zone=zone))
+    return ";\n\n".join(text(q, root) for q in dict.fromkeys(recorder.queries)) + ";\n"
+
+
+def text(q: Query, root: str) -> str:
+    """One query as a statement for DuckDB."""
+
+    def source(table: str) -> str:
+        place = f"{root.rstrip('/')}/{table}"
+        return "delta_scan('" + place.replace("'", "''") + "')"
+
+    return "\n".join(clauses(q, source, DuckDB()))
+
+
+@dataclass(frozen=True)
+class _Recorder:
+    """Rows of nothing, which remember what was asked: a figure asks the same of empty tables."""
+
+    queries: list[Query] = field(default_factory=list)
+    unions: UnionCache = field(default_factory=UnionCache)
+
+    @property
+    def reader(self) -> Reader:
+        return _Nothing(self.queries)
+
+    def __call__(self, q: Query) -> pd.DataFrame:
+        self.queries.append(q)
+        names = [name for name, _ in q.columns]
+        sums = any(isinstance(spec, Expression) and spec.kind in AGGREGATES for _, spec in q.columns)
+        return pd.DataFrame([[0] * len(names)] if sums and not q.group_by else [], columns=pd.Index(names))
+
+
+@dataclass(frozen=True)
+class _Nothing:
+    queries: list[Query]
+    label: str = ""
+    root: str = ""
+
+    def version(self, table: str) -> Version | None:
+        return None
+
+    def contract(self, table: str) -> Contract:
+        none: Mapping[str, str] = {}
+        return Contract(none, none)
+
+    def arrow(self, q: Query) -> Any:
+        import pyarrow as pa
+
+        self.queries.append(q)
+        return pa.table({name: pa.array([], pa.string()) for name, _ in q.columns})
+
+    def coded(self, q: Query, names: Sequence[str]) -> Any:
+        return self.arrow(q)

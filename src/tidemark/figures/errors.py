@@ -1,0 +1,100 @@
+"""Statuses over time, failed requests by path, broken links, and when errors happen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from tidemark.figures import conditions, silver
+from tidemark.figures.counted import Counted
+from tidemark.figures.extents import Extent
+from tidemark.figures.measures import LINES, RESPONSES, TRAFFIC, Gold, measured
+from tidemark.figures.query import Columns, Where, count, cut, filled, query, time_bin
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+
+ERRORS = Gold("gold/errors", 3600, frozenset({"status"}))
+MOST_CHARACTERS = 200
+FAILED = Where("status", ">=", 400)
+_LINES = replace(LINES, columns={"path": cut("path", MOST_CHARACTERS)})
+CLASSES = ("status_2xx", "status_3xx", "status_4xx", "status_5xx")
+QUARTER = 900
+COUNTED = Counted("requests", ("path", "status"), _LINES, (ERRORS,), where=(FAILED,))
+
+
+def statuses(rows: Rows, selection: Selection, bin_seconds: int | None = None) -> pd.DataFrame:
+    """Columns `bin` (UTC, with `bin_seconds`), `status`, `requests`, `bytes`; most requests first, or by time."""
+    order = ["bin", "status"] if bin_seconds else ["-requests", "status"]
+    return measured(
+        rows, selection, LINES, (RESPONSES,), ["requests", "bytes"],
+        by=["status"], bin_seconds=bin_seconds, order_by=order,
+    )  # fmt: skip
+
+
+def classes_over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `bin` (UTC), `requests`, and `status_2xx` to `status_5xx`."""
+    names = ["requests", *CLASSES]
+    return measured(rows, selection, LINES, (TRAFFIC,), names, bin_seconds=bin_seconds, order_by=["bin"])
+
+
+def errors(
+    rows: Rows, selection: Selection, statuses: tuple[int, int] = (400, 599), limit: int | None = None
+) -> pd.DataFrame:
+    """Columns `path` (its first 200 characters), `status`, `requests`, `visitors` (people) and `newest_event_time`, of
+    requests whose status lies between the two; most requests first."""
+    names = ["requests", "visitors", "newest_event_time"]
+    where = (Where("status", ">=", max(statuses[0], 400)), Where("status", "<=", statuses[1]))
+    order = ["-requests", "path", "status"]
+    return measured(
+        rows, selection, _LINES, (ERRORS,), names,
+        by=["path", "status"], where=where, order_by=order, limit=limit,
+    )  # fmt: skip
+
+
+def referrers(
+    rows: Rows, selection: Selection, paths: Sequence[str] | None = None, status: int = 404
+) -> pd.DataFrame:
+    """Where requests of these failed paths, or of all, came from: columns `path` (its first 200 characters),
+    `referrer`, `own` (whether it is a page of the site), `requests`; for each path own pages first, then most
+    requests."""
+    path = cut("path", MOST_CHARACTERS)
+    listed = () if paths is None else (Where(path, "in", tuple(paths)),)
+    where = (*conditions.of_lines(selection), Where("status", "=", status), *listed)
+    columns: Columns = {
+        "path": path,
+        "referrer": "referrer",
+        "channel": filled("channel"),
+        "requests": count(),
+    }
+    # An engine would ask first whether there is a referrer, and so read it of every line.
+    found = rows(query(silver.REQUESTS, columns, where, group_by=["path", "referrer", "channel"]))
+    found = found.dropna(subset=["referrer"])
+    found["own"] = found.pop("channel") == "internal"
+    found = found.groupby(["path", "referrer", "own"], as_index=False)[["requests"]].sum()
+    ordered = found.sort_values(["path", "own", "requests", "referrer"], ascending=[True, False, False, True])
+    return ordered[["path", "referrer", "own", "requests"]].reset_index(drop=True)
+
+
+def by_hour_and_weekday(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """Columns `weekday` (0 is Monday) and `hour`, of the selection's zone, `requests`, `status_4xx`, `status_5xx`."""
+    names = ["requests", "status_4xx", "status_5xx"]
+    # Every zone differs from UTC by a multiple of a quarter of an hour.
+    found = measured(rows, selection, LINES, (TRAFFIC,), names, bin_seconds=QUARTER)
+    local = pd.to_datetime(found.pop("bin"), utc=True).dt.tz_convert(selection.zone)
+    found.insert(0, "weekday", local.dt.weekday)
+    found.insert(1, "hour", local.dt.hour)
+    return found.groupby(["weekday", "hour"], as_index=False)[names].sum()
+
+
+def at_hour(selection: Selection, extent: Extent, weekday: int, hour: int) -> Where:
+    """The condition that keeps the requests of an hour of a weekday, in the selection's zone; `extent` is that of the
+    selection's site."""
+    first, last = selection.start or extent.first, selection.end or extent.newest
+    if first is None or last is None:
+        return Where("event_time", "is null")
+    quarters = pd.date_range(pd.Timestamp(first).floor("15min"), pd.Timestamp(last), freq="15min", tz="UTC")
+    local = quarters.tz_convert(selection.zone)
+    kept = quarters[(local.weekday == weekday) & (local.hour == hour)]
+    return Where(time_bin("event_time", QUARTER), "in", tuple(kept.to_pydatetime()))

@@ -1,0 +1,208 @@
+"""Funnels: how many sessions or visitors took two to eight steps in order.
+
+A step is a pattern of paths, and every step is another pageview, later in the order of pageviews than the one before;
+anything may lie between. By session, the pageviews are the session's first 200. By visitor, all steps lie within a time
+of the first, inclusive, over all starts, and the first step lies in the range while later ones may pass its end
+(ClickHouse's windowFunnel).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tidemark.figures import sessions_of, walks
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection, SelectionError
+from tidemark.figures.walks import Walks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LABELS = ("channel", "country", "device")
+FEWEST, MOST = 2, 8
+_NONE = -1
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step's name and its pattern of paths."""
+
+    name: str
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A funnel: its steps, whether it is of each `visitor` or each session, and the time that a visitor has."""
+
+    steps: tuple[Step, ...]
+    visitor: bool = True
+    within: timedelta = timedelta(hours=24)
+
+    def __post_init__(self) -> None:
+        if not FEWEST <= len(self.steps) <= MOST:
+            raise SelectionError(f"a funnel has {FEWEST} to {MOST} steps, not {len(self.steps)}")
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """`reached[w]` is the number of steps that walk w took; `seconds[k]` are the times from the first step to step k of
+    the walks that reached it. `first` and `last` are the rows of each walk's first and last step, meaningless where it
+    took none. `begun` has the key of each walk that took a step, and `began` the time of its first one, in microseconds
+    since the epoch."""
+
+    steps: tuple[Step, ...]
+    reached: np.ndarray
+    seconds: tuple[np.ndarray, ...]
+    first: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    last: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    begun: pa.Table | None = None
+    began: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def counts(self) -> list[int]:
+        """How many walks took each step."""
+        return [int((self.reached > k).sum()) for k in range(len(self.steps))]
+
+    def table(self) -> pd.DataFrame:
+        """Columns `name`, `count`, `of_first` and `of_previous` (shares, NaN where nobody was), and `median_seconds`,
+        the time from the first step."""
+        counts = np.array(self.counts, float)
+        before = np.append(counts[:1], counts[:-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = {"of_first": counts / counts[0], "of_previous": counts / before}
+        medians = [float(np.median(each)) if len(each) else float("nan") for each in self.seconds]
+        names = [step.name for step in self.steps]
+        return pd.DataFrame({"name": names, "count": self.counts, **shares, "median_seconds": medians})
+
+
+def funnel(rows: Rows, selection: Selection, asked: Definition) -> Funnel:
+    """The funnel of a selection."""
+    found = _walks(rows, selection, asked)
+    counted = _of_walks(found, selection, asked)
+    begun = np.flatnonzero(counted.reached)
+    assert found.owners is not None
+    return replace(counted, begun=found.owners.take(begun), began=found.time[counted.first[begun]])
+
+
+def by(rows: Rows, selection: Selection, asked: Definition, found: Funnel, label: str) -> pd.DataFrame:
+    """Counts of each step of the selection's funnel by the values of a label, one of LABELS: that of the session, or of
+    the session in which a visitor took the first step. Columns `label` and the numbers of the steps, most first."""
+    if asked.visitor:
+        values = sessions_of.of_visitors(rows, selection, label, found.begun, found.began)
+    else:
+        values = sessions_of.of_walks(rows, selection, label, found.begun)
+    reached = found.reached[found.reached > 0]
+    counts = pd.DataFrame({k: (reached > k).astype(int) for k in range(len(found.steps))})
+    counts = counts.groupby(values).sum().rename_axis(label).reset_index()
+    return counts.sort_values([0, label], ascending=[False, True]).reset_index(drop=True)  # type: ignore[list-item]
+
+
+def lost(rows: Rows, selection: Selection, asked: Definition, limit: int = 10) -> list[pd.DataFrame]:
+    """Where those went who took a step but not the next one, for each step but the last: see `left_to`. By visitor, a
+    pageview counts that lies within the time of the first step."""
+    found = _walks(rows, selection, asked, whole=True)
+    counted = _of_walks(found, selection, asked)
+    within = asked.within if asked.visitor else None
+    return [left_to(found, counted, step, limit, within) for step in range(len(asked.steps) - 1)]
+
+
+def _walks(rows: Rows, selection: Selection, asked: Definition, *, whole: bool = False) -> Walks:
+    """The walks that a funnel is of: by visitor only the pageviews that a step matches, or, if `whole`, all pageviews
+    of the visitors whom the first step matches."""
+    if not asked.visitor:
+        return walks.of_sessions(rows, selection)
+    first = selection.end
+    longer = selection if first is None else replace(selection, end=first + asked.within)
+    patterns = [step.pattern for step in asked.steps]
+    if whole:
+        return walks.of_visitors(rows, longer, meeting=patterns[0])
+    return walks.of_visitors(rows, longer, patterns)
+
+
+def _of_walks(found: Walks, selection: Selection, asked: Definition) -> Funnel:
+    if not asked.visitor:
+        return taken(found, asked.steps)
+    end = None if selection.end is None else round(selection.end.timestamp() * 1e6)
+    return taken(found, asked.steps, asked.within, end)
+
+
+def taken(
+    found: Walks, steps: Sequence[Step], within: timedelta | None = None, end: int | None = None
+) -> Funnel:
+    """The deepest chain of steps of each walk, over all starts before `end` (microseconds since the epoch).
+
+    For each row and step it keeps the latest start of a chain that takes the step there, because a later start leaves
+    more time for the rest.
+    """
+    number, heads = len(found.walk), found.heads()
+    begins = found.matching(steps[0].pattern)
+    if end is not None:
+        begins &= found.time < end
+    start = np.where(begins, np.arange(number), _NONE)
+    reached, seconds = np.zeros(found.walks, int), []
+    origin, last = np.zeros(found.walks, np.int64), np.zeros(found.walks, np.int64)
+    for depth, step in enumerate(steps):
+        if depth:
+            before = np.append([_NONE], np.maximum.accumulate(start)[:-1]) if number else start
+            possible = (before >= heads) & (before != _NONE) & found.matching(step.pattern)
+            if within is not None:
+                possible &= found.time - found.time[before] <= round(within.total_seconds() * 1e6)
+            start = np.where(possible, before, _NONE)
+        row = found.firsts(start != _NONE)
+        who = found.walk[row]
+        reached[who] = depth + 1
+        origin[who], last[who] = start[row], row
+        begun = start[row] if within is not None else _first(found, begins)[who]
+        seconds.append((found.time[row] - found.time[begun]) / 1e6)
+    return Funnel(tuple(steps), reached, tuple(seconds), origin, last)
+
+
+def _first(found: Walks, flags: np.ndarray) -> np.ndarray:
+    """The first flagged row of each walk, 0 where there is none."""
+    row = np.zeros(found.walks, np.int64)
+    at = found.firsts(flags)
+    row[found.walk[at]] = at
+    return row
+
+
+def left_to(
+    found: Walks, asked: Funnel, step: int, limit: int = 10, within: timedelta | None = None
+) -> pd.DataFrame:
+    """The pageviews after `step` of the walks that did not take the next one: columns `path` (None: there was no
+    further pageview) and `count`, most first. `found` has all pageviews of the walks; one that is more than `within`
+    after the first step is none."""
+    stopped = np.flatnonzero(asked.reached == step + 1)
+    after = asked.last[stopped] + 1
+    goes_on = after < len(found.walk)
+    goes_on[goes_on] = found.walk[after[goes_on]] == stopped[goes_on]
+    if within is not None:
+        begun = found.time[asked.first[stopped[goes_on]]]
+        in_time = found.time[after[goes_on]] - begun <= round(within.total_seconds() * 1e6)
+        goes_on[goes_on] = in_time
+    counts = np.bincount(found.path[after[goes_on]], minlength=len(found.paths))
+    pairs: list[tuple[str | None, int]] = [
+        (found.paths[i], int(counts[i])) for i in np.flatnonzero(counts).tolist()
+    ]
+    if not goes_on.all():
+        pairs.append((None, int((~goes_on).sum())))
+    pairs.sort(key=lambda pair: (-pair[1], pair[0] or ""))
+    return pd.DataFrame(pairs[:limit], columns=["path", "count"])
+
+
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+
+
+def duration(text: str) -> timedelta:
+    """A time such as 30m, 24h or 7d. Raises SelectionError."""
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)
+    if found is None or found[2] not in _UNITS or not int(found[1]):
+        raise SelectionError(f"{text!r} is no duration; write 30m, 24h or 7d")
+    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])

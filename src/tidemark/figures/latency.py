@@ -1,0 +1,144 @@
+"""How long requests took: quantiles, over time, by page, and as a heat map."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tidemark.figures import quantiles
+from tidemark.figures.comparison import Change
+from tidemark.figures.measures import LINES, Gold, has, measured
+from tidemark.figures.quantiles import COARSE, FINE, Latency
+from tidemark.figures.query import Where, count, cut, log_bucket, query
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import PEOPLE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LATENCY = Gold("gold/latency", 300, bot=True)
+PAGE_LATENCY = Gold("gold/page_latency", 3600)
+TIMED = Where("latency_bucket", "is not null")
+# Of requests whose page counts: those of people, without assets and failures.
+SERVED = (PEOPLE, Where("asset", "=", False), Where("status", "<", 400), Where("duration_us", "is not null"))
+# Buckets that a row of the heat map has: durations of the next row are about twice as long.
+ROW = 35
+MOST_CHARACTERS = 200
+
+
+def counts(rows: Rows, selection: Selection, bin_seconds: int | None = None) -> pd.DataFrame:
+    """Columns `bin` (UTC, with `bin_seconds`), `bucket` (α = 0.01) and `requests`, of all requests with a duration."""
+    found = measured(
+        rows, selection, LINES, (LATENCY,), ["requests"],
+        by=["latency_bucket"], bin_seconds=bin_seconds, silver_where=(TIMED,),
+    )  # fmt: skip
+    return found.rename(columns={"latency_bucket": "bucket"})
+
+
+def latency(rows: Rows, selection: Selection) -> Latency:
+    return quantiles.summary(counts(rows, selection), FINE)
+
+
+def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `bin` (UTC), `timed`, and `p50`, `p95`, `p99` in seconds."""
+    return quantiles.quantiles(counts(rows, selection, bin_seconds), ["bin"], FINE)
+
+
+def apdex(rows: Rows, selection: Selection, threshold: float) -> float | None:
+    """Apdex with `threshold` in seconds; None without requests that have a duration."""
+    return quantiles.apdex(counts(rows, selection), threshold, FINE)
+
+
+def heat(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `bin` (UTC), `low` and `high`, the bounds of durations in seconds, and `requests`."""
+    found = counts(rows, selection, bin_seconds)
+    found["row"] = found["bucket"] // ROW
+    found = found.groupby(["bin", "row"], as_index=False)[["requests"]].sum()
+    bounds = {row: _bounds(row) for row in found["row"].unique()}
+    low, high = ([bounds[row][i] for row in found["row"]] for i in (0, 1))
+    return found.assign(low=low, high=high)[["bin", "low", "high", "requests"]].astype(
+        {"low": "float64", "high": "float64"}
+    )
+
+
+def _bounds(row: int) -> tuple[float, float]:
+    """The durations of a row of the heat map, in seconds."""
+    base = quantiles.gamma(FINE)
+    low = 0.0 if row == 0 else float(base ** (row * ROW - 1.0) / 1_000_000)
+    return low, float(base ** (row * ROW + ROW - 1.0) / 1_000_000)
+
+
+def rows_of(found: pd.DataFrame) -> list[tuple[float, float]]:
+    """The bounds of all rows of a heat map, the longest durations first; rows without requests are among them, but not
+    those next to the row that begins at 0."""
+    lows = found["low"].unique()
+    most, least = lows.max(), lows[lows > 0].min() if (lows > 0).any() else 0.0
+    every = [_bounds(row) for row in range(quantiles.upper_bucket(float(most) * 2, FINE) // ROW + 1)]
+    kept = [pair for pair in every if least <= pair[0] <= most or pair[0] in lows]
+    return kept[::-1]
+
+
+def slowest_pages(
+    rows: Rows, selection: Selection, *, least: int = 1, limit: int | None = None
+) -> pd.DataFrame:
+    """Columns `path` (its first 200 characters), `timed`, and `p50`, `p95`, `p99` in seconds; slowest p95 first. Of
+    people's requests without assets and failures, pages with at least `least` of them."""
+    found = quantiles.quantiles(page_counts(rows, selection), ["path"], COARSE)
+    found = found[found["timed"] >= least].sort_values(
+        ["p95", "timed", "path"], ascending=[False, False, True]
+    )
+    return found.head(len(found) if limit is None else limit).reset_index(drop=True)
+
+
+def p95_changes(
+    rows: Rows, found: pd.DataFrame, selection: Selection, period: Selection | None
+) -> list[Change]:
+    """How the p95 of each page in `found` changed from the earlier period; no change for a page without requests."""
+    if period is None:
+        return [Change(None, None)] * len(found)
+    now, before = (
+        slowest_pages(rows, each).set_index("path")["p95"].to_dict() for each in (selection, period)
+    )
+    return [Change(now.get(path), before.get(path)) for path in found["path"]]
+
+
+def page_counts(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """Columns `path`, `bucket` (α = 0.05), `requests`."""
+    if has(rows, PAGE_LATENCY, selection):
+        read = query(PAGE_LATENCY.table, ["path", "buckets"], PAGE_LATENCY.where(selection))
+        return _unfolded(rows.reader.arrow(read))
+    columns = {
+        "path": cut("path", MOST_CHARACTERS),
+        "bucket": log_bucket("duration_us", quantiles.gamma(COARSE)),
+        "requests": count(),
+    }
+    base = replace(LINES, columns={})
+    where = (*base.where(selection, rows), *SERVED)
+    return rows(query(base.table, columns, where, group_by=["path", "bucket"]))
+
+
+def _unfolded(found: pa.Table) -> pd.DataFrame:
+    """Rows of (path, bucket, requests), each once, of rows with a map from bucket to requests."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = []
+    for batch in (each for each in found.to_batches() if each.num_rows):
+        maps = batch["buckets"]
+        lengths = np.diff(maps.offsets.to_numpy())
+        path = pc.dictionary_encode(batch["path"].cast(pa.string()))
+        code = np.repeat(path.indices.to_numpy(), lengths)
+        first, last = maps.offsets[0].as_py(), maps.offsets[len(maps)].as_py()
+        keys = maps.keys.slice(first, last - first).to_numpy()
+        items = maps.items.slice(first, last - first).to_numpy()
+        summed = pd.DataFrame({"code": code, "bucket": keys, "requests": items})
+        summed = summed.groupby(["code", "bucket"], as_index=False)[["requests"]].sum()
+        summed["path"] = path.dictionary.take(pa.array(summed.pop("code"))).to_pylist()
+        parts.append(summed)
+    if not parts:
+        return pd.DataFrame({"path": [], "bucket": [], "requests": []})
+    return pd.concat(parts).groupby(["path", "bucket"], as_index=False)[["requests"]].sum()

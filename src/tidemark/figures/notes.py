@@ -1,0 +1,29 @@
+"""Notes: what happened at a time, by hand or noted by Tidemark about itself."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pandas as pd
+
+from tidemark.figures.query import query
+from tidemark.figures.rows import Rows, if_any
+
+TABLE = "quality/notes"
+COLUMNS = ("note", "time", "site", "text", "cause")
+
+
+def notes(
+    rows: Rows, site: str | None = None, start: datetime | None = None, end: datetime | None = None
+) -> pd.DataFrame:
+    """The columns COLUMNS, by time: the notes of a site (None: of every site) and of all sites, from `start` until
+    before `end`. The table is small, so one read of all of it serves every chart."""
+    found = if_any(rows, query(TABLE, COLUMNS, order_by=["time", "note"]), {"time": "datetime64[us, UTC]"})
+    kept = pd.Series(data=True, index=found.index)
+    if site is not None:
+        kept &= found["site"].isin([site, ""])
+    if start is not None:
+        kept &= found["time"] >= start
+    if end is not None:
+        kept &= found["time"] < end
+    return found[kept].reset_index(drop=True)

@@ -1,0 +1,37 @@
+"""Pages: pageviews and visitors, and how often sessions enter and leave there."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tidemark.figures import sessions
+from tidemark.figures.counted import Counted
+from tidemark.figures.measures import LINES, PAGES, measured
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import VIEW
+
+COUNTED = Counted("pageviews", ("path",), LINES, (PAGES,), silver_where=(VIEW,))
+
+
+def pages(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
+    """Columns `path`, `pageviews`, `visitors`; most pageviews first."""
+    order = ["-pageviews", "path"]
+    return measured(
+        rows, selection, LINES, (PAGES,), ["pageviews", "visitors"],
+        by=["path"], order_by=order, limit=limit, silver_where=(VIEW,),
+    )  # fmt: skip
+
+
+def with_sessions(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
+    """The pages, also with `entries`, `exits`, and `bounces` of the sessions that entered there."""
+    found = pages(rows, selection, limit)
+    entry = sessions.by(rows, selection, "entry_page").rename(
+        columns={"entry_page": "path", "sessions": "entries"}
+    )
+    leave = sessions.by(rows, selection, "exit_page").rename(
+        columns={"exit_page": "path", "sessions": "exits"}
+    )
+    found = found.merge(entry, on="path", how="left").merge(leave[["path", "exits"]], on="path", how="left")
+    counts = ["entries", "exits", "bounces"]
+    return found.assign(**{name: found[name].fillna(0).astype("int64") for name in counts})

@@ -1,0 +1,132 @@
+"""Access of the pages to storage: a reader of tables with a local and a warehouse backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from tidemark.figures.query import Condition, Expression, Query, query
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Version:
+    """State of a table: its Delta version and when that was committed (UTC)."""
+
+    number: int
+    committed_at: datetime
+
+
+@dataclass(frozen=True)
+class Contract:
+    """A table's contract: the pipeline's `properties` by name, without their prefix, and the columns' descriptions."""
+
+    properties: Mapping[str, str]
+    columns: Mapping[str, str]
+
+    def names(self, name: str) -> list[str]:
+        """A property that lists columns."""
+        return [part for part in self.properties.get(name, "").split(",") if part]
+
+    def number(self, name: str) -> float | None:
+        """A numeric property; None if the table was made by a version without it."""
+        try:
+            return float(self.properties[name])
+        except (KeyError, ValueError):
+            return None
+
+
+def properties_of(found: Mapping[str, str]) -> dict[str, str]:
+    """The pipeline's properties among those of a table."""
+    prefix = "tidemark."
+    return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
+
+
+class ReadError(Exception):
+    """A table exists but cannot be read; the text is one line fit for the page."""
+
+
+class MissingTableError(ReadError):
+    """The table does not exist yet."""
+
+
+class Reader(Protocol):
+    """Reads tables named `<layer>/<table>`. All timestamps that come out are UTC, microseconds."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def root(self) -> str:
+        """The directory or URL of the tables; empty where a catalog has them."""
+        ...
+
+    def version(self, table: str) -> Version | None:
+        """The newest version, None when the table does not exist. Raises ReadError when it is unreadable."""
+        ...
+
+    def contract(self, table: str) -> Contract:
+        """The table's contract. Raises MissingTableError or ReadError."""
+        ...
+
+    def arrow(self, q: Query) -> pa.Table:
+        """The rows of a query. Raises MissingTableError or ReadError."""
+        ...
+
+    def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
+        """The rows of a query in plain types, some at a time; text of columns of these names, or of fields such as
+        steps.path, may come as dictionaries. Raises MissingTableError or ReadError."""
+        ...
+
+
+def read(
+    reader: Reader,
+    table: str,
+    columns: Sequence[str] | Mapping[str, str | Expression],
+    where: Sequence[Condition] = (),
+    *,
+    group_by: Sequence[str] = (),
+    order_by: Sequence[str] = (),
+    limit: int | None = None,
+) -> pd.DataFrame:
+    """Rows of a table as a frame: filtered, aggregated, ordered and cut by the engine, not here."""
+    q = query(table, columns, where, group_by=group_by, order_by=order_by, limit=limit)
+    return frame(reader.arrow(q))
+
+
+def frame(table: pa.Table) -> pd.DataFrame:
+    """Arrow to pandas: timestamps aware in UTC, text as Python strings."""
+    rows: pd.DataFrame = plain(table).to_pandas()
+    return rows
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """The rows in types for which Arrow has every function."""
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in table.schema])
+    return table.cast(schema, safe=False)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type that pandas gets for an engine's type: views and large types are only storage."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_decimal(kind):
+        return pa.float64()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _plain(field.type)) for field in kind])
+    return kind

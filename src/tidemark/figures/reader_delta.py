@@ -1,0 +1,158 @@
+"""Reads Delta tables of a home or at a URL with `deltalake`; its DataFusion engine prunes, filters and aggregates."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemark.figures.dialects import DataFusion
+from tidemark.figures.query import Query
+from tidemark.figures.reader import Contract, MissingTableError, ReadError, Version, plain, properties_of
+from tidemark.figures.render import render
+from tidemark.figures.scan import scan, suits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+
+class DeltaReader:
+    """Tables at `<home>/tables/<layer>/<table>`, or at `<location>/<layer>/<table>`, a URL such as
+    s3a://bucket/tidemark. Keeps one handle a table and moves it forward.
+
+    Safe to share between threads: a query runs on the handle's snapshot under that table's lock.
+    """
+
+    def __init__(self, home: Path, location: str = "") -> None:
+        self.label = location or str(home)
+        # The name that Hadoop has for S3 is not everybody's.
+        self.root = location.rstrip("/").replace("s3a://", "s3://") or str(home / "tables")
+        self._here = not location
+        self._handles: dict[str, DeltaTable] = {}
+        self._versions: dict[str, Version] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def version(self, table: str) -> Version | None:
+        with self._table_lock(table):
+            try:
+                handle = self._latest(table)
+            except MissingTableError:
+                return None
+            known = self._versions.get(table)
+            number = handle.version()
+            if known is None or known.number != number:
+                known = Version(number, _committed_at(handle))
+                self._versions[table] = known
+            return known
+
+    def contract(self, table: str) -> Contract:
+        with self._table_lock(table):
+            handle = self._latest(table)
+            found = handle.metadata().configuration
+            columns = {field.name: field.metadata.get("comment", "") for field in handle.schema().fields}
+        return Contract(properties_of(found), columns)
+
+    def arrow(self, q: Query) -> pa.Table:
+        import pyarrow as pa
+        from deltalake import QueryBuilder
+
+        with self._tables(q) as handles:
+            builder = QueryBuilder()
+            for table, handle in handles.items():
+                builder = builder.register(_source(table), handle)
+            return pa.table(builder.execute(render(q, _source, DataFusion())).read_all())
+
+    def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
+        import pyarrow as pa
+
+        # A table elsewhere is read by the engine, which asks for all it needs at once.
+        if not self._here or not suits(q):
+            return plain(self.arrow(q)).to_reader()
+        with self._tables(q) as handles:
+            found = scan(handles[q.table], q, names)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._forgetting([q.table]):
+                yield from found
+
+        return pa.RecordBatchReader.from_batches(found.schema, batches())
+
+    @contextmanager
+    def _tables(self, q: Query) -> Iterator[dict[str, DeltaTable]]:
+        """The handles of a query's tables, under their locks."""
+        with ExitStack() as locks:
+            # In one order, so that two queries of the same tables never wait for each other.
+            for table in sorted(q.tables()):
+                locks.enter_context(self._table_lock(table))
+            handles = {table: self._latest(table) for table in q.tables()}
+            with self._forgetting([q.table, *handles]):
+                yield handles
+
+    @contextmanager
+    def _forgetting(self, tables: Sequence[str]) -> Iterator[None]:
+        """Opens these tables anew the next time if they could not be read; the first one is named in the error."""
+        try:
+            yield
+        except Exception as error:
+            for table in tables:
+                self._handles.pop(table, None)
+            raise ReadError(f"{tables[0]} cannot be read: {_first_line(error)}") from error
+
+    def _latest(self, table: str) -> DeltaTable:
+        """The table's handle at its newest version. Reopened when the table was replaced or broke."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        path = f"{self.root}/{table}"
+        if self._here and not Path(path, "_delta_log").is_dir():
+            self._handles.pop(table, None)
+            raise MissingTableError(f"{table} does not exist yet")
+        try:
+            handle = self._handles.get(table)
+            if handle is not None and self._here and not _log_entry(Path(path), handle.version()):
+                handle = None
+            if handle is None:
+                handle = self._handles[table] = DeltaTable(path)
+                self._versions.pop(table, None)
+            # A look at the next version's file is a thousand times as fast as asking for it.
+            elif not self._here or _commit(Path(path), handle.version() + 1).exists():
+                handle.update_incremental()
+            return handle
+        except TableNotFoundError as error:
+            self._handles.pop(table, None)
+            raise MissingTableError(f"{table} does not exist yet") from error
+        except Exception as error:
+            self._handles.pop(table, None)
+            raise ReadError(f"{table} cannot be read: {_first_line(error)}") from error
+
+    def _table_lock(self, table: str) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(table, threading.Lock())
+
+
+def _source(table: str) -> str:
+    return table.replace("/", "_")
+
+
+def _log_entry(path: Path, version: int) -> bool:
+    """Whether the log still has what the handle was built on; not so after the table was made anew."""
+    commit = _commit(path, version)
+    return commit.exists() or any(commit.parent.glob(f"{commit.stem}.checkpoint*"))
+
+
+def _commit(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def _committed_at(handle: DeltaTable) -> datetime:
+    entry = handle.history(1)[0]
+    return datetime.fromtimestamp(entry["timestamp"] / 1000, tz=UTC)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__

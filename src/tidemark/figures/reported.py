@@ -1,0 +1,118 @@
+"""The figures of days as they were reported, what they are now, and what changed them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pandas as pd
+
+from tidemark.figures import conditions, notes
+from tidemark.figures.measures import LINES, SESSIONS, TRAFFIC, Base, Gold, measured
+from tidemark.figures.query import Where, query
+from tidemark.figures.rows import Rows, if_any
+from tidemark.figures.selection import Selection
+from tidemark.figures.zones import midnight
+
+TABLE = "quality/reported"
+COLUMNS = ("site", "day", "metric", "value", "reported_at", "cause")
+METRICS = ("requests", "pageviews", "visitors", "sessions", "bounce_rate")
+KEY = ["site", "day", "metric"]
+VISITOR_HOURS = Gold("gold/visitor_hours", 3600)
+SETTINGS = "settings"
+# The texts of such notes about rows that were made anew.
+REMADE = "Rebuilt: |Own hosts of [^:]*: (?!…|not applied to history,)"
+# The cause of a change that no report has yet.
+WAITING = "not reported yet"
+_DAY = 86_400
+_NONE = -1.0
+
+
+def reports(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """The columns COLUMNS of the days (UTC) that lie in the range, also in part, by the time of the report."""
+    where = [*conditions.of_site(selection)]
+    if selection.start is not None:
+        where.append(Where("day", ">=", midnight(selection.start)))
+    if selection.end is not None:
+        where.append(Where("day", "<", selection.end))
+    return if_any(rows, query(TABLE, COLUMNS, where, order_by=["reported_at", *KEY]), {"value": "float64"})
+
+
+def changes(rows: Rows, selection: Selection, as_of: datetime | None = None) -> pd.DataFrame:
+    """One row per site, day (UTC) and metric, newest day first: columns `site`, `day`, `metric`, `reported` (as of a
+    time; by default first), `reported_at`, `now`, `causes` of the reports since then (a text), `changed_at` (of the
+    last). Days that were not reported yet at that time are missing."""
+    found = reports(rows, selection)
+    if as_of is None:
+        base = found.groupby(KEY, as_index=False).first()
+    else:
+        base = found[found["reported_at"] <= as_of].groupby(KEY, as_index=False).last()
+    base = base.rename(columns={"value": "reported"}).drop(columns="cause")
+    if base.empty:
+        return base.assign(now=[], causes=[], changed_at=[])
+    since = found.merge(base[[*KEY, "reported_at"]], on=KEY, suffixes=("", "_base"))
+    since = since[since["reported_at"] > since["reported_at_base"]]
+    told = since.groupby(KEY, as_index=False).agg(
+        causes=("cause", lambda each: ", ".join(dict.fromkeys(each))), changed_at=("reported_at", "max")
+    )
+    last = found.groupby(KEY, as_index=False)[["value"]].last().rename(columns={"value": "last"})
+    both = base.merge(current(rows, selection, base["day"]), on=KEY, how="left")
+    both = both.merge(last, on=KEY).merge(told, on=KEY, how="left")
+    counts = both["metric"] != "bounce_rate"
+    both["now"] = both["now"].where(~(counts & both["now"].isna()), 0.0)
+    waiting = differs(both["last"], both["now"])
+    both["causes"] = both["causes"].fillna("")
+    both.loc[waiting, "causes"] = [f"{text}, {WAITING}".lstrip(", ") for text in both.loc[waiting, "causes"]]
+    order = both["metric"].map({name: i for i, name in enumerate(METRICS)})
+    both = both.assign(order=order).sort_values(["day", "site", "order"], ascending=[False, True, True])
+    return both[[*KEY, "reported", "reported_at", "now", "causes", "changed_at"]].reset_index(drop=True)
+
+
+def differs(one: pd.Series, other: pd.Series) -> pd.Series:
+    """Whether figures differ; two missing ones do not."""
+    return ~((one == other) | (one.isna() & other.isna()))
+
+
+def current(rows: Rows, selection: Selection, days: pd.Series) -> pd.DataFrame:
+    """The same figures now, by the functions of the other pages: columns `site`, `day`, `metric`, `now`."""
+    start, end = days.min().to_pydatetime(), (days.max() + timedelta(seconds=_DAY)).to_pydatetime()
+    asked = replace(selection.shifted(start, end), filters=(), zone="UTC")
+
+    def each(base: Base, golds: Sequence[Gold], names: Sequence[str]) -> pd.DataFrame:
+        found = measured(rows, asked, base, golds, names, by=["site"], bin_seconds=_DAY)
+        return found.rename(columns={"bin": "day"}).set_index(["site", "day"])
+
+    parts = [
+        each(LINES, (TRAFFIC,), ["requests", "pageviews"]),
+        each(LINES, (VISITOR_HOURS, TRAFFIC), ["visitors"]),
+        each(SESSIONS, (), ["sessions", "bounces"]),
+    ]
+    wide = pd.concat(parts, axis=1).fillna(0)
+    wide["bounce_rate"] = wide["bounces"] / wide["sessions"].where(wide["sessions"] > 0)
+    long = wide[list(METRICS)].astype("float64").melt(ignore_index=False, var_name="metric", value_name="now")
+    return long.reset_index()[[*KEY, "now"]]
+
+
+def history(rows: Rows, site: str, day: datetime) -> pd.DataFrame:
+    """The reports of a day of a site: columns `reported_at`, `cause`, the METRICS from then on, and `note`, which says
+    more of the cause."""
+    found = reports(rows, Selection(site, day, day + timedelta(seconds=_DAY)))
+    # A report has the metrics that changed; a missing value is one, too.
+    found["value"] = found["value"].fillna(_NONE)
+    wide = found.pivot(index=["reported_at", "cause"], columns="metric", values="value")
+    wide = wide.reindex(columns=list(METRICS)).ffill().replace(_NONE, float("nan")).reset_index()
+    known = notes.notes(rows, site)
+    before = [None, *wide["reported_at"].iloc[:-1]]
+    wide["note"] = [
+        "" if since is None else _noted(known, cause, since, at)
+        for since, at, cause in zip(before, wide["reported_at"], wide["cause"], strict=True)
+    ]
+    return wide
+
+
+def _noted(known: pd.DataFrame, cause: str, since: datetime, at: datetime) -> str:
+    kept = known[(known["cause"] == cause) & (known["time"] > since) & (known["time"] <= at)]
+    if cause == SETTINGS:  # those of goals change none of these figures
+        kept = kept[kept["text"].str.match(REMADE)]
+    return "; ".join(kept["text"])

@@ -1,0 +1,166 @@
+"""Retention: of the visitors who first came in a period, how many came back in each later one.
+
+A cohort is the period (day, ISO week or month, UTC) of a visitor's first request over all data of the site. Sets of
+visitors are unions of theta sketches, exact up to 2^20 visitors a set; beyond, counts are estimates with a standard
+error. A filter keeps the lines that pass: then visitors are counted from silver, always exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tidemark.figures import conditions, silver
+from tidemark.figures.extents import Extent
+from tidemark.figures.query import query, time_bin
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+from tidemark.figures.silver import PEOPLE
+from tidemark.figures.sketches import WHOLE, Distinct
+from tidemark.figures.visitors import DAY, daily
+
+VISITOR_HOURS = "gold/visitor_hours"
+By = Literal["day", "week", "month"]
+# By site, the visitors of each period.
+Sets = Mapping[str, Mapping[date, Distinct]]
+
+
+@dataclass(frozen=True)
+class Retention:
+    """`periods` are the starts of all periods from the first to the newest; `matrix[c, n]` is the number of visitors of
+    cohort c who came in the period n after it, n = 0 being the cohort itself. Periods from `open_from` on were not over
+    at the site's newest event. `share` is the part of the hashes that were kept: 1 where every count is exact."""
+
+    periods: tuple[date, ...]
+    matrix: np.ndarray
+    open_from: date | None
+    share: float = 1.0
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Visitors of each cohort."""
+        return self.matrix[:, 0] if self.periods else np.zeros(0)
+
+    def is_open(self, cohort: int, after: int) -> bool:
+        """Whether the cell's period may still get visitors."""
+        return self.open_from is not None and self.periods[cohort + after] >= self.open_from
+
+    def error(self, count: float) -> float:
+        """Standard error of a count."""
+        return float(np.sqrt(count * (1 - self.share) / self.share))
+
+    def returned(self, cohort: int) -> list[int]:
+        """The cohort's visitors in each period from its own to the newest."""
+        row = self.matrix[cohort, : len(self.periods) - cohort]
+        return [round(float(count)) for count in row]
+
+    def new_and_returning(self) -> pd.DataFrame:
+        """Columns `period`, `new`, `returning`: the visitors of each period who came for the first time, or again."""
+        number = len(self.periods)
+        cohort, after = np.nonzero(self.matrix)
+        every = np.bincount(cohort + after, self.matrix[cohort, after], number)
+        new = [round(float(size)) for size in self.sizes]
+        again = [round(float(all_)) - n for all_, n in zip(every, new, strict=True)]
+        return pd.DataFrame({"period": list(self.periods), "new": new, "returning": again})
+
+
+def retention(rows: Rows, selection: Selection, by: By, extent: Extent) -> Retention:
+    """Cohorts of the selection's site, whose extent is `extent`. The range does not matter, because a first request is
+    one over all data."""
+    everything = Selection(selection.site, filters=selection.filters)
+    days = _from_silver(rows, everything) if selection.filters else _from_gold(rows, everything)
+    sets = {site: _in_periods(found, by) for site, found in days.items()}
+    starts = sorted({start for found in sets.values() for start in found})
+    if not starts:
+        return Retention((), np.zeros((0, 0)), None)
+    open_from = start_of(extent.newest.date(), by) if extent.newest else None
+    periods = tuple(_from_to(starts[0], max(starts[-1], open_from or starts[-1]), by))
+    theta = min(each.theta for found in sets.values() for each in found.values())
+    share = float(theta) / float(WHOLE)
+    matrix = np.sum([_matrix(found, periods, theta) for found in sets.values()], axis=0) / share
+    return Retention(periods, matrix, open_from, share)
+
+
+def within(found: Retention, selection: Selection, *, empty: bool = False) -> list[int]:
+    """The numbers of the cohorts that begin in the selection's range and have visitors; with `empty`, of all."""
+    first = selection.start.date() if selection.start else date.min
+    last = (selection.end - timedelta(microseconds=1)).date() if selection.end else date.max
+    return [i for i, p in enumerate(found.periods) if first <= p <= last and (empty or found.sizes[i] > 0)]
+
+
+def start_of(day: date, by: By) -> date:
+    """The first day of the day's period; weeks are those of ISO 8601, from Monday on."""
+    if by == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if by == "month" else day
+
+
+def _from_to(first: date, last: date, by: By) -> list[date]:
+    found = [first]
+    while found[-1] < last:
+        found.append(start_of(found[-1] + timedelta(days={"day": 1, "week": 7, "month": 31}[by]), by))
+    return found
+
+
+def _from_gold(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinct]]:
+    where = conditions.within(selection, "window_start")
+    found: dict[str, dict[date, Distinct]] = {}
+    for day, (_, united) in daily(rows.reader, VISITOR_HOURS, where, cache=rows.unions).items():
+        for (site, _), visitors in united.items():
+            found.setdefault(site, {})[day.date()] = visitors
+    return found
+
+
+def _from_silver(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinct]]:
+    columns: dict[str, Any] = {"site": "site", "day": time_bin("event_time", DAY), "visitor": "visitor_id"}
+    where = (*conditions.of_lines(selection), PEOPLE)
+    found = rows(query(silver.REQUESTS, columns, where, group_by=list(columns)))
+    numbers = pd.factorize(found["visitor"])[0].astype(np.uint64)
+    sets: dict[str, dict[date, Distinct]] = {}
+    indices: dict[Any, Any] = found.groupby(["site", "day"]).indices
+    for (site, day), members in indices.items():
+        sets.setdefault(site, {})[_day(day)] = Distinct(numbers[members])
+    return sets
+
+
+def _day(moment: datetime) -> date:
+    return moment.date()
+
+
+def _in_periods(days: Mapping[date, Distinct], by: By) -> dict[date, Distinct]:
+    parts: dict[date, list[Distinct]] = {}
+    for day, visitors in days.items():
+        parts.setdefault(start_of(day, by), []).append(visitors)
+    return {
+        start: Distinct(np.concatenate([v.given for v in found]), min(v.theta for v in found))
+        for start, found in parts.items()
+    }
+
+
+def _matrix(sets: Mapping[date, Distinct], periods: tuple[date, ...], theta: np.uint64) -> np.ndarray:
+    """Counts of hashes below `theta`: each hash belongs to the cohort of the first period that has it."""
+    number = len(periods)
+    matrix = np.zeros((number, number))
+    seen, cohorts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    for index, period in enumerate(periods):
+        if period not in sets:
+            continue
+        hashes = sets[period].hashes
+        hashes = hashes[hashes < theta] if theta != WHOLE else hashes
+        place = np.searchsorted(seen, hashes)
+        again = np.zeros(len(hashes), bool)
+        inside = place < len(seen)
+        again[inside] = seen[place[inside]] == hashes[inside]
+        came = np.bincount(cohorts[place[again]], minlength=number)
+        new = hashes[~again]
+        matrix[np.arange(index), index - np.arange(index)] += came[:index]
+        matrix[index, 0] += len(new)
+        order = np.argsort(np.concatenate((seen, new)), kind="stable")
+        seen = np.concatenate((seen, new))[order]
+        cohorts = np.concatenate((cohorts, np.full(len(new), index)))[order]
+    return matrix

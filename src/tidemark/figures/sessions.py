@@ -1,0 +1,122 @@
+"""Figures of sessions that started in the range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tidemark.figures import conditions, silver
+from tidemark.figures.counted import Counted
+from tidemark.figures.measures import SESSIONS, measured
+from tidemark.figures.query import (
+    Columns,
+    Condition,
+    Exists,
+    bucket,
+    count,
+    count_true,
+    filled,
+    median,
+    query,
+    total,
+)
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+
+ENDS = ("entry_page", "exit_page")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """`duration` is the median in seconds; rates are None where there are no sessions."""
+
+    sessions: int
+    closed: int
+    bounced: int
+    pageviews: int
+    duration: float | None
+
+    @property
+    def bounce_rate(self) -> float | None:
+        return self.bounced / self.sessions if self.sessions else None
+
+    @property
+    def pages_per_session(self) -> float | None:
+        return self.pageviews / self.sessions if self.sessions else None
+
+
+def summary(rows: Rows, selection: Selection) -> Summary:
+    columns = {
+        "sessions": count(),
+        "closed": count_true("closed"),
+        "bounced": count_true("bounced"),
+        "pageviews": total("pageviews"),
+        "duration": median("duration_seconds"),
+    }
+    found = rows(query(silver.SESSIONS, columns, conditions.of_sessions(selection, rows))).iloc[0]
+    return Summary(
+        sessions=int(found["sessions"]),
+        closed=int(found["closed"]),
+        bounced=int(found["bounced"]),
+        pageviews=int(found["pageviews"]),
+        duration=None if pd.isna(found["duration"]) else float(found["duration"]),
+    )
+
+
+def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `bin` (UTC), `sessions`, `bounces`, by when sessions started."""
+    return measured(rows, selection, SESSIONS, (), ["sessions", "bounces"], bin_seconds=bin_seconds)
+
+
+def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.DataFrame:
+    """Columns `bucket`, the index of the first bound in seconds above a session's duration, and `sessions`."""
+    columns = {"bucket": bucket("duration_seconds", bounds), "sessions": count()}
+    where = conditions.of_sessions(selection, rows)
+    return rows(query(silver.SESSIONS, columns, where, group_by=["bucket"], order_by=["bucket"]))
+
+
+def by(rows: Rows, selection: Selection, column: str, limit: int | None = None) -> pd.DataFrame:
+    """Columns `column` (such as entry_page or exit_page), `sessions`, `bounces`, most sessions first."""
+    if column in ENDS and not selection.recount:
+        found = ends(rows, selection).dropna(subset=[column])[[column, "sessions", "bounces"]]
+        found = found.sort_values(["sessions", column], ascending=[False, True], ignore_index=True)
+        return found.head(len(found) if limit is None else limit)
+    order = ["-sessions", column]
+    return measured(
+        rows, selection, SESSIONS, (), ["sessions", "bounces"], by=[column], order_by=order, limit=limit
+    )
+
+
+def ends(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """Columns ENDS, one of which is missing, `sessions`, `bounces`: by where sessions began, and by where they ended.
+    One query, because filters of lines are costly."""
+    columns: Columns = {name: filled(name) for name in ENDS}
+    columns |= {name: SESSIONS.measures[name] for name in ("sessions", "bounces")}
+    where = conditions.of_sessions(selection, rows)
+    return rows(query(silver.SESSIONS, columns, where, group_by=ENDS, apart=True))
+
+
+def counted(column: str) -> Counted:
+    """The sessions by this column, to compare them with an earlier period."""
+    return Counted("sessions", (column,), SESSIONS)
+
+
+def during(selection: Selection, *where: Condition) -> Condition:
+    """Keeps the lines during the selection's sessions that `where` keeps, too. Only filters of sessions' own columns
+    are regarded."""
+    own = [f for f in selection.filters if f.field in conditions.OF_VISITOR | conditions.OF_SESSION]
+    kept = (*conditions.within(selection, "start_time"), *conditions.passing(own), *where)
+    return Exists(silver.SESSIONS, conditions.DURING, kept)
+
+
+LATEST = (
+    "start_time", "end_time", "visitor_id", "site", "country", "duration_seconds", "pageviews", "entry_page",
+    "exit_page", "closed", "browser", "os", "device", "channel", "source", "referrer_host",
+)  # fmt: skip
+
+
+def latest(rows: Rows, selection: Selection, limit: int) -> pd.DataFrame:
+    """The sessions that started last, with the columns LATEST."""
+    where = conditions.of_sessions(selection, rows)
+    return rows(query(silver.SESSIONS, LATEST, where, order_by=["-start_time"], limit=limit))

@@ -1,0 +1,99 @@
+"""Visitors that behave like bots on a day (UTC) without saying so: flagged and shown beside, never left out.
+
+A day of a visitor is suspected if the visitor a) asked for /robots.txt, b) viewed at least 30 pages without any asset
+while other people of the site loaded assets on that day, c) viewed more than 60 pages within one minute, or d) made at
+least 10 requests, all of which ended with 404. It is computed whenever it is read, so a later line may lift it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tidemark.figures import conditions, silver
+from tidemark.figures.query import AnyOf, Columns, Condition, Exists, Related, Where, query, total
+from tidemark.figures.reader import frame
+from tidemark.figures.rows import Rows
+from tidemark.figures.selection import Selection
+from tidemark.figures.zones import midnight
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLE = "silver/visitor_days"
+VIEWS_WITHOUT_ASSETS = 30
+VIEWS_PER_MINUTE = 60
+NOT_FOUND = 10
+COLUMNS = ("day", "site", "visitor_id", "requests", "pageviews", "assets", "not_found", "robots_txt")
+DAY = timedelta(days=1)
+
+
+def suspected(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """The suspected days, newest and most requests first: columns COLUMNS and `reasons`, such as "a c".
+
+    The range is widened to whole days. Of the filters, only those of country, device, browser and os apply, because
+    a visitor has them once.
+    """
+    by_day: Columns = {"site": "site", "day": "day", "of_all": total("assets")}
+    assets = rows(query(TABLE, by_day, _days(selection), group_by=["site", "day"]))
+    # Whoever is suspected meets one of these, so that only their rows are read.
+    candidates = AnyOf(
+        (
+            Where("robots_txt", ">", 0),
+            Where("pageviews", ">=", VIEWS_WITHOUT_ASSETS),
+            Where("not_found", ">=", NOT_FOUND),
+        )
+    )
+    found = rows.reader.arrow(query(TABLE, (*COLUMNS, "minutes"), (*_where(selection), candidates)))
+    if not found.num_rows:
+        return pd.DataFrame(columns=pd.Index([*COLUMNS, "reasons"]))
+    days_of = frame(found.drop_columns(["minutes"])).merge(assets, on=["site", "day"], how="left")
+    others = days_of["of_all"] - days_of["assets"]
+    rules = {
+        "a": days_of["robots_txt"] > 0,
+        "b": (days_of["pageviews"] >= VIEWS_WITHOUT_ASSETS) & (days_of["assets"] == 0) & (others > 0),
+        "c": _most_per_minute(found["minutes"]) > VIEWS_PER_MINUTE,
+        "d": (days_of["requests"] >= NOT_FOUND) & (days_of["not_found"] == days_of["requests"]),
+    }
+    flags = pd.DataFrame(rules)
+    days_of["reasons"] = [" ".join(flags.columns[row]) for row in flags.to_numpy(bool)]
+    days_of = days_of[days_of["reasons"] != ""].drop(columns="of_all")
+    order = ["day", "requests", "site", "visitor_id"]
+    return days_of.sort_values(order, ascending=[False, False, True, True], ignore_index=True)
+
+
+def people(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """One row with the sums `requests` and `pageviews` of all people on the same days, for shares of them."""
+    return rows(query(TABLE, {n: total(n) for n in ("requests", "pageviews")}, _where(selection)))
+
+
+def _where(selection: Selection) -> tuple[Condition, ...]:
+    once = [f for f in selection.filters if f.field in conditions.OF_VISITOR]
+    if not once:
+        return _days(selection)
+    same: Related = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"), ("event_time", ">=", "day"))
+    bound = () if selection.start is None else (Where("event_time", ">=", midnight(selection.start)),)
+    visitor = Exists(silver.REQUESTS, same, (*bound, *conditions.passing(once)))
+    return (*_days(selection), visitor)
+
+
+def _days(selection: Selection) -> tuple[Where, ...]:
+    start, end = selection.start, selection.end
+    lower = () if start is None else (Where("day", ">=", midnight(start)),)
+    upper = () if end is None else (Where("day", "<", midnight(end - timedelta(microseconds=1)) + DAY),)
+    return (*conditions.of_site(selection), *lower, *upper)
+
+
+def _most_per_minute(minutes: pa.ChunkedArray) -> np.ndarray:
+    """The largest value of each map, 0 for an empty one."""
+    most: list[int] = []
+    for maps in minutes.chunks:
+        offsets = maps.offsets.to_numpy()
+        values = np.append(maps.items.to_numpy(), 0)
+        lengths = np.diff(offsets)
+        found = np.maximum.reduceat(values, offsets[:-1]) if len(lengths) else values[:0]
+        most.extend(np.where(lengths > 0, found, 0))
+    return np.array(most, np.int64)
