@@ -19,19 +19,21 @@ import pyarrow.compute as pc
 from tidemark.contract.log_formats import FORMATS
 from tidemark.engine.arrays import flags_of, where
 from tidemark.errors import SettingError
-from tidemark.parse import notations
+from tidemark.parse import durations, notations
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.reading import Reading, SiteReading
+from tidemark.parse.time_forms import ORDERED_FIELDS, with_time
 from tidemark.settings import Settings
 from tidemark.settings.formats import FormatSettings
 
-# The fields that a layout or keys may name: those of `tidemark.parse.values.columns_of`, and parts of a time.
+# The fields that a layout or keys may name: those of `tidemark.parse.values.columns_of`, a duration with its unit,
+# parts of a time, and dates with day and month in this order.
 FIELDS = (
     "client_ip", "remote_user", "time", "date", "clock", "fraction", "zone", "request", "method", "target", "query",
     "protocol", "status", "bytes", "referrer", "user_agent", "host", "duration_s", "duration_ms", "duration_us",
-    "duration_ns", "edge_country", "forwarded",
+    "duration_ns", "duration", "edge_country", "forwarded", "half", *ORDERED_FIELDS,
 )  # fmt: skip
 
 _DOCS = {
@@ -202,6 +204,7 @@ def _paths(shape: Mapping[str, object], before: str = "") -> Iterator[tuple[str,
 
 def _require(name: str, fields: Iterable[str]) -> None:
     there = set(fields)
+    there |= {each.partition("_")[0] for each in there.intersection(ORDERED_FIELDS)}
     if "date" in there and "clock" in there:
         there.add("time")
     if there & {"client_port", "forwarded_client"}:
@@ -218,8 +221,7 @@ def _require(name: str, fields: Iterable[str]) -> None:
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     """Puts a time together that is in several fields, and the client out of a list or in front of a port."""
-    if "date" in texts and "clock" in texts:
-        texts["time"] = pc.binary_join_element_wise(texts["date"], texts["clock"], " ")
+    texts = with_time(texts)
     if "fraction" in texts and "time" in texts:
         texts["time"] = pc.binary_join_element_wise(texts["time"], texts["fraction"], ".")
     if "zone" in texts and "time" in texts:
@@ -228,6 +230,8 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     if len(times) > 1:
         zoned = [where(flags_of(pc.match_substring_regex(each, _ZONED)), each, None) for each in times]
         texts["time"] = pc.coalesce(*zoned, *times)
+    if "duration" in texts:
+        texts["duration_us"] = durations.with_unit(texts["duration"])
     if "client_port" in texts:
         # The port always follows the address, which may be IPv6 without brackets.
         texts["client_ip"] = pc.replace_substring_regex(texts["client_port"], r":\d+$", "")
