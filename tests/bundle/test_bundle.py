@@ -213,6 +213,7 @@ def test_the_environment_of_every_cluster_is_settings_that_exist(bundle: Bundle,
     volume = bundle.resources("volumes")["state"]
     root = f"/Volumes/{volume['catalog_name']}/{volume['schema_name']}/{volume['name']}/"
     assert settings.lakehouse.checkpoint_location.startswith(root)
+    assert str(settings.formats_directory).startswith(root)
     assert not settings.kafka.uses_embedded_broker and settings.watching.log_format == "json"
 
 

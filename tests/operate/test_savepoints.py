@@ -67,10 +67,13 @@ def test_a_fork_is_a_second_pipeline(
     saved: Settings, spark: SparkSession, lines: list[Pair], tmp_path: Path
 ) -> None:
     fork = saved.changed(home=tmp_path / "fork")
+    (saved.home / "formats").mkdir()
+    (saved.home / "formats" / "mine.toml").write_text("layout = '$time $status $client_ip'\n")
     restore(saved, "middle", fork)
     assert_equal(fork, recount(lines[:1_000]))
     assert_equal(saved, recount(lines[:2_000]))
     assert (fork.home / "visitor.key").read_bytes() == (saved.home / "visitor.key").read_bytes()
+    assert (fork.home / "formats" / "mine.toml").read_text() == "layout = '$time $status $client_ip'\n"
     assert saved.kafka.topic in (fork.home / "tidemark.toml").read_text()
     run_here(spark, fork)
     assert_equal(fork, recount(lines[:2_000]))

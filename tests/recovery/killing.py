@@ -154,7 +154,7 @@ def declaring(settings: Settings, tables: Mapping[str, Any]) -> Settings:
     file = settings.home / "tidemark.toml"
     file.parent.mkdir(exist_ok=True)
     replace_text(file, "".join(toml_lines(tables)))
-    return tables_in(file).put_into(settings)
+    return tables_in(file, settings.formats_directory).put_into(settings)
 
 
 def revive(home: Settings, servers: str) -> None:

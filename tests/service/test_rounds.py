@@ -60,6 +60,33 @@ def test_wrong_tables_and_other_settings_begin_no_round(
     assert ("the settings in use stay" in caplog.text) == ("batch_lines" not in text)
 
 
+MINE = """
+layout = '$time;$client_ip;$request;$status'
+examples = ["2026-11-21T10:00:00Z;203.0.113.7;GET / HTTP/1.1;200"]
+"""
+
+
+def test_the_file_of_a_format_applies_in_the_next_round(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "formats").mkdir()
+    file = tmp_path / "formats" / "mine.toml"
+
+    def wrong_then_right() -> None:
+        file.write_text(MINE.replace(";200", ""))
+        for _ in range(200):
+            if caplog.text:
+                break
+            threading.Event().wait(POLL)
+        file.write_text(MINE)
+
+    first, second = rounds(tmp_path, [wrong_then_right])
+    assert (list(first.formats), list(second.formats)) == ([], ["mine"])
+    assert (
+        "the settings in use stay" in caplog.text and f"{file}: the format mine does not read" in caplog.text
+    )
+
+
 def test_a_changed_file_waits_while_history_is_filled(tmp_path: Path) -> None:
     file = tmp_path / "tidemark.toml"
     file.write_text(FIRST)

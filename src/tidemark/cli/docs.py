@@ -117,7 +117,7 @@ def formats_page(formats: Sequence[Format]) -> str:
         "## Own formats, and settings of a site",
         "Both are tables in `<home>/tidemark.toml`. A change applies to new lines; `tidemark rebuild silver.requests`"
         " applies it to earlier lines, which the pipeline does by itself for `hosts`. `tidemark view` and runs without"
-        " that file, such as on Databricks, do not use them.",
+        " that file, such as on Databricks, do not use them. Formats may also be files in `<home>/formats`, see below.",
         "```toml\n[sites.shop]\n"
         'hosts = ["shop.example", "www.shop.example"]  # own hosts: a referrer of one of them is internal\n'
         'timezone = "Europe/Berlin"     # of times without a zone\n'
@@ -152,6 +152,11 @@ def formats_page(formats: Sequence[Format]) -> str:
         " `$proxy_add_x_forwarded_for` as its only address, the last address of the list is that of the line.\n"
         "- Tomcat's `%D` is in milliseconds up to Tomcat 9, and then in microseconds: write `%{ms}T` or `%{us}T` in its"
         " place.\n"
+        "- A file `NAME.toml` in `<home>/formats` (`formats_location` names another directory) declares a format with"
+        " the same keys, without `[formats.NAME]`. Its lines are detected, after those of the formats above, unless it"
+        " says `detected = false`. It must have `examples`, which are read whenever the file is loaded. One that the"
+        " format does not read, or that is read as a format above, is an error. The pipeline loads changed files while"
+        " it runs.\n"
         "- Without `trusted_proxies` the client is the address in the line. With `trusted_proxies = n` the client is"
         " the n-th address from the end of X-Forwarded-For, or the first one if the header has fewer.\n"
         "- The host of the line itself, where the format has one, is an own host, too. Own hosts are compared whole,"

@@ -84,6 +84,10 @@ def import_command(
     stop = _StopSignal()
     started = time.monotonic()
     settings = settings_of(ctx, **overrides)
+    if settings.formats:  # wrong ones are an error before the first line is sent
+        from tidemark.parse.custom import reading_of
+
+        reading_of(settings)
     sample = Sample()
     bar = _Bar(0 if follow else _total(files))
     options = Options(

@@ -236,10 +236,13 @@ def _walk(top: Path) -> Iterator[Path]:
 
 
 def _take_over(settings: Settings, into: Settings) -> None:
-    """Copies what a fork needs besides tables: the visitor key, and the topic and Kafka."""
+    """Copies what a fork needs besides tables: the visitor key, own formats, and the settings, with topic and Kafka."""
     key = settings.home / "visitor.key"
     if key.exists():
         shutil.copy2(key, into.home / "visitor.key")
+    own, formats = settings.home / "formats", into.home / "formats"
+    if own.is_dir() and not formats.exists():
+        shutil.copytree(own, formats)
     file = into.home / "tidemark.toml"
     if file.exists():
         return

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tidemark.contract.log_formats import FORMATS
 from tidemark.engine.arrays import flags_of, where
 from tidemark.errors import SettingError
-from tidemark.parse import durations, notations
+from tidemark.parse import durations, examples, notations
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat
@@ -57,11 +57,15 @@ _ASKED = ("client_ip", "request", "target", "host")
 
 
 def reading_of(settings: Settings) -> Reading:
-    """How lines are read with these settings. Raises SettingError for a format that cannot be."""
+    """How lines are read with these settings. Raises SettingError for a format that cannot be, or that does not read
+    its examples."""
     sites = {name: SiteReading(**asdict(site)) for name, site in settings.sites.items()}
     own = tuple(own_format(name, each) for name, each in settings.formats.items())
     declared = {name: each.declared for name, each in settings.formats.items()}
-    return Reading(sites, own, repr(sorted(declared.items())))
+    reading = Reading(sites, own, repr(sorted(declared.items())))
+    for format in own:
+        examples.check(format, reading, settings.formats[format.name].source)
+    return reading
 
 
 def own_format(name: str, declared: FormatSettings) -> Format:

@@ -1,4 +1,5 @@
-"""The flows in rounds: when tables of the settings file change, they end between two batches and begin again with them.
+"""The flows in rounds: when tables of the settings file, or files of own formats change, they end between two batches
+and begin again with them.
 
 So goals, alerts, own formats and settings of sites apply to a running pipeline. Other settings apply at its next start.
 """
@@ -9,11 +10,13 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from tidemark.errors import SettingError
+from tidemark.parse.custom import reading_of
 from tidemark.settings import Settings, Tables, tables_in
 from tidemark.stream.run import Side
 
@@ -31,7 +34,7 @@ def run_in_rounds(
 ) -> None:
     """Calls `run` with the settings until it says that it was the last time. It gets a function that completes the
     sides of its round. While it is `busy` with those settings, a changed file waits."""
-    file = _File(settings.home / "tidemark.toml", Tables.of(settings))
+    file = _File(settings.home / "tidemark.toml", settings.formats_directory, Tables.of(settings))
     turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
     while True:
         found: list[Tables] = []
@@ -55,11 +58,12 @@ def run_in_rounds(
 
 @dataclass
 class _File:
-    """The settings file, and its tables as they are in use."""
+    """The settings file and the directory of own formats, and their tables as they are in use."""
 
     path: Path
+    formats: Path
     tables: Tables
-    seen: tuple[int, int] | None = field(init=False)
+    seen: Sequence[tuple[str, int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.seen = self._stamp()
@@ -71,7 +75,8 @@ class _File:
             return None
         self.seen = stamp
         try:
-            found = tables_in(self.path)
+            found = tables_in(self.path, self.formats)
+            reading_of(found.put_into(Settings()))
         except SettingError as error:
             log.error("the settings in use stay: %s", error)
             return None
@@ -80,12 +85,13 @@ class _File:
         self.tables = found
         return found
 
-    def _stamp(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_ino
+    def _stamp(self) -> Sequence[tuple[str, int, int]]:
+        stamps = []
+        for path in (self.path, *sorted(self.formats.glob("*.toml"))):
+            with suppress(OSError):
+                found = path.stat()
+                stamps.append((path.name, found.st_mtime_ns, found.st_ino))
+        return stamps
 
 
 def _in_turn(turn: threading.Lock, side: Side) -> Side:

@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 
 from tidemark.errors import SettingError
 from tidemark.settings.alerts import AlertSettings, alerts_of
-from tidemark.settings.formats import FormatSettings, formats_of
+from tidemark.settings.formats import FormatSettings, format_files, formats_of
 from tidemark.settings.questions import GoalSettings, funnels_of, goals_of, segments_of
 from tidemark.settings.sections import (
     BatchesSettings,
@@ -37,6 +37,7 @@ from tidemark.settings.sections import (
     setting,
 )
 from tidemark.settings.sites import SiteSettings, sites_of
+from tidemark.settings.tables import toml_of
 
 DEFAULT_HOME = Path(".tidemark")
 ENVIRONMENT_PREFIX = "TIDEMARK_"
@@ -61,7 +62,7 @@ class Settings:
     ingest: IngestSettings = field(default_factory=IngestSettings)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     watching: WatchingSettings = field(default_factory=WatchingSettings)
-    # Only in the file: by site, by the format's name, and by the rule's.
+    # Only in files: by site, by the format's name, and by the rule's.
     sites: Mapping[str, SiteSettings] = field(default_factory=dict)
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
     alerts: Mapping[str, AlertSettings] = field(default_factory=dict)
@@ -90,6 +91,12 @@ class Settings:
     def checkpoints(self) -> Path:
         location = self.lakehouse.checkpoint_location
         return Path(location) if location else self.home / "checkpoints"
+
+    @property
+    def formats_directory(self) -> Path:
+        """The directory of the files with own formats."""
+        location = self.meaning.formats_location
+        return Path(location) if location else self.home / "formats"
 
     @property
     def run_directory(self) -> Path:
@@ -158,7 +165,7 @@ def load(
     home = Path(given.get("home") or environment.get("TIDEMARK_HOME") or DEFAULT_HOME)
     home = home.expanduser().absolute()
 
-    values, tables = _read(_from_file(home / "tidemark.toml"), f"{home / 'tidemark.toml'}")
+    values, tables = _read(toml_of(home / "tidemark.toml"), f"{home / 'tidemark.toml'}")
     for name in DECLARED:
         variable = ENVIRONMENT_PREFIX + name.upper()
         if environment.get(variable):
@@ -166,12 +173,13 @@ def load(
     for name, raw in given.items():
         values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
     values["home"] = home
-    return tables.put_into(Settings.of(**values))
+    settings = Settings.of(**values)
+    return tables.with_formats(settings.formats_directory).put_into(settings)
 
 
-def tables_in(path: Path) -> Tables:
-    """The tables of a settings file. Raises SettingError."""
-    return _read(_from_file(path), str(path))[1]
+def tables_in(path: Path, formats: Path) -> Tables:
+    """The tables of a settings file, and the formats of a directory. Raises SettingError."""
+    return _read(toml_of(path), str(path))[1].with_formats(formats)
 
 
 def trouble(text: str, source: str) -> str:
@@ -197,6 +205,15 @@ class Tables:
     @classmethod
     def of(cls, settings: Settings) -> Tables:
         return cls(settings.sites, settings.formats, settings.meaning.goals, settings.alerts)
+
+    def with_formats(self, directory: Path) -> Tables:
+        """The same with the formats of a directory. Raises SettingError."""
+        found = format_files(directory)
+        if twice := sorted(found.keys() & self.formats.keys()):
+            raise SettingError(
+                f"{found[twice[0]].source}: the format {twice[0]} is in the settings file, too", "Remove one."
+            )
+        return dataclasses.replace(self, formats={**self.formats, **found})
 
     def put_into(self, settings: Settings) -> Settings:
         """The settings with these tables."""
@@ -237,15 +254,6 @@ def options_of(setting: str, text: str) -> dict[str, str]:
 
 
 _BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingError(f"cannot read {path}: {error}", "Correct or remove the file.") from error
 
 
 def _parse(name: str, raw: Any, source: str) -> Any:

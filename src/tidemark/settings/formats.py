@@ -1,17 +1,20 @@
-"""Own log formats: the tables `[formats.NAME]` of `tidemark.toml`."""
+"""Own log formats: the tables `[formats.NAME]` of `tidemark.toml`, and files of one format each."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from tidemark.errors import SettingError
-from tidemark.settings.tables import tables_of
+from tidemark.settings.tables import tables_of, toml_of
 
 NOTATIONS = ("apache", "nginx", "haproxy", "tomcat", "layout", "keys")
-_TEXTS = ("about", "docs", "examples")
+_TEXTS = ("about", "docs", "examples", "source")
+_NAME = re.compile("[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class FormatSettings:
     first.
 
     `pattern` is a regular expression that all lines match. Lines of a `detected` format need not name it. `about`,
-    `docs` and `examples` describe it as in `tidemark.parse.format.Format`.
+    `docs` and `examples` describe it as in `tidemark.parse.format.Format`. `source` is the file that it is from.
     """
 
     apache: str = ""
@@ -36,6 +39,7 @@ class FormatSettings:
     examples: tuple[str, ...] = ()
     pattern: str = ""
     detected: bool = False
+    source: str = field(default="", compare=False, metadata={"derived": True})
 
     @property
     def notation(self) -> str:
@@ -57,12 +61,29 @@ class FormatSettings:
 def formats_of(found: Any, source: str) -> dict[str, FormatSettings]:
     """The tables `[formats.NAME]` of a file. Raises SettingError."""
     formats = {
-        name: FormatSettings(**values)
+        name: FormatSettings(**values, source=source)
         for name, values in tables_of("formats", found, FormatSettings, source).items()
     }
     for name, each in formats.items():
         if sum(bool(getattr(each, notation)) for notation in NOTATIONS) != 1:
             raise SettingError(
                 f"{source}: format {name} needs exactly one of {', '.join(NOTATIONS)}", "Set one of them."
+            )
+    return formats
+
+
+def format_files(directory: Path) -> dict[str, FormatSettings]:
+    """The formats of the files `NAME.toml` of a directory; none if there is no directory. They are `detected` unless
+    they say otherwise, and must have examples. Raises SettingError."""
+    formats: dict[str, FormatSettings] = {}
+    for path in sorted(directory.glob("[!.]*.toml")):
+        if not _NAME.fullmatch(path.stem):
+            raise SettingError(
+                f"{path}: {path.stem!r} cannot name a format", "Use letters, digits, '_' and '-'."
+            )
+        formats |= formats_of({path.stem: {"detected": True, **toml_of(path)}}, str(path))
+        if not formats[path.stem].examples:
+            raise SettingError(
+                f"{path} has no examples", "Add a list `examples` of lines, by which the format is tested."
             )
     return formats

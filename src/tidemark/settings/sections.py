@@ -209,6 +209,9 @@ class MeaningSettings:
     visitor_key: str = setting(
         "", "Key of the visitor hash. Empty: a random one is created in the home.", secret=True
     )
+    formats_location: str = setting(
+        "", "Directory of files with own log formats, such as one in a volume. Empty: `formats` in the home."
+    )
     # The tables `[goals.NAME]`.
     goals: Mapping[str, GoalSettings] = field(default_factory=dict)
 

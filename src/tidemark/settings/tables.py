@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from tidemark.errors import SettingError
@@ -15,6 +17,16 @@ _KINDS = {
     tuple: "a list of texts",
     str: "text",
 }
+
+
+def toml_of(path: Path) -> dict[str, Any]:
+    """The content of a TOML file; empty if there is none. Raises SettingError."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingError(f"cannot read {path}: {error}", "Correct or remove the file.") from error
 
 
 def tables_of(what: str, found: Any, of: type, source: str) -> Mapping[str, dict[str, Any]]:
