@@ -113,8 +113,8 @@ TABLE = Table(
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
         Column(
             "rules_version", "string",
-            "Geo data, lists and rules for user agents, bots, channels and sources, log formats and settings of sites "
-            "that the row was made with.",
+            "Geo data, lists and rules for user agents, bots, channels, sources and networks, log formats and settings "
+            "of sites that the row was made with.",
         ),
     ),
 )  # fmt: skip

@@ -28,7 +28,7 @@ def test_it_has_every_module_and_list_of_every_package(home: Settings) -> None:
 def test_what_executors_unpickle_can_be_imported_from_it_alone(home: Settings) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import tidemark.parse.columns as c;"
-        "c.channels.rules_version(); print(c.__file__)"
+        "c.channels.rules_version(); c.networks.version(); print(c.__file__)"
     )
     archive = code_archive(home)
     done = subprocess.run(

@@ -335,7 +335,7 @@ def test_the_settings_file_has_sites_and_formats(tmp_path: Path) -> None:
         ("[sites.shop]\ntimezone = 'Mars'", "no time zone 'Mars'"),
         ("[sites.shop]\ntimezone = '../x'", "no time zone"),
         ("[sites.shop]\ntrusted_proxies = -1", "is negative"),
-        ("[sites.shop]\ntrusted_proxies = true", "must be a whole number"),
+        ("[sites.shop]\ntrusted_proxies = true", "must be text or a whole number or a list of texts"),
         ("[sites.shop]\nhosts = 'a.example'", "hosts of sites.shop must be a list of texts, not 'a.example'"),
         ("[sites.shop]\nhosts = ['a.example', 1]", "must be a list of texts"),
         (

@@ -16,6 +16,7 @@ import click
 
 from tidemark.cli import tidemark
 from tidemark.contract.table import Table
+from tidemark.parse import networks
 from tidemark.parse.custom import FIELDS
 from tidemark.parse.detect import DECLARED as DECLARED_FORMATS
 from tidemark.parse.format import Format
@@ -100,7 +101,7 @@ def formats_page(formats: Sequence[Format]) -> str:
         "- An absolute URL in a request is split into host and path, except in `combined`, `common` and"
         " `vhost_combined`.\n"
         "- `combined` and `vhost_combined` may have a list of proxies' addresses in front of the address, or in its"
-        " place. The address of the line is then the last one.\n"
+        " place. The address of the line is then the last one. The list may also be in quotes in front of the host.\n"
         "- A line may be wrapped once or twice: in a syslog header (RFC 3164 or 5424), CRI, a journald export, the"
         " output of `docker compose logs`, a JSON string, or the JSON of Docker, Fluent Bit, Vector, Filebeat or"
         " journald, with the line in `log`, `message` or `MESSAGE`.\n"
@@ -121,7 +122,7 @@ def formats_page(formats: Sequence[Format]) -> str:
         "```toml\n[sites.shop]\n"
         'hosts = ["shop.example", "www.shop.example"]  # own hosts: a referrer of one of them is internal\n'
         'timezone = "Europe/Berlin"     # of times without a zone\n'
-        "trusted_proxies = 1            # proxies that append their client to X-Forwarded-For\n"
+        'trusted_proxies = ["auto", "198.51.100.7"]  # proxies whose forwarded addresses count\n'
         'fields = "date time c-ip cs-method cs-uri-stem sc-status"  # of W3C lines that come without\n\n'
         "[formats.mine]                 # import --format mine\n"
         "nginx = '$remote_addr [$time_iso8601] \"$request\" $status $body_bytes_sent $request_time'\n\n"
@@ -157,10 +158,33 @@ def formats_page(formats: Sequence[Format]) -> str:
         " says `detected = false`. It must have `examples`, which are read whenever the file is loaded. One that the"
         " format does not read, or that is read as a format above, is an error. The pipeline loads changed files while"
         " it runs.\n"
-        "- Without `trusted_proxies` the client is the address in the line. With `trusted_proxies = n` the client is"
-        " the n-th address from the end of X-Forwarded-For, or the first one if the header has fewer.\n"
         "- The host of the line itself, where the format has one, is an own host, too. Own hosts are compared whole,"
         " without `www.`.",
+        "## Client behind proxies",
+        "The client is the address of the line, unless that is the address of a trusted proxy. Then the forwarded"
+        " addresses count: X-Forwarded-For, Forwarded, or a list in front of the address. From the end of the list, the"
+        " client is the first address that is no trusted proxy; if all are, it is the first one of the list. What is no"
+        " address, such as `unknown`, ends the list. A line without an address has the list alone. So a client that"
+        " sends X-Forwarded-For itself is not believed.",
+        "`trusted_proxies` of a site is one of these:",
+        '- `"auto"`, the default: private networks, and the networks that CDNs publish (the lists of these kinds'
+        " below).\n"
+        '- A list of networks, addresses, and names or kinds of lists, such as `["cloudflare", "10.0.0.0/8"]`, or'
+        ' `["auto", "198.51.100.7"]`. Google Cloud\'s load balancers append their own address, which must be named.\n'
+        '- `"none"`: the client is the address of the line.\n'
+        "- A number of proxies, each of which appends the address of its client: `2` takes the second address from the"
+        " end, or the first one of a shorter list, whatever the address of the line is.",
+        "On an intranet clients have private addresses, too, so that `auto` trusts what they send: name the proxies.",
+        "An address in several lists is of the one with the longest prefix: relays are in networks of CDNs, and their"
+        " users are clients. The lists are data of the installation; `rules_version` has the day of the newest one and"
+        " a hash of all.",
+        _grid(
+            ("list", "kind", "networks", "published"),
+            [
+                (f"`{each.name}`", each.kind, f"{len(each.networks):,}", each.date)
+                for each in networks.lists()
+            ],
+        ),
         "## Examples",
         *("\n".join([f"`{each.name}`", "", "```", *each.examples, "```"]) for each in formats),
     )

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidemark.contract.log_formats import VERSION
 from tidemark.engine.arrays import Arrays
-from tidemark.parse import channels, country, user_agent
+from tidemark.parse import channels, country, networks, user_agent
 from tidemark.parse.channels import Campaign, Origin, origin_of
 from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.sources import bare, host_of
@@ -45,11 +45,12 @@ class Knowledge:
 
     @property
     def version(self) -> str:
-        """Versions of the geo data, the bot list, the rules for user agents and channels, the list of sources, the log
-        formats and the settings of sites."""
+        """Versions of the geo data, the bot list, the rules for user agents and channels, the lists of sources and
+        networks, the log formats and the settings of sites."""
         formats = f"formats {VERSION}" + (f"-{self.reading.version}" if self.reading.version else "")
         data = country.data_version(self.geo_database)
-        return f"{data}, {user_agent.rules_version()}, {channels.rules_version()}, {formats}"
+        rules = f"{user_agent.rules_version()}, {channels.rules_version()}, networks {networks.version()}"
+        return f"{data}, {rules}, {formats}"
 
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:

@@ -10,24 +10,39 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Pieces, flags_of, where
+from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.format import Format
 from tidemark.parse.logtime import in_zone
-from tidemark.parse.values import address
-
-_ADDRESS = r"^\[?[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+(?:\]:\d+|\]|:\d+)?$"
+from tidemark.parse.networks import Trust
+from tidemark.parse.proxies import client_before, client_of
 
 
 @dataclass(frozen=True)
 class SiteReading:
     """How lines of a site are read: `timezone` of times without a zone; `fields`, the names of the columns of a W3C
-    log, for lines that come without; `trusted_proxies`, how many proxies in front of the server append the address of
-    their client to X-Forwarded-For; `hosts`, its own hosts, whose pages refer to its other pages."""
+    log, for lines that come without; `trusted_proxies`, as `tidemark.settings.sites.SiteSettings`; `hosts`, its own
+    hosts, whose pages refer to its other pages. Raises SettingError for a trusted proxy that is no network."""
 
     timezone: str = ""
     fields: str = ""
-    trusted_proxies: int = 0
+    trusted_proxies: str | int | tuple[str, ...] = "auto"
     hosts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.trusted_proxies != "auto":
+            Trust.of(self._entries)
+
+    @property
+    def _entries(self) -> tuple[str, ...]:
+        if isinstance(self.trusted_proxies, int) or self.trusted_proxies == "none":
+            return ()
+        return (self.trusted_proxies,) if isinstance(self.trusted_proxies, str) else self.trusted_proxies
+
+    def client(self, own: pa.Array, forwarded: pa.Array) -> pa.Array:
+        """The client of each line, by its own address and the forwarded ones."""
+        if isinstance(self.trusted_proxies, int) and self.trusted_proxies:
+            return client_before(own, forwarded, self.trusted_proxies)
+        return client_of(own, forwarded, Trust.of(self._entries).trusts) if self._entries else own
 
 
 @dataclass(frozen=True)
@@ -67,17 +82,26 @@ class Reading:
             some = time.take(rows)
             return where(~flags_of(zoneless.take(rows)), some, in_zone(some, each.timezone))
 
-        def behind(rows: pa.Array, each: SiteReading) -> pa.Array:
-            chain = Pieces.of(columns["forwarded"].take(rows), ",")
-            found = pc.utf8_trim_whitespace(chain.at(np.maximum(chain.count - each.trusted_proxies, 0)))
-            sound = flags_of(pc.match_substring_regex(found, _ADDRESS))
-            return where(sound, address(found), client.take(rows))
-
         return {
             **columns,
             "event_time": self._changed(time, site, lambda each: bool(each.timezone), moved),
-            "client_ip": self._changed(client, site, lambda each: each.trusted_proxies > 0, behind),
+            "client_ip": self._clients(client, columns["forwarded"], site),
         }
+
+    def _clients(self, own: pa.Array, forwarded: pa.Array, site: pa.Array) -> pa.Array:
+        if forwarded.null_count == len(forwarded):
+            return own
+        rows = np.flatnonzero(flags_of(pc.is_valid(forwarded)))
+        coded = site.take(pa.array(rows)).dictionary_encode(null_encoding="encode")
+        readings = [self.sites.get(name, _UNSET) for name in coded.dictionary.to_pylist()]
+        numbers = {each: number for number, each in enumerate(dict.fromkeys(readings))}
+        number = np.array([numbers[each] for each in readings])[coded.indices.to_numpy()]
+        for each in numbers:
+            mine = np.zeros(len(own), bool)
+            mine[rows[number == numbers[each]]] = True
+            mask = pa.array(mine)
+            own = pc.replace_with_mask(own, mask, each.client(own.filter(mask), forwarded.filter(mask)))
+        return own
 
     def _changed(
         self,
@@ -96,4 +120,5 @@ class Reading:
         return column
 
 
+_UNSET = SiteReading()
 PLAIN = Reading()

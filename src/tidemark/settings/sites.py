@@ -6,7 +6,7 @@ import json
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.errors import SettingError
@@ -18,13 +18,14 @@ _HOST = r"[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 @dataclass(frozen=True)
 class SiteSettings:
     """`timezone`: that of times without a zone, such as Europe/Berlin; empty: UTC. `fields`: the names of the columns
-    of W3C lines that come without. `trusted_proxies`: how many proxies in front of the server append the address of
-    their client to X-Forwarded-For; the client is then the address in front of them, else the one that the line
-    names. `hosts`: the site's own hosts; a referrer of one of them, or of the line's own host, is internal."""
+    of W3C lines that come without. `trusted_proxies`: whose word about its client counts, in X-Forwarded-For and its
+    like: `auto` (private networks, and those of CDNs), networks and names of lists (`tidemark.parse.networks`), `none`,
+    or how many proxies in front of the server append the address of their client. `hosts`: the site's own hosts; a
+    referrer of one of them, or of the line's own host, is internal."""
 
     timezone: str = ""
     fields: str = ""
-    trusted_proxies: int = 0
+    trusted_proxies: str | int | tuple[str, ...] = field(default="auto", metadata={"also": (int, tuple)})
     hosts: tuple[str, ...] = ()
 
 
@@ -42,7 +43,7 @@ def sites_of(found: Any, source: str) -> dict[str, SiteSettings]:
                 f"{source}: there is no time zone {site.timezone!r}, of site {name}",
                 "Name one such as Europe/Berlin.",
             ) from error
-        if site.trusted_proxies < 0:
+        if isinstance(site.trusted_proxies, int) and site.trusted_proxies < 0:
             raise SettingError(f"{source}: trusted_proxies of site {name} is negative", "Use 0 or more.")
         for host in site.hosts:
             if not re.fullmatch(_HOST, host):

@@ -33,8 +33,9 @@ def tables_of(what: str, found: Any, of: type, source: str) -> Mapping[str, dict
     """The tables `[what.NAME]` of a file, whose keys and types are those of the dataclass `of` with its defaults.
 
     A field whose default is None takes a number, one whose default is a tuple a list of texts (with the metadata
-    `single`, also a text), and one with a factory a table of these; one with the metadata `derived` is not in the file.
-    Raises SettingError; it never shows the value of a field that is not in the dataclass's `repr`.
+    `single`, also a text), and one with a factory a table of these; one with the metadata `also` takes values of these
+    types, too, and one with the metadata `derived` is not in the file. Raises SettingError; it never shows the value of
+    a field that is not in the dataclass's `repr`.
     """
     if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
         raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
@@ -51,14 +52,15 @@ def _value(table: str, key: str, value: Any, known: Mapping[str, Any], source: s
     default = known[key].default
     if known[key].default_factory is dict:
         return _texts_of(f"{key} of {table}", value, source)
-    wanted = float if default is None else type(default)
-    if wanted is float and type(value) is int:
+    wanted = (float if default is None else type(default), *known[key].metadata.get("also", ()))
+    if wanted == (float,) and type(value) is int:
         value = float(value)
-    if wanted is tuple:
+    if tuple in wanted:
         value = _texts([value] if known[key].metadata.get("single") and type(value) is str else value)
-    if type(value) is not wanted:
+    if type(value) not in wanted:
         shown = repr(value) if known[key].repr else "***"
-        raise SettingError(f"{source}: {key} of {table} must be {_KINDS[wanted]}, not {shown}", "Correct it.")
+        kinds = " or ".join(_KINDS[each] for each in wanted)
+        raise SettingError(f"{source}: {key} of {table} must be {kinds}, not {shown}", "Correct it.")
     return value
 
 
