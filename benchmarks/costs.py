@@ -19,15 +19,14 @@ import pyarrow as pa
 from benchmarks.drain import START
 from benchmarks.figures import Figure
 from silver import requests
-from tidemark import pipeline
 from tidemark.contract.aggregation import Aggregation
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.engine.batches import Local
 from tidemark.machine import judging_threads
+from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.sizes import sizes
 from tidemark.stream.merge import merge_into
 from tidemark.traffic.stream import Traffic, blocks
@@ -46,15 +45,14 @@ def measure(*, rate: int, seconds: int, runs: int) -> list[Figure]:
 
 class _Costs:
     def __init__(self, settings: Settings, lines: pa.Table, runs: int) -> None:
-        house = lakehouse.of(settings)
+        pipeline = Pipeline.of(settings)
         self._settings, self._lines, self._runs = settings, lines, runs
-        self._store = DeltaRsStore(house)
+        self._store = pipeline.store
         self._numbers = count()
-        self._sizes = sizes(house, pipeline.TABLES)
-        self._first = pipeline.requests_flow(settings, pipeline.home_key(settings, house))
-        for table in pipeline.TABLES:
+        self._sizes = sizes(pipeline.lakehouse, pipeline.tables)
+        self._first, self._second = pipeline.flows
+        for table in pipeline.tables:
             self._store.ensure(table)
-        self._second = pipeline.activity_flow(settings, house, self._store)
         with ThreadPoolExecutor(judging_threads()) as threads:
             self._batch = Local.of(self._first.work, lines, threads)
 

@@ -23,7 +23,6 @@ from benchmarks.drain import write
 from benchmarks.figures import Figure
 from bronze import access_log
 from silver import requests
-from tidemark import pipeline
 from tidemark.contract.aggregation import Aggregation
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
@@ -35,10 +34,9 @@ from tidemark.kafka import client as kafka
 from tidemark.local import broker
 from tidemark.machine import judging_threads
 from tidemark.parse.detect import FIELDS, LINE, fields
+from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
-from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream.merge import merge_into
 
 _WARM_UPS = 4
@@ -72,15 +70,13 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 
 
 def _stages(settings: Settings, records: DataFrame) -> dict[str, Callable[[], object]]:
-    house = lakehouse.of(settings)
-    store = DeltaRsStore(house)
+    pipeline = Pipeline.of(settings)
+    store = pipeline.store
     threads = ThreadPoolExecutor(judging_threads())
     numbers = count()
-    key = pipeline.home_key(settings, house)
-    for table in pipeline.TABLES:
+    for table in pipeline.tables:
         store.ensure(table)
-    first = pipeline.requests_flow(settings, key)
-    second = pipeline.activity_flow(settings, house, store)
+    first, second = pipeline.flows
     lines = access_log.access_log(records)
     fetched = lines.toArrow()
     batch = Local.of(first.work, fetched, threads)

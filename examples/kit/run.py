@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,17 +14,15 @@ from pyspark.sql import SparkSession
 
 from examples.kit.job import Job, Sources
 from tidemark.contract.quality_tables import ACCOUNTS
-from tidemark.contract.store import Store
 from tidemark.errors import TableError
+from tidemark.home import Home
 from tidemark.kafka import client as kafka
 from tidemark.local.broker import located
 from tidemark.operate.losses import Loss, missing_files
 from tidemark.operate.upkeep_schedule import keep
 from tidemark.settings import Settings
 from tidemark.spark import spark_session
-from tidemark.store import deltalog, lakehouse
-from tidemark.store.deltars import DeltaRsStore
-from tidemark.store.lakehouse import Lakehouse
+from tidemark.store import deltalog
 from tidemark.stream import lock, schema_check
 from tidemark.stream.query import Query
 from tidemark.stream.run import Runtime, stop_signals
@@ -42,15 +41,15 @@ def run_job(job: Job, settings: Settings) -> None:
     with stop_signals() as stopping, lock.only_one(settings, job.name):
         if job.slots and not settings.spark.master:
             settings = settings.changed(master=f"local[{max(job.slots, os.cpu_count() or 1)}]")
-        house = lakehouse.of(settings)
         # Spark's default: alerts are to come within milliseconds.
         spark = spark_session(settings, job.name, {"spark.sql.streaming.pollingDelay": "10ms"})
-        runtime, queries = _runtime(job, spark, settings, house)
+        home = home_of(job, spark, settings)
+        runtime, queries = _runtime(job, home)
         readers: dict[str, list[Path]] = {}
         for query in queries:
             for table in query.reads:
-                readers.setdefault(table.name, []).append(query.checkpoint(house))
-        upkeep = keep(_limits(settings, job), job.all_tables, readers)
+                readers.setdefault(table.name, []).append(query.checkpoint(home.lakehouse))
+        upkeep = keep(replace(home, settings=_limits(settings, job), readers=readers))
         announce = partial(_announce, job, settings, runtime, queries)
         runtime.run(stopping, beside=[upkeep, announce], finish=finish_file(job, settings).exists)
 
@@ -58,9 +57,14 @@ def run_job(job: Job, settings: Settings) -> None:
 @contextmanager
 def running(job: Job, spark: SparkSession, settings: Settings) -> Iterator[Runtime]:
     """Runs the job's queries at least until the block ends; `catch_up` awaits their results."""
-    runtime, _ = _runtime(job, spark, settings, lakehouse.of(settings))
+    runtime, _ = _runtime(job, home_of(job, spark, settings))
     with runtime.started():
         yield runtime
+
+
+def home_of(job: Job, spark: SparkSession, settings: Settings) -> Home:
+    """The home of the job, with all of its tables."""
+    return replace(Home.of(settings, job.all_tables), session=spark)
 
 
 def record_file(job: Job, settings: Settings) -> Path:
@@ -110,38 +114,31 @@ def _announce(
             return
 
 
-def _runtime(
-    job: Job, spark: SparkSession, settings: Settings, house: Lakehouse
-) -> tuple[Runtime, list[Query]]:
+def _runtime(job: Job, home: Home) -> tuple[Runtime, list[Query]]:
     """Creates the job's topics and tables. Returns its runtime, and its queries."""
-    store, known = DeltaRsStore(house), schema_check.known(house, job.all_tables)
+    settings, known = home.settings, schema_check.known(home)
     for topic, partitions in job.topics().items():
         kafka.ensure_topic(settings.kafka, topic, partitions=partitions)
-    for table in job.all_tables:
-        store.ensure(table, table.told(settings))
-    queries = job.all_queries(Sources(spark, settings, store))
-    whole = partial(_require_whole, house, store, job, queries, known)
-    runtime = Runtime(
-        spark, settings, house, store, job.all_tables, queries, record=job.name, require_whole=whole
-    )  # fmt: skip
-    return runtime, queries
+    for table in home.tables:
+        home.store.ensure(table, table.told(settings))
+    queries = job.all_queries(Sources(home.spark, settings, home.store))
+    whole = partial(_require_whole, home, queries, known)
+    return Runtime(home, queries, record=job.name, require_whole=whole), queries
 
 
-def _require_whole(
-    house: Lakehouse, store: Store, job: Job, queries: Sequence[Query], known: Collection[str]
-) -> None:
+def _require_whole(home: Home, queries: Sequence[Query], known: Collection[str]) -> None:
     """Raises TableError unless the tables have every batch that was accounted for, and all of their files. `known` are
     the upsert tables of earlier starts: others are new."""
-    if house.can.durable:
+    lakehouse, store, lost = home.lakehouse, home.store, []
+    if lakehouse.can.durable:
         return
-    lost = []
     for query in queries:
-        writer = deltalog.writer(query.name, query.checkpoint(house))
+        writer = deltalog.writer(query.name, query.checkpoint(lakehouse))
         accounted = store.committed(ACCOUNTS, writer) if writer else -1
         holds = {table: store.committed(table, writer) for table in query.commits if table.name in known}
         lost += [str(Loss(t, query.name, n, accounted)) for t, n in holds.items() if n < accounted]
-    for table in job.all_tables:
-        missing = missing_files(house, table)
+    for table in home.tables:
+        missing = missing_files(lakehouse, table)
         if missing:
             lost.append(
                 f"{len(missing)} files of {table.name} are missing or cut short, such as {missing[0]}"

@@ -103,8 +103,8 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
     cluster = on_another_cluster(catalog)
     produce(cluster, pairs[:300])
     run_pipeline(cluster, once=True)
-    foretold = rebuild_table(cluster, "all", None, dry_run=True, say=quiet)
-    found = rebuild_table(cluster, "all", None, dry_run=False, say=quiet)
+    foretold = rebuild_table(cluster, "all", None, dry_run=True, report=quiet)
+    found = rebuild_table(cluster, "all", None, dry_run=False, report=quiet)
     assert found == foretold
     assert {d.table for d in found} >= {"silver.requests", "silver.rejected", "gold.visitors_by_country"}
     assert_equal(files, recount(pairs))
@@ -116,7 +116,7 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
     # A repetition takes up the lines that have arrived, and changes nothing else.
     pairs += (more := traffic(seed=32, lines=200))
     produce(cluster, more)
-    assert rebuild_table(cluster, "silver.requests", None, dry_run=False, say=quiet) == []
+    assert rebuild_table(cluster, "silver.requests", None, dry_run=False, report=quiet) == []
     assert_equal(files, recount(pairs))
 
     done = {entry.table: entry for entry in maintain_tables(on_another_cluster(cluster))}
@@ -137,13 +137,13 @@ def test_every_command_works_on_catalog_tables_or_says_why_not(
         with pytest.raises(TableError, match="works on tables in directories and on S3"):
             refused()
     with pytest.raises(TableError, match="as a whole"):
-        rebuild_table(cluster, "all", datetime.now(UTC), dry_run=True, say=quiet)
+        rebuild_table(cluster, "all", datetime.now(UTC), dry_run=True, report=quiet)
 
     # Sessions of another gap cannot be added to those that are there, but made anew.
     shorter = on_another_cluster(cluster).changed(session_gap_seconds=10)
     with pytest.raises(TableError, match=r"silver\.session_goals no longer fits"):
         run_pipeline(shorter, once=True)
-    rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=quiet)
+    rebuild_table(shorter, "silver.sessions", None, dry_run=False, report=quiet)
     # The stream goes on behind it.
     pairs += (more := traffic(seed=34, lines=100))
     produce(shorter, more)
@@ -164,8 +164,8 @@ def test_another_visitor_key_is_refused_until_all_is_rebuilt(catalog: Settings, 
     with pytest.raises(TableError, match="is not the one that the tables in `spark_catalog`"):
         run_pipeline(other, once=True)
     with pytest.raises(TableError, match="is not the one"):
-        rebuild_table(other, "all", None, dry_run=False, say=quiet)
-    rebuild_table(other, "all", None, dry_run=False, say=quiet, renew_key=True)
+        rebuild_table(other, "all", None, dry_run=False, report=quiet)
+    rebuild_table(other, "all", None, dry_run=False, report=quiet, renew_key=True)
     assert not before & set(rows(files, "silver.requests", ["visitor_id"]))
     assert_equal(files, recount(pairs))
 

@@ -10,20 +10,20 @@ from pyspark.sql import SparkSession
 from silver import sessions
 from tests.pipeline.compare import RECOUNTED
 from tests.pipeline.harness import fresh, produce, run_here
-from tidemark import pipeline
 from tidemark.cli.docs import tables_page
-from tidemark.contract.quality_tables import ACCOUNTS, SITES
+from tidemark.contract.graph import Graph
 from tidemark.contract.table import Table
 from tidemark.operate import savepoints
-from tidemark.operate.forget import Places
 from tidemark.operate.quality.check import Checker
 from tidemark.operate.quality.runner import run
+from tidemark.pipeline import LAYER_TABLES, TABLES, Pipeline
 from tidemark.settings import Settings
 from tidemark.settings.questions import GoalSettings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream.following import followers_of
 
-LAYERS = {table.name for table in pipeline.LAYER_TABLES}
+LAYERS = {table.name for table in LAYER_TABLES}
 # Written by the pipeline about itself, or by people: what they hold is checked where it is written.
 RECORDS = {
     "quality.progress", "quality.results", "quality.reported", "quality.alerts", "quality.alert_rules", "quality.notes",
@@ -49,8 +49,7 @@ def used(broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPat
 
 
 def test_the_flows_write_every_table(used: Settings) -> None:
-    house = lakehouse.of(used)
-    flows = pipeline.flows(used, house, DeltaRsStore(house))
+    flows = Pipeline.of(used).flows
     written = [table.name for flow in flows for table, _ in (*flow.work.appends, *flow.upserts)]
     written += [follower.table.name for flow in flows for follower in flow.followers]
     assert sorted(written) == sorted(LAYERS)
@@ -58,46 +57,45 @@ def test_the_flows_write_every_table(used: Settings) -> None:
 
 def test_quality_checks_every_table(used: Settings) -> None:
     store = DeltaRsStore(lakehouse.of(used))
-    results = run(used, store, pipeline.TABLES, Checker(used, store, pipeline.TABLES).all)
-    assert {row["table"] for row in results} == {table.name for table in pipeline.TABLES} - RECORDS
+    results = run(used, store, TABLES, Checker(used, store, TABLES).all)
+    assert {row["table"] for row in results} == {table.name for table in TABLES} - RECORDS
     assert [row for row in results if not row["success"] and row["severity"] == "critical"] == []
 
 
 def test_a_savepoint_holds_every_table(used: Settings) -> None:
-    house = lakehouse.of(used)
-    made = savepoints.create(used, house, "all")
-    assert set(made.versions) == {table.name for table in pipeline.TABLES}
+    made = savepoints.create(used, "all")
+    assert set(made.versions) == {table.name for table in TABLES}
 
 
-def test_a_consistent_cut_covers_every_table(used: Settings) -> None:
-    named = [table.name for table in pipeline.chain(lakehouse.of(used)).tables]
+def test_a_snapshot_covers_every_table(used: Settings) -> None:
+    named = [table.name for table in Pipeline.of(used).graph.of_flows]
     assert sorted(named) == sorted(LAYERS | {"quality.accounts", "quality.sites"})
 
 
 def test_a_rebuild_makes_every_table(used: Settings, spark: SparkSession) -> None:
-    work = pipeline.rebuilding(spark, used, lakehouse.of(used))
-    made = [table.name for each in (work.judging, *work.derived) for table in each.tables]
-    made += [follower.table.name for follower in work.followers]
-    assert sorted(made) == sorted(LAYERS - {"bronze.access_log"}) == sorted(pipeline.rebuildable())
+    pipeline = Pipeline.of(used).on(spark)
+    work = pipeline.rebuild()
+    made = [table.name for each in (work.of_lines, *work.of_accepted) for table in each.tables]
+    made += [follower.table.name for follower in followers_of(pipeline)]
+    assert sorted(made) == sorted(LAYERS - {"bronze.access_log"}) == sorted(pipeline.graph.rebuildable)
 
 
 def test_every_table_that_identifies_visitors_is_forgotten() -> None:
     one_more = replace(sessions.TABLE, name="gold.of_a_package")
-    tables = (*pipeline.TABLES, one_more)
-    places = Places.of(tables, ACCOUNTS, SITES)
-    forgets = {t.name for t in (places.lines, places.accepted, places.rejected, *places.visited)}
+    tables = (*TABLES, one_more)
+    graph = Graph(tables)
+    forgets = {table.name for table in (*graph.appends, *graph.visited)}
     personal = {"visitor_id", "client_ip", "value", "user_agent"}
     texts = {
         table.name: {c.name for c in table.columns if c.type in ("string", "binary")} for table in tables
     }
     identifying = {name for name, columns in texts.items() if personal & columns}
     assert identifying == forgets
-    assert pipeline.places() == Places.of(pipeline.TABLES, ACCOUNTS, SITES)
 
 
-@pytest.mark.parametrize("table", pipeline.TABLES, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_the_reference_describes_every_table(table: Table) -> None:
-    page = tables_page(pipeline.TABLES)
+    page = tables_page(TABLES)
     (part,) = [part for part in page.split("\n## ") if part.startswith(f"{table.name}\n")]
     named = [*table.column_names, *(each.name for each in (*table.rejecting, *table.expectations))]
     assert [name for name in named if f"| `{name}` |" not in part] == []

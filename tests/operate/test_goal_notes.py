@@ -13,20 +13,20 @@ from gold import goals as counted
 from silver import session_goals as reached
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change
+from tidemark.home import Home
 from tidemark.operate import notes
-from tidemark.operate.goal_notes import GoalTables, announce, complete
+from tidemark.operate.goal_notes import announce, complete
 from tidemark.settings import Settings
 from tidemark.settings.questions import GoalSettings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import schema_check
 
-TABLES = GoalTables(reached.TABLE, counted.TABLE)
 HOUR = datetime(2026, 11, 24, 9, tzinfo=UTC)
 SIGNUP, OTHER = GoalSettings("/welcome"), GoalSettings("/hello*", site="shop")
 
 
-class Home:
+class Scenario:
     """A home whose pipeline starts with goals, and counts conversions."""
 
     def __init__(self, directory: Path) -> None:
@@ -38,9 +38,9 @@ class Home:
 
     def start(self, **goals: GoalSettings) -> None:
         self.settings = replace(self.settings, meaning=replace(self.settings.meaning, goals=goals))
-        complete(self.settings, self.house, self.store, TABLES)
-        announce(self.settings, self.house, self.store, TABLES)
-        schema_check.note(self.settings, self.house, [reached.TABLE])
+        complete(self.pipeline)
+        announce(self.pipeline)
+        schema_check.note(self.pipeline.only([reached.TABLE]))
 
     def fill(self, **conversions: int) -> None:
         """All history is counted."""
@@ -54,7 +54,11 @@ class Home:
         change = Change(pa.Table.from_pylist(rows, counted.TABLE.arrow_schema))
         self.store.upsert(counted.TABLE, change, Commit("test", self.number))
         schema_check.write(self.house, schema_check.rebuilt(self.settings, [reached.TABLE]))
-        complete(self.settings, self.house, self.store, TABLES)
+        complete(self.pipeline)
+
+    @property
+    def pipeline(self) -> Home:
+        return Home.of(self.settings, [reached.TABLE, counted.TABLE])
 
     @property
     def noted(self) -> list[tuple[str, str]]:
@@ -62,11 +66,11 @@ class Home:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
+def home(tmp_path: Path) -> Scenario:
+    return Scenario(tmp_path)
 
 
-def test_conversions_before_and_after(home: Home) -> None:
+def test_conversions_before_and_after(home: Scenario) -> None:
     home.start()
     home.start(signup=SIGNUP)
     assert home.noted == [("", "Goal signup is new: … conversions")]
@@ -83,19 +87,19 @@ def test_conversions_before_and_after(home: Home) -> None:
     ]
 
 
-def test_an_interrupted_start_notes_nothing_twice(home: Home) -> None:
+def test_an_interrupted_start_notes_nothing_twice(home: Scenario) -> None:
     home.start(signup=SIGNUP, other=OTHER)
     home.fill(signup=5, other=7)
     before = len(home.noted)
     changed = replace(home.settings.meaning, goals={"signup": OTHER, "other": SIGNUP})
     for _ in range(2):
-        announce(replace(home.settings, meaning=changed), home.house, home.store, TABLES)
+        announce(home.pipeline.with_settings(replace(home.settings, meaning=changed)))
     assert [text for _, text in home.noted][before:] == [
         "Goal signup: 5 → … conversions", "Goal other: 7 → … conversions",
     ]  # fmt: skip
 
 
-def test_an_earlier_definition_is_counted_again(home: Home) -> None:
+def test_an_earlier_definition_is_counted_again(home: Scenario) -> None:
     """Lines between were not matched by it."""
     home.start(signup=SIGNUP)
     home.fill(signup=5)

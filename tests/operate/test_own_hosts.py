@@ -11,6 +11,7 @@ from bronze import access_log
 from silver import rejected, requests
 from tests.operate.quality.rows import good, rows
 from tidemark.contract.quality_tables import SITES
+from tidemark.home import Home
 from tidemark.operate import backfill, notes, own_hosts, status
 from tidemark.operate.difference import Changed
 from tidemark.operate.revalued import Revalued
@@ -26,7 +27,7 @@ UNSET, SHOP, WWW = SiteSettings(), SiteSettings(hosts=("shop.example",)), SiteSe
 CHANGE = "sites.shop.hosts was unset, now shop.example"
 
 
-class Home:
+class Scenario:
     """A home whose pipeline has read lines of shop."""
 
     def __init__(self, directory: Path, lines: int = 3) -> None:
@@ -38,12 +39,12 @@ class Home:
         self.store.append_arrow(SITES, rows(SITES, good(SITES, 0, site="shop", accepted=2, rejected=1)))
         for number in range(lines):
             self.store.append_arrow(LINES, rows(LINES, good(LINES, number)))
-        schema_check.note(self.settings, self.house, JUDGED)
+        schema_check.note(self.pipeline.only(JUDGED))
 
     def start(self, **sites: SiteSettings) -> None:
         self.settings = replace(self.settings, sites=sites)
-        own_hosts.settle(self.settings, self.house, self.store, LINES)
-        schema_check.note(self.settings, self.house, JUDGED)
+        own_hosts.settle(self.pipeline)
+        schema_check.note(self.pipeline.only(JUDGED))
 
     def swap(self) -> None:
         """History has the hosts."""
@@ -51,11 +52,15 @@ class Home:
 
     def fill(self, *changed: Changed) -> None:
         self.swap()
-        own_hosts.complete(self.settings, self.store, changed)
+        own_hosts.complete(self.pipeline, changed)
 
     @property
     def due(self) -> bool:
-        return own_hosts.due(self.settings, self.house, self.store, LINES)
+        return own_hosts.due(self.pipeline)
+
+    @property
+    def pipeline(self) -> Home:
+        return Home.of(self.settings, [LINES, *JUDGED])
 
     @property
     def noted(self) -> list[str]:
@@ -63,11 +68,11 @@ class Home:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
+def home(tmp_path: Path) -> Scenario:
+    return Scenario(tmp_path)
 
 
-def test_they_are_due_until_history_has_them(home: Home) -> None:
+def test_they_are_due_until_history_has_them(home: Scenario) -> None:
     home.start()
     assert not home.due and home.noted == []
     for _ in range(2):  # also after a kill
@@ -79,7 +84,7 @@ def test_they_are_due_until_history_has_them(home: Home) -> None:
     home.fill(
         Revalued("silver.requests", "channel", 1_200, 3_400), Revalued("silver.requests", "source", 7, 3_400)
     )
-    assert not home.due and backfill.hosts_progress(home.settings, home.house) == {}
+    assert not home.due and backfill.hosts_progress(home.pipeline) == {}
     changed = "1,200 lines of 3,400 have another channel; 7 lines of 3,400 have another source"
     assert home.noted == [f"Own hosts of shop: {changed}; {CHANGE}"]
     [row] = notes.listed(home.store)
@@ -88,15 +93,13 @@ def test_they_are_due_until_history_has_them(home: Home) -> None:
     assert not home.due and len(home.noted) == 1
 
 
-def test_a_kill_before_the_note_leaves_it_to_the_next_start(home: Home) -> None:
+def test_a_kill_before_the_note_leaves_it_to_the_next_start(home: Scenario) -> None:
     home.start(shop=SHOP)
     home.swap()
     assert not home.due
-    assert backfill.pending(
-        home.settings, home.house, home.store, LINES
-    )  # the next change waits for the note
+    assert backfill.pending(home.pipeline)  # the next change waits for the note
     home.start(shop=SHOP)
-    assert not backfill.pending(home.settings, home.house, home.store, LINES)
+    assert not backfill.pending(home.pipeline)
     assert home.noted == [f"Own hosts of shop: applied to history; {CHANGE}"]
     home.start(shop=WWW)
     home.fill()
@@ -105,7 +108,7 @@ def test_a_kill_before_the_note_leaves_it_to_the_next_start(home: Home) -> None:
     ]
 
 
-def test_a_change_that_is_taken_back_or_changed_again_leaves_no_note(home: Home) -> None:
+def test_a_change_that_is_taken_back_or_changed_again_leaves_no_note(home: Scenario) -> None:
     home.start(shop=SHOP)
     assert not notes.remakes(notes.listed(home.store)[0])
     home.start(shop=WWW)
@@ -114,15 +117,15 @@ def test_a_change_that_is_taken_back_or_changed_again_leaves_no_note(home: Home)
     assert not home.due and home.noted == []
 
 
-def test_a_site_without_lines_has_no_history(home: Home) -> None:
+def test_a_site_without_lines_has_no_history(home: Scenario) -> None:
     home.start(blog=replace(SHOP, timezone="Europe/Berlin"))
     assert not home.due and home.noted == []
-    assert schema_check.unapplied(home.settings, home.house, JUDGED) == {}
+    assert schema_check.unapplied(home.pipeline.only(JUDGED)) == {}
     home.start(blog=SHOP, shop=SHOP)
     assert home.due and home.noted == [f"Own hosts of shop: …; {CHANGE}"]
 
 
-def test_a_site_whose_first_batch_was_interrupted_has_lines(home: Home) -> None:
+def test_a_site_whose_first_batch_was_interrupted_has_lines(home: Scenario) -> None:
     """A kill came after the lines, and before quality.sites."""
     table = requests.TABLE
     home.store.ensure(table)
@@ -132,7 +135,7 @@ def test_a_site_whose_first_batch_was_interrupted_has_lines(home: Home) -> None:
 
 
 def test_other_changed_settings_of_lines_are_not_applied_with_them(
-    home: Home, caplog: pytest.LogCaptureFixture
+    home: Scenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     home.start(shop=replace(UNSET, trusted_proxies=1))
     assert home.noted == []
@@ -151,14 +154,14 @@ def test_other_changed_settings_of_lines_are_not_applied_with_them(
 
 def test_lines_that_are_gone_keep_their_rows(tmp_path: Path) -> None:
     """Their retention is over, or a damage took them."""
-    home = Home(tmp_path, lines=2)
+    home = Scenario(tmp_path, lines=2)
     home.start(shop=SHOP)
     assert not home.due
     assert "bronze.access_log lacks lines that were read" in home.noted[0]
 
 
 def test_a_home_that_does_not_say_the_settings_of_history_begins_with_those_of_now(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Scenario(tmp_path)
     (home.settings.checkpoints / "states.json").unlink()
     schema_check.write(home.house, {"silver.requests": {"visitor key": "of before"}})
     home.start(shop=SHOP)

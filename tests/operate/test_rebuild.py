@@ -30,7 +30,6 @@ from tests.pipeline.harness import (
 )
 from tests.pipeline.recount import Delivery, recount
 from tests.recovery.killing import Pair, await_running, declaring, traffic
-from tidemark import pipeline
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
@@ -40,10 +39,10 @@ from tidemark.operate.difference import Changed, Difference
 from tidemark.operate.difference import lines as lines_of
 from tidemark.operate.revalued import Revalued
 from tidemark.operate.rows import Rows
+from tidemark.pipeline import LAYER_TABLES, Pipeline
 from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
-from tidemark.store import lakehouse
 from tidemark.stream import swap
 from tidemark.traffic.site import HOST, ORIGIN
 
@@ -55,13 +54,13 @@ BAD = [("default", b"no log line"), ("shop", b"")]
 
 
 def rebuild(spark: SparkSession, settings: Settings, *names: str, **options: object) -> list[Changed]:
-    return pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(names, **options)  # type: ignore[arg-type]
+    return Pipeline.of(settings).on(spark).rebuild().run(names, **options)  # type: ignore[arg-type]
 
 
 def versions(settings: Settings) -> dict[str, int]:
     return {
         table.name: DeltaTable(settings.tables / table.name.replace(".", "/")).version()
-        for table in pipeline.LAYER_TABLES
+        for table in LAYER_TABLES
     }
 
 
@@ -316,12 +315,10 @@ def test_killed_before_the_swap_the_next_rebuild_does_it_all(
 
 
 _RESUMABLE = """
-from tidemark import pipeline
+from tidemark.pipeline import Pipeline
 from tidemark.settings import load
-from tidemark.store import lakehouse
 
-settings = load()
-pipeline.rebuilding(None, settings, lakehouse.of(settings)).run(["silver.requests"], resumable=True)
+Pipeline.of(load()).rebuild().run(["silver.requests"], resumable=True)
 """
 
 
@@ -362,9 +359,9 @@ def test_clear_errors(wrong: Settings, spark: SparkSession, tmp_path: Path) -> N
     def none(what: str, done: int, total: int) -> None: ...
 
     with pytest.raises(TableError, match=r"bronze\.access_log cannot be rebuilt"):
-        rebuild_table(wrong, "bronze.access_log", None, dry_run=True, say=none)
+        rebuild_table(wrong, "bronze.access_log", None, dry_run=True, report=none)
     with pytest.raises(TableError, match="no tables yet"):
-        rebuild_table(wrong.changed(home=tmp_path / "empty"), "all", None, dry_run=True, say=none)
+        rebuild_table(wrong.changed(home=tmp_path / "empty"), "all", None, dry_run=True, report=none)
     with locked(wrong.run_directory / "one-rebuild.lock"), pytest.raises(HomeBusyError, match="rebuild"):
         rebuild(spark, wrong, "gold.traffic")
 

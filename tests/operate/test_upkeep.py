@@ -25,20 +25,20 @@ from tests.pipeline.harness import assert_equal, fresh, produce, run_here, run_p
 from tests.pipeline.recount import recount
 from tests.processes import in_background
 from tests.recovery.killing import await_running, traffic
-from tidemark import pipeline
 from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
+from tidemark.home import Home
 from tidemark.local.process import appending, process_mark, wait_until
 from tidemark.operate.retention import retention_days
 from tidemark.operate.upkeep import Done
 from tidemark.operate.upkeep_schedule import keep
+from tidemark.pipeline import TABLES
 from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import lock
-from tidemark.stream.run import run
 
 
 def maintained(settings: Settings, **changes: object) -> dict[str, Done]:
@@ -95,11 +95,7 @@ def test_leaves_what_a_flow_has_yet_to_read(broker: Settings, spark: SparkSessio
     run_here(spark, settings)
     assert maintained(settings)["silver.requests"].files_after == 1
     produce(settings, pairs[2_000:])
-    house = lakehouse.of(settings)
-    store = DeltaRsStore(house)
-    only_requests = pipeline.flows(settings, house, store)[:1]
-    with lock.only_one(settings):
-        run(spark, settings, house, store, pipeline.TABLES, only_requests, once=True)
+    run_here(spark, settings, slice(1))
     for _ in range(2):
         done = maintained(settings)
         time.sleep(1.1)
@@ -116,18 +112,7 @@ def test_a_flow_that_never_ran_gets_everything(broker: Settings, spark: SparkSes
     settings = fresh(broker, tmp_path, batch_lines=500)
     pairs = traffic(seed=5, lines=2_000)
     produce(settings, pairs)
-    house = lakehouse.of(settings)
-    store = DeltaRsStore(house)
-    with lock.only_one(settings):
-        run(
-            spark,
-            settings,
-            house,
-            store,
-            pipeline.TABLES,
-            pipeline.flows(settings, house, store)[:1],
-            once=True,
-        )
+    run_here(spark, settings, slice(1))
     assert "yet to read" in maintained(settings)["silver.requests"].skipped
     run_here(spark, settings)
     assert_equal(settings, recount(pairs))
@@ -276,7 +261,7 @@ def test_rows_without_a_time_go_by_when_they_were_written(home: Settings) -> Non
 )
 def test_a_retention_that_makes_no_sense_is_a_clear_error(text: str) -> None:
     with pytest.raises(SettingError, match="retention_days"):
-        retention_days(text, pipeline.TABLES)
+        retention_days(text, TABLES)
 
 
 def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.LogCaptureFixture) -> None:
@@ -289,7 +274,7 @@ def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.L
     eager = home.changed(maintain_interval_seconds=0.05, version_retention_seconds=1)
     stop = threading.Event()
     troubles: list[str] = []
-    side = threading.Thread(target=keep(eager, [PROGRESS], {}, troubles.append), args=(stop,))
+    side = threading.Thread(target=keep(Home.of(eager, [PROGRESS]), troubles.append), args=(stop,))
     with caplog.at_level(logging.ERROR, "tidemark.operate.upkeep"):
         side.start()
         assert wait_until(lambda: "upkeep failed" in caplog.text, 60)

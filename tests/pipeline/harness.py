@@ -20,12 +20,10 @@ from pyspark.sql import SparkSession
 from tests.conftest import QUICK_JVM
 from tests.pipeline.compare import assert_table
 from tests.pipeline.recount import Delivery, Expected
-from tidemark import pipeline
 from tidemark.contract.registry import tables
 from tidemark.kafka import client as kafka
+from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import lock
 from tidemark.stream.run import run
 
@@ -89,11 +87,9 @@ def deliver(settings: Settings, deliveries: Iterable[Delivery]) -> None:
 
 def run_here(spark: SparkSession, settings: Settings, which: slice = slice(None)) -> None:
     """`tidemark run --once` within this process, which spares the start of a JVM; `which` of the flows."""
-    house = lakehouse.of(settings)
-    store = DeltaRsStore(house)
-    flows = pipeline.flows(settings, house, store)[which]
+    pipeline = Pipeline.of(settings).on(spark)
     with lock.only_one(settings):
-        run(spark, settings, house, store, pipeline.TABLES, flows, once=True)
+        run(pipeline, pipeline.flows[which], once=True)
 
 
 def run_process(settings: Settings, *, crash_at: str = "", once: bool = True) -> subprocess.Popen[str]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze import access_log
 from gold import traffic
 from tests.fixtures.home import HOMES, LINES, START, lines, unpack
 from tests.pipeline.harness import assert_equal, deliver, rows, run_here
@@ -22,8 +20,6 @@ from tidemark.operate import backfill
 from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 from tidemark.settings.questions import GoalSettings
-from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
 
 KEPT = sorted(path.name for path in HOMES.glob("home-*.tar.gz"))
 LATER = lines(2, 150, START + LINES * 20 - 1_000)
@@ -73,9 +69,8 @@ def test_a_kept_home_goes_on(name: str, broker: Settings, spark: SparkSession, t
     assert_equal(settings, recount(pairs), duplicate, without=LACKING)
     # Tables with columns that the home did not have are filled with their history.
     assert incomplete(settings) == NEWER[name]
-    house = lakehouse.of(settings)
-    rebuilding = partial(pipeline.rebuilding, spark, settings, house)
-    backfill.fill(settings, house, DeltaRsStore(house), access_log.TABLE, rebuilding)
+    home = pipeline.Pipeline.of(settings).on(spark)
+    backfill.fill(home, home.rebuild)
     declared = {(table.name, True) for table in pipeline.TABLES}
     assert set(rows(settings, "quality.tables", ["table", "complete"])) == declared
     assert_equal(settings, recount(pairs), duplicate)
@@ -109,7 +104,7 @@ def test_a_column_and_a_table_more_need_nothing(
     # The new table counts what came after it, ...
     assert set(rows(settings, again.name, TRAFFIC)) == recount(delivered_once(LATER)[0]).traffic
     # ... and a rebuild gives the new column its past.
-    job = pipeline.rebuilding(spark, settings, lakehouse.of(settings))
+    job = pipeline.Pipeline.of(settings).on(spark).rebuild()
     job.run([wider.name])
     assert_equal(settings, expected, duplicate, without=LACKING)
     errors = rows(settings, wider.name, ["errors", "status_4xx", "status_5xx"])
@@ -126,7 +121,7 @@ def test_another_window_is_refused_until_the_table_is_rebuilt(
     with pytest.raises(TableError, match=r"silver\.sessions no longer fits: gap was 1800 s, now 120 s"):
         run_here(spark, shorter)
     assert set(rows(settings, "silver.sessions", ["session_id"])) == found
-    rebuild_table(shorter, "silver.sessions", None, dry_run=False, say=lambda *_: None)
+    rebuild_table(shorter, "silver.sessions", None, dry_run=False, report=lambda *_: None)
     [(cause, text)] = rows(settings, "quality.notes", ["cause", "text"])
     assert cause == "settings" and str(text).endswith("session_gap_seconds was 1800, now 120")
     deliver(shorter, LATER)
@@ -144,9 +139,8 @@ def test_a_goal_is_counted_over_all_history_and_again_if_it_changes(
         meaning = replace(settings.meaning, goals={"found": goal})
         with_goal = replace(settings, meaning=meaning)
         run_here(spark, with_goal)
-        house = lakehouse.of(with_goal)
-        rebuilding = partial(pipeline.rebuilding, spark, with_goal, house)
-        backfill.fill(with_goal, house, DeltaRsStore(house), access_log.TABLE, rebuilding)
+        home = pipeline.Pipeline.of(with_goal).on(spark)
+        backfill.fill(home, home.rebuild)
         assert not incomplete(with_goal)
         found = rows(settings, "gold.goals", ["definition", "conversions"])
         return {(definition, sum(n for d, n in found if d == definition)) for definition, _ in found}  # type: ignore[misc]

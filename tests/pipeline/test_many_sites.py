@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
-from tidemark import pipeline
 from tidemark.contract.store import Where
 from tidemark.contract.table import Table
+from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
@@ -45,10 +46,11 @@ def line(site: int, minute: int, path: str = "/") -> Line:
 
 def worked_off(spark: SparkSession, settings: Settings, lines: Sequence[Line]) -> CountingStore:
     produce(settings, lines)
-    house = lakehouse.of(settings)
-    store = CountingStore(house)
+    pipeline = Pipeline.of(settings).on(spark)
+    store = CountingStore(pipeline.lakehouse)
+    pipeline = replace(pipeline, opened=store)
     with lock.only_one(settings):
-        run(spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store), once=True)
+        run(pipeline, pipeline.flows, once=True)
     return store
 
 

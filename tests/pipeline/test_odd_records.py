@@ -12,10 +12,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import fresh, run_here
-from tidemark import pipeline
 from tidemark.kafka import client as kafka
+from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 
 LINE = b'203.0.113.7 - - [21/Nov/2025:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox/140.0"'
 _NOON_MS = 1_763_726_400_000  # 21 November 2025
@@ -56,7 +55,7 @@ def test_they_are_accepted_or_rejected_like_any_other(
     assert sum(row["rejected"] for row in found) == len(records) - 2
     assert [row["site"] for row in table(settings, "quality/sites")] == ["a"]
     if small:  # a rebuild takes the same way after batches of either
-        differences = pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(["silver.requests"])
+        differences = Pipeline.of(settings).on(spark).rebuild().run(["silver.requests"])
         assert differences == []
         assert_places(settings, records, reasons)
 

@@ -18,10 +18,8 @@ from pyspark.sql import SparkSession
 
 from tests.pipeline.harness import assert_equal, deliver, fresh, rows, run_here
 from tests.pipeline.recount import Delivery, Expected, recount
-from tidemark import pipeline
+from tidemark.pipeline import LAYER_TABLES, Pipeline
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import lock
 from tidemark.stream.run import run
 from tidemark.traffic.stream import Traffic, blocks
@@ -101,7 +99,7 @@ def contents(settings: Settings) -> dict[str, Counter[str]]:
     """All rows of every layer's table without what tells of arrival; a sketch by what it counts, which is
     beside it."""
     found = {}
-    for table in pipeline.LAYER_TABLES:
+    for table in LAYER_TABLES:
         kept = [c.name for c in table.columns if c.name not in ARRIVAL and not c.name.endswith("_sketch")]
         data = DeltaTable(settings.tables / table.name.replace(".", "/")).to_pyarrow_table(columns=kept)
         found[table.name] = Counter(map(repr, data.to_pylist()))
@@ -183,8 +181,7 @@ def test_when_traffic_stops_all_that_came_is_counted_and_closed_within_seconds(
 ) -> None:
     """No later line, and no watermark, is waited for: the last line's effects show by themselves."""
     settings = fresh(broker, tmp_path)
-    house = lakehouse.of(settings)
-    store = DeltaRsStore(house)
+    pipeline = Pipeline.of(settings).on(spark)
     sent = [view("shop", 1, START), view("shop", 2, START + 60)]
 
     def watch(stopping: threading.Event) -> None:
@@ -197,10 +194,7 @@ def test_when_traffic_stops_all_that_came_is_counted_and_closed_within_seconds(
     seen: list[bool] = []
     deliver(settings, sent)
     with lock.only_one(settings):
-        run(
-            spark, settings, house, store, pipeline.TABLES, pipeline.flows(settings, house, store),
-            once=False, beside=[watch],
-        )  # fmt: skip
+        run(pipeline, pipeline.flows, once=False, beside=[watch])
     assert seen == [True, True]
     assert_equal(settings, recount((each.site, each.line) for each in sent))
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 
-from bronze import access_log
 from tests.pipeline.declared_goals import CONDITIONS
 from tests.pipeline.harness import assert_equal, fresh
 from tests.pipeline.recount import recount
@@ -39,13 +38,12 @@ from tests.recovery.killing import (
     start_pipeline,
     traffic,
 )
-from tidemark import pipeline
+from tidemark.home import ACTIVITY, REQUESTS
 from tidemark.kafka import client as kafka
 from tidemark.local import broker as embedded
 from tidemark.operate.backfill import pending
+from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream.lag import TopicLag, table_lag
 from tidemark.traffic.site import HOST
 
@@ -269,11 +267,10 @@ class _Stage:
         assert self._process.returncode == 0, output
 
     def _caught_up(self, lines: int) -> bool:
-        house = lakehouse.of(self._settings)
-        chain = pipeline.chain(house)
-        waiting = partial(DeltaRsStore(house).rows_since, chain.between)
-        read = self._rows() >= lines and self._lag(chain.first) == 0 and table_lag(waiting, chain.second) == 0
-        return read and not pending(self._settings, house, DeltaRsStore(house), access_log.TABLE)
+        pipeline = Pipeline.of(self._settings)
+        waiting = partial(pipeline.store.rows_since, pipeline.graph.accepted)
+        read = self._rows() >= lines and self._lag(pipeline.checkpoint(REQUESTS)) == 0
+        return read and table_lag(waiting, pipeline.checkpoint(ACTIVITY)) == 0 and not pending(pipeline)
 
     def _rows(self) -> int:
         path = self._settings.tables / "quality" / "accounts"

@@ -20,14 +20,13 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import assert_equal, fresh, produce, rows, run_here, run_process
 from tests.pipeline.recount import recount
 from tests.recovery.killing import await_running, kill, slices, traffic
-from tidemark import pipeline
 from tidemark.contract import aggregation
 from tidemark.errors import TableError
 from tidemark.local import process as processes
 from tidemark.local.process import wait_until
+from tidemark.pipeline import Pipeline
 from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.stream import accounting, flow, progress
 
 STEPS = (0, 300, -300, 0)
@@ -229,7 +228,7 @@ def test_rebuild_puts_its_tables_in_place_after_the_clock_was_set_back(
 ) -> None:
     before = rows(set_back, "silver.sessions", ["session_id"])
     short = set_back.changed(session_gap_seconds=10)
-    rebuilt = pipeline.rebuilding(spark, short, lakehouse.of(short)).run(["silver.sessions"])
+    rebuilt = Pipeline.of(short).on(spark).rebuild().run(["silver.sessions"])
     assert [found for found in rebuilt if found.what == "rows"]
     assert len(rows(set_back, "silver.sessions", ["session_id"])) > len(before)
     # The note of how the rows were made says what they are.

@@ -21,9 +21,9 @@ from tests.pipeline.harness import assert_equal, fresh, produce
 from tests.pipeline.recount import recount
 from tests.recovery.ground import cut_short, newest
 from tests.recovery.killing import Pair, traffic
-from tidemark import pipeline
 from tidemark.errors import TableError
 from tidemark.kafka import client as kafka
+from tidemark.pipeline import Pipeline
 from tidemark.service.forget import forget_visitor
 from tidemark.service.quality import check_quality
 from tidemark.service.rebuild import rebuild_table
@@ -32,7 +32,6 @@ from tidemark.service.run import run_pipeline
 from tidemark.service.savepoints import make_savepoint
 from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 
 Damage = Callable[[Settings], object]
 
@@ -312,7 +311,7 @@ def killed(settings: Settings, crash_at: str, *command: str) -> None:
 def test_a_rebuild_that_a_table_has_lost_is_an_error_until_the_table_is_made_anew(
     settings: Settings, spark: SparkSession, pairs: list[Pair]
 ) -> None:
-    pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(["gold.traffic", "gold.pages"])
+    Pipeline.of(settings).on(spark).rebuild().run(["gold.traffic", "gold.pages"])
     _lost_entry(settings, "gold/pages", "lost")
     with pytest.raises(TableError, match=r"^gold\.pages lost what the last rebuild") as raised:
         run_pipeline(settings, once=True)
@@ -325,7 +324,7 @@ def test_a_rebuild_that_a_table_has_lost_is_an_error_until_the_table_is_made_ane
 def test_a_rebuild_of_silver_that_is_lost_is_refused_by_repair(
     settings: Settings, spark: SparkSession
 ) -> None:
-    pipeline.rebuilding(spark, settings, lakehouse.of(settings)).run(["silver.requests"])
+    Pipeline.of(settings).on(spark).rebuild().run(["silver.requests"])
     _lost_entry(settings, "silver/requests", "lost")
     with pytest.raises(TableError, match=r"^silver\.requests lost what the last rebuild"):
         run_pipeline(settings, once=True)
@@ -342,7 +341,7 @@ def test_lost_accounts_are_said_to_be_lost_and_repaired(
         lambda: maintain_tables(settings),
         lambda: check_quality(settings),
         lambda: forget_visitor(settings, visitor="someone", address=""),
-        lambda: rebuild_table(settings, "all", None, dry_run=True, say=lambda *_: None),
+        lambda: rebuild_table(settings, "all", None, dry_run=True, report=lambda *_: None),
     ):
         with pytest.raises(TableError, match=r"table quality\.accounts at .* is lost") as raised:
             command()

@@ -20,9 +20,10 @@ from silver import sessions
 from tidemark.contract.aggregation import Step
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change
+from tidemark.home import Home
+from tidemark.settings import Settings
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import changes
 from tidemark.stream.changes import Known
 from tidemark.stream.following import Follower, catch_up
@@ -32,11 +33,12 @@ FOLLOWER = Follower(sources.TABLE, sources.COUNTS, sessions.TABLE)
 Row = dict[str, object]
 
 
-class Home:
+class Scenario:
     """Sessions that change, and the table that follows them."""
 
     def __init__(self, directory: Path, seed: int = 1) -> None:
-        self.house = Lakehouse(str(directory / "checkpoints"), str(directory / "tables"))
+        self.home = Home.of(Settings.of(home=directory), [sessions.TABLE, sources.TABLE])
+        self.house = self.home.lakehouse
         self.store = DeltaRsStore(self.house)
         self.store.ensure(sessions.TABLE)
         self.store.ensure(sources.TABLE)
@@ -93,7 +95,8 @@ class Home:
         self.house.delta(sessions.TABLE).vacuum(0, dry_run=False, enforce_retention_duration=False)
 
     def follow(self, follower: Follower = FOLLOWER, known: Known = MappingProxyType({})) -> None:
-        catch_up([follower], self.house, self.store, known={follower.table.name: known})
+        home = replace(self.home, opened=self.store)
+        catch_up([follower], home, known={follower.table.name: known})
 
     def found(self) -> list[Row]:
         return content(self.store.read(sources.TABLE))
@@ -124,7 +127,7 @@ def content(rows: pa.Table) -> list[Row]:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_whatever_changes_it_equals_a_table_that_is_made_anew(seed: int, tmp_path: Path) -> None:
-    home = Home(tmp_path, seed)
+    home = Scenario(tmp_path, seed)
     for _ in range(8):
         for _ in range(home.chance.choice([1, 1, 3])):
             home.change(*(home.chance.randrange(8) for _ in range(3)))
@@ -136,7 +139,7 @@ def test_whatever_changes_it_equals_a_table_that_is_made_anew(seed: int, tmp_pat
 
 
 def test_a_session_that_goes_on_makes_no_row_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Home(tmp_path)
+    home = Scenario(tmp_path)
     home.change()
     home.follow()
     id, row = next(iter(home.rows.items()))
@@ -153,7 +156,7 @@ def test_a_session_that_goes_on_makes_no_row_anew(tmp_path: Path, monkeypatch: p
 def test_a_change_that_is_handed_over_is_not_read(
     commits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = Home(tmp_path)
+    home = Scenario(tmp_path)
     read = changes.FileChanges._step
     reads = []
 
@@ -172,13 +175,13 @@ def test_a_change_that_is_handed_over_is_not_read(
     assert len(reads) == 2 * (commits - 1)
 
 
-def gone_files(home: Home) -> None:
+def gone_files(home: Scenario) -> None:
     home.change(0, 5, 5)
     home.change()
     home.vacuum()
 
 
-def gone_log(home: Home) -> None:
+def gone_log(home: Scenario) -> None:
     home.change()
     home.change()
     for version in deltalog.versions(home.house.log(sessions.TABLE))[:-1]:
@@ -186,7 +189,7 @@ def gone_log(home: Home) -> None:
         Path(home.house.path(sessions.TABLE), "_delta_log", f"{version:020}.json").unlink()
 
 
-def another_table(home: Home) -> None:
+def another_table(home: Scenario) -> None:
     """As after a repair: the same name, from version 0 on."""
     shutil.rmtree(home.house.path(sessions.TABLE))
     home.store = DeltaRsStore(home.house)
@@ -197,8 +200,8 @@ def another_table(home: Home) -> None:
 
 
 @pytest.mark.parametrize("happens", [gone_files, gone_log, another_table], ids=lambda f: f.__name__)
-def test_without_the_changes_it_is_made_anew(happens: Callable[[Home], None], tmp_path: Path) -> None:
-    home = Home(tmp_path)
+def test_without_the_changes_it_is_made_anew(happens: Callable[[Scenario], None], tmp_path: Path) -> None:
+    home = Scenario(tmp_path)
     for _ in range(3):
         home.change()
         home.follow()
@@ -209,7 +212,7 @@ def test_without_the_changes_it_is_made_anew(happens: Callable[[Home], None], tm
 
 
 def test_another_definition_makes_it_anew_and_so_does_the_earlier_one(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    home = Scenario(tmp_path)
     home.change()
     home.follow()
     other = replace(FOLLOWER, made=replace(sources.COUNTS, seconds=7200))
@@ -220,7 +223,7 @@ def test_another_definition_makes_it_anew_and_so_does_the_earlier_one(tmp_path: 
 
 
 def test_parts_have_no_key_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Home(tmp_path)
+    home = Scenario(tmp_path)
     for hour in range(6):  # one file each
         rows = [{**home.session(f"{hour}-{n}"), "start_time": DAY + timedelta(hours=hour)} for n in range(4)]
         home.rows |= {str(row["session_id"]): row for row in rows}

@@ -14,6 +14,7 @@ from silver import requests, sessions
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import Sum, WindowedCounts
 from tidemark.errors import TableError
+from tidemark.home import Home
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
@@ -36,7 +37,7 @@ def other(counts: WindowedCounts) -> Table:
 
 
 def start(settings: Settings, *tables: Table, flows: dict[str, int] = FLOWS) -> None:
-    require_fitting(settings, lakehouse.of(settings), tables, flows)
+    require_fitting(Home.of(settings, tables), flows)
 
 
 def test_the_same_tables_and_settings_fit_again(home: Settings) -> None:
@@ -67,9 +68,9 @@ def test_another_window_aggregate_or_key_is_refused_with_two_ways_out(
     assert "`tidemark rebuild gold.traffic`" in refused.value.remedy
     assert "restore a savepoint" in refused.value.remedy
     # It is refused until it is rebuilt, or the change taken back.
-    assert set(changed(home, lakehouse.of(home), [table, sessions.TABLE])) == {"gold.traffic"}
+    assert set(changed(Home.of(home, [table, sessions.TABLE]))) == {"gold.traffic"}
     start(home, *TABLES)
-    note(home, lakehouse.of(home), [table])
+    note(Home.of(home, [table]))
     start(home, table, sessions.TABLE)
 
 
@@ -82,17 +83,17 @@ def test_another_session_gap_is_another_state(home: Settings) -> None:
 def test_settings_of_history_are_others_until_a_rebuild(home: Settings) -> None:
     home = home.changed(visitor_key="of a test")
     tables, house = (*TABLES, requests.TABLE), lakehouse.of(home)
-    note(home, house, tables)
+    note(Home.of(home, tables))
     hosts = replace(home, sites={"shop": SiteSettings(hosts=("shop.example", "www.shop.example"))})
     changed_all = hosts.changed(session_gap_seconds=600, late_seconds=5)
-    note(hosts, house, tables)  # new lines are read with these, history is not
+    note(Home.of(hosts, tables))  # new lines are read with these, history is not
     gap = {"session_gap_seconds": ("1800", "600")}
     of_lines = {"sites.shop.hosts": ("", "shop.example, www.shop.example")}
-    assert unapplied(home, house, tables) == {}
-    assert unapplied(changed_all, house, tables) == {"silver.sessions": gap, "silver.requests": of_lines}
+    assert unapplied(Home.of(home, tables)) == {}
+    assert unapplied(Home.of(changed_all, tables)) == {"silver.sessions": gap, "silver.requests": of_lines}
     write(house, rebuilt(changed_all, [requests.TABLE]))
-    assert unapplied(changed_all, house, tables) == {"silver.sessions": gap}
-    assert unapplied(home, house, tables) == {
+    assert unapplied(Home.of(changed_all, tables)) == {"silver.sessions": gap}
+    assert unapplied(Home.of(home, tables)) == {
         "silver.requests": {"sites.shop.hosts": ("shop.example, www.shop.example", "")}
     }
 
@@ -134,16 +135,16 @@ def test_the_key_of_catalog_tables_is_noted_beside_their_checkpoints(home: Setti
     settings = home.changed(
         catalog="main", checkpoint_location=str(tmp_path / "volume"), visitor_key="kept in a secret"
     )
-    house = lakehouse.of(settings)
-    require_visitor_key(settings, house, [requests.TABLE])
-    note(settings, house, [requests.TABLE])
-    another_cluster = settings.changed(home=tmp_path / "other")
-    assert require_visitor_key(another_cluster, house, [requests.TABLE])
-    changed_key = another_cluster.changed(visitor_key="another secret")
+    pipeline = Home.of(settings, [requests.TABLE])
+    require_visitor_key(pipeline)
+    note(pipeline)
+    another_cluster = pipeline.with_settings(settings.changed(home=tmp_path / "other"))
+    assert require_visitor_key(another_cluster)
+    changed_key = another_cluster.with_settings(settings.changed(visitor_key="another secret"))
     with pytest.raises(TableError, match=r"not the one that the tables in `main`\.`tidemark` were made with"):
-        require_visitor_key(changed_key, house, [requests.TABLE])
+        require_visitor_key(changed_key)
     with pytest.raises(TableError, match=r"`main`\.`tidemark` is missing"):
-        require_visitor_key(settings.changed(visitor_key=""), house, [requests.TABLE])
-    require_visitor_key(changed_key, house, [requests.TABLE], renew=True)
-    note(changed_key, house, [requests.TABLE])
-    assert require_visitor_key(changed_key, house, [requests.TABLE])
+        require_visitor_key(pipeline.with_settings(settings.changed(visitor_key="")))
+    require_visitor_key(changed_key, renew=True)
+    note(changed_key)
+    assert require_visitor_key(changed_key)

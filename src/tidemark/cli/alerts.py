@@ -34,8 +34,8 @@ def alerts_command(
 
     The pipeline judges and delivers. Exits 1 if a target does not take the test message.
     """
+    from tidemark.home import Home
     from tidemark.operate.alerts import report
-    from tidemark.service.stores import store_of
 
     settings = settings_of(ctx, **options)
     if test:
@@ -43,5 +43,5 @@ def alerts_command(
         said = [f"{target}: {'delivered' if ok else 'failed'}" for target, ok in taken.items()]
         click.echo(json.dumps(taken, indent=2) if as_json else "\n".join(said))
         ctx.exit(0 if all(taken.values()) else 1)
-    found = report.listed(store_of(settings), rule, site, last)
+    found = report.listed(Home.of(settings).store, rule, site, last)
     click.echo(json.dumps(found, indent=2, default=str) if as_json else "\n".join(report.lines(found)))

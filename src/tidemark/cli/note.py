@@ -32,16 +32,16 @@ def note_command(
 
     Tidemark makes notes about itself: a rebuild, another rules_version, an imported archive, a gap of the pipeline.
     """
+    from tidemark.home import Home
     from tidemark.local.process import prepare_home
     from tidemark.operate import notes
-    from tidemark.service.stores import store_of
 
     if sum(map(bool, (text, list_, remove))) != 1:
         raise click.UsageError("Give a TEXT, --list or --remove.")
     settings = settings_of(ctx, **options)
     if not list_:
         prepare_home(settings)
-    store = store_of(settings)
+    store = Home.of(settings).store
     if text:
         at = at.replace(tzinfo=at.tzinfo or UTC) if at else None
         notes.write(settings, store, [notes.by_hand(text, at, site)])

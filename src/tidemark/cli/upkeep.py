@@ -70,7 +70,7 @@ def rebuild_command(
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     with _Parts() as parts:
         found = rebuild_table(
-            settings_of(ctx, **options), table, since, dry_run=dry_run, say=parts.say, renew_key=renew_key
+            settings_of(ctx, **options), table, since, dry_run=dry_run, report=parts.show, renew_key=renew_key
         )
     click.echo("\n".join(lines(found)))
     if dry_run:
@@ -90,7 +90,7 @@ class _Parts:
         if self._bar is not None:
             self._bar.close()
 
-    def say(self, what: str, done: int, total: int) -> None:
+    def show(self, what: str, done: int, total: int) -> None:
         if not sys.stderr.isatty():
             if done in (0, total):
                 click.echo(f"{what}: {done} of {total} ranges", err=True)
@@ -119,7 +119,7 @@ def repair_command(ctx: click.Context, /, **home: Any) -> None:
 
     settings = settings_of(ctx, **home)
     logs.configure(settings.watching)
-    repair_tables(settings, say=click.echo)
+    repair_tables(settings, report=click.echo)
     click.echo("the tables are whole")
 
 

@@ -26,6 +26,8 @@ class Part:
 
 
 ALL = Part()
+# The parts of validated lines, by what a table has rows of (`Table.lines`).
+PARTS_OF_LINES = {"all": ALL, "accepted": Part("accepted"), "rejected": Part("accepted", wanted=False)}
 
 
 @dataclass(frozen=True)

@@ -13,23 +13,17 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
-
-from tidemark.contract.store import Store
-from tidemark.contract.table import Table
 from tidemark.errors import TidemarkError
+from tidemark.home import Home
 from tidemark.local.process import read_record, write_record
 from tidemark.operate import own_hosts
-from tidemark.settings import Settings
-from tidemark.store.deltars import DeltaRsStore
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import inventory, schema_check
 
 if TYPE_CHECKING:  # `status` needs none of it, and it takes a third of its time to import
-    from tidemark.operate.rebuild import Rebuild, Say
+    from tidemark.operate.rebuild import Rebuild, Report
 
     # A rebuild that reports its progress.
-    Rebuilding = Callable[[Say], Rebuild]
+    Rebuilding = Callable[[Report], Rebuild]
 
 log = logging.getLogger("tidemark.operate.backfill")
 
@@ -37,62 +31,53 @@ _RETRY_SECONDS = 30.0
 _FILE = "history.json"
 
 
-def pending(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> bool:
-    """Whether `fill` has something to do. `lines` is bronze.access_log. Raises TableError."""
+def pending(home: Home) -> bool:
+    """Whether `fill` has something to do. Raises TableError."""
     return (
-        bool(schema_check.incomplete(house))
-        or own_hosts.due(settings, house, store, lines)
-        or own_hosts.is_open(store)
+        bool(schema_check.incomplete(home.lakehouse)) or own_hosts.due(home) or own_hosts.is_open(home.store)
     )
 
 
-def fill(settings: Settings, house: Lakehouse, store: Store, lines: Table, rebuilding: Rebuilding) -> None:
+def fill(home: Home, rebuilding: Rebuilding) -> None:
     """Fills every table whose history is missing, or makes all anew for changed own hosts, and returns when that is
     done. Raises as `Rebuild.run`."""
-    missing = schema_check.incomplete(house)
-    anew = own_hosts.due(settings, house, store, lines)
+    missing = schema_check.incomplete(home.lakehouse)
+    anew = own_hosts.due(home)
     if not missing and not anew:
-        if own_hosts.is_open(store):  # a failure came between the swap and the note
-            own_hosts.settle(settings, house, store, lines)
+        if own_hosts.is_open(home.store):  # a failure came between the swap and the note
+            own_hosts.settle(home)
         return
     names = list(dict.fromkeys([*missing, *([own_hosts.REQUESTS] if anew else [])]))
     log.info("filling %s with history", ", ".join(names))
-    path = settings.run_directory / _FILE
+    path = home.settings.run_directory / _FILE
 
-    def say(what: str, done: int, total: int) -> None:
-        write_record(path, tables=what, done=done, total=total)
-        inventory.record(settings, store, what.split(", "), done, total)
+    def report(tables: str, done: int, total: int) -> None:
+        write_record(path, tables=tables, done=done, total=total)
+        inventory.record(home, tables.split(", "), done, total)
 
-    job = rebuilding(say)
-    inventory.announce(settings, store, job.tables, missing)
+    inventory.announce(home, missing)
     if anew:
-        inventory.record(settings, store, [own_hosts.REQUESTS], 0, None)
-    found = job.run(names, resumable=True)
+        inventory.record(home, [own_hosts.REQUESTS], 0, None)
+    found = rebuilding(report).run(names, resumable=True)
     if anew:
-        own_hosts.complete(settings, store, found)
+        own_hosts.complete(home, found)
     path.unlink(missing_ok=True)
-    inventory.announce(settings, store, job.tables, schema_check.incomplete(house))
+    inventory.announce(home, schema_check.incomplete(home.lakehouse))
     log.info("filled %s", ", ".join(names))
 
 
 def fill_beside(
-    spark: SparkSession,
-    settings: Settings,
-    house: Lakehouse,
-    store: Store,
-    lines: Table,
-    rebuilding: Rebuilding,
-    filled: Callable[[], None],
+    home: Home, rebuilding: Rebuilding, filled: Callable[[], None]
 ) -> Callable[[threading.Event], None]:
     """A function that does this beside the flows, and calls `filled` in the end. A failure is logged and retried; it
     never stops them."""
 
     def run(stopping: threading.Event) -> None:
         # A separate pool shares the CPU evenly with the batches.
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", "history")
+        home.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "history")
         while not stopping.is_set():
             try:
-                fill(settings, house, store, lines, rebuilding)
+                fill(home, rebuilding)
                 filled()
                 return
             except Exception as error:  # a failed backfill must not stop the pipeline
@@ -103,29 +88,29 @@ def fill_beside(
     return run
 
 
-def progress(settings: Settings, house: Lakehouse) -> dict[str, dict[str, Any]]:
+def progress(home: Home) -> dict[str, dict[str, Any]]:
     """By table with missing history, the number of parts that are `done` and the `total` (None: not begun)."""
-    tables, under_way = _under_way(settings)
+    tables, under_way = _under_way(home)
     none: dict[str, Any] = {"done": 0, "total": None}
-    return {name: under_way if name in tables else none for name in schema_check.incomplete(house)}
+    return {name: under_way if name in tables else none for name in schema_check.incomplete(home.lakehouse)}
 
 
-def hosts_progress(settings: Settings, house: Lakehouse) -> dict[str, Any]:
+def hosts_progress(home: Home) -> dict[str, Any]:
     """The `sites` whose changed hosts history does not have, with what is `done` of the `total` parts of the present
     `tables`, or the `reason` why that is not done by itself; empty if there are none. Raises TableError."""
-    sites = own_hosts.unapplied(settings, house).hosts
+    sites = own_hosts.unapplied(home).hosts
     if not sites:
         return {}
-    tables, under_way = _under_way(settings)
+    tables, under_way = _under_way(home)
     return {
         "sites": list(sites),
         "tables": tables,
         **under_way,
-        "reason": own_hosts.reason(DeltaRsStore(house)) if house.can.files else "",
+        "reason": own_hosts.reason(home.store) if home.lakehouse.can.files else "",
     }
 
 
-def _under_way(settings: Settings) -> tuple[str, dict[str, Any]]:
+def _under_way(home: Home) -> tuple[str, dict[str, Any]]:
     """The tables that are being made, and the number of parts."""
-    record = read_record(settings.run_directory / _FILE)
+    record = read_record(home.settings.run_directory / _FILE)
     return record.get("tables", ""), {"done": record.get("done", 0), "total": record.get("total")}

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from delta.exceptions import DeltaConcurrentModificationException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.operate.retention import older, retention_days
 from tidemark.operate.upkeep import Done
-from tidemark.settings.sections import UpkeepSettings
-from tidemark.store.catalog import SparkStore
-from tidemark.store.lakehouse import Lakehouse
 
 
-def maintain_catalog(
-    spark: SparkSession, upkeep: UpkeepSettings, house: Lakehouse, tables: Sequence[Table]
-) -> list[Done]:
+def maintain_catalog(home: Home) -> list[Done]:
     """Deletes expired rows, compacts, and vacuums every table that exists; also beside a running pipeline.
 
     Old files stay for Delta's own retention (`delta.deletedFileRetentionDuration`, 7 days unless the table
     says otherwise): readers elsewhere cannot be asked. What a commit of the pipeline gets in the way of is left
     for the next time. Raises SettingError for a retention that makes no sense.
     """
-    limits = retention_days(upkeep.retention_days, tables)
-    store = SparkStore(spark, house)
+    limits = retention_days(home.settings.upkeep.retention_days, home.tables)
     return [
-        _maintain(spark, house.sql_name(table), table, limits.get(table.name, 0.0))
-        for table in tables
-        if store.exists(table)
+        _maintain(home.spark, home.lakehouse.sql_name(table), table, limits.get(table.name, 0.0))
+        for table in home.tables
+        if home.store.exists(table)
     ]
 
 

@@ -13,7 +13,8 @@ from tidemark.contract.aggregation import Aggregation, Newest
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
-from tidemark.engine.work import Work
+from tidemark.engine.work import ALL, PARTS_OF_LINES, Work
+from tidemark.home import Home
 from tidemark.operate import redelivery
 from tidemark.operate.ranges import floor
 from tidemark.operate.rows import Rows
@@ -22,11 +23,11 @@ from tidemark.stream.merge import merge_into
 
 @dataclass(frozen=True)
 class Derivation:
-    """The recomputation of tables from rows of another table: the work of a flow, for existing rows.
+    """Recomputes tables from rows of another table: the work of a flow, for existing rows.
 
-    `since` refers to the column `time` of `source`, rounded down to windows of `window_seconds`.
-    `work` and `upserts` are as in a flow. `second`: the chain's second flow updates the
-    tables. `whole` tables are always recomputed as a whole, because a row may depend on any earlier time.
+    `since` refers to the column `time` of `source`, rounded down to windows of `window_seconds`. `work` and `upserts`
+    are as in a flow. `second`: the flow `activity` updates the tables. `whole` tables are always recomputed as a whole,
+    because a row may depend on any earlier time.
     """
 
     tables: tuple[Table, ...]
@@ -37,6 +38,33 @@ class Derivation:
     second: bool
     window_seconds: int | None = None
     whole: bool = False
+
+    @classmethod
+    def of_lines(cls, home: Home, validation: Vectorized) -> Derivation:
+        """Validates all lines again. They keep the time at which they were first read."""
+        graph = home.graph
+        tables = (graph.accepted, graph.rejected)
+        work = Work(judge=validation, appends=[(table, PARTS_OF_LINES[table.lines]) for table in tables])
+        return cls(tables, graph.lines, graph.lines.clock, work, upserts=(), second=False)
+
+    @classmethod
+    def of_accepted(cls, home: Home) -> tuple[Derivation, ...]:
+        """For each table that is made of accepted lines."""
+        source, meaning = home.graph.accepted, home.settings.meaning
+        made = [(table, table.made(meaning)) for table in home.graph.derived if table.made]
+        return tuple(
+            cls(
+                tables=(table,),
+                source=source,
+                time=source.time,
+                work=Work(aggregations={table.name: (each, ALL)}),
+                upserts=((table, each),),
+                second=not table.now,
+                window_seconds=each.window_seconds,
+                whole=each.window_seconds is None,
+            )
+            for table, each in made
+        )
 
     @property
     def judge(self) -> Vectorized:

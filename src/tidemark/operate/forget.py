@@ -20,46 +20,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.store import Condition, Where
-from tidemark.contract.table import Table
 from tidemark.errors import SettingError, TableError
+from tidemark.home import Home
 from tidemark.operate.corrections import Corrections, correction
-from tidemark.operate.snapshot import Chain, Snapshot, at_snapshot
-from tidemark.operate.upkeep import Streams, erase_old_versions
-from tidemark.settings import Settings
+from tidemark.operate.snapshot import Snapshot, at_snapshot
+from tidemark.operate.upkeep import erase_old_versions
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock, swap
-from tidemark.stream.following import Follower, catch_up
+from tidemark.stream.following import catch_up, followers_of
 
 _PATIENCE_SECONDS = 60.0
 _KEY = ["topic", "partition", "offset"]
 _LIKE_AN_ADDRESS = re.compile(rb"(?<![0-9A-Za-z.:])[0-9A-Fa-f.:]{2,45}(?![0-9A-Za-z.:])")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-@dataclass(frozen=True)
-class Places:
-    """The tables with data of visitors, and the tables that count lines.
-
-    `lines`, `accepted` and `rejected` have a row per line of the topic, each of `visited` has rows of a `visitor_id`.
-    """
-
-    lines: Table
-    accepted: Table
-    rejected: Table
-    visited: tuple[Table, ...]
-    accounts: Table
-    sites: Table
-
-    @classmethod
-    def of(cls, tables: Sequence[Table], accounts: Table, sites: Table) -> Places:
-        """Finds them among all tables by what these declare."""
-        by_lines = {table.lines: table for table in tables if table.lines}
-        visited = tuple(t for t in tables if not t.lines and "visitor_id" in t.column_names)
-        return cls(by_lines["all"], by_lines["accepted"], by_lines["rejected"], visited, accounts, sites)
 
 
 @dataclass(frozen=True)
@@ -70,10 +47,7 @@ class Forgotten:
     files_left: list[str]
 
 
-def forget(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table], chain: Chain, streams: Streams, places: Places,
-    followers: Sequence[Follower], *, visitor: str = "", address: str = "",
-) -> Forgotten:  # fmt: skip
+def forget(home: Home, *, visitor: str = "", address: str = "") -> Forgotten:
     """Deletes the visitor `visitor` (an id as in silver.requests), or all that came from `address`.
 
     With `address`, however it is spelled, rejected lines that hold it go too; rejected lines have no visitor. Raises
@@ -92,24 +66,29 @@ def forget(
             f"{address!r} is no IP address",
             "Give an IPv4 or IPv6 address; lines with a host name are rejected.",
         )
-    store = DeltaRsStore(house)
+    home, graph = home.on_files(), home.graph
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        with at_snapshot(settings, house, store, tables, chain) as snapshot:
-            rows = _Rows.find(store, places, visitor, who)
-            if not _unread(house, chain, snapshot, rows.visitors):
-                _delete(settings, store, places, rows)
-                catch_up(followers, house, store)
+        with at_snapshot(home) as snapshot:
+            rows = _Rows.find(home, visitor, who)
+            if not _unread(home, snapshot, rows.visitors):
+                _delete(home, rows)
+                catch_up(followers_of(home), home)
                 break
-        with lock.no_pipeline(settings) as stopped:
+        with lock.no_pipeline(home.settings) as stopped:
             if stopped or time.monotonic() > deadline:
                 raise TableError(
                     "a flow has yet to read lines of this visitor",
                     "Start the pipeline once, `tidemark run --once`, then try again.",
                 )
         time.sleep(0.3)
-    touched = [places.lines, places.accepted, places.rejected, *places.visited]
-    return Forgotten(rows.counts, erase_old_versions(settings, house, touched, streams))
+    counts = {
+        graph.lines.name: rows.accepted.num_rows + rows.rejected.num_rows,
+        graph.accepted.name: rows.accepted.num_rows,
+        graph.rejected.name: rows.rejected.num_rows,
+        **rows.visited,
+    }
+    return Forgotten(counts, erase_old_versions(home.only((*graph.appends, *graph.visited))))
 
 
 @dataclass(frozen=True)
@@ -121,37 +100,27 @@ class _Rows:
     rejected: pa.Table
     visited: dict[str, int]
     visitors: list[str]
-    places: Places
 
     @classmethod
-    def find(cls, store: DeltaRsStore, places: Places, visitor: str, address: Address | None) -> _Rows:
+    def find(cls, home: Home, visitor: str, address: Address | None) -> _Rows:
+        store, graph = home.store, home.graph
         who: Condition = ("visitor_id", "=", visitor)
         if address:
-            logged = pc.unique(store.read(places.accepted, columns=["client_ip"])["client_ip"])
+            logged = pc.unique(store.read(graph.accepted, columns=["client_ip"])["client_ip"])
             who = ("client_ip", "in", _spellings(logged, address))
-        accepted = store.read(places.accepted, [[who]], [*_KEY, "site", "visitor_id"])
+        accepted = store.read(graph.accepted, [[who]], [*_KEY, "site", "visitor_id"])
         visitors = [visitor] if visitor else pc.unique(accepted["visitor_id"]).to_pylist()
-        rejected = places.rejected.arrow_schema.empty_table()
+        rejected = graph.rejected.arrow_schema.empty_table()
         if address:
-            lines = store.read(places.rejected, columns=[*_KEY, "site", "value"])
+            lines = store.read(graph.rejected, columns=[*_KEY, "site", "value"])
             held = [_holds(value or b"", address) for value in lines["value"].to_pylist()]
             rejected = lines.filter(pa.array(held, pa.bool_()))
         theirs: Where = [[("visitor_id", "in", visitors)]]
         visited = {
             table.name: store.read(table, theirs, ["visitor_id"]).num_rows if visitors else 0
-            for table in places.visited
+            for table in graph.visited
         }
-        return cls(accepted, rejected, visited, visitors, places)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        lines = self.accepted.num_rows + self.rejected.num_rows
-        return {
-            self.places.lines.name: lines,
-            self.places.accepted.name: self.accepted.num_rows,
-            self.places.rejected.name: self.rejected.num_rows,
-            **self.visited,
-        }
+        return cls(accepted, rejected, visited, visitors)
 
 
 @lru_cache(maxsize=65_536)
@@ -174,9 +143,9 @@ def _holds(line: bytes, address: Address) -> bool:
     return any(_canonical(text.decode()) == address for text in _LIKE_AN_ADDRESS.findall(line))
 
 
-def _unread(house: Lakehouse, chain: Chain, snapshot: Snapshot, visitors: Sequence[str]) -> bool:
+def _unread(home: Home, snapshot: Snapshot, visitors: Sequence[str]) -> bool:
     """Whether the second flow has not yet read rows of these visitors, of which it would make sessions."""
-    log, system = house.log(chain.between), house.files.system
+    log, system = home.lakehouse.log(home.graph.accepted), home.lakehouse.files.system
     wanted = pa.array(visitors, pa.string())
     for _, files in deltalog.waiting(log, snapshot.passed + 1):
         for file in files:
@@ -187,15 +156,16 @@ def _unread(house: Lakehouse, chain: Chain, snapshot: Snapshot, visitors: Sequen
     return False
 
 
-def _delete(settings: Settings, store: DeltaRsStore, places: Places, rows: _Rows) -> None:
+def _delete(home: Home, rows: _Rows) -> None:
+    settings, store, graph = home.settings, home.store, home.graph
     accepted = Counter(rows.accepted["site"].to_pylist())
     rejected = Counter(rows.rejected["site"].to_pylist())
     keys = pa.concat_tables([rows.accepted.select(_KEY), rows.rejected.select(_KEY)])
     theirs = f"visitor_id IN ({', '.join(map(_text, rows.visitors))})"
     predicates = {
-        places.lines.name: _these(keys),
-        places.accepted.name: _these(rows.accepted),
-        places.rejected.name: _these(rows.rejected),
+        graph.lines.name: _these(keys),
+        graph.accepted.name: _these(rows.accepted),
+        graph.rejected.name: _these(rows.rejected),
         **{name: theirs for name, count in rows.visited.items() if count},
     }
     steps = [swap.Step(name, "delete", predicate) for name, predicate in predicates.items() if predicate]
@@ -205,11 +175,11 @@ def _delete(settings: Settings, store: DeltaRsStore, places: Places, rows: _Rows
         fewer = Corrections(
             {site: -accepted[site] for site in accepted}, {site: -rejected[site] for site in rejected}, {}
         )
-        staged.ensure(places.sites)
-        staged.append_arrow(places.sites, fewer.sites(store.read(places.sites), places.sites))
-        staged.ensure(places.accounts)
-        staged.append_arrow(places.accounts, correction(store, places.accounts, "forget", fewer))
-        steps += [swap.Step(places.sites.name, "overwrite"), swap.Step(places.accounts.name, "append")]
+        staged.ensure(SITES)
+        staged.append_arrow(SITES, fewer.sites(store.read(SITES), SITES))
+        staged.ensure(ACCOUNTS)
+        staged.append_arrow(ACCOUNTS, correction(store, ACCOUNTS, "forget", fewer))
+        steps += [swap.Step(SITES.name, "overwrite"), swap.Step(ACCOUNTS.name, "append")]
     if steps:
         swap.commit(settings, steps)
 

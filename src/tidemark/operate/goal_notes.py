@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow.compute as pc
 
-from tidemark.contract.store import Store
-from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.notes import Note
 from tidemark.settings import Settings
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import schema_check
 
 # Stands for a number until it is known.
@@ -22,17 +19,14 @@ _TEXT = re.compile(rf"Goal (?P<name>.*?)(?: is new)?: (?:[\d,]+ → )?{_OPEN} co
 _STATE = "goal "
 
 
-@dataclass(frozen=True)
-class GoalTables:
-    """The table of the sessions with their goals, and the table of the conversions that follows it."""
-
-    reached: Table
-    counted: Table
+# The table of the sessions with their goals, and the table of the conversions that follows it.
+_REACHED, _COUNTED = "silver.session_goals", "gold.goals"
 
 
-def announce(settings: Settings, house: Lakehouse, store: Store, tables: GoalTables) -> None:
+def announce(home: Home) -> None:
     """Notes, before the flows start, how the goals differ from those of the last start. Raises TableError."""
-    state = schema_check.recorded(house, tables.reached.name)
+    settings, store = home.settings, home.store
+    state = schema_check.recorded(home.lakehouse, _REACHED)
     if not state:
         return
     had: dict[str, set[str]] = {}
@@ -45,7 +39,7 @@ def announce(settings: Settings, house: Lakehouse, store: Store, tables: GoalTab
     gone = [name for name in had if name not in goals]
     if not changed and not gone:
         return
-    counts = _conversions(store, tables.counted)
+    counts = _conversions(home)
     texts = {
         name: f"Goal {name}: {counts.get(name, 0):,} → {_OPEN} conversions"
         if name in had
@@ -67,21 +61,21 @@ def announce(settings: Settings, house: Lakehouse, store: Store, tables: GoalTab
     )
 
 
-def complete(settings: Settings, house: Lakehouse, store: Store, tables: GoalTables) -> None:
+def complete(home: Home) -> None:
     """Puts the conversions into the notes, once all history is counted. Raises TableError."""
-    if tables.reached.name in schema_check.incomplete(house):
+    if _REACHED in schema_check.incomplete(home.lakehouse):
         return
     found = [
         (row, match)
-        for row in notes.listed(store)
+        for row in notes.listed(home.store)
         if row["cause"] == notes.SETTINGS and (match := _TEXT.fullmatch(row["text"]))
     ]
     if not found:
         return
-    counts = _conversions(store, tables.counted)
+    counts = _conversions(home)
     notes.write(
-        settings,
-        store,
+        home.settings,
+        home.store,
         [
             Note(
                 row["time"],
@@ -94,11 +88,12 @@ def complete(settings: Settings, house: Lakehouse, store: Store, tables: GoalTab
     )
 
 
-def _conversions(store: Store, counted: Table) -> dict[str, int]:
+def _conversions(home: Home) -> dict[str, int]:
     """All conversions by goal."""
-    if not store.exists(counted):
+    counted = home.graph[_COUNTED]
+    if not home.store.exists(counted):
         return {}
-    rows = store.read(counted, [], ["goal", "conversions"])
+    rows = home.store.read(counted, [], ["goal", "conversions"])
     sums = rows.group_by("goal").aggregate([("conversions", "sum")])
     goals = pc.cast(sums["goal"], "string").to_pylist()
     return dict(zip(goals, sums["conversions_sum"].to_pylist(), strict=True))

@@ -16,9 +16,9 @@ from typing import Any
 
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.local.process import read_record, replace_text
 from tidemark.operate.snapshot import Snapshot
-from tidemark.settings import Settings
 from tidemark.stream import schema_check
 
 log = logging.getLogger("tidemark.operate.rebuild")
@@ -39,22 +39,14 @@ class Journal:
     resumed: bool = False
 
     @classmethod
-    def of(
-        cls,
-        settings: Settings,
-        tables: Sequence[Table],
-        names: Sequence[str],
-        rows: int,
-        rules: str,
-        *,
-        kept: bool,
-    ) -> Journal:
+    def of(cls, home: Home, names: Sequence[str], rows: int, rules: str, *, kept: bool) -> Journal:
         """The journal of a rebuild of the named tables in parts of `rows`: the home's if it matches, else a new one.
         `rules` is the `rules_version` of lines."""
-        path = settings.home / "swap" / "rebuild.json"
+        path = home.settings.home / "swap" / "rebuild.json"
+        states = schema_check.rebuilt(home.settings, home.tables)
         made = {
             "names": list(names),
-            "tables": {name: dict(state) for name, state in schema_check.rebuilt(settings, tables).items()},
+            "tables": {name: dict(state) for name, state in states.items()},
             "rules": rules,
             "rows": rows,
             "format": 2,  # of this file

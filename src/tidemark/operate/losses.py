@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
-from tidemark.operate.snapshot import Chain
+from tidemark.home import ACTIVITY, REQUESTS, Home
 from tidemark.settings import Settings
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
@@ -56,44 +57,46 @@ def require_repaired(settings: Settings) -> None:
         raise TableError(f"the repair of {settings.home} was interrupted", "Repeat it: `tidemark repair`.")
 
 
-def require_whole(settings: Settings, house: Lakehouse, chain: Chain, known: Collection[str]) -> None:
+def require_whole(home: Home, known: Collection[str]) -> None:
     """Raises TableError with the tables and the remedy, unless they have every committed batch.
 
     `known` are the upsert tables that the flows have run on (`schema_check.known`): others are new. Looks at nothing
     where a commit outlives a power cut.
     """
-    if house.can.durable:
+    lakehouse, tables = home.lakehouse, home.graph.of_flows
+    if lakehouse.can.durable:
         return
-    require_repaired(settings)
-    lost = losses(house, chain, known)
+    require_repaired(home.settings)
+    lost = losses(home, known)
     if lost:
         raise TableError(f"tables have lost what was committed: {'; '.join(map(str, lost))}", REPAIR)
-    reverted = [table.name for table in chain.tables if lost_swap(house, table)]
+    reverted = [table.name for table in tables if lost_swap(lakehouse, table)]
     if reverted:
         raise TableError(f"{', '.join(reverted)} lost what the last rebuild or forget changed", REPAIR)
-    if skips_rows(house, chain):
+    if skips_rows(home):
         raise TableError(
-            f"the log of {chain.between.name} has lost its newest entries, and flow activity would skip the next",
+            f"the log of {home.graph.accepted.name} has lost its newest entries, and flow activity would skip the next",
             REPAIR,
         )
-    for table in chain.tables:
-        missing = missing_files(house, table)
+    for table in tables:
+        missing = missing_files(lakehouse, table)
         if missing:
             what = f"{len(missing)} of its files are missing or cut short, such as {missing[0]}"
-            raise TableError(f"table {table.name} at {house.path(table)} has lost data: {what}", REPAIR)
+            raise TableError(f"table {table.name} at {lakehouse.path(table)} has lost data: {what}", REPAIR)
 
 
-def losses(house: Lakehouse, chain: Chain, known: Collection[str]) -> list[Loss]:
+def losses(home: Home, known: Collection[str]) -> list[Loss]:
     """The tables that lack their newest batches. New upsert tables begin with the current last
     batch. Raises TableError for a table or a checkpoint that cannot be read."""
     # The committed numbers are read before the tables, because a pipeline may be running.
-    first, done = _progress("requests", chain.first)
-    second, derived = _progress("activity", chain.second)
-    store = DeltaRsStore(house)
+    first, done = _progress(REQUESTS, home.checkpoint(REQUESTS))
+    second, derived = _progress(ACTIVITY, home.checkpoint(ACTIVITY))
+    lakehouse, graph = home.lakehouse, home.graph
+    store = DeltaRsStore(lakehouse)
     found: list[Loss] = []
 
     def look(table: Table, flow: str, writer: str, committed: int) -> None:
-        holds = store.committed(table, writer) if _exists(house, table) else -1
+        holds = store.committed(table, writer) if lakehouse.exists(table) else -1
         if holds >= committed:
             return
         if holds < 0 and table.kind == "upsert" and table.name not in known:
@@ -103,49 +106,51 @@ def losses(house: Lakehouse, chain: Chain, known: Collection[str]) -> list[Loss]
         found.append(Loss(table, flow, holds, committed))
 
     if first:
-        expected = _accounted(house, chain) if _exists(house, chain.accounts) else {}
-        for table in chain.appends:
-            look(table, "requests", first, expected.get(table.name, -1))
-        for table in (*chain.first_tables, chain.last, chain.accounts):
-            look(table, "requests", first, done)
+        expected = _accounted(home) if lakehouse.exists(ACCOUNTS) else {}
+        for table in graph.appends:
+            look(table, REQUESTS, first, expected.get(table.name, -1))
+        for table in (*graph.now, SITES, ACCOUNTS):
+            look(table, REQUESTS, first, done)
     if second:
-        for table in chain.second_tables:
-            look(table, "activity", second, derived)
+        for table in graph.later:
+            look(table, ACTIVITY, second, derived)
     return found
 
 
-def lost_swap(house: Lakehouse, table: Table) -> bool:
+def lost_swap(lakehouse: Lakehouse, table: Table) -> bool:
     """Whether the table lacks the last rebuild or forget that changed it."""
-    noted = schema_check.last_swap(house, table)
+    noted = schema_check.last_swap(lakehouse, table)
     return noted > 0 and not (
-        _exists(house, table) and DeltaRsStore(house).committed(table, swap.WRITER) >= noted
+        lakehouse.exists(table) and DeltaRsStore(lakehouse).committed(table, swap.WRITER) >= noted
     )
 
 
-def skips_rows(house: Lakehouse, chain: Chain) -> bool:
+def skips_rows(home: Home) -> bool:
     """Whether the second flow's position is after the newest version of its source, which has lost some."""
-    if not _exists(house, chain.between):
+    accepted, checkpoint = home.graph.accepted, home.checkpoint(ACTIVITY)
+    if not home.lakehouse.exists(accepted):
         return False
     try:
-        offset = deltalog.stream_offset(chain.second)
+        offset = deltalog.stream_offset(checkpoint)
     except (OSError, ValueError, LookupError) as error:
-        raise _unreadable("activity", chain.second) from error
+        raise _unreadable(ACTIVITY, checkpoint) from error
     if not offset:
         return False
     passed = int(offset["reservoirVersion"]) - (1 if int(offset["index"]) < 0 else 0)
-    return passed > DeltaRsStore(house).version(chain.between)
+    return passed > DeltaRsStore(home.lakehouse).version(accepted)
 
 
-def missing_files(house: Lakehouse, table: Table) -> list[str]:
+def missing_files(lakehouse: Lakehouse, table: Table) -> list[str]:
     """Data files of the newest version that are missing, or differ in size from the log."""
-    if not _exists(house, table):
+    if not lakehouse.exists(table):
         return []
+    directory = Path(lakehouse.path(table))
     try:
-        files = pa.table(DeltaTable(house.path(table)).get_add_actions(flatten=True))
+        files = pa.table(DeltaTable(directory).get_add_actions(flatten=True))
     except (DeltaError, OSError) as error:
         raise TableError(f"table {table.name} cannot be read: {error}", REPAIR) from error
     sizes = zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True)
-    return [name for name, size in sizes if _size(Path(house.path(table)) / unquote(name)) != size]
+    return [name for name, size in sizes if _size(directory / unquote(name)) != size]
 
 
 def _progress(flow: str, checkpoint: Path) -> tuple[str, int]:
@@ -163,25 +168,21 @@ def _unreadable(flow: str, checkpoint: Path) -> TableError:
     )
 
 
-def _accounted(house: Lakehouse, chain: Chain) -> dict[str, int]:
+def _accounted(home: Home) -> dict[str, int]:
     """By append table, the last batch of the first flow that had rows for it, according to quality.accounts."""
-    names = {table.name: f"b{n}" for n, table in enumerate(chain.appends)}
+    appends = home.graph.appends
+    names = {table.name: f"b{n}" for n, table in enumerate(appends)}
     sums = ", ".join(
-        f"max(CASE WHEN {table.accounted} > 0 THEN batch_id END) AS {names[table.name]}"
-        for table in chain.appends
+        f"max(CASE WHEN {table.accounted} > 0 THEN batch_id END) AS {names[table.name]}" for table in appends
     )
     try:
-        accounts = DeltaTable(house.path(chain.accounts))
+        accounts = DeltaTable(home.lakehouse.path(ACCOUNTS))
         query = f"SELECT {sums} FROM accounts WHERE flow = 'requests'"
         row = pa.table(QueryBuilder().register("accounts", accounts).execute(query).read_all())
     except (DeltaError, OSError) as error:
-        raise TableError(f"table {chain.accounts.name} cannot be read: {error}", REPAIR) from error
+        raise TableError(f"table {ACCOUNTS.name} cannot be read: {error}", REPAIR) from error
     newest = {name: pc.max(row[column]).as_py() for name, column in names.items()}
     return {name: number for name, number in newest.items() if number is not None}
-
-
-def _exists(house: Lakehouse, table: Table) -> bool:
-    return house.exists(table)
 
 
 def _size(path: Path) -> int | None:

@@ -12,11 +12,9 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from tidemark.contract.quality_tables import SITES
-from tidemark.contract.store import Store
-from tidemark.contract.table import Table
 from tidemark.errors import TidemarkError
+from tidemark.home import ACTIVITY, REQUESTS, Home
 from tidemark.kafka import client as kafka
-from tidemark.settings.sections import KafkaSettings
 from tidemark.stream.accounting import MOST_AHEAD
 from tidemark.stream.lag import committed_offset
 
@@ -43,15 +41,6 @@ class Moment:
     sites: Mapping[str, Span]
 
 
-@dataclass(frozen=True)
-class Positions:
-    """Checkpoints of the flow of lines and of the one that follows, and the table between them."""
-
-    lines: Path
-    following: Path
-    between: Table
-
-
 def spans(rows: list[dict[str, Any]], clock: datetime | None) -> dict[str, Span]:
     """The spans of rows of quality.sites. A site has reached its newest line, which counts as at most MOST_AHEAD of its
     arrival, and the time SILENCE before `clock`, up to which nothing waits in Kafka (None: unknown)."""
@@ -69,10 +58,10 @@ class Moments:
     """Finds moments beside the running flows. Each step waits for the flows without blocking: first for the lines that
     Kafka has, then for the tables that follow the lines."""
 
-    def __init__(self, settings: KafkaSettings, store: Store, at: Positions) -> None:
-        self._settings = settings
-        self._store = store
-        self._at = at
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._settings = home.settings.kafka
+        self._store = home.store
         self._admin: AdminClient | None = None
         self._steps: Callable[[], Moment | None] | None = None
 
@@ -101,23 +90,23 @@ class Moments:
                 if not done and time.monotonic() - started < _PATIENCE_SECONDS:
                     return None
                 sites = spans(self._store.read(SITES).to_pylist(), clock if done else None)
-                version = self._store.version(self._at.between)
+                version = self._store.version(self._home.graph.accepted)
             return Moment(clock, sites) if self._has_followed(version) else None
 
         return step
 
     def _has_read(self, ends: Mapping[int, int]) -> bool:
-        done = _offset(self._at.lines).get(self._settings.topic, {})
+        done = _offset(self._home.checkpoint(REQUESTS)).get(self._settings.topic, {})
         return all(done.get(str(partition), 0) >= end for partition, end in ends.items())
 
     def _has_followed(self, version: int) -> bool:
         """Whether the second flow has all rows of a version of the table between."""
-        offset = _offset(self._at.following)
+        offset = _offset(self._home.checkpoint(ACTIVITY))
         position = int(offset.get("reservoirVersion", 0))
         if offset.get("isStartingVersion"):
             return False
         try:
-            return position > version or self._store.rows_since(self._at.between, position) == 0
+            return position > version or self._store.rows_since(self._home.graph.accepted, position) == 0
         except TidemarkError:
             return False
 

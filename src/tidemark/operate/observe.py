@@ -9,21 +9,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from tidemark.contract.store import Store
-from tidemark.contract.table import Table
 from tidemark.errors import first_line
+from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.background import in_background
-from tidemark.operate.moment import Moment, Moments, Positions
-from tidemark.settings import Settings
-from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
+from tidemark.operate.moment import Moment, Moments
 from tidemark.stream import schema_check
 
 log = logging.getLogger("tidemark.operate.observe")
@@ -42,32 +38,30 @@ Ended = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Observed:
-    """The tables of the layers by name, how far the flows are, the `rules_version` of new lines, and when the
-    pipeline started."""
+    """The home, the `rules_version` of new lines, and when the pipeline started."""
 
-    tables: Mapping[str, Table]
-    at: Positions
+    home: Home
     rules_version: str
     started: datetime
 
     @property
     def plain(self) -> Observed:
         """The same, which can be sent to another process."""
-        at = replace(self.at, between=self.at.between.plain)
-        return replace(self, tables={name: table.plain for name, table in self.tables.items()}, at=at)
+        return replace(self, home=self.home.plain)
 
 
 def beside(
-    settings: Settings, store: Store, observed: Observed, ended: Ended = lambda task, trouble: None
+    observed: Observed, ended: Ended = lambda task, trouble: None
 ) -> Callable[[threading.Event], None]:
     """A function that runs the tasks at their intervals until its event is set. A failure is logged and tried again;
     it never stops the flows."""
 
     def run(stopping: threading.Event) -> None:
+        settings = observed.home.settings
         pause = _ALERTS_SECONDS if settings.alerts else _FIRST_REPORT_SECONDS
         due = time.monotonic() + _FIRST_REPORT_SECONDS
         attempt = _Attempts(ended)
-        with _lasting(settings, store, observed) as open_process:
+        with _lasting(observed) as open_process:
             while not stopping.wait(pause):
                 with open_process() as task:
                     if settings.alerts:
@@ -80,11 +74,11 @@ def beside(
     return run
 
 
-def once(settings: Settings, store: Store, observed: Observed) -> None:
+def once(observed: Observed) -> None:
     """Runs every task once, after the flows have caught up. A failure is logged."""
     attempt = _Attempts(lambda task, trouble: None)
-    task = _tasks(settings, store, observed)
-    for name in (ALERTS, REPORTS) if settings.alerts else (REPORTS,):
+    task = _tasks(observed)
+    for name in (ALERTS, REPORTS) if observed.home.settings.alerts else (REPORTS,):
         attempt(task, name)
 
 
@@ -108,54 +102,48 @@ Task = Callable[[str], str]
 
 
 @contextmanager
-def _lasting(
-    settings: Settings, store: Store, observed: Observed
-) -> Iterator[Callable[[], AbstractContextManager[Task]]]:
+def _lasting(observed: Observed) -> Iterator[Callable[[], AbstractContextManager[Task]]]:
     """A function that opens the process of the tasks: with rules always the same one, else one for each time."""
-    if not store.can.files:
-        task = _tasks(settings, store, observed)
+    home = observed.home
+    if not home.store.can.files:
+        task = _tasks(observed)
         yield lambda: nullcontext(task)
         return
-    load = partial(_load, settings, observed.plain)
-    process = partial(in_background, "alerts", _NICE, settings.watching, load)
-    if settings.alerts:
+    load = partial(_tasks, observed.plain)
+    process = partial(in_background, "alerts", _NICE, home.settings.watching, load)
+    if home.settings.alerts:
         with process() as same:
             yield lambda: nullcontext(same)
     else:
         yield process
 
 
-def _load(settings: Settings, observed: Observed) -> Task:
-    return _tasks(settings, DeltaRsStore(lakehouse.of(settings)), observed)
-
-
-def _tasks(settings: Settings, store: Store, observed: Observed) -> Task:
+def _tasks(observed: Observed) -> Task:
     """A function that runs a task and returns why it is not done, empty if it is. Raises TidemarkError."""
     made: dict[str, Callable[[], str]] = {}
 
     def run(name: str) -> str:
         if name not in made:
-            made[name] = (
-                _alerts(settings, store, observed) if name == ALERTS else _reports(settings, store, observed)
-            )
+            made[name] = _alerts(observed.home) if name == ALERTS else _reports(observed)
         return made[name]()
 
     return run
 
 
-def _alerts(settings: Settings, store: Store, observed: Observed) -> Callable[[], str]:
+def _alerts(home: Home) -> Callable[[], str]:
     from tidemark.operate.alerts.watch import Watch  # only for homes with rules
 
-    return Watch(settings, store, observed.tables, observed.at).look
+    return Watch(home).look
 
 
-def _reports(settings: Settings, store: Store, observed: Observed) -> Callable[[], str]:
+def _reports(observed: Observed) -> Callable[[], str]:
     from tidemark.operate.reported import Reports
 
-    reports, moments = Reports(settings, store, observed.tables), Moments(settings.kafka, store, observed.at)
+    home = observed.home
+    reports, moments = Reports(home.settings, home.store, home.graph.by_name), Moments(home)
 
     def report() -> str:
-        _note_rules(settings, store, observed)
+        _note_rules(observed)
         moment = _awaited(moments)
         if moment is not None:
             reports.report(moment)
@@ -171,12 +159,12 @@ def _awaited(moments: Moments) -> Moment | None:
     return moment
 
 
-def _note_rules(settings: Settings, store: Store, observed: Observed) -> None:
+def _note_rules(observed: Observed) -> None:
     """Notes another `rules_version` than that of the last batch before the pipeline's start."""
-    requests = observed.tables["silver.requests"]
-    before = notes.rules_before(store, requests, observed.started)
-    unapplied = schema_check.unapplied(settings, lakehouse.of(settings), [requests])
+    home, accepted = observed.home, observed.home.graph.accepted
+    before = notes.rules_before(home.store, accepted, observed.started)
+    unapplied = schema_check.unapplied(home.only([accepted]))
     changed = notes.rules_changed(
-        notes.listed(store), before, observed.rules_version, observed.started, unapplied
+        notes.listed(home.store), before, observed.rules_version, observed.started, unapplied
     )
-    notes.write(settings, store, changed)
+    notes.write(home.settings, home.store, changed)

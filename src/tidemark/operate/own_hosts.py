@@ -17,15 +17,12 @@ from typing import Any
 from tidemark.contract.expression import column
 from tidemark.contract.measure import Scan, unfulfilled
 from tidemark.contract.quality_tables import SITES
-from tidemark.contract.registry import tables
 from tidemark.contract.store import Store
-from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.difference import Changed
 from tidemark.operate.notes import Note
-from tidemark.settings import Settings
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import applied, schema_check
 
 log = logging.getLogger("tidemark.operate.hosts")
@@ -52,28 +49,28 @@ class Unapplied:
         return ", ".join(self.hosts)
 
 
-def unapplied(settings: Settings, house: Lakehouse) -> Unapplied:
+def unapplied(home: Home) -> Unapplied:
     """What differs from the settings of history. Raises TableError."""
-    found = applied.line_differences(settings, schema_check.recorded(house, REQUESTS))
+    found = applied.line_differences(home.settings, schema_check.recorded(home.lakehouse, REQUESTS))
     hosts = {match["site"]: values for name, values in found.items() if (match := _HOSTS.fullmatch(name))}
     return Unapplied(hosts, tuple(name for name in found if not _HOSTS.fullmatch(name)))
 
 
-def due(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> bool:
-    """Whether changed hosts are to be applied to history beside the flows. `lines` is bronze.access_log. Raises
-    TableError."""
-    found = unapplied(settings, house)
-    return bool(found.hosts) and not _hindrance(found, house, store, lines)
+def due(home: Home) -> bool:
+    """Whether changed hosts are to be applied to history beside the flows. Raises TableError."""
+    found = unapplied(home)
+    return bool(found.hosts) and not _hindrance(home, found)
 
 
-def _hindrance(found: Unapplied, house: Lakehouse, store: Store, lines: Table) -> str:
+def _hindrance(home: Home, found: Unapplied) -> str:
     """Why hosts are not applied to history by themselves, and what to do; empty if they can be."""
     if found.others:  # they may be meant for new lines only, such as the time zone of a server that has moved
         return f"{', '.join(found.others)} changed, too: `tidemark rebuild all` applies all of them"
-    if house.can.files is None:
+    if home.lakehouse.can.files is None:
         return "tables of a catalog are rebuilt with the pipeline stopped: stop it and run `tidemark rebuild all`"
-    read = sum(row["accepted"] + row["rejected"] for row in _sites(store))
-    if DeltaRsStore(house).size(lines, None)[0] < read:
+    read = sum(row["accepted"] + row["rejected"] for row in _sites(home.store))
+    lines = home.graph.lines
+    if DeltaRsStore(home.lakehouse).size(lines, None)[0] < read:
         return (
             f"{lines.name} lacks lines that were read, whose rows a rebuild would drop:"
             f" `tidemark rebuild {REQUESTS} --since` a time from which on it has all"
@@ -87,13 +84,13 @@ def _sites(store: Store) -> list[dict[str, Any]]:
     return [row for row in found if row["accepted"] or row["rejected"]]
 
 
-def settle(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> None:
+def settle(home: Home) -> None:
     """Notes, before the flows start, which hosts are others than those of history. A site without lines has no history:
     its settings are recorded as applied. Raises TableError."""
-    _record_new_sites(settings, house, store)
-    found, wanted = unapplied(settings, house), None
+    _record_new_sites(home)
+    found, wanted = unapplied(home), None
     if found.hosts:
-        if why := _hindrance(found, house, store, lines):
+        if why := _hindrance(home, found):
             log.warning("the own hosts of %s are not applied to history: %s", found.sites, why)
         else:
             log.info("the own hosts of %s have changed: history is made anew beside the flows", found.sites)
@@ -102,38 +99,42 @@ def settle(settings: Settings, house: Lakehouse, store: Store, lines: Table) -> 
         text = "; ".join([f"{notes.HOSTS}{found.sites}: {what}", *changes])[: notes.MOST_CHARACTERS]
         site = found.sites if len(found.hosts) == 1 else ""
         wanted = Note(datetime.now(UTC), text, site, notes.SETTINGS)
-    _renew(settings, house, store, wanted)
+    _renew(home, wanted)
 
 
-def _record_new_sites(settings: Settings, house: Lakehouse, store: Store) -> None:
-    differing = applied.line_differences(settings, schema_check.recorded(house, REQUESTS))
+def _record_new_sites(home: Home) -> None:
+    lakehouse, store = home.lakehouse, home.store
+    differing = applied.line_differences(home.settings, schema_check.recorded(lakehouse, REQUESTS))
     if not differing or not store.exists(SITES):  # lost, if the home has a record
         return
     matches = {name: match["site"] for name in differing if (match := _OF_SITE.fullmatch(name))}
     read = {row["site"] for row in _sites(store)}
-    read |= _interrupted(store, sorted({*matches.values()} - read))
+    read |= _interrupted(home, sorted({*matches.values()} - read))
     new = {name: differing[name][1] for name, site in matches.items() if site not in read}
     if new:
-        states = {name: schema_check.recorded(house, name) for name in _JUDGED}
+        states = {name: schema_check.recorded(lakehouse, name) for name in _JUDGED}
         schema_check.write(
-            house, {name: applied.with_settings(state, new) for name, state in states.items() if state}
+            lakehouse, {name: applied.with_settings(state, new) for name, state in states.items() if state}
         )
 
 
-def _interrupted(store: Store, sites: Sequence[str]) -> set[str]:
+def _interrupted(home: Home, sites: Sequence[str]) -> set[str]:
     """Those of the sites, of which quality.sites has no lines, that have some in silver: a kill came in between."""
-    judged = [table for table in tables() if table.name in _JUDGED and store.exists(table)] if sites else []
+    if not sites:
+        return set()
+    store = home.store
+    judged = [table for table in (home.graph.rejected, home.graph.accepted) if store.exists(table)]
     of_site = [unfulfilled(column("site") != site) for site in sites]
     found = store.measure([Scan(table, store.version(table), of_site) for table in judged])
     return {site for numbers in found for site, number in zip(sites, numbers, strict=True) if number}
 
 
-def _renew(settings: Settings, house: Lakehouse, store: Store, wanted: Note | None) -> None:
+def _renew(home: Home, wanted: Note | None) -> None:
     """Replaces the notes of earlier starts. One whose hosts history has was to be completed when a kill came."""
-    recorded = applied.recorded(schema_check.recorded(house, REQUESTS)) or {}
+    recorded = applied.recorded(schema_check.recorded(home.lakehouse, REQUESTS)) or {}
     gone: list[dict[str, Any]] = []
     new: list[Note] = []
-    for row, match in _open(store):
+    for row, match in _open(home.store):
         if wanted and row["text"] == wanted.text:
             wanted = None
             continue
@@ -143,14 +144,15 @@ def _renew(settings: Settings, house: Lakehouse, store: Store, wanted: Note | No
             notes.short(recorded.get(name, "")) == now for name, now in named
         ):
             new.append(_completed(row, "applied to history", len(new)))
-    notes.write(settings, store, [*new, *([wanted] if wanted else [])], gone)
+    notes.write(home.settings, home.store, [*new, *([wanted] if wanted else [])], gone)
 
 
-def complete(settings: Settings, store: Store, found: Sequence[Changed]) -> None:
+def complete(home: Home, found: Sequence[Changed]) -> None:
     """Puts what a rebuild has changed into the note. Raises TableError."""
-    rows = [row for row, match in _open(store) if match["what"] == notes.OPEN]
+    rows = [row for row, match in _open(home.store) if match["what"] == notes.OPEN]
     what = "; ".join(notes.lines_changed(found)) or "no line has another value"
-    notes.write(settings, store, [_completed(row, what, number) for number, row in enumerate(rows)], rows)
+    completed = [_completed(row, what, number) for number, row in enumerate(rows)]
+    notes.write(home.settings, home.store, completed, rows)
 
 
 def _completed(row: Mapping[str, Any], what: str, number: int) -> Note:

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from tidemark.contract.expression import column
-from tidemark.contract.store import Commit, Store
+from tidemark.contract.quality_tables import ACCOUNTS, SITES
+from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
+from tidemark.engine.arrays import Vectorized
 from tidemark.errors import HomeBusyError, TableError
+from tidemark.home import Home
 from tidemark.operate import redelivery, staging
 from tidemark.operate.corrections import Corrections, correction, spans
 from tidemark.operate.derivation import Derivation, together
@@ -27,38 +30,41 @@ from tidemark.operate.journal import Journal, staged_parts
 from tidemark.operate.ranges import iso, since_then, time_ranges
 from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
-from tidemark.operate.snapshot import Chain, Snapshot, at_snapshot
-from tidemark.settings import Settings
+from tidemark.operate.snapshot import Snapshot, at_snapshot
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock, schema_check, swap
 from tidemark.stream.crash import crash_point
-from tidemark.stream.following import Follower, catch_up, stage
+from tidemark.stream.following import catch_up, followers_of, stage
 
 CHUNK_ROWS = 500_000  # processed at a time, unless one minute has more
 _WRITER = "rebuild"
 
-Say = Callable[[str, int, int], None]  # what is done, parts done, parts in all
+Report = Callable[[str, int, int], None]  # names of tables, parts of them that are done, parts in all
 
 
 @dataclass(frozen=True)
 class Rebuild:
-    """The environment of a rebuild; `run` takes the tables. `rules` is the `rules_version` of lines; those
-    that `after_version` of silver.requests does not have are read with it already."""
+    """A rebuild of tables in directories or on object storage; `run` takes the tables.
 
-    spark: SparkSession
-    settings: Settings
-    house: Lakehouse
-    tables: tuple[Table, ...]
-    chain: Chain
-    judging: Derivation
-    derived: tuple[Derivation, ...]
-    accounts: Table
-    sites: Table
-    followers: tuple[Follower, ...] = ()
-    rules: str = ""
+    `validation` of lines is that of `rules`, their `rules_version`. Lines that `after_version` of silver.requests does
+    not have are read with it already.
+    """
+
+    home: Home
+    validation: Vectorized
+    rules: str
     after_version: int = -1
-    say: Say = field(default=lambda what, done, total: None)
+    report: Report = lambda tables, done, total: None
+
+    @cached_property
+    def of_lines(self) -> Derivation:
+        """The validation of all lines again."""
+        return Derivation.of_lines(self.home, self.validation)
+
+    @cached_property
+    def of_accepted(self) -> tuple[Derivation, ...]:
+        """What makes the tables that consist of accepted lines."""
+        return Derivation.of_accepted(self.home)
 
     def run(
         self, names: Sequence[str], since: datetime | None = None,
@@ -70,62 +76,64 @@ class Rebuild:
         Returns what changed, by table and day, and how many lines have other values.
         Raises HomeBusyError if another rebuild is running, TableError if no consistent snapshot is possible.
         """
-        changed = schema_check.changed(self.settings, self.house, self.tables)
+        home = self.home.on_files()
+        settings, store = home.settings, home.store
+        changed = schema_check.changed(home)
         if changed and since is not None:
             raise TableError(
                 f"the state of {', '.join(changed)} has changed, so a part of it cannot be rebuilt",
                 "Rebuild it as a whole, without --since.",
             )
-        with lock.no_pipeline(self.settings) as stopped:
+        with lock.no_pipeline(settings) as stopped:
             if changed and not stopped:
                 raise HomeBusyError(
                     f"the running pipeline makes {', '.join(changed)} in the way of before", "Stop it first."
                 )
-        remade = [table.name for each in (self.judging, *self.derived) for table in each.tables]
+        remade = [table.name for each in (self.of_lines, *self.of_accepted) for table in each.tables]
         names = schema_check.with_unfit(names, changed, remade)
-        with lock.only_rebuild(self.settings):
-            store = DeltaRsStore(self.house)
-            for table in self.tables:
+        with lock.only_rebuild(settings):
+            for table in home.tables:
                 store.ensure(table)
-            journal = Journal.of(self.settings, self.tables, names, CHUNK_ROWS, self.rules, kept=resumable)
-            here = self.settings, self.house, store, self.tables, self.chain
-            with at_snapshot(*here, self.after_version) as snapshot:
+            journal = Journal.of(home, names, CHUNK_ROWS, self.rules, kept=resumable)
+            with at_snapshot(home, self.after_version) as snapshot:
                 if not journal.snapshots:
-                    swap.discard(self.settings)
+                    swap.discard(settings)
                     journal.add(snapshot)
-            staged = DeltaRsStore(aside := swap.staging(self.settings))
-            work = _Work(self, store, staged, journal.snapshots[0], since)
+            staged = DeltaRsStore(aside := swap.staging(settings))
+            work = _Work(self, home, staged, journal.snapshots[0], since)
             try:
                 work.stage(names)
                 for later in journal.snapshots[1:]:
                     work.catch_up(later)
                 if dry_run:
                     work.catch_up(snapshot)
-                    work.followed = stage(self.followers, names, self.house, aside, staged)
+                    work.followed = stage(followers_of(home), names, home, aside, staged)
                     return list(work.compare(snapshot, None))
-                with at_snapshot(*here) as now:
+                with at_snapshot(home) as now:
                     crash_point("rebuild:before-catch-up")
                     journal.add(now)
                     work.catch_up(now)
                     crash_point("rebuild:caught-up")
                     if steps := work.steps():
-                        swap.commit(self.settings, steps, schema_check.rebuilt(self.settings, work.whole))
-                    work.followed = catch_up(self.followers, self.house, store, anew=names)
-                    after = {table.name: store.version(table) for table in self.tables}
+                        swap.commit(settings, steps, schema_check.rebuilt(settings, work.whole))
+                    work.followed = catch_up(followers_of(home), home, anew=names)
+                    after = {table.name: store.version(table) for table in home.tables}
                 return list(work.compare(now, after))
             finally:
-                if not (swap.interrupted(self.settings) or journal.outlives_failure):
-                    swap.discard(self.settings)
+                if not (swap.interrupted(settings) or journal.outlives_failure):
+                    swap.discard(settings)
 
 
 class _Work:
     """One rebuild: the staged tables, then the lines that arrived meanwhile."""
 
     def __init__(
-        self, job: Rebuild, store: Store, staged: DeltaRsStore, snapshot: Snapshot, since: datetime | None
+        self, job: Rebuild, home: Home, staged: DeltaRsStore, snapshot: Snapshot, since: datetime | None
     ) -> None:
         self._job = job
-        self._store = store
+        self._home = home
+        self._store = home.store
+        self._accepted = home.graph.accepted
         self._staged = staged
         self._snapshot = snapshot
         # Which lines are not staged yet: for the tables of the first flow, and for those of the second.
@@ -143,20 +151,20 @@ class _Work:
     def stage(self, names: Sequence[str]) -> None:
         """Makes the staged tables from the lines before the snapshot."""
         since = self._since
-        judging = self._job.judging
-        if any(table.name in names for table in judging.tables):
-            lines, days = self._source(judging, self._snapshot), self._job.settings.meaning.duplicate_days
-            self._surplus = redelivery.surplus(lines, judging.judge, self._judged_before(), since, days)
-            self._make(judging, lines, since)
-            self._corrections = Corrections.of(self._judged_before(), self._judged_after())
-            names = [table.name for derivation in self._job.derived for table in derivation.tables]
+        of_lines, of_accepted = self._job.of_lines, self._job.of_accepted
+        if any(table.name in names for table in of_lines.tables):
+            lines, days = self._source(of_lines, self._snapshot), self._home.settings.meaning.duplicate_days
+            self._surplus = redelivery.surplus(lines, of_lines.judge, self._accepted_before(), since, days)
+            self._make(of_lines, lines, since)
+            self._corrections = Corrections.of(self._accepted_before(), self._accepted_after())
+            names = [table.name for derivation in of_accepted for table in derivation.tables]
             if since is not None:
                 since = self._first_touched()
                 if since is None:  # no line before and none now
                     names = []
-        chosen = [each for each in self._job.derived if any(table.name in names for table in each.tables)]
+        chosen = [each for each in of_accepted if any(table.name in names for table in each.tables)]
         for derivation, start in together(chosen, since):
-            source = self._judged_after() if self._corrections else self._source(derivation, self._snapshot)
+            source = self._accepted_after() if self._corrections else self._source(derivation, self._snapshot)
             self._make(derivation, source, start)
 
     def catch_up(self, now: Snapshot) -> None:
@@ -164,11 +172,10 @@ class _Work:
         if self._surplus is not None:
             self._require_no_redelivery(now)
         if self._corrections:
-            between = self._job.chain.between
-            tail = self._live(between, now.versions[between.name]).where(self._first_lack)
+            tail = self._live(self._accepted, now.versions[self._accepted.name]).where(self._first_lack)
             self._corrections = self._corrections.caught_up(tail)
         for derivation, since in self._made:
-            if derivation is self._job.judging:
+            if derivation is self._job.of_lines:
                 for table in derivation.tables:
                     rows = self._live(table, now.versions[table.name]).where(self._first_lack)
                     rows = since_then(rows, table.clock, since)
@@ -179,11 +186,11 @@ class _Work:
                 tail = self._live(derivation.source, version).where(lack)
                 self._put(derivation, since_then(tail, derivation.time, since))
         if self._corrections:
-            rows = self._corrections.sites(self._store.read(self._job.sites), self._job.sites)
-            staging.put(self._staged, self._job.sites, rows, self._next())
+            rows = self._corrections.sites(self._store.read(SITES), SITES)
+            staging.put(self._staged, SITES, rows, self._next())
             if self._corrections.changes:
-                entry = correction(self._store, self._job.accounts, _WRITER, self._corrections)
-                staging.put(self._staged, self._job.accounts, entry, self._next())
+                entry = correction(self._store, ACCOUNTS, _WRITER, self._corrections)
+                staging.put(self._staged, ACCOUNTS, entry, self._next())
         self._snapshot, self._first_lack, self._second_lack = now, now.new(), now.later()
 
     @property
@@ -195,7 +202,7 @@ class _Work:
         """The made tables, with the column and the value of it from which on (None: all) they are made."""
         for derivation, since in self._made:
             for table in derivation.tables:
-                yield table, table.clock if derivation is self._job.judging else table.time, since
+                yield table, table.clock if derivation is self._job.of_lines else table.time, since
 
     def steps(self) -> list[swap.Step]:
         found = []
@@ -205,9 +212,9 @@ class _Work:
             else:
                 found.append(swap.Step(table.name, "replace", f"{name} >= '{iso(since)}'"))
         if self._corrections:
-            found.append(swap.Step(self._job.sites.name, "overwrite"))
+            found.append(swap.Step(SITES.name, "overwrite"))
             if self._corrections.changes:
-                found.append(swap.Step(self._job.accounts.name, "append"))
+                found.append(swap.Step(ACCOUNTS.name, "append"))
         return found
 
     def compare(self, before: Snapshot, after: Mapping[str, int] | None) -> Iterator[Changed]:
@@ -219,9 +226,10 @@ class _Work:
             if after is None and since is not None:
                 new = new + old.where(column(name) < since)
             pairs.append((table, old, new))
-        lines = self._job.chain.between
         yield from itertools.chain.from_iterable(itertools.starmap(differences, pairs))
-        yield from itertools.chain.from_iterable(revalued(*pair) for pair in pairs if pair[0] is lines)
+        yield from itertools.chain.from_iterable(
+            revalued(*pair) for pair in pairs if pair[0] is self._accepted
+        )
 
     def _make(self, derivation: Derivation, source: Rows, since: datetime | None) -> None:
         for table in derivation.tables:
@@ -231,18 +239,18 @@ class _Work:
         names = ", ".join(table.name for table in derivation.tables)
         parts = time_ranges(source, derivation.time, CHUNK_ROWS)
         before = staged_parts(self._staged, derivation.tables, Commit(_WRITER, self._number), len(parts))
-        self._job.say(names, before, len(parts))
+        self._job.report(names, before, len(parts))
         for done, part in enumerate(parts, start=1):
             if self._put(derivation, source.where(part)):
                 crash_point("rebuild:staging")
-                self._job.say(names, done, len(parts))
+                self._job.report(names, done, len(parts))
 
     def _put(self, derivation: Derivation, rows: Rows) -> bool:
         """Stages rows; False where a rebuild that was killed has staged them."""
         commit = self._next()
         if all(self._staged.committed(table, _WRITER) >= self._number for table in derivation.tables):
             return False
-        if derivation is self._job.judging:
+        if derivation is self._job.of_lines:
             derivation = derivation.without_repeated(self._surplus)
         derivation.put(rows, self._staged, self._newest(), commit)
         staging.number_all(self._staged, derivation.tables, commit)
@@ -256,7 +264,7 @@ class _Work:
         if self._corrections:
             spans = {site: newest for site, (_, newest) in self._corrections.spans.items()}
         else:
-            rows = self._store.read(self._job.sites, columns=["site", "newest_event_time"]).to_pylist()
+            rows = self._store.read(SITES, columns=["site", "newest_event_time"]).to_pylist()
             spans = {row["site"]: row["newest_event_time"] for row in rows}
         return {site: newest for site, newest in spans.items() if newest is not None}
 
@@ -266,35 +274,35 @@ class _Work:
         )
 
     def _live(self, table: Table, version: int) -> Rows:
-        return Rows(self._job.spark, (Slice(self._job.house, table, version),))
+        return Rows(self._home.spark, (Slice(self._home.lakehouse, table, version),))
 
     def _read_staged(self, table: Table) -> Rows:
-        return Rows(self._job.spark, (Slice(swap.staging(self._job.settings), table),))
+        return Rows(self._home.spark, (Slice(swap.staging(self._home.settings), table),))
 
-    def _judged_before(self) -> Rows:
-        table = self._job.chain.between
+    def _accepted_before(self) -> Rows:
+        table = self._accepted
         return self._live(table, self._snapshot.versions[table.name]).where(~self._snapshot.later())
 
-    def _judged_after(self) -> Rows:
+    def _accepted_after(self) -> Rows:
         """The accepted lines before the snapshot, after the rebuild. A rebuild that was killed may have staged later
         ones."""
-        table = self._job.chain.between
-        staged, earlier = self._read_staged(table).where(~self._snapshot.later()), self._judged_before()
+        table = self._accepted
+        staged, earlier = self._read_staged(table).where(~self._snapshot.later()), self._accepted_before()
         return staged + earlier.where(column(table.clock) < self._since) if self._since else staged
 
     def _require_no_redelivery(self, now: Snapshot) -> None:
         """Raises TableError if the running pipeline accepted another delivery of a newly accepted line meanwhile."""
-        judging, between = self._job.judging, self._job.chain.between
-        tail = self._live(judging.source, now.versions[judging.source.name]).where(self._snapshot.later())
-        accepted = self._live(between, now.versions[between.name])
-        before = self._source(judging, self._snapshot)
-        if redelivery.collides(tail, accepted, before, self._judged_after(), self._judged_before()):
+        of_lines = self._job.of_lines
+        tail = self._live(of_lines.source, now.versions[of_lines.source.name]).where(self._snapshot.later())
+        accepted = self._live(self._accepted, now.versions[self._accepted.name])
+        before = self._source(of_lines, self._snapshot)
+        if redelivery.collides(tail, accepted, before, self._accepted_after(), self._accepted_before()):
             raise TableError(
                 "a line that the rebuild accepts was delivered again while it ran", "Start the rebuild again."
             )
 
     def _first_touched(self) -> datetime | None:
         """The earliest event time of the revalidated lines, in the old or the new result."""
-        table = self._job.chain.between
-        lines = since_then(self._judged_before(), table.clock, self._since)
+        table = self._accepted
+        lines = since_then(self._accepted_before(), table.clock, self._since)
         return min((row["first"] for row in spans(lines + self._read_staged(table)).values()), default=None)

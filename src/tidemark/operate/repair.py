@@ -20,22 +20,20 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidemark.contract.store import Commit, Store
-from tidemark.contract.table import Table
+from tidemark.contract.quality_tables import ACCOUNTS
+from tidemark.contract.store import Commit
 from tidemark.errors import TableError
+from tidemark.home import ACTIVITY, REQUESTS, Home
 from tidemark.kafka import client as kafka
 from tidemark.operate import losses
 from tidemark.operate.losses import Loss
 from tidemark.operate.retention import limited
-from tidemark.operate.snapshot import Chain
-from tidemark.settings import Settings
 from tidemark.store import deltalog
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock, schema_check
 from tidemark.stream.crash import crash_point
 from tidemark.stream.flow import BatchWriter, Flow
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 Ends = dict[str, dict[str, int]]
 
 _RESTORE = "Restore a savepoint or a backup, see docs/operations.md, 'A damaged table'."
@@ -43,116 +41,119 @@ _RESTORE = "Restore a savepoint or a backup, see docs/operations.md, 'A damaged 
 
 @dataclass(frozen=True)
 class Repair:
-    """A repair of a home's tables, which nobody else uses meanwhile. `flow` is the chain's first flow, `lines` the
-    table of its unchanged lines."""
+    """A repair of a home's tables, which nobody else uses meanwhile. `flow` reads the lines."""
 
-    settings: Settings
-    house: Lakehouse
-    chain: Chain
+    home: Home
     flow: Flow
-    lines: Table
-    say: Say
+    report: Report
 
     def prepare(self, known: frozenset[str]) -> list[Loss]:
         """Removes damaged ends of the logs, and tables that the second flow will recompute, before Spark reads
         the tables. Returns the losses of the first flow's tables. After an interruption it can be
         repeated."""
-        again = losses.mark(self.settings).exists()
-        losses.mark(self.settings).touch()
-        for table in self.chain.tables:
-            for name in trim(Path(self.house.path(table)) / "_delta_log"):
-                self.say(f"{table.name}: the damaged entry {name} of its log is put aside")
-        lock.settle(self.settings)
-        for table in self.chain.tables:
-            unreadable = _unreadable(self.house.path(table))
-            if unreadable and table not in self.chain.remade:
+        home, graph, lakehouse = self.home, self.home.graph, self.home.lakehouse
+        again = losses.mark(home.settings).exists()
+        losses.mark(home.settings).touch()
+        for table in graph.of_flows:
+            for name in trim(Path(lakehouse.path(table)) / "_delta_log"):
+                self.report(f"{table.name}: the damaged entry {name} of its log is put aside")
+        lock.settle(home.settings)
+        for table in graph.of_flows:
+            unreadable = _unreadable(lakehouse.path(table))
+            if unreadable and table not in graph.after_accepted:
                 raise TableError(f"{table.name} cannot be repaired: {unreadable}", _RESTORE)
             if unreadable:
                 self._drop_second()
                 again = True
-        lost = losses.losses(self.house, self.chain, known)
+        lost = losses.losses(home, known)
         first = [loss for loss in lost if loss.flow == self.flow.name]
-        between = self.chain.between
-        damaged = [t for t in self.chain.tables if losses.missing_files(self.house, t)]
-        kept = [table for table in damaged if table not in self.chain.remade]
-        reverted = [table for table in self.chain.tables if losses.lost_swap(self.house, table)]
+        accepted = graph.accepted
+        damaged = [table for table in graph.of_flows if losses.missing_files(lakehouse, table)]
+        kept = [table for table in damaged if table not in graph.after_accepted]
+        reverted = [table for table in graph.of_flows if losses.lost_swap(lakehouse, table)]
         for table in reverted:
-            if table not in self.chain.remade:
+            if table not in graph.after_accepted:
                 raise TableError(
                     f"{table.name} cannot be repaired: it lost what the last rebuild or forget changed",
                     _RESTORE,
                 )
         if kept:
-            name = losses.missing_files(self.house, kept[0])[0]
+            name = losses.missing_files(lakehouse, kept[0])[0]
             raise TableError(f"{kept[0].name} cannot be repaired: its data file {name} is lost", _RESTORE)
         if (
             again
             or damaged
             or reverted
             or len(lost) > len(first)
-            or any(loss.table == between for loss in first)
-            or losses.skips_rows(self.house, self.chain)
+            or any(loss.table == accepted for loss in first)
+            or losses.skips_rows(home)
         ):
-            if between.name in limited(self.settings.upkeep.retention_days):
+            if accepted.name in limited(home.settings.upkeep.retention_days):
                 raise TableError(
-                    f"{between.name} keeps its rows for a time only, so what was made of it cannot be made anew",
+                    f"{accepted.name} keeps its rows for a time only, so what was made of it cannot be made anew",
                     _RESTORE,
                 )
             self._drop_second()
         return first
 
-    def run(self, spark: SparkSession, store: Store, lost: Sequence[Loss]) -> None:
+    def run(self, lost: Sequence[Loss]) -> None:
         """Runs the lost batches of the first flow's tables again."""
         if not lost:
             return
-        writer = deltalog.writer(self.flow.name, self.chain.first)
-        done = deltalog.last_batch(self.chain.first)
+        spark, lines = self.home.spark, self.home.graph.lines
+        writer = deltalog.writer(self.flow.name, self._checkpoint)
+        done = deltalog.last_batch(self._checkpoint)
         holds = {loss.table: loss.holds for loss in lost}
-        from_kafka = min((holds[t] for t in (self.lines, self.chain.accounts) if t in holds), default=done)
-        batches = BatchWriter(self.flow, self.settings.meaning, self.house, store)
+        from_kafka = min((holds[t] for t in (lines, ACCOUNTS) if t in holds), default=done)
+        batches = BatchWriter(self.flow, self.home)
         for number in range(min(holds.values()) + 1, done + 1):
             start, end = self._offsets(number - 1), self._offsets(number)
             gone = list(self._gone(start, end)) if number > from_kafka else []
-            in_bronze = number <= holds.get(self.lines, done)
+            in_bronze = number <= holds.get(lines, done)
             if number > from_kafka and not (gone and in_bronze):
                 source, rows = "Kafka", self._kafka_lines(spark, start, end)
                 for topic, partition, low, high in gone:
-                    self.say(
+                    self.report(
                         f"batch {number}: offsets {low} to {high - 1} of partition {partition} of topic {topic} are"
                         f" lost: Kafka has them no more"
                     )
             else:
-                source, rows = self.lines.name, self._kept_lines(spark, start, end)
-            with lock.batch(self.settings):
+                source, rows = lines.name, self._kept_lines(spark, start, end)
+            with lock.batch(self.home.settings):
                 batches.write(rows, Commit(writer, number))
             names = ", ".join(table.name for table, held in holds.items() if held < number)
-            self.say(f"{names}: batch {number} was made again from {source}")
+            self.report(f"{names}: batch {number} was made again from {source}")
         for loss in lost:
             # A batch whose lines are all lost must not be reported forever.
-            if store.committed(loss.table, writer) < loss.committed:
+            if self.home.store.committed(loss.table, writer) < loss.committed:
                 empty = loss.table.arrow_schema.empty_table()
-                store.append_arrow(loss.table, empty, Commit(writer, loss.committed))
+                self.home.store.append_arrow(loss.table, empty, Commit(writer, loss.committed))
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.home.checkpoint(REQUESTS)
 
     def _drop_second(self) -> None:
-        for table in self.chain.remade:
-            shutil.rmtree(self.house.path(table), ignore_errors=True)
+        dropped = self.home.graph.after_accepted
+        for table in dropped:
+            shutil.rmtree(self.home.lakehouse.path(table), ignore_errors=True)
         crash_point("repair:between")
-        shutil.rmtree(self.chain.second, ignore_errors=True)
-        schema_check.write(self.house, {table.name: {schema_check.SWAP: "0"} for table in self.chain.remade})
-        names = ", ".join(table.name for table in self.chain.remade)
-        self.say(f"{names}: will be made anew from {self.chain.between.name}")
+        shutil.rmtree(self.home.checkpoint(ACTIVITY), ignore_errors=True)
+        schema_check.write(self.home.lakehouse, {t.name: {schema_check.SWAP: "0"} for t in dropped})
+        names = ", ".join(table.name for table in dropped)
+        self.report(f"{names}: will be made anew from {self.home.graph.accepted.name}")
 
     def _offsets(self, number: int) -> Ends:
         """The flow's Kafka offsets after a batch."""
         try:
             if number >= 0:
-                return deltalog.stream_offset(self.chain.first, number)
-            text = (self.chain.first / "sources" / "0" / "0").read_text(encoding="utf-8")
+                return deltalog.stream_offset(self._checkpoint, number)
+            text = (self._checkpoint / "sources" / "0" / "0").read_text(encoding="utf-8")
             first: Ends = json.loads(text[text.index("{") :])
             return first
         except (OSError, ValueError, LookupError) as error:
             raise TableError(
-                f"the checkpoint {self.chain.first} no longer tells where batch {number} ended", _RESTORE
+                f"the checkpoint {self._checkpoint} no longer tells where batch {number} ended", _RESTORE
             ) from error
 
     def _ranges(self, start: Ends, end: Ends) -> Iterator[tuple[str, int, int, int]]:
@@ -165,14 +166,14 @@ class Repair:
 
     def _gone(self, start: Ends, end: Ends) -> Iterator[tuple[str, int, int, int]]:
         """The offsets that Kafka no longer has."""
-        kept = {topic: kafka.beginning_offsets(self.settings.kafka, topic) for topic in end}
+        kept = {topic: kafka.beginning_offsets(self.home.settings.kafka, topic) for topic in end}
         for topic, partition, low, high in self._ranges(start, end):
             first = kept[topic].get(partition, high)
             if first > low:
                 yield topic, partition, low, min(first, high)
 
     def _kafka_lines(self, spark: SparkSession, start: Ends, end: Ends) -> DataFrame:
-        kept = {topic: kafka.beginning_offsets(self.settings.kafka, topic) for topic in end}
+        kept = {topic: kafka.beginning_offsets(self.home.settings.kafka, topic) for topic in end}
         ranges = [
             (topic, partition, min(max(low, kept[topic].get(partition, high)), high), high)
             for topic, partition, low, high in self._ranges(start, end)
@@ -189,7 +190,7 @@ class Repair:
             partitions.setdefault(topic, []).append(partition)
         records = (
             spark.read.format("kafka")
-            .options(**kafka.spark_options(self.settings.kafka))
+            .options(**kafka.spark_options(self.home.settings.kafka))
             .option("assign", json.dumps(partitions))
             .option("startingOffsets", by_topic(lambda low, high: low))
             .option("endingOffsets", by_topic(lambda low, high: high))
@@ -205,8 +206,9 @@ class Repair:
             & F.col("offset").between(low, high - 1)
             for topic, partition, low, high in self._ranges(start, end)
         ]
-        rows = spark.read.format("delta").load(self.house.path(self.lines))
-        return rows.where(reduce(Column.__or__, these, F.lit(False))).drop(self.lines.clock)
+        lines = self.home.graph.lines
+        rows = spark.read.format("delta").load(self.home.lakehouse.path(lines))
+        return rows.where(reduce(Column.__or__, these, F.lit(False))).drop(lines.clock)
 
 
 def trim(log: Path) -> list[str]:

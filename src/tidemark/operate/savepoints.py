@@ -51,14 +51,14 @@ class Savepoint:
     bytes: int
 
 
-def create(settings: Settings, house: Lakehouse, name: str) -> Savepoint:
+def create(settings: Settings, name: str) -> Savepoint:
     """Creates a savepoint of the home, with its pipeline and jobs running or not: of every table that is there, and of
     every checkpoint.
 
     Batches wait only while the checkpoints are copied. Raises SettingError for an unusable name, TableError for one
     that is taken, a home without tables, or a query that keeps its results elsewhere.
     """
-    place, saved = _place(settings, name), _tables(settings, name)
+    place, saved, house = _place(settings, name), _tables(settings, name), lakehouse.of(settings)
     if (place / _RECORD).exists():
         raise TableError(f"there is a savepoint {name} already", "Choose another name, or delete that one.")
     if not house.present():

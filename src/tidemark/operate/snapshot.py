@@ -7,48 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from tidemark.contract.expression import Expression, column
-from tidemark.contract.store import Store
+from tidemark.contract.quality_tables import SITES
 from tidemark.contract.table import Table
 from tidemark.errors import TableError
-from tidemark.settings import Settings
+from tidemark.home import ACTIVITY, REQUESTS, Home
 from tidemark.store import deltalog
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock, schema_check
 
 _PATIENCE_SECONDS = 60.0
 _UNREAD = "Start the pipeline once, `tidemark run --once`, then try again."
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The connection of the two flows: `first` reads Kafka and appends to `between`, which `second` streams.
-    `first_tables` and `second_tables` are committed in every batch, in any order; `first` commits `last` after all of
-    its other tables. `followers` are made of versions of tables of `second`, and may lag. `appends` are tables that
-    `first` commits only if it has rows for them; `accounts` counts its batches.
-    """
-
-    first: Path
-    second: Path
-    between: Table
-    first_tables: tuple[Table, ...]
-    last: Table
-    second_tables: tuple[Table, ...]
-    followers: tuple[Table, ...]
-    appends: tuple[Table, ...]
-    accounts: Table
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        return (*self.appends, *self.first_tables, self.last, *self.remade, self.accounts)
-
-    @property
-    def remade(self) -> tuple[Table, ...]:
-        """The tables that are made anew of `between` if the checkpoint of `second` is removed."""
-        return (*self.second_tables, *self.followers)
 
 
 @dataclass(frozen=True)
@@ -85,9 +55,7 @@ def _after(offsets: Mapping[str, Mapping[str, int]]) -> Expression:
 
 
 @contextmanager
-def at_snapshot(
-    settings: Settings, house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain, least: int = -1
-) -> Iterator[Snapshot]:
+def at_snapshot(home: Home, least: int = -1) -> Iterator[Snapshot]:
     """Holds the lock exclusively at a moment when the second flow is between two versions, and has read all lines of
     the version `least`.
 
@@ -96,41 +64,41 @@ def at_snapshot(
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        with lock.at_rest(settings):
-            snapshot = _look(house, store, tables, chain, least)
+        with lock.at_rest(home.settings):
+            snapshot = _look(home, least)
             if not isinstance(snapshot, str):
                 yield snapshot
                 return
-        with lock.no_pipeline(settings) as stopped:
+        with lock.no_pipeline(home.settings) as stopped:
             if stopped or time.monotonic() > deadline:
                 raise TableError(snapshot, _UNREAD)
         time.sleep(0.3)
 
 
-def _look(
-    house: Lakehouse, store: Store, tables: Sequence[Table], chain: Chain, least: int
-) -> Snapshot | str:
+def _look(home: Home, least: int) -> Snapshot | str:
     """The snapshot, or the reason why there is none."""
-    first, second = deltalog.writer("requests", chain.first), deltalog.writer("activity", chain.second)
+    graph, store = home.graph, home.store
+    lines, following = home.checkpoint(REQUESTS), home.checkpoint(ACTIVITY)
+    first, second = deltalog.writer(REQUESTS, lines), deltalog.writer(ACTIVITY, following)
     if not first or not second:
         return "a flow has not run yet"
     # A table that no pipeline has known yet, or none of its present flow, is not part of any batch.
-    known = schema_check.known(house, tables)
+    known = schema_check.known(home)
 
     def committed(table: Table, writer: str) -> list[int]:
         number = store.committed(table, writer)
         return [number] if number >= 0 or table.name in known else []
 
-    done = [number for table in (*chain.first_tables, chain.last) for number in committed(table, first)]
-    extra = [store.committed(table, first) for table in chain.appends]
-    derived = [number for table in chain.second_tables for number in committed(table, second)]
+    done = [number for table in (*graph.now, SITES) for number in committed(table, first)]
+    extra = [store.committed(table, first) for table in graph.appends]
+    derived = [number for table in graph.later for number in committed(table, second)]
     if not done or not derived:
         return "a flow has not run yet"
     if len(set(done)) > 1 or max(extra, default=-1) > done[-1] or len(set(derived)) > 1:
         return "the last batch was interrupted"
-    log = house.log(chain.between)
+    log = home.lakehouse.log(graph.accepted)
     try:
-        passed = deltalog.passed_version(log, deltalog.stream_offset(chain.second, derived[0]))
+        passed = deltalog.passed_version(log, deltalog.stream_offset(following, derived[0]))
         if passed is None:
             return "a flow is in the middle of a version"
         if any(deltalog.added(commit) for n, commit in deltalog.commits(log, passed + 1) if n <= least):
@@ -141,10 +109,10 @@ def _look(
         batch = done[0] if waits is None else int(waits) - 1
         if batch < 0:
             return "a flow has yet to read its first lines"
-        offsets, ends = (deltalog.stream_offset(chain.first, number) for number in (batch, done[0]))
+        offsets, ends = (deltalog.stream_offset(lines, number) for number in (batch, done[0]))
     except FileNotFoundError:
         return "a flow is too far behind"
-    return Snapshot({table.name: store.version(table) for table in tables}, passed, offsets, ends)
+    return Snapshot({table.name: store.version(table) for table in home.tables}, passed, offsets, ends)
 
 
 def _first_waiting(log: deltalog.Log, passed: int, writer: str) -> str | None:

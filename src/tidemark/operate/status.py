@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tidemark.errors import TidemarkError
+from tidemark.home import QUERY_VERSIONS, Home
 from tidemark.local import broker
 from tidemark.local.process import live_record, read_record
 from tidemark.operate import backfill
 from tidemark.settings import Settings
 from tidemark.settings.sections import DashboardSettings
-from tidemark.store import lakehouse
-from tidemark.store.lakehouse import Lakehouse
 
 PARTS = ("broker", "pipeline", "traffic", "dashboard")
-FLOWS = ("requests", "activity")
 _ANSWER_SECONDS = 3.0
 # Tables that are made together are named one by one up to so many.
 _MANY = 4
@@ -77,9 +75,9 @@ def _hosts_lines(hosts: dict[str, Any]) -> list[str]:
     ]
 
 
-def _of_home(settings: Settings, told: Callable[[Settings, Lakehouse], dict[str, Any]]) -> dict[str, Any]:
+def _of_home(settings: Settings, ask: Callable[[Home], dict[str, Any]]) -> dict[str, Any]:
     try:
-        return told(settings, lakehouse.of(settings))
+        return ask(Home.of(settings))
     except TidemarkError:  # the home cannot be used; other commands explain why
         return {}
 
@@ -107,7 +105,7 @@ def _flows(pipeline: dict[str, Any], running: bool) -> dict[str, Any]:
     known: dict[str, Any] = pipeline.get("flows", {})
     flows = {
         name: known.get(name) or dict.fromkeys(("lag", "freshness_seconds", "newest_event_time"))
-        for name in FLOWS
+        for name in QUERY_VERSIONS
     }
     for flow in flows.values():
         flow["rows_per_second"] = flow.get("rows_per_second", 0.0) if running else 0.0

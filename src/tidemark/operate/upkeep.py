@@ -12,7 +12,7 @@ small file. Upkeep does not disturb the flows:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,12 +24,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from tidemark.contract.table import Table
 from tidemark.errors import TableError, first_line
+from tidemark.home import Home
 from tidemark.local.process import locked, prepare_home
 from tidemark.operate.retention import delete_older, retention_days
-from tidemark.settings import Settings
 from tidemark.store import deltalog
 from tidemark.store.deltars import UPKEEP_PROPERTIES, UPSERT_FILE_BYTES
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock
 
 # Small enough that compacting every two minutes rarely rewrites compacted files.
@@ -39,9 +38,6 @@ MOST_SMALL_FILES = 8
 _WRITER = WriterProperties(compression="ZSTD", compression_level=3)
 _COMMIT = CommitProperties(max_commit_retries=100)
 _ATTEMPTS = 5
-
-# Table name -> checkpoints of the flows that read the table as a stream.
-Streams = Mapping[str, Sequence[Path]]
 
 
 @dataclass(frozen=True)
@@ -61,41 +57,38 @@ class Done:
         return asdict(self)
 
 
-def maintain(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams, *, hot_only: bool = False
-) -> list[Done]:
+def maintain(home: Home, *, hot_only: bool = False) -> list[Done]:
     """Maintains every existing table of the home, and returns the results.
 
     With `hot_only` only vacuums and shortens logs, which is quick. Raises SettingError for a retention that
     makes no sense, TableError for a table that cannot be read.
     """
-    limits = retention_days(settings.upkeep.retention_days, tables)
+    settings = home.settings
+    limits = retention_days(settings.upkeep.retention_days, home.tables)
     prepare_home(settings)
     done = []
     with (
         locked(settings.run_directory / "upkeep.lock"),
         locked(settings.run_directory / "rebuild.lock", wait=False) as no_rebuild,
     ):
-        for table in tables:
-            if house.exists(table):
-                upkeep = _Upkeep(settings, house, table, streams.get(table.name, ()), in_use=not no_rebuild)
+        for table in home.tables:
+            if home.lakehouse.exists(table):
+                upkeep = _Upkeep(home, table, in_use=not no_rebuild)
                 done.append(upkeep.run(None if hot_only else limits.get(table.name, 0.0)))
     return done
 
 
-def erase_old_versions(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table], streams: Streams
-) -> list[str]:
+def erase_old_versions(home: Home) -> list[str]:
     """Deletes at once every file that the newest version of a table does not have, whoever may read it.
 
     Gives the names of tables where a flow has yet to read such files: there they stay until the upkeep
     after that.
     """
     left = []
+    settings = home.settings
     with locked(settings.run_directory / "upkeep.lock"), lock.at_rest(settings):
-        for table in tables:
-            upkeep = _Upkeep(settings, house, table, streams.get(table.name, ()), in_use=False)
-            if not upkeep.erase():
+        for table in home.tables:
+            if not _Upkeep(home, table, in_use=False).erase():
                 left.append(table.name)
     return left
 
@@ -103,19 +96,17 @@ def erase_old_versions(
 class _Upkeep:
     """The upkeep of one table."""
 
-    def __init__(
-        self, settings: Settings, house: Lakehouse, table: Table, checkpoints: Sequence[Path], *, in_use: bool
-    ) -> None:
-        self._settings = settings
-        self._house = house
+    def __init__(self, home: Home, table: Table, *, in_use: bool) -> None:
+        self._settings = home.settings
+        self._lakehouse = home.lakehouse
         self._table = table
-        self._log = house.log(table)
-        self._checkpoints = checkpoints
+        self._log = home.lakehouse.log(table)
+        self._checkpoints: Sequence[Path] = home.readers.get(table.name, ())
         self._in_use = in_use and table.kind == "append"
         self._skipped = ""
 
     def _target(self, version: int | None = None) -> DeltaTable:
-        return self._house.delta(self._table, version)
+        return self._lakehouse.delta(self._table, version)
 
     def run(self, keep_days: float | None) -> Done:
         """`keep_days`: None skips everything that takes long, 0 keeps all rows."""
@@ -135,7 +126,7 @@ class _Upkeep:
             after = len(self._target().file_uris())
         except (DeltaError, OSError, ValueError) as error:
             raise TableError(
-                f"upkeep of {self._table.name} at {self._house.path(self._table)}: {first_line(error)}",
+                f"upkeep of {self._table.name} at {self._lakehouse.path(self._table)}: {first_line(error)}",
                 "See docs/operations.md, 'A damaged table'.",
             ) from error
         skipped = "in use by a rebuild" if self._in_use else self._skipped

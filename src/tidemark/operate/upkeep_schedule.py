@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
-from tidemark.contract.table import Table
 from tidemark.errors import first_line
+from tidemark.home import Home
 from tidemark.operate.background import in_background
 from tidemark.operate.retention import retention_days
-from tidemark.operate.upkeep import Streams, maintain
-from tidemark.settings import Settings
-from tidemark.store import lakehouse
+from tidemark.operate.upkeep import maintain
 
 log = logging.getLogger("tidemark.operate.upkeep")
 
@@ -25,18 +23,18 @@ _NICE = 10
 
 
 def keep(
-    settings: Settings, tables: Sequence[Table], streams: Streams,
-    ended: Callable[[str], None] = lambda trouble: None,
-) -> Callable[[threading.Event], None]:  # fmt: skip
-    """A function that maintains the tables at the settings' intervals until its event is set, in a process of its own.
+    home: Home, ended: Callable[[str], None] = lambda trouble: None
+) -> Callable[[threading.Event], None]:
+    """A function that maintains the home's tables at intervals until its event is set, in a process of its own.
 
     A failure is logged, and the next run tries again; it never stops the flows. `ended` is called after each run with
     the error, empty for success. Raises SettingError at once for an invalid retention.
     """
-    retention_days(settings.upkeep.retention_days, tables)
+    settings = home.settings
+    retention_days(settings.upkeep.retention_days, home.tables)
     whole = settings.upkeep.maintain_interval_seconds
     hot = min(settings.upkeep.vacuum_interval_seconds or whole, whole)
-    load = partial(_upkeep_of, settings, [table.plain for table in tables], streams)
+    load = partial(_upkeep_of, home.plain)
 
     def run(stopping: threading.Event) -> None:
         if not whole:
@@ -57,10 +55,8 @@ def keep(
     return run
 
 
-def _upkeep_of(settings: Settings, tables: Sequence[Table], streams: Streams) -> Callable[[bool], None]:
-    house = lakehouse.of(settings)
-
+def _upkeep_of(home: Home) -> Callable[[bool], None]:
     def upkeep(hot_only: bool) -> None:
-        maintain(settings, house, tables, streams, hot_only=hot_only)
+        maintain(home, hot_only=hot_only)
 
     return upkeep

@@ -7,96 +7,72 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from pyspark.sql import SparkSession
-
-from tidemark.contract.store import Store
-from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.local.process import read_record
 from tidemark.operate import backfill, goal_notes, notes, observe, own_hosts
-from tidemark.operate.goal_notes import GoalTables
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality
-from tidemark.operate.rebuild import Rebuild, Say
+from tidemark.operate.rebuild import Rebuild, Report
 from tidemark.operate.upkeep_schedule import keep
-from tidemark.pipeline import LAYER_TABLES, TABLES, positions, rebuilding, rules_version, streams
-from tidemark.settings import Settings
-from tidemark.store.lakehouse import Lakehouse
+from tidemark.pipeline import Pipeline
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.run import Side
 
 
 @dataclass(frozen=True)
 class Beside:
-    """The work beside the flows of a home."""
+    """The work beside the flows of a pipeline."""
 
-    spark: SparkSession
-    settings: Settings
-    house: Lakehouse
-    store: Store
+    pipeline: Pipeline
     metrics: Metrics
     started: datetime = field(default_factory=partial(datetime.now, UTC))
 
     def note_changes(self) -> None:
-        """Notes, before the flows start, which goals are others than at the last start, and which own hosts are others
-        than those of history. Raises TableError."""
-        self._complete_notes()  # a kill may have come between the count and its note
-        goal_notes.announce(self.settings, self.house, self.store, _goal_tables())
-        own_hosts.settle(self.settings, self.house, self.store, _lines())
-
-    def _complete_notes(self) -> None:
-        goal_notes.complete(self.settings, self.house, self.store, _goal_tables())
+        """Before the flows start, writes notes about goals and own hosts that have changed. Raises TableError."""
+        goal_notes.complete(self.pipeline)  # a kill may have come between the count and its note
+        goal_notes.announce(self.pipeline)
+        own_hosts.settle(self.pipeline)
 
     def sides(self, *, once: bool) -> list[Side]:
         """Functions that run beside the flows until their event is set. Unless the flows run `once`, notes the time in
         which no pipeline ran. Raises SettingError for a wrong retention."""
+        pipeline, settings, ran = self.pipeline, self.pipeline.settings, self.metrics.ran
         if not once:
-            before = read_record(self.settings.run_directory / "pipeline.json")
-            notes.write(self.settings, self.store, notes.gap(before, self.started))
-        ran = self.metrics.ran
-        found = [
-            quality.watch(self.settings, self.store, TABLES, self.metrics.checked, partial(ran, "quality"))
+            before = read_record(settings.run_directory / "pipeline.json")
+            notes.write(settings, pipeline.store, notes.gap(before, self.started))
+        checked = self.metrics.checked
+        sides = [
+            quality.watch(settings, pipeline.store, pipeline.tables, checked, partial(ran, "quality")),
+            observe.beside(self._observed, ran),
         ]
-        if self.house.can.files:  # otherwise upkeep is a separate job
-            found.append(keep(self.settings, TABLES, streams(self.house), partial(ran, "upkeep")))
-            filled = self._complete_notes
-            found.append(backfill.fill_beside(self.spark, *self._history, filled))
-        return [*found, observe.beside(self.settings, self.store, self._observed, ran)]
+        if pipeline.lakehouse.can.files:  # otherwise upkeep is a separate job
+            completed = partial(goal_notes.complete, pipeline)
+            sides.append(keep(pipeline, partial(ran, "upkeep")))
+            sides.append(backfill.fill_beside(pipeline, self._rebuilding, completed))
+        return sides
 
     def once(self) -> None:
         """The same work after the flows have caught up."""
-        if self.house.can.files:
-            backfill.fill(*self._history)
-        self._complete_notes()
-        observe.once(self.settings, self.store, self._observed)
-        if self.settings.upkeep.quality_interval_seconds:
-            quality.attempt(partial(quality.run_if_new, self.settings, self.store, TABLES))
+        pipeline, settings = self.pipeline, self.pipeline.settings
+        if pipeline.lakehouse.can.files:
+            backfill.fill(pipeline, self._rebuilding)
+        goal_notes.complete(pipeline)
+        observe.once(self._observed)
+        if settings.upkeep.quality_interval_seconds:
+            quality.attempt(partial(quality.run_if_new, settings, pipeline.store, pipeline.tables))
 
     @property
-    def _history(self) -> tuple[Settings, Lakehouse, Store, Table, Callable[[Say], Rebuild]]:
-        """What `backfill.fill` takes. Lines of before the flows start may be read with other settings."""
-        requests = _tables()["silver.requests"]
-        there = self.store.version(requests) if self.store.exists(requests) else -1
-        remaking = partial(rebuilding, self.spark, self.settings, self.house, after_version=there)
-        return self.settings, self.house, self.store, _lines(), remaking
+    def _rebuilding(self) -> Callable[[Report], Rebuild]:
+        """Makes a rebuild. Lines that the tables have by now may be read with other settings."""
+        accepted, store = self.pipeline.graph.accepted, self.pipeline.store
+        version = store.version(accepted) if store.exists(accepted) else -1
+        return partial(self.pipeline.rebuild, after_version=version)
 
     @property
     def _observed(self) -> Observed:
-        return Observed(_tables(), positions(self.house), rules_version(self.settings), self.started)
+        return Observed(self.pipeline, self.pipeline.rules_version, self.started)
 
 
-def is_filling(settings: Settings, house: Lakehouse, store: Store) -> bool:
+def is_filling(home: Home) -> bool:
     """Whether tables are being filled with history, or made anew, beside the flows."""
-    return bool(house.can.files) and backfill.pending(settings, house, store, _lines())
-
-
-def _tables() -> dict[str, Table]:
-    return {table.name: table for table in LAYER_TABLES}
-
-
-def _lines() -> Table:
-    return _tables()["bronze.access_log"]
-
-
-def _goal_tables() -> GoalTables:
-    tables = _tables()
-    return GoalTables(tables["silver.session_goals"], tables["gold.goals"])
+    return bool(home.lakehouse.can.files) and backfill.pending(home)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from tidemark.operate import losses, notes
+from tidemark.operate import notes
 from tidemark.operate.forget import Forgotten, forget
-from tidemark.pipeline import TABLES, chain, followers, home_key, places, streams
-from tidemark.service.requirements import lakehouse_with_tables
-from tidemark.service.stores import store_of
+from tidemark.pipeline import Pipeline
+from tidemark.service.requirements import require_tables, require_whole
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
-from tidemark.stream import schema_check
 
 
 def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgotten:
-    """The `forget` command. Raises as `forget`, and TableError without tables."""
-    house = lakehouse_with_tables(settings)
-    lakehouse.require_files(house, "`forget`")
-    losses.require_whole(settings, house, chain(house), schema_check.known(house, TABLES))
-    home_key(settings, house)
-    forgotten = forget(
-        settings, house, TABLES, chain(house), streams(house), places(), followers(settings.meaning),
-        visitor=visitor, address=address,
-    )  # fmt: skip
-    notes.record(settings, store_of(settings), "A visitor was deleted", notes.FORGET)
+    """Deletes a visitor's data. Raises as `tidemark.operate.forget.forget`, and TableError without tables."""
+    pipeline = Pipeline.of(settings)
+    require_tables(pipeline)
+    lakehouse.require_files(pipeline.lakehouse, "`forget`")
+    require_whole(pipeline)
+    pipeline.require_key()
+    forgotten = forget(pipeline, visitor=visitor, address=address)
+    notes.record(settings, pipeline.store, "A visitor was deleted", notes.FORGET)
     return forgotten

@@ -11,26 +11,26 @@ from typing import Any
 from tidemark.errors import TableError
 from tidemark.operate.quality import runner as quality
 from tidemark.operate.quality.check import Checker
-from tidemark.pipeline import TABLES
-from tidemark.service.requirements import lakehouse_with_tables
-from tidemark.service.stores import store_of
+from tidemark.pipeline import Pipeline
+from tidemark.service.requirements import require_tables
 from tidemark.settings import Settings
 
 
 def check_quality(
     settings: Settings, names: Sequence[str] = (), since: datetime | None = None
 ) -> tuple[list[dict[str, Any]], Path]:
-    """The `quality` command: checks the named tables (default: all), their rows written after `since`.
+    """Checks the named tables (default: all), their rows written after `since`.
 
     Works beside a running pipeline. Returns the run's rows of quality.results and the Data Docs' first page.
     Raises TableError without tables or for an unknown name.
     """
-    unknown = sorted(set(names) - {table.name for table in TABLES})
+    pipeline = Pipeline.of(settings)
+    unknown = sorted(set(names) - set(pipeline.graph.names))
     if unknown:
-        known = ", ".join(table.name for table in TABLES)
+        known = ", ".join(pipeline.graph.names)
         raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
-    lakehouse_with_tables(settings)
-    store = store_of(settings)
-    chosen = [table for table in TABLES if not names or table.name in names]
-    checker = Checker(settings, store, chosen, for_docs=True)
-    return quality.run(settings, store, chosen, partial(checker.all, since=since)), checker.write_docs()
+    require_tables(pipeline)
+    chosen = [table for table in pipeline.tables if not names or table.name in names]
+    checker = Checker(settings, pipeline.store, chosen, for_docs=True)
+    results = quality.run(settings, pipeline.store, chosen, partial(checker.all, since=since))
+    return results, checker.write_docs()

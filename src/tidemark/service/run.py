@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from functools import partial
 
 from tidemark.contract.table import Table
+from tidemark.home import REQUESTS
 from tidemark.kafka import client as kafka
 from tidemark.local.broker import located
 from tidemark.operate import losses
-from tidemark.pipeline import TABLES, chain, flows, home_key, warm_up
+from tidemark.pipeline import Pipeline
 from tidemark.service.beside import Beside, is_filling
 from tidemark.service.requirements import only_writer_of, require_lasting_key
 from tidemark.service.rounds import Add, run_in_rounds
 from tidemark.settings import Settings
 from tidemark.spark import starting_session
-from tidemark.store import lakehouse
-from tidemark.store.choose import open_store
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lease import stopping_when
 from tidemark.stream import lock, schema_check
 from tidemark.stream.metrics import Metrics
@@ -27,51 +25,61 @@ from tidemark.stream.topic_identity import has_read, require_same_topic
 
 
 def run_pipeline(settings: Settings, *, once: bool, wait: float = 5.0) -> None:
-    """The `run` command: all flows over the settings' Kafka and lakehouse, until stopped. Kafka may take `wait` seconds
+    """Runs all flows until a signal stops them; with `once`, until they have caught up. Kafka may take `wait` seconds
     until it answers.
 
     Raises TidemarkError: an unreachable Kafka, a busy home, an incompatible table or checkpoint.
     """
-    house = lakehouse.of(settings)
-    with lock.only_one(settings), only_writer_of(settings, house, "a pipeline") as lost:
-        run_flows(settings, house, once=once, wait=wait, beside=[stopping_when(lost)])
+    pipeline = Pipeline.of(settings)
+    with lock.only_one(settings), only_writer_of(pipeline, "a pipeline") as lost:
+        run_flows(pipeline, once=once, wait=wait, beside=[stopping_when(lost)])
 
 
 def run_flows(
-    settings: Settings,
-    house: Lakehouse,
+    pipeline: Pipeline,
     *,
     once: bool,
     wait: float = 5.0,
     beside: Sequence[Side] = (),
     remade: Sequence[Table] = (),
-    renew_key: bool = False,
 ) -> None:
-    require_lasting_key(settings.meaning, house)
-    losses.require_repaired(settings)
-    known = schema_check.known(house, TABLES)
-    home_key(settings, house, renew=renew_key)
-    settings = located(settings)
+    """Runs all flows, under the caller's locks. `beside` are further functions that run until their event is set, and
+    `remade` tables that are rebuilt right afterwards. Raises as `run_pipeline`."""
+    require_lasting_key(pipeline)
+    losses.require_repaired(pipeline.settings)
+    known = schema_check.known(pipeline)
+    pipeline.require_key()
+    pipeline = pipeline.with_settings(located(pipeline.settings))
     # Spark and an embedded broker start at the same time.
-    session = starting_session(settings)
-    kafka.require_reachable(settings.kafka, wait)
-    if not has_read(settings.kafka, chain(house).first):
-        kafka.ensure_topic(settings.kafka, settings.kafka.topic)
-    require_same_topic(settings.kafka, chain(house).first)
-    threading.Thread(target=warm_up, args=(settings,), daemon=True).start()
-    spark = session()
-    store = open_store(settings.lakehouse, house, spark)
-    whole = partial(losses.require_whole, settings, house, chain(house), known)
+    session = starting_session(pipeline.settings)
+    _require_topic(pipeline, wait)
+    threading.Thread(target=pipeline.warm_up, daemon=True).start()
+    pipeline = pipeline.on(session())
 
     def one_round(settings: Settings, add: Add) -> bool:
-        work = Beside(spark, settings, house, store, metrics := Metrics())
+        now = pipeline.with_settings(settings)
+        work = Beside(now, metrics := Metrics())
         work.note_changes()
-        told = run(
-            spark, settings, house, store, TABLES, flows(settings, house, store, renew_key=renew_key), once=once,
-            beside=add([*beside, *work.sides(once=once)]), remade=remade, metrics=metrics, require_whole=whole,
-        )  # fmt: skip
+        stopped = run(
+            now,
+            now.flows,
+            once=once,
+            beside=add([*beside, *work.sides(once=once)]),
+            remade=remade,
+            metrics=metrics,
+            require_whole=partial(losses.require_whole, now, known),
+        )
         if once:
             work.once()
-        return told or once
+        return stopped or once
 
-    run_in_rounds(settings, one_round, lambda settings: is_filling(settings, house, store))
+    run_in_rounds(pipeline.settings, one_round, lambda now: is_filling(pipeline.with_settings(now)))
+
+
+def _require_topic(pipeline: Pipeline, wait: float) -> None:
+    """Creates the topic unless lines were read from it already. Raises KafkaError if it is another one than then."""
+    settings, checkpoint = pipeline.settings.kafka, pipeline.checkpoint(REQUESTS)
+    kafka.require_reachable(settings, wait)
+    if not has_read(settings, checkpoint):
+        kafka.ensure_topic(settings, settings.topic)
+    require_same_topic(settings, checkpoint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,14 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.contract.aggregation import Aggregation, Newest
 from tidemark.contract.quality_tables import SITES
-from tidemark.contract.store import Commit, Store
+from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.engine import executors
 from tidemark.engine.batches import Batch, Local, distributed
 from tidemark.engine.work import ALL, Part, Work
+from tidemark.home import Home
 from tidemark.machine import judging_threads, spare_threads
-from tidemark.settings.sections import MeaningSettings
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.accounting import Account, Ledger
 from tidemark.stream.batch_size import BatchSize
 from tidemark.stream.changes import Known
@@ -44,6 +43,10 @@ from tidemark.stream.reread import refused
 _IDS = "delivery ids"
 log = logging.getLogger("tidemark.stream")
 
+# The steps of tables that follow others, by table; a commit of a batch returns them.
+Steps = Mapping[str, Known]
+Act = Callable[[], Steps]
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -57,12 +60,11 @@ class Flow:
 
     `lag` returns, from the checkpoint, the number of waiting rows; `rows` the maximum rows of a batch number, None
     if unknown. `files`: the batches are whole files of a table, as far as its columns of these names.
-    `accounted`: the batches are lines, which are accounted for; `lines_and_rejected` are the tables that tell which
-    delivery ids were accepted before. `size` bounds the batches of a source that asks it. A batch of up to
-    `local_rows` is processed by the driver, a larger one by executors. `reread`: another way to the
-    source's rows of the batch of a number, for one that Spark's source refuses. `followers` are tables made of tables
-    that the flow commits; they are brought up to date at the end of each batch, and with `catch_up`. `schema`: of the
-    prepared rows, as far as the work needs them.
+    `accounted`: the batches are lines, which are accounted for, and whose repeated deliveries are left out. `size`
+    bounds the batches of a source that asks it. A batch of up to `local_rows` is processed by the driver, a larger one
+    by executors. `reread`: another way to the source's rows of the batch of a number, for one that Spark's source
+    refuses. `followers` are tables made of tables that the flow commits; they are brought up to date at the end of each
+    batch, and with `catch_up`. `schema`: of the prepared rows, as far as the work needs them.
     """
 
     name: str
@@ -78,26 +80,23 @@ class Flow:
     rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
     files: TableFiles | None = None
     accounted: bool = False
-    lines_and_rejected: tuple[Table, Table] | None = None
     size: BatchSize | None = None
     interval_seconds: float = 0.0
     reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
     followers: Sequence[Follower] = ()
     schema: pa.Schema | None = None
 
-    def checkpoint(self, lakehouse: Lakehouse) -> str:
+    def checkpoint(self, home: Home) -> Path:
         """The path of the query's checkpoint."""
-        return lakehouse.checkpoint(self.name, self.version)
+        return Path(home.lakehouse.checkpoint(self.name, self.version))
 
-    def query(
-        self, spark: SparkSession, meaning: MeaningSettings, lakehouse: Lakehouse, store: Store
-    ) -> Query:
-        """The flow's streaming query, whose batches go to `store`."""
+    def query(self, home: Home) -> Query:
+        """The flow's streaming query, whose batches go to the home's store."""
         # What it knows of the tables is read with the first batch: by then they are there, and checked.
-        writer = cache(lambda: BatchWriter(self, meaning, lakehouse, store))
+        writer = cache(lambda: BatchWriter(self, home))
         return Query(
             name=self.name,
-            rows=lambda: self.prepare(self.source(spark)),
+            rows=lambda: self.prepare(self.source(home.spark)),
             write=lambda prepared, commit: writer().write(prepared, commit),
             version=self.version,
             trigger={"processingTime": f"{self.interval_seconds:g} seconds"},
@@ -106,39 +105,34 @@ class Flow:
             commits=(*(table for table, _ in self.upserts), *([SITES] if self.accounted else [])),
         )
 
-    def warm_up(self, spark: SparkSession, lakehouse: Lakehouse) -> None:
+    def warm_up(self, home: Home) -> None:
         """Has executors load what they need, if so many rows wait that they will process the first batch. That batch
         reports any error."""
         if self.schema is None:
             return
         with suppress(Exception):
-            if (self.lag(Path(self.checkpoint(lakehouse))) or 0) > self.local_rows:
-                executors.warm_up(self.work, self.schema, spark)
+            if (self.lag(self.checkpoint(home)) or 0) > self.local_rows:
+                executors.warm_up(self.work, self.schema, home.spark)
 
-    def catch_up(
-        self,
-        spark: SparkSession,
-        lakehouse: Lakehouse,
-        store: Store,
-        known: Mapping[str, Known] = MappingProxyType({}),
-    ) -> None:
+    def catch_up(self, home: Home, known: Mapping[str, Known] = MappingProxyType({})) -> None:
         """Brings the followers to the newest versions of their sources, under the batch lock. `known` as in
         `tidemark.stream.following.catch_up`."""
         crash_point(f"{self.name}:before-followers")
-        catch_up(self.followers, lakehouse, store, spark, known=known)
+        catch_up(self.followers, home, known=known)
 
 
 class BatchWriter:
-    """Runs one flow's batches through the engine and commits them to a store."""
+    """Runs one flow's batches through the engine and commits them to the home's store."""
 
-    def __init__(self, flow: Flow, meaning: MeaningSettings, lakehouse: Lakehouse, store: Store) -> None:
+    def __init__(self, flow: Flow, home: Home) -> None:
         self.flow = flow
-        self._lakehouse = lakehouse
-        self._store = store
+        self._home = home
+        self._store = store = home.store
+        meaning = home.settings.meaning
         self._ledger = Ledger(store, flow.name, meaning.late_seconds) if flow.accounted else None
         self._deliveries = (
-            Deliveries(store, lakehouse, *flow.lines_and_rejected, meaning.duplicate_days)
-            if flow.lines_and_rejected
+            Deliveries(store, home.lakehouse, home.graph.lines, home.graph.rejected, meaning.duplicate_days)
+            if flow.accounted
             else None
         )
         self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix=flow.name)
@@ -154,8 +148,7 @@ class BatchWriter:
             if not self.flow.reread or not refused(error):
                 raise
         log.warning("batch %d of %s has a timestamp that Spark cannot read", commit.number, self.flow.name)
-        checkpoint = Path(self.flow.checkpoint(self._lakehouse))
-        again = self.flow.reread(prepared.sparkSession, checkpoint, commit.number)
+        again = self.flow.reread(prepared.sparkSession, self.flow.checkpoint(self._home), commit.number)
         return self._written(self.flow.prepare(again), commit, started)
 
     def _written(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
@@ -181,7 +174,7 @@ class BatchWriter:
             yield batch
 
     def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
-        rows = self.flow.rows(Path(self.flow.checkpoint(self._lakehouse)), number)
+        rows = self.flow.rows(self.flow.checkpoint(self._home), number)
         if rows is None or rows > self.flow.local_rows:
             return None
         try:
@@ -203,57 +196,57 @@ class BatchWriter:
             batch = batch.without(repeated)
         clocks = batch.partial(self.flow.clocks)
         newest = _newest(self.flow.known(clocks["site"].to_pylist()), clocks)
-        steps: dict[str, Known] = {}
-        acts = [
+        acts: list[Act] = [
             *(
-                partial(self._upsert, table, made.at(newest), batch, commit, steps)
+                partial(self._upsert, table, made.at(newest), batch, commit)
                 for table, made in sorted(self.flow.upserts, key=lambda upsert: not upsert[0].now)
             ),
             *(partial(self._append, table, part, batch, commit) for table, part in self.flow.work.appends),
         ]
         # A small batch of a flow that may wait leaves cores to one that may not.
         waits = bool(self.flow.interval_seconds) and isinstance(batch, Local)
-        with self._all_done(acts, self._spare if waits else self._threads):
+        with self._begun(acts, self._spare if waits else self._threads) as commits:
             account = Account.of(clocks, len(repeated or ())) if self._ledger else None
         if self.flow.followers:
-            self.flow.catch_up(spark, self._lakehouse, self._store, steps)
+            self.flow.catch_up(self._home, {k: v for done in commits for k, v in done.result().items()})
         crash_point(f"{self.flow.name}:before-ledger")
         if not (self._ledger and account):
             return _facts(clocks)
         self._ledger.commit(account, started, commit)
         return account_facts(account)
 
-    def _append(self, table: Table, part: Part, batch: Batch, commit: Commit) -> None:
+    def _append(self, table: Table, part: Part, batch: Batch, commit: Commit) -> Steps:
         if self._store.committed(table, commit.writer) < commit.number:
             batch.append(self._store, table, part, commit)
+        return {}
 
-    def _upsert(
-        self, table: Table, made: Aggregation, batch: Batch, commit: Commit, steps: dict[str, Known]
-    ) -> None:
-        """Merges the batch into a table, and adds the `steps` of its followers."""
+    def _upsert(self, table: Table, made: Aggregation, batch: Batch, commit: Commit) -> Steps:
+        """Merges the batch into a table. Returns the steps of the tables that follow it, by table."""
         if self._store.committed(table, commit.writer) >= commit.number:
-            return
+            return {}
         existing, change = merge_into(self._store, table, made, batch.partial(table.name), commit)
-        for follower in self.flow.followers:
-            if follower.source.name == table.name:
-                step = follower.step(existing, change)
-                steps[follower.table.name] = {(commit.writer, commit.number): step}
+        return {
+            follower.table.name: {(commit.writer, commit.number): follower.step(existing, change)}
+            for follower in self.flow.followers
+            if follower.source.name == table.name
+        }
 
     @contextmanager
-    def _all_done(self, acts: Sequence[Callable[[], None]], threads: Executor) -> Iterator[None]:
-        """Does them in threads, begun in this order, beside what stands in the block."""
+    def _begun(self, acts: Sequence[Act], threads: Executor) -> Iterator[Sequence[Future[Steps]]]:
+        """Calls the functions in threads, in this order, beside the block, and ends after all of them."""
         futures = [threads.submit(self._committed, act) for act in acts]
         try:
-            yield
+            yield futures
         finally:
             # After a failure, too: the lock must not be released while others still commit.
             wait(futures)
         for future in futures:
             future.result()
 
-    def _committed(self, act: Callable[[], None]) -> None:
-        act()
+    def _committed(self, act: Act) -> Steps:
+        steps = act()
         crash_point(f"{self.flow.name}:between-tables")
+        return steps
 
 
 def _newest(known: Newest, clocks: pa.Table) -> Newest:

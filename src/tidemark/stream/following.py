@@ -12,18 +12,19 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from types import MappingProxyType
+from typing import cast
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from tidemark.contract import table as contract
 from tidemark.contract.aggregation import Revisable, Step
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
 from tidemark.engine.groups import semi_join
+from tidemark.home import Home
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.changes import Change, Changes, FeedChanges, FileChanges, Known
 
@@ -56,24 +57,31 @@ class Follower:
         return Step(self.made.partial(removed.select(needs)), self.made.partial(change.rows.select(needs)))
 
 
+def followers_of(home: Home) -> tuple[Follower, ...]:
+    """The tables of a home that follow others, as its settings make them."""
+    return tuple(
+        Follower(table, cast(Revisable, table.made(home.settings.meaning)), home.graph[table.reads])
+        for table in home.graph.following
+        if table.made
+    )
+
+
 def catch_up(
     followers: Sequence[Follower],
-    house: Lakehouse,
-    store: Store,
-    spark: SparkSession | None = None,
+    home: Home,
+    *,
     anew: Sequence[str] = (),
     known: Mapping[str, Known] = MappingProxyType({}),
 ) -> list[Table]:
     """Brings each table to the newest version of its source, those of the names `anew` by making them anew. Returns the
     tables that were behind. `known` are, by table, the steps of commits of its source.
 
-    The caller sees to it that nobody else writes to the tables or their sources. `spark` is needed for tables whose
-    files this process does not reach.
+    The caller sees to it that nobody else writes to the tables or their sources.
     """
-    behind = []
+    store, behind = home.store, []
     for follower in followers:
         table, source = follower.table, follower.source
-        changes = changes_of(house, source, spark)
+        changes = changes_of(home, source)
         newest, writer = store.version(source), f"{source.name}/{store.id(source)}"
         definition = store.committed(table, _DEFINITION)
         as_today = definition == follower.definition
@@ -95,31 +103,25 @@ def catch_up(
 
 
 def stage(
-    followers: Sequence[Follower],
-    names: Sequence[str],
-    house: Lakehouse,
-    staging: Lakehouse,
-    staged: Store,
-    spark: SparkSession | None = None,
+    followers: Sequence[Follower], names: Sequence[str], home: Home, staging: Lakehouse, staged: Store
 ) -> list[Table]:
-    """Makes and returns tables in `staging`: those whose source is there, and those of the names, from `house`."""
+    """Makes and returns tables in `staging`: those whose source is there, and those of the names, from `home`."""
     made = []
     for follower in followers:
         there = staged.exists(follower.source)
         if there or follower.table.name in names:
             staged.ensure(follower.table)
-            changes = changes_of(staging if there else house, follower.source, spark)
+            changes = changes_of(replace(home, lakehouse=staging) if there else home, follower.source)
             _make_anew(follower, changes, staged, Commit("stage", 0))
             made.append(follower.table)
     return made
 
 
-def changes_of(house: Lakehouse, source: Table, spark: SparkSession | None = None) -> Changes:
+def changes_of(home: Home, source: Table) -> Changes:
     """The changes of a table, read from its files where this process reaches them, else by Spark."""
-    if house.can.files:
-        return FileChanges(house, source)
-    assert spark is not None
-    return FeedChanges(spark, house, source)
+    if home.lakehouse.can.files:
+        return FileChanges(home.lakehouse, source)
+    return FeedChanges(home.spark, home.lakehouse, source)
 
 
 def _make_anew(follower: Follower, changes: Changes, store: Store, commit: Commit) -> None:

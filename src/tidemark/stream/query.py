@@ -21,8 +21,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.kafka import client as kafka
-from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock
 from tidemark.stream.batch_size import BatchSize
@@ -95,14 +95,10 @@ class Runner:
 
     query: StreamingQuery
 
-    def __init__(
-        self, query: Query, spark: SparkSession, settings: Settings, checkpoint: Path, progress: Progress
-    ) -> None:
+    def __init__(self, query: Query, home: Home, progress: Progress) -> None:
         self.definition = query
         self.failure: Exception | None = None
-        self._spark = spark
-        self._settings = settings
-        self._checkpoint = checkpoint
+        self._home = home
         self._progress = progress
         self._under_way = threading.Lock()
         self._once = False
@@ -122,16 +118,16 @@ class Runner:
         writer = (
             wanted.rows()
             .writeStream.queryName(wanted.name)
-            .option("checkpointLocation", str(self._checkpoint))
+            .option("checkpointLocation", str(wanted.checkpoint(self._home.lakehouse)))
             .outputMode(wanted.output_mode)
             .options(**wanted.options)
             .trigger(**trigger)
         )
         if wanted.write is None:
-            writer = writer.format("kafka").options(**kafka.spark_options(self._settings.kafka))
+            writer = writer.format("kafka").options(**kafka.spark_options(self._home.settings.kafka))
         else:
             writer = writer.foreachBatch(self._batch)
-        with _shuffled_in(self._spark, wanted.state_partitions):
+        with _shuffled_in(self._home.spark, wanted.state_partitions):
             self.query = writer.start()
         self._started = True
         self._progress.watch(wanted.name, self.query)
@@ -204,7 +200,7 @@ class Runner:
         run = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         self.definition.await_warm()
         started = datetime.now(UTC)
-        with lock.batch(self._settings):
+        with lock.batch(self._home.settings):
             if self._ending.is_set():
                 raise _EndingError(f"the query is ending: batch {number} runs again next time")
             facts = write(rows, Commit(f"{name}/{run}", number))

@@ -13,13 +13,10 @@ from functools import partial
 from types import FrameType
 
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 
 from tidemark.contract.quality_tables import INVENTORY
-from tidemark.contract.store import Store
 from tidemark.contract.table import Table
-from tidemark.settings import Settings
-from tidemark.store.lakehouse import Lakehouse
+from tidemark.home import Home
 from tidemark.store.sizes import sizes
 from tidemark.stream import inventory, lock
 from tidemark.stream.checkpoint import clear_unfinished, require_sound
@@ -40,11 +37,7 @@ Side = Callable[[threading.Event], None]
 
 
 def run(
-    spark: SparkSession,
-    settings: Settings,
-    lakehouse: Lakehouse,
-    store: Store,
-    tables: Sequence[Table],
+    home: Home,
     flows: Sequence[Flow],
     *,
     once: bool,
@@ -53,25 +46,21 @@ def run(
     remade: Sequence[Table] = (),
     require_whole: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Runs the flows until the process is told to stop, or a side ends the run; with `once`, until they have caught up.
-    Returns whether a signal has told it.
+    """Runs the flows of a home until a signal or a side ends the run; with `once`, until they have caught up. Returns
+    whether a signal has ended it.
 
     The other arguments are those of `Runtime` and `Runtime.run`. Raises TidemarkError as soon as a flow fails.
     """
     queries = []
     for flow in flows:
-        warming = threading.Thread(target=flow.warm_up, args=(spark, lakehouse), daemon=True)
+        warming = threading.Thread(target=flow.warm_up, args=(home,), daemon=True)
         warming.start()
-        query = flow.query(spark, settings.meaning, lakehouse, store)
-        queries.append(replace(query, await_warm=warming.join))
-    runtime = Runtime(
-        spark, settings, lakehouse, store, tables, queries,
-        metrics=metrics, remade=remade, require_whole=require_whole,
-    )  # fmt: skip
+        queries.append(replace(flow.query(home), await_warm=warming.join))
+    runtime = Runtime(home, queries, metrics=metrics, remade=remade, require_whole=require_whole)
     for flow in flows:
         if flow.followers:  # new ones, and those that a kill has left behind
-            with lock.batch(settings):
-                flow.catch_up(spark, lakehouse, store)
+            with lock.batch(home.settings):
+                flow.catch_up(home)
     with stop_signals() as stopping:
         if once:
             runtime.run_once(stopping)
@@ -83,7 +72,7 @@ def run(
 class Runtime:
     """The queries of one process on a home.
 
-    Creates what is missing of `tables`, and raises TableError where a table or a checkpoint does not fit.
+    Creates what is missing of its tables, and raises TableError where a table or a checkpoint does not fit.
     `remade` are tables that are rebuilt right afterwards: their present rows need not fit this version.
     `require_whole` raises TableError where the tables have lost commits. `record` names the process in the home's
     run directory.
@@ -91,11 +80,7 @@ class Runtime:
 
     def __init__(
         self,
-        spark: SparkSession,
-        settings: Settings,
-        lakehouse: Lakehouse,
-        store: Store,
-        tables: Sequence[Table],
+        home: Home,
         queries: Sequence[Query],
         *,
         record: str = "pipeline",
@@ -103,11 +88,12 @@ class Runtime:
         remade: Sequence[Table] = (),
         require_whole: Callable[[], None] = lambda: None,
     ) -> None:
-        self._settings = settings
+        self._settings = settings = home.settings
+        lakehouse, store, tables = home.lakehouse, home.store, home.tables
         for table in tables:
             store.ensure(table, table.told(settings))
-        fitting = [table for table in tables if table not in remade]
-        require_fitting(settings, lakehouse, fitting, {query.place: query.version for query in queries})
+        fitting = home.only([table for table in tables if table not in remade])
+        require_fitting(fitting, {query.place: query.version for query in queries})
         write(lakehouse, {query.name: {ELSEWHERE: query.elsewhere} for query in queries if query.elsewhere})
         for query in queries:
             checkpoint = query.checkpoint(lakehouse)
@@ -116,12 +102,10 @@ class Runtime:
                 require_sound(query.name, checkpoint, store, tables, query.commits)
         require_whole()
         if INVENTORY in tables:
-            _announce(settings, lakehouse, store, tables, remade)
+            _announce(home, remade)
         lags = {query.name: partial(query.lag, query.checkpoint(lakehouse)) for query in queries}
         self._progress = Progress(settings, store, lags, sizes(lakehouse, tables), metrics, record=record)
-        self._runners = [
-            Runner(query, spark, settings, query.checkpoint(lakehouse), self._progress) for query in queries
-        ]
+        self._runners = [Runner(query, home, self._progress) for query in queries]
 
     def run_once(self, stopping: threading.Event) -> None:
         """Runs the queries one after the other, because each reads the results of the previous one, until they have
@@ -231,14 +215,12 @@ class Runtime:
                 raise explain(runner.definition.name, runner.failure or failure, self._settings)
 
 
-def _announce(
-    settings: Settings, lakehouse: Lakehouse, store: Store, tables: Sequence[Table], remade: Sequence[Table]
-) -> None:
+def _announce(home: Home, remade: Sequence[Table]) -> None:
     """Records which tables lack their history. A catalog's tables are not filled beside the flows."""
-    missing = incomplete(lakehouse)
-    inventory.announce(settings, store, tables, missing)
+    missing = incomplete(home.lakehouse)
+    inventory.announce(home, missing)
     for name in sorted(set(missing) - {table.name for table in remade}):
-        if lakehouse.can.files is None:
+        if home.lakehouse.can.files is None:
             log.warning("%s lacks its history: stop the pipeline and run `tidemark rebuild %s`", name, name)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tidemark.contract.table import Table
 from tidemark.errors import PlatformError, TableError
+from tidemark.home import Home
 from tidemark.local.process import replace_text
 from tidemark.parse.visitor import fingerprint, has_visitor_key, make_visitor_key, visitor_key
 from tidemark.settings import Settings
@@ -38,25 +39,24 @@ _KEY_REMEDY = (
 State = Mapping[str, str]
 
 
-def require_fitting(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table], flows: Mapping[str, int]
-) -> None:
+def require_fitting(home: Home, flows: Mapping[str, int]) -> None:
     """Raises TableError if a table's state or a flow's checkpoint differs from this version's; `flows` are
     the versions of the flows' queries. Records new tables."""
+    lakehouse = home.lakehouse
     for flow, version in flows.items():
         there = sorted(
             path
-            for path in Path(house.checkpoint_root).glob(f"{flow}-v*")
+            for path in Path(lakehouse.checkpoint_root).glob(f"{flow}-v*")
             if path.name.removeprefix(f"{flow}-v").isdigit()
         )
-        if there and Path(house.checkpoint(flow, version)) not in there:
+        if there and Path(lakehouse.checkpoint(flow, version)) not in there:
             raise TableError(
                 f"the state of flow {flow} no longer fits: its query is of version {version}, its checkpoint"
                 f" is {there[-1]}",
                 "Restore a savepoint that this version made, or go on with the version before; to start over see"
                 " docs/operations.md, 'Make all tables anew'.",
             )
-    for name, changes in changed(settings, house, tables).items():
+    for name, changes in changed(home).items():
         rebuild = (
             ""
             if name.startswith("quality.")
@@ -67,15 +67,15 @@ def require_fitting(
             f"the state of {name} no longer fits: {'; '.join(changes)}",
             rebuild + (back if rebuild else back.capitalize()),
         )
-    note(settings, house, tables)
+    note(home)
 
 
-def changed(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> dict[str, list[str]]:
+def changed(home: Home) -> dict[str, list[str]]:
     """By table, how its rows were made and what differs now; without compatible tables."""
-    known = _known(house)
+    known = _known(home.lakehouse)
     found = {}
-    for table in tables:
-        was, now = known.get(table.name, {}), _state(settings, table)
+    for table in home.tables:
+        was, now = known.get(table.name, {}), _state(home.settings, table)
         differs = [
             f"{name} was {was[name]}, now {now[name]}"
             for name in was
@@ -93,13 +93,13 @@ def with_unfit(names: Sequence[str], unfit: Collection[str], remade: Sequence[st
     return [*names, *(name for name in remade if name in unfit and name not in names)]
 
 
-def note(settings: Settings, house: Lakehouse, tables: Sequence[Table]) -> None:
+def note(home: Home) -> None:
     """Records that the rows of these tables were made by this version with these settings. Settings that may be others
     than those of earlier rows (`applied`) are recorded for new tables only."""
-    known = _known(house)
+    settings, tables, known = home.settings, home.tables, _known(home.lakehouse)
     new = {t.name: applied.entry(settings, t) for t in tables if applied.ENTRY not in known.get(t.name, {})}
-    made = {**states(settings, tables), **_without_history(settings, house, tables)}
-    write(house, {name: {**state, **new.get(name, {})} for name, state in made.items()}, whole=True)
+    made = {**states(settings, tables), **_without_history(home, known)}
+    write(home.lakehouse, {name: {**state, **new.get(name, {})} for name, state in made.items()}, whole=True)
 
 
 def states(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
@@ -117,12 +117,10 @@ def rebuilt(settings: Settings, tables: Sequence[Table]) -> dict[str, State]:
     }
 
 
-def unapplied(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table]
-) -> dict[str, dict[str, tuple[str, str]]]:
+def unapplied(home: Home) -> dict[str, dict[str, tuple[str, str]]]:
     """By table, the settings that have changed since its history was made: their value then, and now."""
-    known = _known(house)
-    found = {t.name: applied.differences(settings, t, known.get(t.name, {})) for t in tables}
+    known = _known(home.lakehouse)
+    found = {t.name: applied.differences(home.settings, t, known.get(t.name, {})) for t in home.tables}
     return {name: changes for name, changes in found.items() if changes}
 
 
@@ -136,14 +134,11 @@ def incomplete(house: Lakehouse) -> list[str]:
     return [name for name, state in _known(house).items() if state.get(_HISTORY) == _MISSING]
 
 
-def _without_history(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table]
-) -> dict[str, dict[str, str]]:
+def _without_history(home: Home, known: Mapping[str, State]) -> dict[str, dict[str, str]]:
     """The states of tables that are new to a home with others, or have a new column."""
-    known = _known(house)
     if not known:
         return {}
-    made = {table.name: _state(settings, table) for table in tables if _has_history(table)}
+    made = {table.name: _state(home.settings, table) for table in home.tables if _has_history(table)}
     return {
         name: {**state, _HISTORY: _MISSING}
         for name, state in made.items()
@@ -165,31 +160,29 @@ def write(house: Lakehouse, made: Mapping[str, State], *, whole: bool = False) -
         _write(house, wanted)
 
 
-def require_visitor_key(
-    settings: Settings, house: Lakehouse, tables: Sequence[Table], *, renew: bool = False
-) -> bytes:
+def require_visitor_key(home: Home, *, renew: bool = False) -> bytes:
     """The visitor key, created if neither it nor the tables exist yet. With `renew` the tables are rebuilt
     right afterwards: the key may have changed, and is created if it is missing.
 
     Raises TableError if the key of the tables is missing, or the home's key is another one.
     """
-    keyed = [table for table in tables if table.keyed]
-    known = _known(house)
+    settings, lakehouse = home.settings, home.lakehouse
+    keyed = [table for table in home.tables if table.keyed]
+    known = _known(lakehouse)
     noted = {known.get(table.name, {}).get(_KEY) for table in keyed} - {None}
     if not has_visitor_key(settings):
-        there = bool(house.can.files) and any(house.exists(table) for table in keyed)
+        there = bool(lakehouse.can.files) and any(lakehouse.exists(table) for table in keyed)
         if (there or any(table.name in known for table in keyed)) and not renew:
-            raise TableError(f"the visitor key of the tables in {house.name} is missing", _KEY_REMEDY)
-        if (
-            there and not noted
-        ):  # after a kill before the end of the rebuild, the tables must not accept the new key
+            raise TableError(f"the visitor key of the tables in {lakehouse.name} is missing", _KEY_REMEDY)
+        if there and not noted:
+            # After a kill before the end of the rebuild, the tables must not accept the new key.
             lost = {table.name: {_KEY: "lost"} for table in keyed}
-            _write(house, {**known, **lost})
+            _write(lakehouse, {**known, **lost})
         make_visitor_key(settings)
     key = visitor_key(settings)
     if noted - {fingerprint(key)} and not renew:
         raise TableError(
-            f"the visitor key is not the one that the tables in {house.name} were made with", _KEY_REMEDY
+            f"the visitor key is not the one that the tables in {lakehouse.name} were made with", _KEY_REMEDY
         )
     return key
 
@@ -213,12 +206,12 @@ def last_swap(house: Lakehouse, table: Table) -> int:
     return int(_known(house).get(table.name, {}).get(SWAP, 0))
 
 
-def known(house: Lakehouse, tables: Sequence[Table]) -> frozenset[str]:
+def known(home: Home) -> frozenset[str]:
     """Names of the recorded tables that a pipeline with today's flows has run on."""
-    recorded = _known(house)
+    recorded = _known(home.lakehouse)
     return frozenset(
         table.name
-        for table in tables
+        for table in home.tables
         if table.name in recorded and (not table.now or _COMMITTED in recorded[table.name])
     )
 

@@ -15,6 +15,7 @@ from examples.kit.changes import FollowedTable, changes
 from examples.kit.job import Sources
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Column
+from tidemark.home import Home
 from tidemark.local.process import wait_until
 from tidemark.operate.upkeep_schedule import keep
 from tidemark.settings import Settings
@@ -50,7 +51,7 @@ def test_upkeep_maintains_such_a_table(tmp_path: Path) -> None:
     DeltaRsStore(house).ensure(TABLE)
     troubles: list[str] = []
     stop = threading.Event()
-    side = threading.Thread(target=keep(settings, [TABLE], {}, troubles.append), args=(stop,))
+    side = threading.Thread(target=keep(Home.of(settings, [TABLE]), troubles.append), args=(stop,))
     side.start()
     try:
         assert wait_until(lambda: len(troubles) >= 1, 60)

@@ -29,6 +29,7 @@ from tidemark.cli import tidemark
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change, Table
 from tidemark.errors import HomeBusyError, TableError
+from tidemark.home import Home
 from tidemark.local import broker as embedded
 from tidemark.local.process import prepare_home
 from tidemark.operate.savepoints import savepoints
@@ -187,6 +188,9 @@ def test_upkeep_knows_how_far_each_of_two_tables_was_read(spark: SparkSession, h
     done(job, spark, home)
     readers = list(run.checkpoints(job, home).iterdir())
     upkept = maintain(
-        home.changed(retention_days=""), house, (many, few), {many.name: readers, few.name: readers}
+        replace(
+            Home.of(home.changed(retention_days=""), (many, few)),
+            readers={many.name: readers, few.name: readers},
+        )
     )
     assert [(entry.files_before, entry.files_after) for entry in upkept] == [(21, 1), (11, 1)]

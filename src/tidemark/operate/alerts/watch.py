@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
-from tidemark.contract.store import Store
-from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.operate.alerts.delivery import Delivery
 from tidemark.operate.alerts.judge import Judge
 from tidemark.operate.alerts.record import window_of
-from tidemark.operate.moment import Moment, Moments, Positions
-from tidemark.settings import Settings
+from tidemark.operate.moment import Moment, Moments
 
 # Late lines are judged at least so often, windows as soon as they have passed.
 _LATE_SECONDS = 30.0
@@ -22,11 +19,11 @@ _PAUSES = 10
 class Watch:
     """The state of judging and delivering in one process."""
 
-    def __init__(self, settings: Settings, store: Store, tables: Mapping[str, Table], at: Positions) -> None:
-        self._settings = settings
-        self._judge = Judge(settings, store, tables)
-        self._moments = Moments(settings.kafka, store, at)
-        self._delivery = Delivery(settings, store)
+    def __init__(self, home: Home) -> None:
+        self._settings = home.settings
+        self._judge = Judge(home.settings, home.store, home.graph.by_name)
+        self._moments = Moments(home)
+        self._delivery = Delivery(home.settings, home.store)
         self._passed: dict[tuple[str, str], int] = {}
         self._next = 0.0
 
