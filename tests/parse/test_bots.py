@@ -5,7 +5,8 @@ import re
 import crawleruseragents
 import pytest
 
-from tidemark.parse.bots import KINDS, OTHER_KIND, PURPOSES, Bot, bot_of, kind_of
+from tidemark.parse.bots import KINDS, OTHER_KIND, PERSON, PURPOSES, Bot, bot_of, kind_of, purpose_by_name
+from tidemark.parse.lists import rows
 
 ON_CHROME = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; {}) Chrome/142.0.0.0 Safari/537.36"
@@ -30,6 +31,15 @@ ON_CHROME = (
         ("CCBot/2.0 (https://commoncrawl.org/faq/)", Bot("CCBot", "ai-crawler", "training")),
         ("Mozilla/5.0 (Macintosh) (Amazonbot/0.1)", Bot("Amazonbot", "search-engine", "training")),
         ("Google-Extended", Bot("Google-Extended", "ai-crawler", None)),
+        # Own entries.
+        (ON_CHROME.format("OAI-AdsBot/1.0"), Bot("OAI-AdsBot", "advertising", None)),
+        (ON_CHROME.format("Kimi-User/1.0"), Bot("Kimi-User", "ai-crawler", "assistant")),
+        ("bedrockbot-7f3a", Bot("bedrockbot", "ai-crawler", "search")),
+        ("Meta-ExternalAgent/1.1", Bot("Meta-ExternalAgent", "ai-crawler", "training")),
+        ("Mozilla/5.0 (compatible; YandexAdditionalBot/3.0; +http://yandex.com/bots)",
+         Bot("YandexAdditionalBot", "ai-crawler", "search")),
+        # A purpose of an own entry, a kind of the package.
+        ("meta-webindexer/1.1", Bot("meta-webindexer", "social-preview", "search")),
         ("Mozilla/5.0 zgrab/0.x", Bot("zgrab", "scanner", None)),
         ("Mozilla/5.0 (compatible; AhrefsBot/7.0)", Bot("AhrefsBot", "seo", None)),
         ("Mozilla/5.0+(compatible; UptimeRobot/2.0)", Bot("UptimeRobot", "monitoring", None)),
@@ -52,6 +62,49 @@ def test_people_are_no_bots() -> None:
     assert bot_of(ON_CHROME.format("Trident/7.0")) is None
 
 
+PHONE = "Mozilla/5.0 (Linux; Android {}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Mobile Safari/537.36{}"
+
+
+@pytest.mark.parametrize(
+    "device, app",
+    [
+        # Models whose names have the word.
+        ("8.0.0; CUBOT_P20", ""), ("12; CUBOT TAB 10", ""), ("13; Cubot X30", ""), ("6.0; IDbot553 Build/MRA58K", ""),
+        ("7.0; M bot 60 Build/NRD90M; wv", ""), ("6.0; B BOT 550 Build/MRA58K; wv", ""), ("6.0; VR BOT 552 PLUS", ""),
+        ("7.0; C Bot Tab 100", ""), ("6.0; POWER BOT Build/MRA58K", ""), ("8.1.0; XBot_Senior Build/O11019", ""),
+        ("13; Spider 8", ""), ("9; Robot 5", ""), ("10; Titan P8000 PRO 2021 Build/QP1A.190711.020; wv", ""),
+        # Models, builds and apps that patterns of the package match.
+        ("4.2.2; HTC Butterfly Build/JDQ39", ""), ("4.4.2; HTCButterflys901s Build/KOT49H", ""),
+        ("4.4.2; ViewSonic V500 Build/KVT49L", ""), ("2.3.6; fr-fr; Cherry Sonic  Build/GRK39F", ""),
+        ("5.1; O+ Sonic", ""), ("8.1.0; Fever_Plus_J", ""), ("8.0.0; Expanse", ""),
+        ("15; CPH2557 Build/AP3A.240617.008; wv", " Instagram 406.0.0.58.159 Android (35/15; 480dpi; OPPO; CPH2557)"),
+        ("16; Pixel 10 Build/CP1A.260305.018; wv", " MetaIAB Facebook"),
+        ("7.1.2; G011A Build/N2G48H; wv", " Viber/11.9.5.8"),
+        ("6.0.1; OPPO R9s Build/MMB29M; wv", " AWP/2.0 SogouMSE,SogouMobileBrowser/5.28.7"),
+        ("7.1.2; MANN 8S Build/N2G47H; wv", " SogouSearch Android1.0 version3.0 AppVersion/7702"),
+        # Browsers inside apps.
+        ("14; SM-S918B Build/UP1A; wv", " [Pinterest/Android]"), ("13; Pixel 7", " Flipboard/4.3.15/5306,4.3.15.5306"),
+        ("14; SM-A546B; wv", " trill_360105 AppName/musical_ly BytedanceWebview/d8a21c6"), ("14", " DuckDuckGo/5"),
+        ("11; RMX1931; wv", " [FB_IAB/Orca-Android;FBAV/331.0.0.15.119;]"), ("12; Telegram-Android/10.14", ""),
+    ],
+)  # fmt: skip
+def test_phones_and_apps_with_names_like_bots_are_people(device: str, app: str) -> None:
+    user_agent = PHONE.format(device, app)
+    assert bot_of(user_agent) is None
+    # A bot may pose as such a phone.
+    crawler = f"{user_agent} (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+    assert bot_of(crawler) == Bot("Googlebot", "search-engine", None)
+
+
+def test_the_names_on_the_list_without_a_phone_are_bots() -> None:
+    assert bot_of(
+        "Mozilla/5.0 (compatible; Butterfly/1.0; +http://labs.topsy.com/butterfly/) Gecko/2009032608"
+    )
+    assert bot_of("Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)")
+    assert bot_of("Fever/1.38 (Feed Parser; http://feedafever.com; Allow like Gecko)")
+    assert bot_of("Viber") and bot_of("WhatsApp/2.23.20.0 A")
+
+
 def test_the_first_of_equally_long_matches_in_the_list_wins() -> None:
     patterns = [crawler["pattern"] for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA]
     assert patterns.index("GPTBot") < patterns.index("Amzn-User") and len("AI2Bot") == len("GPTBot")
@@ -68,7 +121,9 @@ def test_the_kind_is_the_first_tag_of_the_order(number: int) -> None:
 
 def test_instances_of_the_list_have_the_longest_match() -> None:
     data = crawleruseragents.CRAWLER_USER_AGENTS_DATA
-    for user_agent in [instance for crawler in data[::40] for instance in crawler["instances"][:1]]:
+    own = re.compile("|".join(pattern for pattern, *tags in OWN if tags[0]))
+    instances = [instance for crawler in data[::40] for instance in crawler["instances"][:1]]
+    for user_agent in (instance for instance in instances if not own.search(instance)):
         found = [(re.search(crawler["pattern"], user_agent), crawler) for crawler in data]
         longest = max(len(match[0]) for match, _ in found if match)
         match, crawler = next((m, crawler) for m, crawler in found if m and len(m[0]) == longest)
@@ -77,6 +132,26 @@ def test_instances_of_the_list_have_the_longest_match() -> None:
         assert (bot.name, bot.kind) == (match[0].strip("/ "), kind_of(crawler["tags"]))
 
 
+# Pattern, tags and purpose.
+OWN = [(*row, "", "")[:3] for row in rows("bots_own.tsv")]
+
+
+def test_own_entries_are_sound() -> None:
+    patterns = [pattern for pattern, _, _ in OWN]
+    assert len({*patterns}) == len(patterns)
+    for pattern, tags, purpose in OWN:
+        re.compile(pattern)
+        assert {*tags.split(",")} <= {*KINDS, PERSON, ""} and purpose in (*PURPOSES, "") and (tags or purpose)
+        # Purposes are looked up by the name of the bot, which is the text that its pattern matched.
+        assert not purpose or re.fullmatch(pattern, pattern)
+
+
+def test_own_bots_are_missing_in_the_package() -> None:
+    missing = [pattern for pattern, tags, _ in OWN if tags and tags != PERSON]
+    assert [name for name in missing if crawleruseragents.is_crawler(name.strip("/"))] == []
+
+
 def test_each_name_has_one_purpose() -> None:
-    names = [name.lower() for group in PURPOSES.values() for name in group]
-    assert len(set(names)) == len(names)
+    assert purpose_by_name()["gptbot"] == "training"
+    names = {pattern.lower(): purpose for pattern, _, purpose in OWN if purpose}
+    assert all(names[pattern.lower()] == purpose for pattern, _, purpose in OWN if purpose)

@@ -70,11 +70,28 @@ def test_own_hosts_are_those_of_the_site_and_of_the_line() -> None:
     ]
 
 
+def test_an_own_host_is_the_same_in_both_spellings() -> None:
+    spellings = (
+        "münchen.example",
+        "xn--mnchen-3ya.example",
+        "m%C3%BCnchen.example",
+        r"m\xC3\xBCnchen.example",
+    )
+    for own in spellings[:2]:
+        reading = Reading({"shop": SiteReading(hosts=(own,))})
+        rows = described(*({"referrer": f"https://www.{each}/a"} for each in spellings), reading=reading)
+        assert [row["channel"] for row in rows] == ["internal"] * 4
+    lines = [{"referrer": f"https://{a}/", "host": b} for a in spellings[:2] for b in spellings[:2]]
+    assert [row["channel"] for row in described(*lines, reading=Reading())] == ["internal"] * 4
+    other = described({"referrer": "https://xn--mnchn-kva.example/", "host": "münchen.example"})
+    assert other[0]["channel"] == "referral"
+
+
 def test_no_lines_have_no_rows() -> None:
     assert described() == []
 
 
 def test_the_version_names_every_list() -> None:
     version = Knowledge(b"k").version
-    assert all(part in version for part in ("ua-parser ", "crawlers ", "purposes ", "channels ", "formats "))
+    assert all(part in version for part in ("ua-parser ", "crawlers ", "channels ", "pages ", "formats "))
     assert Knowledge(b"k", reading=SHOP).version != version

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.parse.sources import Source, category_of_name, host_of, source_of_host, version
+from tidemark.parse.lists import rows
+from tidemark.parse.sources import Source, category_of_name, comparable, host_of, source_of_host, version
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,11 @@ from tidemark.parse.sources import Source, category_of_name, host_of, source_of_
         ("smile.amazon.co.uk", Source("amazon", "shopping")),
         ("com.google.android.gm", Source("gmail", "mail")),
         ("com.google.android.googlequicksearchbox", Source("google", "search")),
+        ("lm.facebook.com", Source("facebook", "social")),
+        ("m.me", Source("facebook", "social")),
+        ("copilot.cloud.microsoft", Source("copilot", "ai")),
+        ("edgeservices.bing.com", Source("copilot", "ai")),
+        ("grok.com", Source("grok", "ai")),
         ("localhost", Source("localhost", "")),
         ("google", Source("google", "")),
     ],
@@ -56,6 +62,15 @@ def test_the_longest_suffix_of_whole_labels_decides(host: str, expected: Source)
         ("google", "search"), ("fb", "social"), ("facebook.com", "social"), ("m.facebook.com", "social"),
         ("youtube", "video"), ("chatgpt.com", "ai"), ("claude", "ai"), ("gmail", "mail"), ("ebay", "shopping"),
         ("cnn", ""), ("partner", ""), ("partner.example", ""), ("", ""),
+        # As people write them.
+        ("facebookads", "social"), ("facebook-ads", "social"), ("facebook ads", "social"), ("fb_ads", "social"),
+        ("ig", "social"), ("insta", "social"), ("meta", "social"), ("linkedin-ads", "social"), ("li", "social"),
+        ("tw", "social"), ("x", "social"), ("tik-tok", "social"), ("snap", "social"), ("wa", "social"),
+        ("adwords", "search"), ("googleads", "search"), ("gads", "search"), ("microsoft ads", "search"),
+        ("bing_ads", "search"), ("ddg", "search"), ("yt", "video"), ("youtube-ads", "video"), ("amazonads", "shopping"),
+        ("openai", "ai"), ("copilot", "ai"), ("perplexity.ai", "ai"), ("protonmail", "mail"),
+        ("www.facebook.com", "social"), ("https://www.facebook.com/shop", "social"), ("linkedin.com/", "social"),
+        (" facebook ", "social"), ("facebook/", "social"), ("google.evil.example", ""), ("https://[", ""), (".", ""),
     ],
 )  # fmt: skip
 def test_a_tag_names_a_source_or_its_host(name: str, category: str) -> None:
@@ -79,5 +94,56 @@ def test_host_of_a_referrer(referrer: str, host: str | None) -> None:
     assert host_of(referrer) == host
 
 
+@pytest.mark.parametrize(
+    "package, category",
+    [
+        ("com.google.android.googlequicksearchbox", "search"), ("com.duckduckgo.mobile.android", "search"),
+        ("com.google.android.gm", "mail"), ("com.microsoft.office.outlook", "mail"), ("ch.protonmail.android", "mail"),
+        ("com.samsung.android.email.provider", "mail"), ("com.linkedin.android", "social"), ("com.pinterest", "social"),
+        ("com.facebook.katana", "social"), ("com.facebook.orca", "social"), ("com.instagram.android", "social"),
+        ("com.twitter.android", "social"), ("com.reddit.frontpage", "social"), ("org.telegram.messenger", "social"),
+        ("com.whatsapp", "social"), ("com.Slack", "social"), ("com.zhiliaoapp.musically", "social"),
+        ("com.snapchat.android", "social"), ("com.tencent.mm", "social"), ("com.google.android.youtube", "video"),
+        ("com.openai.chatgpt", "ai"), ("com.anthropic.claude", "ai"), ("ai.perplexity.app.android", "ai"),
+        ("com.google.android.apps.bard", "ai"), ("com.microsoft.copilot", "ai"), ("com.ebay.mobile", "shopping"),
+        ("com.example.reader", ""),
+    ],
+)  # fmt: skip
+def test_apps_are_sources(package: str, category: str) -> None:
+    for path in ("", "/", "/https/www.example.com/page"):
+        host = host_of(f"android-app://{package}{path}")
+        assert host is not None and source_of_host(host).category == category
+
+
+@pytest.mark.parametrize(
+    "host, as_compared",
+    [
+        ("shop.example", "shop.example"),
+        ("WWW.Shop.example.", "shop.example"),
+        ("münchen.example", "xn--mnchen-3ya.example"),
+        ("www.MÜNCHEN.example", "xn--mnchen-3ya.example"),
+        ("mu\u0308nchen.example", "xn--mnchen-3ya.example"),
+        ("XN--mnchen-3ya.example", "xn--mnchen-3ya.example"),
+        ("m%C3%BCnchen.example", "xn--mnchen-3ya.example"),
+        (r"m\xC3\xBCnchen.example", "xn--mnchen-3ya.example"),
+        ("straße.example", "xn--strae-oqa.example"),
+        ("пример.example", "xn--e1afmkfd.example"),
+        ("例え。example", "xn--r8jz45g.example"),
+        ("my_shop.example", "my_shop.example"),
+        ("ü_\u2028.example", "ü_\u2028.example"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("%zz", "%zz"),
+    ],
+)
+def test_own_hosts_are_compared_in_one_spelling(host: str, as_compared: str) -> None:
+    assert comparable(host) == as_compared
+
+
 def test_the_list_has_a_version() -> None:
     assert len(version()) == 8
+
+
+def test_each_key_of_the_own_list_has_one_line() -> None:
+    keys = [key for _, _, key in rows("sources_own.tsv")]
+    assert len({*keys}) == len(keys)
+    assert all(key == key.lower().strip() for key in keys)

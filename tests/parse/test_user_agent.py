@@ -17,6 +17,11 @@ GALAXY_TAB = (
     "Mozilla/5.0 (Linux; Android 14; SM-X710) AppleWebKit/537.36 (KHTML, like Gecko) "
     "Chrome/142.0.0.0 Safari/537.36"
 )
+CUBOT = (
+    "Mozilla/5.0 (Linux; Android 8.0.0; CUBOT_P20) AppleWebKit/537.36 (KHTML, like Gecko) "
+    "Chrome/120.0.0.0 Mobile Safari/537.36"
+)
+TABLET_PC = "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.1; Trident/6.0; Tablet PC 2.0)"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
 
@@ -27,6 +32,8 @@ GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.
         (IPHONE, Agent("Mobile Safari", "iOS", "mobile", None)),
         (GALAXY_TAB, Agent("Chrome", "Android", "tablet", None)),
         (GOOGLEBOT, Agent("Googlebot", "Other", "bot", Bot("Googlebot", "search-engine", None))),
+        (CUBOT, Agent("Chrome Mobile", "Android", "mobile", None)),
+        (TABLET_PC, Agent("IE", "Windows", "desktop", None)),
         ("curl/8.5.0", Agent("curl", "Other", "bot", Bot("curl", "http-library", None))),
         ("", Agent("Other", "Other", "other", None)),
         ("\u2028 \\x00 <script>", Agent("Other", "Other", "other", None)),

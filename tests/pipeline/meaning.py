@@ -1,6 +1,6 @@
 """What a line says by the definitions alone: bot, channel, source, tags, search term, latency bucket.
 
-It shares no code with the project. What it takes from the same sources is data: the list of crawlers, and the list of
+It shares no code with the project. What it takes from the same sources is data: the lists of crawlers, and the lists of
 search engines, social networks, assistants, mail, video and shopping.
 """
 
@@ -31,6 +31,7 @@ PURPOSES = {
 }  # fmt: skip
 SEARCH_PARAMETERS = ("q", "s", "query", "search", "keyword", "term")
 MOST = 200
+_DIRECTORY = Path(tidemark.__file__).parent / "parse"
 # Parameter, whether it tells of a paid search or a paid social visit, and the host of who adds it.
 CLICK_IDS = (
     ("gclid", "search", "google.com"), ("gbraid", "search", "google.com"), ("wbraid", "search", "google.com"),
@@ -48,15 +49,18 @@ class Bot(NamedTuple):
 @cache
 def bot_of(agent: str) -> Bot | None:
     """The declared bot of a user agent, None for people."""
-    if not agent or not crawleruseragents.is_crawler(agent):
-        return None
-    longest: tuple[int, str, list[str]] = (-1, "", [])
+    for own, tags in _own_crawlers():
+        if "person" in tags:
+            agent = own.sub(" ", agent)
+    longest: tuple[int, str, list[str]] = (0, "", [])
     for pattern, tags in _crawlers():
         for match in pattern.finditer(agent):
             if len(match[0]) > longest[0]:
                 longest = (len(match[0]), match[0], tags)
     _, text, tags = longest
     name = text.strip("/ ")
+    if not name:
+        return None
     kind = next((kind for kind in KINDS if kind in tags), "other")
     assert kind != "ai-crawler" or name in PURPOSES, f"the purpose of {name} is not known here"
     return Bot(name, kind, PURPOSES.get(name))
@@ -65,7 +69,15 @@ def bot_of(agent: str) -> Bot | None:
 @cache
 def _crawlers() -> list[tuple[re.Pattern[str], list[str]]]:
     data = crawleruseragents.CRAWLER_USER_AGENTS_DATA
-    return [(re.compile(each["pattern"]), each.get("tags", [])) for each in data]
+    listed = [(re.compile(each["pattern"]), each.get("tags", [])) for each in data]
+    return [each for each in _own_crawlers() if "person" not in each[1]] + listed
+
+
+@cache
+def _own_crawlers() -> list[tuple[re.Pattern[str], list[str]]]:
+    lines = (_DIRECTORY / "bots_own.tsv").read_text(encoding="utf-8").splitlines()
+    cells = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return [(re.compile(each[0]), each[1].split(",")) for each in cells if each[1]]
 
 
 class Origin(NamedTuple):
@@ -82,7 +94,7 @@ class Origin(NamedTuple):
 
 
 def parameters(query: str) -> Iterator[tuple[str, str]]:
-    for part in query.split("&"):
+    for part in re.split("[&;#]", query.replace("&amp;", "&")):
         name, _, value = part.partition("=")
         yield unquote_plus(name), unquote_plus(value)
 
@@ -199,10 +211,9 @@ def _lists() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """(name, category) by host, and category by name; own entries win."""
     by_host: dict[str, tuple[str, str]] = {}
     by_name: dict[str, str] = {}
-    directory = Path(tidemark.__file__).parent / "parse"
     for file in ("sources_matomo.tsv", "sources_own.tsv"):
         named: dict[str, str] = {}
-        for line in (directory / file).read_text(encoding="utf-8").splitlines():
+        for line in (_DIRECTORY / file).read_text(encoding="utf-8").splitlines():
             if not line or line.startswith("#"):
                 continue
             category, name, host = line.split("\t")

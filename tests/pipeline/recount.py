@@ -23,7 +23,10 @@ _LINE = (
     r'^(\S+) \S+ (.+?) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
     r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?(?: (\d+\.\d{3}))?$'
 )
-_ASSET = r"\.(css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|bmp|woff2?|ttf|otf|eot|mp4|webm|mp3|wasm)$"
+_ASSET = (
+    r"\.(css|js|mjs|map|webmanifest|wasm|a?png|jpe?g|gif|svg|ico|cur|webp|avif|heic|jxl|bmp|tiff?|woff2?|ttf|otf|eot"
+    r"|mp4|m4[asv]|mov|webm|og[agv]|vtt|m3u8|mpd|mp3|aac|opus|flac|wav)(;[^/]*)?$"
+)
 _HTTP = r"^[A-Z][A-Z_-]{1,31} [^ \t].* HTTP/\d(\.\d)?$"
 
 

@@ -159,7 +159,8 @@ def formats_page(formats: Sequence[Format]) -> str:
         " format does not read, or that is read as a format above, is an error. The pipeline loads changed files while"
         " it runs.\n"
         "- The host of the line itself, where the format has one, is an own host, too. Own hosts are compared whole,"
-        " without `www.`.",
+        " without `www.`; an international name is the same in both spellings (`münchen.example`,"
+        " `xn--mnchen-3ya.example`).",
         "## Client behind proxies",
         "The client is the address of the line, unless that is the address of a trusted proxy. Then the forwarded"
         " addresses count: X-Forwarded-For, Forwarded, or a list in front of the address. From the end of the list, the"

@@ -1,4 +1,4 @@
-"""Name, kind and purpose of a declared bot, by the patterns and tags of the package crawler-user-agents."""
+"""Name, kind and purpose of a declared bot: the package crawler-user-agents, and own entries in bots_own.tsv."""
 
 from __future__ import annotations
 
@@ -9,43 +9,23 @@ from typing import NamedTuple
 
 import crawleruseragents
 
+from tidemark.parse.lists import rows, version_of
+
 # The first of a bot's tags in this order is its kind.
 KINDS = (
     "ai-crawler", "search-engine", "scanner", "seo", "monitoring", "social-preview", "feed-reader", "archiver",
     "academic", "advertising", "http-library", "browser-automation",
 )  # fmt: skip
 OTHER_KIND = "other"
+# The tag of what is no bot.
+PERSON = "person"
+PURPOSES = ("training", "search", "assistant")
 
-# Changes with PURPOSES.
-_PURPOSES_VERSION = 1
-
-# What an AI company's bot fetches pages for, as its operator documents it: to train models, to build the index of a
-# search, or because a person asks an assistant. A bot whose operator says several is listed under the first.
-# Google-Extended is missing because it is a name in robots.txt, not a crawler.
-PURPOSES = {
-    "training": (
-        "AI2Bot", "Amazonbot", "anthropic-ai", "Applebot-Extended", "Bytespider", "CCBot", "ChatGLM-Spider",
-        "Claude-Web", "ClaudeBot", "cohere-ai", "cohere-training-data-crawler", "DeepSeekBot", "FacebookBot", "GPTBot",
-        "imageSpider", "img2dataset", "Kangaroo Bot", "KunatoCrawler", "laion-huggingface-processor",
-        "meta-externalagent", "Novellum", "SBIntuitionsBot", "semantic-visions", "Spawning-AI", "The Knowledge AI",
-        "TikTokSpider",
-    ),
-    "search": (
-        "AISearchBot", "Amzn-SearchBot", "Anomura", "Aranet-SearchBot", "atlassian-bot", "AzureAI-SearchBot",
-        "Claude-SearchBot", "Cloudflare-AutoRAG", "Google-CloudVertexBot", "iAskBot", "iaskspider", "KendraBot",
-        "LinerBot", "LinkupBot", "OAI-SearchBot", "PerplexityBot", "PhindBot", "YouBot", "ZanistaBot",
-    ),
-    "assistant": (
-        "Amzn-User", "ChatGPT-User", "Claude-User", "Devin", "DuckAssistBot", "Gemini-Deep-Research",
-        "Google-Agent", "Google-NotebookLM", "GoogleAgent-Mariner", "IsonAI-User", "kagi-fetcher", "linkReader",
-        "Manus-User", "meta-externalfetcher", "MistralAI-User", "Perplexity-User", "PerplexityUser", "ShapBot",
-        "TavilyBot",
-    ),
-}  # fmt: skip
+_Tagged = tuple[re.Pattern[str], list[str]]
 
 
 class Bot(NamedTuple):
-    """`name` is the matched text, `kind` one of KINDS or "other", `ai_purpose` a key of PURPOSES or None."""
+    """`name` is the matched text, `kind` one of KINDS or "other", `ai_purpose` one of PURPOSES or None."""
 
     name: str
     kind: str
@@ -54,21 +34,25 @@ class Bot(NamedTuple):
 
 @cache
 def rules_version() -> str:
-    """Versions of the list of crawlers and of the table of purposes."""
-    return f"crawlers {version('crawler-user-agents')}, purposes {_PURPOSES_VERSION}"
+    """Versions of the list of crawlers and of the own entries."""
+    return f"crawlers {version('crawler-user-agents')}-{version_of(list(_own()), KINDS)}"
 
 
 def bot_of(user_agent: str) -> Bot | None:
-    """The bot behind a User-Agent header; None for a person. The longest match decides, then the list's order."""
-    if not crawleruseragents.is_crawler(user_agent):
+    """The bot behind a User-Agent header; None for a person. The longest match decides, then the order: own entries,
+    then those of the package."""
+    if not (crawleruseragents.is_crawler(user_agent) or _any_own_bot().search(user_agent)):
         return None
-    name, kind = "", OTHER_KIND
-    for pattern, kind_of_pattern in _patterns():
-        found = pattern.search(user_agent)
-        if found and len(found[0]) > len(name):
-            name, kind = found[0], kind_of_pattern
+    declared = _people().sub(" ", user_agent)
+    name, tags = "", list[str]()
+    for pattern, tags_of_pattern in _patterns():
+        match = pattern.search(declared)
+        if match and len(match[0]) > len(name):
+            name, tags = match[0], tags_of_pattern
+    if not name:
+        return None
     name = name.strip("/ ")
-    return Bot(name, kind, purpose_by_name().get(name.lower()))
+    return Bot(name, kind_of(tags), purpose_by_name().get(name.lower()))
 
 
 def kind_of(tags: list[str]) -> str:
@@ -77,14 +61,34 @@ def kind_of(tags: list[str]) -> str:
 
 
 @cache
-def _patterns() -> list[tuple[re.Pattern[str], str]]:
-    return [
-        (re.compile(crawler["pattern"]), kind_of(crawler.get("tags", [])))
-        for crawler in crawleruseragents.CRAWLER_USER_AGENTS_DATA
-    ]
+def purpose_by_name() -> dict[str, str]:
+    """The purpose of each AI company's bot, by its name in lower case."""
+    return {pattern.lower(): purpose for pattern, _, purpose in _own() if purpose}
 
 
 @cache
-def purpose_by_name() -> dict[str, str]:
-    """The purpose of each bot in PURPOSES, by its name in lower case."""
-    return {name.lower(): purpose for purpose, names in PURPOSES.items() for name in names}
+def _own() -> list[tuple[str, list[str], str]]:
+    """Pattern, tags and purpose of the own entries."""
+    cells = [(*row, "", "")[:3] for row in rows("bots_own.tsv")]
+    return [(pattern, tags.split(",") if tags else [], purpose) for pattern, tags, purpose in cells]
+
+
+@cache
+def _own_bots() -> list[tuple[str, list[str]]]:
+    return [(pattern, tags) for pattern, tags, _ in _own() if tags and PERSON not in tags]
+
+
+@cache
+def _any_own_bot() -> re.Pattern[str]:
+    return re.compile("|".join(pattern for pattern, _ in _own_bots()))
+
+
+@cache
+def _people() -> re.Pattern[str]:
+    return re.compile("|".join(pattern for pattern, tags, _ in _own() if PERSON in tags))
+
+
+@cache
+def _patterns() -> list[_Tagged]:
+    listed = [(each["pattern"], each.get("tags", [])) for each in crawleruseragents.CRAWLER_USER_AGENTS_DATA]
+    return [(re.compile(pattern), tags) for pattern, tags in [*_own_bots(), *listed]]

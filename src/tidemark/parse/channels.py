@@ -7,15 +7,17 @@ in Plausible. https://support.google.com/analytics/answer/9756891
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from tidemark.contract.channels import CHANNELS
 from tidemark.parse import sources
+from tidemark.parse.lists import version_of
 from tidemark.parse.sources import category_of_name, source_of_host
-from tidemark.parse.tags import Tags
+from tidemark.parse.tags import CLICK_IDS, MOST_CHARACTERS, SEARCH_PARAMETERS, UTM, Tags
 
-# Changes with the rules here and in `tidemark.parse.tags`.
-_VERSION = 1
+# Increment when `_channel`, `origin_of` or `tags_of` gives another result for the same data.
+_CODE = 2
 
 # Source of each click id, and the channel that it means by itself.
 _CLICKS = {
@@ -58,9 +60,12 @@ class Origin(NamedTuple):
     channel: str
 
 
+@cache
 def rules_version() -> str:
     """Versions of the rules and of the list of sources."""
-    return f"channels {_VERSION}-{sources.version()}"
+    words = (_PAID.pattern, _SHOPPING.pattern, _DISPLAY, _SOCIAL, _EMAIL, _REFERRAL)
+    parameters = (UTM, CLICK_IDS, SEARCH_PARAMETERS, MOST_CHARACTERS)
+    return f"channels {version_of(_CODE, CHANNELS, _CLICKS, words, parameters)}-{sources.version()}"
 
 
 def origin_of(host: str | None, own: bool, campaign: Campaign) -> Origin:

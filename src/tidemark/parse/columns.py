@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from tidemark.contract.log_formats import VERSION
 from tidemark.engine.arrays import Arrays
-from tidemark.parse import channels, country, networks, user_agent
+from tidemark.parse import channels, country, networks, page, user_agent
 from tidemark.parse.channels import Campaign, Origin, origin_of
 from tidemark.parse.reading import PLAIN, Reading
-from tidemark.parse.sources import bare, host_of
+from tidemark.parse.sources import comparable, host_of
 from tidemark.parse.tags import NO_TAGS, UTM, tags_of, told
 from tidemark.parse.visitor import visitor_id
 
@@ -45,12 +45,12 @@ class Knowledge:
 
     @property
     def version(self) -> str:
-        """Versions of the geo data, the bot list, the rules for user agents and channels, the lists of sources and
-        networks, the log formats and the settings of sites."""
+        """Versions of the geo data, the bot list, the rules for user agents and channels, what an asset is, the lists
+        of sources and networks, the log formats and the settings of sites."""
         formats = f"formats {VERSION}" + (f"-{self.reading.version}" if self.reading.version else "")
         data = country.data_version(self.geo_database)
-        rules = f"{user_agent.rules_version()}, {channels.rules_version()}, networks {networks.version()}"
-        return f"{data}, {rules}, {formats}"
+        rules = (user_agent.rules_version(), channels.rules_version(), page.rules_version())
+        return ", ".join([data, *rules, f"networks {networks.version()}", formats])
 
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
@@ -110,8 +110,8 @@ def _origins(
     ways = _Pairs.of(site, host, from_host, campaign)
 
     def origin(site: str | None, host: str | None, referring: str | None, campaign: Campaign) -> Origin:
-        own = {bare(each) for each in (*reading.own_hosts(site or ""), host or "")}
-        return origin_of(referring, referring in own, campaign)
+        own = {comparable(each) for each in (*reading.own_hosts(site or ""), host or "")}
+        return origin_of(referring, referring is not None and comparable(referring) in own, campaign)
 
     origins = [origin(*values) for values in ways.values]
     return {

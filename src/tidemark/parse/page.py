@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Arrays, Pieces, flags_of
+from tidemark.engine.arrays import Arrays, flags_of
+from tidemark.parse.lists import version_of
 
 # Files that belong to a page.
-ASSETS = pa.array([
-    "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp",
-    "woff", "woff2", "ttf", "otf", "eot", "mp4", "webm", "mp3", "wasm",
-])  # fmt: skip
+ASSETS = (
+    "css", "js", "mjs", "map", "webmanifest", "wasm", "woff", "woff2", "ttf", "otf", "eot",
+    "png", "apng", "jpg", "jpeg", "gif", "svg", "ico", "cur", "webp", "avif", "heic", "jxl", "bmp", "tif", "tiff",
+    "mp4", "m4s", "m4v", "mov", "webm", "ogv", "vtt", "m3u8", "mpd", "mp3", "m4a", "aac", "ogg", "oga", "opus",
+    "flac", "wav",
+)  # fmt: skip
+# The last part of a path may have parameters, such as `;jsessionid=7`.
+_ASSET = rf"(?i)\.(?:{'|'.join(ASSETS)})(?:;[^/]*)?$"
+
+
+@cache
+def rules_version() -> str:
+    """Changes with what an asset is."""
+    return f"pages {version_of(_ASSET)}"
 
 
 def is_asset(path: pa.Array) -> pa.Array:
     """Whether a path ends like a file that belongs to a page; false for NULL."""
-    return pc.is_in(pc.utf8_lower(Pieces.of(path, ".", 1, last=True).at(1)), ASSETS)
+    return pc.fill_null(pc.match_substring_regex(path, _ASSET), False)
 
 
 def is_pageview(requests: Arrays) -> pa.Array:

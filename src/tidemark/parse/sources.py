@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from hashlib import blake2b
-from importlib.resources import files
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+
+from tidemark.parse.lists import rows, version_of
 
 # A later file's entry wins.
 _FILES = ("sources_matomo.tsv", "sources_own.tsv")
 # Labels that stand between a name and a country, as in google.co.uk.
 _SECOND_LEVEL = ("com", "co", "org", "net", "it", "edu")
+_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 
 
 class Source(NamedTuple):
@@ -25,7 +27,7 @@ class Source(NamedTuple):
 @cache
 def version() -> str:
     """Changes with the content of the list."""
-    return blake2b("".join(map(_text, _FILES)).encode(), digest_size=4).hexdigest()
+    return version_of(_entries(), _SECOND_LEVEL)
 
 
 @lru_cache(maxsize=100_000)
@@ -40,9 +42,13 @@ def source_of_host(host: str) -> Source:
 
 
 def category_of_name(name: str) -> str:
-    """The category of a source as `utm_source` has it, in lower case: a name or a host."""
+    """The category of a source as `utm_source` has it, in lower case: a name, a host or an address."""
+    name = name.strip(" /")
     found = _by_name().get(name)
-    return found if found is not None else source_of_host(name).category if "." in name else ""
+    if found is not None or "." not in name:
+        return found or ""
+    host = host_of(name if "://" in name else f"//{name}")
+    return source_of_host(host).category if host else ""
 
 
 @lru_cache(maxsize=100_000)
@@ -56,8 +62,26 @@ def host_of(referrer: str) -> str | None:
 
 
 def bare(host: str) -> str:
-    """A host in lower case as hosts are compared: without `www.` and without the dot of the root."""
+    """A host in lower case, without `www.` and without the dot of the root."""
     return host.lower().removesuffix(".").removeprefix("www.")
+
+
+@lru_cache(maxsize=100_000)
+def comparable(host: str) -> str:
+    """A host as own hosts are compared: `bare`, without the brackets of IPv6, and an international name in its ASCII
+    form. Such a name may be written in either form, percent-encoded, or with the escapes of servers (`\\xc3`)."""
+    plain = bare(host).strip("[]")
+    if "%" in plain or "\\x" in plain:
+        plain = unquote(_ESCAPE.sub(r"%\1", plain)).lower()
+    if plain.isascii():
+        return plain
+    # Its tables take time to load, and most logs need none of them.
+    import idna
+
+    try:
+        return idna.encode(plain, uts46=True).decode()
+    except idna.IDNAError:
+        return plain
 
 
 def _written(labels: list[str]) -> Iterator[str]:
@@ -81,14 +105,10 @@ def _by_name() -> dict[str, str]:
     return named | {key: source.category for key, source in _entries() if "." not in key}
 
 
-def _entries() -> Iterator[tuple[str, Source]]:
-    for file in _FILES:
-        for line in _text(file).splitlines():
-            if not line.startswith("#"):
-                category, name, key = line.split("\t")
-                yield key, Source(name.lower(), "" if category == "other" else category)
-
-
 @cache
-def _text(file: str) -> str:
-    return (files("tidemark.parse") / file).read_text(encoding="utf-8")
+def _entries() -> list[tuple[str, Source]]:
+    return [
+        (key, Source(name.lower(), "" if category == "other" else category))
+        for file in _FILES
+        for category, name, key in rows(file)
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_plus
@@ -19,8 +20,10 @@ SEARCH_PARAMETERS = ("q", "s", "query", "search", "keyword", "term")
 UTM = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
 
 _KNOWN = frozenset((*UTM, *CLICK_IDS, *SEARCH_PARAMETERS))
+# What separates parameters. Links also have `&amp;` that nothing decoded, a fragment, and a second query.
+_SEPARATOR = re.compile(rf"[&;#]|\?(?=(?:{'|'.join((*UTM, *CLICK_IDS))})=)")
 # A query with one of these parameters, or with an escaped name.
-_TOLD = rf"(?:^|&)(?:(?:{'|'.join(sorted(_KNOWN))})=|[^=&]*[%+])"
+_TOLD = rf"(?:^|[&;#?])(?:(?:{'|'.join(sorted(_KNOWN))})=|[^=&;#]*[%+])"
 
 
 class Tags(NamedTuple):
@@ -45,12 +48,14 @@ def told(query: pa.Array) -> pa.Array:
 
 @lru_cache(maxsize=100_000)
 def tags_of(query: str) -> Tags:
-    """The tags of a query. Of a repeated `utm_` parameter the first occurrence counts, even if it is empty."""
+    """The tags of a query, whose parameters are separated by `&`, `;` or `&amp;`. Of a repeated `utm_` parameter the
+    first occurrence counts, even if it is empty."""
     first: dict[str, str] = {}
     filled: dict[str, str] = {}
-    for parameter in query.split("&"):
+    for parameter in _SEPARATOR.split(query):
         name, _, value = parameter.partition("=")
-        name = _decoded(name)
+        # A redirect may have encoded `&amp;` with the name.
+        name = _decoded(name).removeprefix("amp;")
         if name in _KNOWN:
             value = _decoded(value)[:MOST_CHARACTERS]
             first.setdefault(name, value)

@@ -11,9 +11,11 @@ from ua_parser import parse
 
 from tidemark.parse import bots
 from tidemark.parse.bots import Bot
+from tidemark.parse.lists import version_of
 
 _MOBILE = re.compile(r"Mobi|iPhone|iPod|Windows Phone|Opera Mini")
-_TABLET = re.compile(r"iPad|Tablet|Kindle|Silk/|PlayBook")
+# "Tablet PC" is a part of Windows, on desktops too.
+_TABLET = re.compile(r"iPad|Tablet(?! PC)|Kindle|Silk/|PlayBook")
 
 
 class Agent(NamedTuple):
@@ -29,7 +31,8 @@ class Agent(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the pattern lists."""
-    return f"ua-parser {version('ua-parser-builtins')}, {bots.rules_version()}"
+    devices = version_of(_MOBILE.pattern, _TABLET.pattern)
+    return f"ua-parser {version('ua-parser-builtins')}-{devices}, {bots.rules_version()}"
 
 
 # A worker sees the same few thousand agents repeatedly; parsing one takes about a millisecond.

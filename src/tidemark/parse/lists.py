@@ -1,0 +1,18 @@
+"""Lists of data in files of this package, and the versions of rules that are data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from importlib.resources import files
+
+
+def rows(file: str) -> Iterator[list[str]]:
+    """The cells of each line of a file with tabs between them, without empty lines and those that begin with `#`."""
+    text = (files("tidemark.parse") / file).read_text(encoding="utf-8")
+    return (line.split("\t") for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def version_of(*data: object) -> str:
+    """A short hash of data, the same in every process: of text, numbers and lists, tuples and dictionaries of them."""
+    return blake2b(repr(data).encode(), digest_size=4).hexdigest()
