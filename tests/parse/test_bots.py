@@ -38,6 +38,12 @@ ON_CHROME = (
         ("Meta-ExternalAgent/1.1", Bot("Meta-ExternalAgent", "ai-crawler", "training")),
         ("Mozilla/5.0 (compatible; YandexAdditionalBot/3.0; +http://yandex.com/bots)",
          Bot("YandexAdditionalBot", "ai-crawler", "search")),
+        ("kube-probe/1.31", Bot("kube-probe", "monitoring", None)),
+        ("ELB-HealthChecker/2.0", Bot("ELB-HealthChecker", "monitoring", None)),
+        ("Apache/2.4.58 (Ubuntu) (internal dummy connection)", Bot("internal dummy connection", "monitoring", None)),
+        ("Fuzz Faster U Fool v2.1.0-dev", Bot("Fuzz Faster U Fool", "scanner", None)),
+        ("python-urllib3/2.2.1", Bot("python-urllib3", "http-library", None)),
+        ("Java/1.8.0_311", Bot("Java", "http-library", None)),
         # A purpose of an own entry, a kind of the package.
         ("meta-webindexer/1.1", Bot("meta-webindexer", "social-preview", "search")),
         ("Mozilla/5.0 zgrab/0.x", Bot("zgrab", "scanner", None)),
@@ -148,7 +154,7 @@ def test_own_entries_are_sound() -> None:
 
 def test_own_bots_are_missing_in_the_package() -> None:
     missing = [pattern for pattern, tags, _ in OWN if tags and tags != PERSON]
-    assert [name for name in missing if crawleruseragents.is_crawler(name.strip("/"))] == []
+    assert [name for name in missing if crawleruseragents.is_crawler(name.strip("^$/"))] == []
 
 
 def test_each_name_has_one_purpose() -> None:

@@ -21,8 +21,6 @@ OTHER_KIND = "other"
 PERSON = "person"
 PURPOSES = ("training", "search", "assistant")
 
-_Tagged = tuple[re.Pattern[str], list[str]]
-
 
 class Bot(NamedTuple):
     """`name` is the matched text, `kind` one of KINDS or "other", `ai_purpose` one of PURPOSES or None."""
@@ -35,7 +33,7 @@ class Bot(NamedTuple):
 @cache
 def rules_version() -> str:
     """Versions of the list of crawlers and of the own entries."""
-    return f"crawlers {version('crawler-user-agents')}-{version_of(list(_own()), KINDS)}"
+    return f"crawlers {version('crawler-user-agents')}-{version_of(_own(), KINDS)}"
 
 
 def bot_of(user_agent: str) -> Bot | None:
@@ -89,6 +87,6 @@ def _people() -> re.Pattern[str]:
 
 
 @cache
-def _patterns() -> list[_Tagged]:
+def _patterns() -> list[tuple[re.Pattern[str], list[str]]]:
     listed = [(each["pattern"], each.get("tags", [])) for each in crawleruseragents.CRAWLER_USER_AGENTS_DATA]
     return [(re.compile(pattern), tags) for pattern, tags in [*_own_bots(), *listed]]
