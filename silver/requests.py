@@ -52,6 +52,7 @@ TABLE = Table(
     rejecting=REJECTING,
     expects=EXPECTS,
     lines="accepted",
+    clients="client_ip",
     keyed=True,
     columns=(
         Column("topic", "string", "Kafka topic."),

@@ -89,8 +89,8 @@ class Table:
 
     `tells` returns the settings that readers of the table need, by name; they are table properties.
 
-    For data quality: `volume` is the column whose sum over an hour is compared with previous days. A `quiet` table
-    may get no new rows for a long time.
+    For data quality: `volume` is the column whose sum over an hour is compared with previous days, `clients` that of
+    addresses, of which none should be a proxy's. A `quiet` table may get no new rows for a long time.
     """
 
     name: str
@@ -104,6 +104,7 @@ class Table:
     expects: tuple[Expectation, ...] = ()
     lines: Literal["", "all", "accepted", "rejected"] = ""
     volume: str = ""
+    clients: str = ""
     quiet: bool = False
     made: Callable[[MeaningSettings], Aggregation] | None = field(default=None, compare=False)
     now: bool = False

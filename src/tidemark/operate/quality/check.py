@@ -97,6 +97,7 @@ class Checker:
                 "rows": counts.get(table.name),
                 "accounted": accounted.get(table.name),
                 "of_usual": facts.share_of_usual(table) if table.volume else None,
+                **_proxies(facts, table, newest),
             }
             results += validation.whole(table, whole)
         if self._seen is not None:
@@ -133,6 +134,11 @@ class Checker:
 def _accountable(table: Table, passing: frozenset[str]) -> Table:
     """The table without its sum in quality.accounts, if rows of either expire."""
     return replace(table, lines="") if passing & {table.name, ACCOUNTS.name} else table
+
+
+def _proxies(facts: Facts, table: Table, newest: datetime | None) -> dict[str, Any]:
+    sites = facts.proxied(table, newest) if table.clients and newest else None
+    return {"proxied": None if sites is None else len(sites), "sites": "; ".join(sites or ["none"])}
 
 
 def _unexpected(

@@ -14,6 +14,7 @@ from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.operate.quality.moment import Moment
+from tidemark.operate.quality.proxies import proxied
 from tidemark.settings import Settings
 from tidemark.stream import lock
 
@@ -92,6 +93,10 @@ class Facts:
         [(last, *days)] = self._measure((table, [total(table.volume, hour) for hour in hours], since))
         before = [volume for volume in days if volume]
         return float((last or 0) / median(before)) if len(before) >= _LEAST_DAYS else None
+
+    def proxied(self, table: Table, newest: datetime) -> list[str]:
+        """The sites for whose clients a proxy stands, as `tidemark.operate.quality.proxies.proxied`."""
+        return proxied(self._store, table, self._at.versions[table.name], newest)
 
     def unexpected(self, table: Table, since: datetime | None, *, with_key: bool) -> dict[str, int]:
         """By rule, how many rows written after `since` (default: all) break it; `with_key` among themselves."""

@@ -47,7 +47,8 @@ def row_suite(table: Table, *, with_key: bool = True) -> gx.ExpectationSuite:
 
 def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSuite]:
     """Expectations for `table` as a whole: one suite each, on one row of facts:
-    `age_seconds` of its newest row, its `rows` and those `accounted` for, `of_usual` (a share)."""
+    `age_seconds` of its newest row, its `rows` and those `accounted` for, `of_usual` (a share), the number of `proxied`
+    sites and their names."""
     found: list[Any] = []
     if upkeep.freshness_limit_seconds and not table.quiet:
         limit = upkeep.freshness_limit_seconds
@@ -74,6 +75,15 @@ def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSui
                 notes=f"The last hour's {table.volume} are {low:g} to {high:g} times those of the same hour"
                 " on the days before.",
                 meta=_meta("usual_volume", table.volume, "of_usual"),
+            )
+        )  # fmt: skip
+    if table.clients:
+        found.append(
+            ExpectColumnMaxToBeBetween(
+                column="proxied", max_value=0, severity=FailureSeverity.WARNING,
+                notes="No private address or CDN has more than half of a site's requests. Else a proxy stands for your"
+                " visitors: log X-Forwarded-For, and name your own proxies in `trusted_proxies`.",
+                meta=_meta("no_proxy", table.clients, "proxied", "sites"),
             )
         )  # fmt: skip
     return [

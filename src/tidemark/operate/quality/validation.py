@@ -137,6 +137,8 @@ def _error(result: Any) -> str:
 
 def _observed(facts: Mapping[str, Any]) -> str:
     return ", ".join(
-        f"{name.replace('_', ' ')} {value:,.2f}" if isinstance(value, float) else f"{name} {value:,}"
+        f"{name.replace('_', ' ')} {value:,.2f}" if isinstance(value, float)
+        else f"{name} {value}" if isinstance(value, str)
+        else f"{name} {value:,}"
         for name, value in facts.items()
-    )
+    )  # fmt: skip
