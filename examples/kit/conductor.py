@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from tidemark.local.jars import broker_jars, spark_jars
 from tidemark.local.java import require_java
 from tidemark.local.process import kill_group, live_record, prepare_home, spawn, wait_until
 from tidemark.settings import Settings
+from tidemark.signals import stop_signals
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import of
 
@@ -48,13 +50,12 @@ class Conductor:
         self._load = load
         self._module = module
         self._parts: dict[str, subprocess.Popen[bytes]] = {}
+        self._signals = ExitStack()
         self._stopping = threading.Event()
-        self._before: dict[int, object] = {}
         self._killed_at: float | None = None
 
     def __enter__(self) -> Conductor:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._before[number] = signal.signal(number, lambda *_: self._stopping.set())
+        self._stopping = self._signals.enter_context(stop_signals(signal.SIGHUP))
         return self
 
     def __exit__(
@@ -68,8 +69,7 @@ class Conductor:
                         self._parts[follower].terminate()
             for part in followers if name == "followers" else [name]:
                 self._end(part, patience)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._signals.close()
 
     def run(
         self, show: Callable[[], None], *, kill: bool, say: Callable[[str], None] = lambda text: None

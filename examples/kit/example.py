@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -23,6 +21,7 @@ from examples.kit.results import Results, differences, once
 from tidemark.errors import TidemarkError
 from tidemark.local.broker import located
 from tidemark.settings import Settings, load
+from tidemark.signals import stop_signals
 
 _SHOWN_DIFFERENCES = 20
 # Nice value of a job's followers, relative to the job.
@@ -141,10 +140,8 @@ def _run_part(example: Example, part: str, settings: Settings, wanted: Load) -> 
     from examples.kit.load import send
     from examples.kit.run import all_ready
 
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    send(example.events(wanted), located(settings).kafka, stop, partial(all_ready, example.job, settings))
+    with stop_signals() as stop:
+        send(example.events(wanted), located(settings).kafka, stop, partial(all_ready, example.job, settings))
 
 
 def _run(example: Example, settings: Settings, wanted: Load, check: bool) -> int:

@@ -21,11 +21,12 @@ from tidemark.local.broker import located
 from tidemark.operate.losses import Loss, missing_files
 from tidemark.operate.upkeep_schedule import keep
 from tidemark.settings import Settings
+from tidemark.signals import stop_signals
 from tidemark.spark import spark_session
 from tidemark.store import deltalog
 from tidemark.stream import lock, schema_check
 from tidemark.stream.query import Query
-from tidemark.stream.run import Runtime, stop_signals
+from tidemark.stream.run import Runtime
 
 _READY_SECONDS = 0.1
 

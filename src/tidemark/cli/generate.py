@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +20,7 @@ from tidemark.cli import home_options, settings_of
 from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import SettingError
 from tidemark.settings import Settings
+from tidemark.signals import stop_signals
 
 if TYPE_CHECKING:
     from tidemark.cli.week import Sent
@@ -131,7 +130,7 @@ def generate_command(
     expected = Truth(timed=traffic.timed)
     outcomes_wanted = truth is not None or sent is not None
     total = None if traffic.seconds is None else round(traffic.rate * traffic.seconds)
-    with _stopping() as stop, _reporting(total) as report:
+    with stop_signals(second_ends=True) as stop, _reporting(total) as report:
 
         def count(outcomes: list[Outcome]) -> None:
             if truth is not None:
@@ -178,23 +177,6 @@ def _start(text: str | None) -> int:
             f"--start-time {text!r} is not an ISO 8601 time", "Write it like 2026-05-17T08:30:00."
         ) from error
     return int((start if start.tzinfo else start.replace(tzinfo=UTC)).timestamp())
-
-
-@contextmanager
-def _stopping() -> Iterator[Event]:
-    """An event that SIGINT and SIGTERM set; a second signal has its default effect."""
-    stop = Event()
-
-    def ask(number: int, _frame: Any) -> None:
-        stop.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _Report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
 import time
@@ -25,10 +26,11 @@ from tidemark.local import broker, dashboard
 from tidemark.local.parts import Launch, broker_part, dashboard_part, pipeline_part
 from tidemark.local.process import live_record, wait_until
 from tidemark.local.status_lines import StatusLines
-from tidemark.local.supervisor import Supervisor, stop_signals
+from tidemark.local.supervisor import Supervisor
 from tidemark.local.view import Kept
 from tidemark.settings import Settings
 from tidemark.settings.sections import KafkaSettings
+from tidemark.signals import stop_signals
 
 TICK_SECONDS = 0.1
 GROWTH_SECONDS = 1.0
@@ -96,7 +98,7 @@ class Look:
         supervisor = Supervisor(lines)
         works = (self._keep_importing, self._keep_counting)
         threads = [threading.Thread(target=self._work, args=(work,), daemon=True) for work in works]
-        with stop_signals() as self._stopping:
+        with stop_signals(signal.SIGHUP) as self._stopping:
             try:
                 for thread in threads:
                     thread.start()

@@ -7,16 +7,16 @@ import json
 import re
 import signal
 import subprocess
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from tidemark.local.process import kill_group, spawn, wait_until
 from tidemark.local.status_lines import StatusLines
+from tidemark.signals import stop_signals
 
 TICK_SECONDS = 0.2
 # A part is given up after this many deaths within a minute, or in a row without ever being ready.
@@ -81,7 +81,7 @@ def supervise(
     all_parts = [_Supervised(part) for part in parts]
     lines = StatusLines([part.name for part in parts], out)
     until: float | None = None
-    with stop_signals() as stopping:
+    with stop_signals(signal.SIGHUP) as stopping:
         try:
             while not stopping.is_set():
                 for number, one in enumerate(all_parts):
@@ -225,16 +225,3 @@ def _stop(one: _Supervised, timeout: float) -> None:
 
 def _show(all_parts: Sequence[_Supervised], lines: StatusLines) -> None:
     lines.show([(one.state, one.text()) for one in all_parts])
-
-
-@contextlib.contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT, SIGTERM and SIGHUP set, instead of their default effects."""
-    stopping = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in numbers}
-    try:
-        yield stopping
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from types import FrameType
 
 from py4j.protocol import Py4JError
 
 from tidemark.contract.quality_tables import INVENTORY
 from tidemark.contract.table import Table
 from tidemark.home import Home
+from tidemark.signals import stop_signals
 from tidemark.store.sizes import sizes
 from tidemark.stream import inventory, lock
 from tidemark.stream.checkpoint import clear_unfinished, require_sound
@@ -230,29 +229,3 @@ def _stop(runners: Sequence[Runner]) -> None:
         for runner in runners:
             if runner.query.isActive:
                 runner.query.stop()
-
-
-class Stopping(threading.Event):
-    """An event that ends a run; `signalled` is whether a signal has set it."""
-
-    signalled = False
-
-
-@contextmanager
-def stop_signals() -> Iterator[Stopping]:
-    """An event that SIGINT and SIGTERM, and the end of the block, set."""
-    stopping = Stopping()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopping.signalled = True
-        stopping.set()
-
-    # A runtime may call this in a separate thread, where signals cannot be caught.
-    caught = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.signal(number, stop) for number in caught}
-    try:
-        yield stopping
-    finally:
-        stopping.set()
-        for number, handler in before.items():
-            signal.signal(number, handler)

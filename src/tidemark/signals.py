@@ -1,0 +1,41 @@
+"""An event that signals set, by which a process ends its work in order."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Stopping(threading.Event):
+    """An event that ends work; `signalled` is whether a signal has set it."""
+
+    signalled = False
+
+
+@contextmanager
+def stop_signals(*more: int, second_ends: bool = False) -> Iterator[Stopping]:
+    """An event that SIGINT, SIGTERM and `more` signals set instead of their default effects, and the end of the block.
+
+    With `second_ends`, a second signal has its default effect. Signals reach the main thread only: in another thread
+    none is caught.
+    """
+    stopping = Stopping()
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        stopping.signalled = True
+        stopping.set()
+        if second_ends:
+            signal.signal(number, signal.SIG_DFL)
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    caught = (signal.SIGINT, signal.SIGTERM, *more) if in_main_thread else ()
+    before = {number: signal.signal(number, stop) for number in caught}
+    try:
+        yield stopping
+    finally:
+        stopping.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)
