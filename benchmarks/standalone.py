@@ -20,7 +20,8 @@ from pathlib import Path
 import pyspark
 
 from tidemark.local.java import require_java
-from tidemark.local.process import free_port, wait_until
+from tidemark.local.ports import free_port
+from tidemark.local.process import wait_until
 
 SPARK = Path(pyspark.__file__).parent
 START_SECONDS = 60.0

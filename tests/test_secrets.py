@@ -22,7 +22,7 @@ from tests.kafka.secured import secured_broker
 from tests.pipeline.harness import produce, run_process
 from tests.recovery.killing import traffic
 from tidemark.kafka import client as kafka
-from tidemark.local.process import read_record
+from tidemark.local.records import read_record
 from tidemark.settings import Settings
 
 SECRETS = ("planted", "5ecre7")

@@ -13,7 +13,8 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from tidemark.errors import PlatformError
-from tidemark.local.process import free_port, wait_until
+from tidemark.local.ports import free_port
+from tidemark.local.process import wait_until
 
 # The processes of a run find the server by this variable. Set it to use a running Redis.
 VARIABLE = "AD_CAMPAIGNS_REDIS"

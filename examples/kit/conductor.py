@@ -21,9 +21,11 @@ from examples.kit.load import Load
 from tidemark.errors import InputError, PlatformError
 from tidemark.kafka import client as kafka
 from tidemark.local import broker, broker_setup
+from tidemark.local.directories import prepare_home
 from tidemark.local.jars import broker_jars, spark_jars
 from tidemark.local.java import require_java
-from tidemark.local.process import kill_group, live_record, prepare_home, spawn, wait_until
+from tidemark.local.process import kill_group, spawn, wait_until
+from tidemark.local.records import live_record
 from tidemark.settings import Settings
 from tidemark.signals import stop_signals
 from tidemark.store.deltars import DeltaRsStore

@@ -13,8 +13,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidemark.local import class_archive, driver
+from tidemark.local.directories import prepare_home, temporary_directory
 from tidemark.local.jars import s3_jars, spark_jars
-from tidemark.local.process import KEEPING_MEMORY, prepare_home, temporary_directory
+from tidemark.local.process import KEEPING_MEMORY
 from tidemark.machine import heap_mebibytes, shuffle_partitions
 from tidemark.packaging import code_archive
 from tidemark.settings import Settings, options_of

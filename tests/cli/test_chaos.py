@@ -12,7 +12,9 @@ from deltalake import write_deltalake
 
 from tidemark.cli.chaos import Chaos, Counts, counts
 from tidemark.cli.week import RECORD
-from tidemark.local.process import prepare_home, wait_until, write_record
+from tidemark.local.directories import prepare_home
+from tidemark.local.process import wait_until
+from tidemark.local.records import write_record
 from tidemark.settings import Settings
 
 SENT = {"from": {"0": 10, "1": 0}, "to": {"0": 13, "1": 2}, "accepted": 4, "rejected": 1, "pageviews": 2}

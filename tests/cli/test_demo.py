@@ -19,7 +19,10 @@ from tidemark.cli.demo import run_demo
 from tidemark.cli.demo_settings import declare
 from tidemark.errors import HomeBusyError, KafkaError, PlatformError
 from tidemark.figures.declared import declared
-from tidemark.local.process import free_port, locked, prepare_home, process_mark, wait_until
+from tidemark.local.directories import prepare_home
+from tidemark.local.locks import locked
+from tidemark.local.ports import free_port
+from tidemark.local.process import process_mark, wait_until
 from tidemark.operate.status import describe
 from tidemark.settings import Settings, load
 from tidemark.traffic.site import FUNNEL, HOST, build_site

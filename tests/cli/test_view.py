@@ -25,7 +25,8 @@ from tidemark.cli.figure_lines import printable
 from tidemark.errors import PlatformError
 from tidemark.local import view
 from tidemark.local.jars import user_cache
-from tidemark.local.process import process_mark, read_record, wait_until
+from tidemark.local.process import process_mark, wait_until
+from tidemark.local.records import read_record
 from tidemark.store import deltalog
 from tidemark.traffic.stream import Traffic, blocks
 from tidemark.traffic.truth import Truth

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.pipeline.harness import produce
 from tidemark.cli.week import RECORD, Sent, load_week
 from tidemark.kafka import client as kafka
-from tidemark.local.process import prepare_home
+from tidemark.local.directories import prepare_home
 from tidemark.settings import Settings
 from tidemark.traffic.week import week_blocks
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tidemark.local.jars import resolved
 from tidemark.local.java import require_java
-from tidemark.local.process import free_port, kill_group, spawn, wait_until
+from tidemark.local.ports import free_port
+from tidemark.local.process import kill_group, spawn, wait_until
 from tidemark.settings import Settings
 
 KEY, SECRET = "the-key", "5ecre7-of-s3"

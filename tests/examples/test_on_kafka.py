@@ -14,7 +14,7 @@ from examples.kit.example import Example, recount
 from examples.kit.load import Load, send
 from examples.kit.results import Results
 from tidemark.contract.quality_tables import ACCOUNTS
-from tidemark.local.process import prepare_home
+from tidemark.local.directories import prepare_home
 from tidemark.settings import Settings
 
 

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.kafka.certificates import self_signed
 from tidemark.local import broker
-from tidemark.local.process import free_port
+from tidemark.local.ports import free_port
 from tidemark.settings import Settings
 
 USER = "log reader"

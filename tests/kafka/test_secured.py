@@ -13,7 +13,7 @@ from tests.kafka.certificates import self_signed
 from tests.kafka.secured import PASSWORD, IdentityProvider, identity_provider, secured_broker
 from tidemark.errors import KafkaError
 from tidemark.kafka import client as kafka
-from tidemark.local.process import prepare_home
+from tidemark.local.directories import prepare_home
 from tidemark.settings import Settings
 from tidemark.stream.failures import explain
 

@@ -17,7 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tidemark.errors import PlatformError, SettingError
 from tidemark.local import broker
-from tidemark.local.process import process_mark, wait_until, write_record
+from tidemark.local.process import process_mark, wait_until
+from tidemark.local.records import write_record
 from tidemark.settings import Settings
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import PlatformError
-from tidemark.local import process
+from tidemark.local import directories, locks, process, records
 from tidemark.settings import Settings
 
 STUBBORN = """
@@ -23,32 +23,32 @@ time.sleep(99)
 def test_a_record_lives_as_long_as_its_process(tmp_path: Path) -> None:
     path = tmp_path / "part.json"
     sleeper = subprocess.Popen(["sleep", "60"])
-    process.write_record(path, sleeper.pid, port=7)
-    record = process.live_record(path)
+    records.write_record(path, sleeper.pid, port=7)
+    record = records.live_record(path)
     assert record is not None
     assert (record["pid"], record["port"]) == (sleeper.pid, 7)
 
     sleeper.kill()
     # Not yet waited for: a zombie does not run.
-    assert process.wait_until(lambda: process.live_record(path) is None, timeout=5)
+    assert process.wait_until(lambda: records.live_record(path) is None, timeout=5)
     sleeper.wait()
-    assert process.live_record(path) is None
-    assert process.read_record(path)["port"] == 7
+    assert records.live_record(path) is None
+    assert records.read_record(path)["port"] == 7
 
 
 def test_a_pid_that_was_given_to_another_process_is_not_ours(tmp_path: Path) -> None:
     path = tmp_path / "part.json"
-    process.write_record(path, os.getpid())
-    assert process.live_record(path)
+    records.write_record(path, os.getpid())
+    assert records.live_record(path)
     path.write_text(path.read_text().replace('"pid_mark": "', '"pid_mark": "1'), encoding="utf-8")
-    assert process.live_record(path) is None
+    assert records.live_record(path) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"pid": "x"}', "\x00"])
 def test_a_damaged_record_counts_as_none(text: str, tmp_path: Path) -> None:
     path = tmp_path / "part.json"
     path.write_text(text, encoding="utf-8")
-    assert process.live_record(path) is None
+    assert records.live_record(path) is None
 
 
 def test_processes_of_one_pid_differ_by_their_start() -> None:
@@ -88,12 +88,12 @@ def test_terminate_kills_what_does_not_end_by_itself(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PlatformError, match=r"cannot write the home .*Name another directory with --home"):
-        process.prepare_home(Settings.of(home=tmp_path / "file" / "home"))
+        directories.prepare_home(Settings.of(home=tmp_path / "file" / "home"))
 
 
 def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with process.locked(path) as first, process.locked(path, wait=False) as second:
+    with locks.locked(path) as first, locks.locked(path, wait=False) as second:
         assert (first, second) == (True, False)
-    with process.locked(path, wait=False) as third:
+    with locks.locked(path, wait=False) as third:
         assert third

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidemark.local.process import prepare_home, temporary_directory, wait_until
+from tidemark.local.directories import prepare_home, temporary_directory
+from tidemark.local.process import wait_until
 from tidemark.settings import Settings
 
 PROGRAM = """

@@ -33,7 +33,8 @@ from tests.recovery.killing import Pair, await_running, declaring, traffic
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, TableError
-from tidemark.local.process import locked, wait_until
+from tidemark.local.locks import locked
+from tidemark.local.process import wait_until
 from tidemark.operate import revalued, status
 from tidemark.operate.difference import Changed, Difference
 from tidemark.operate.difference import lines as lines_of

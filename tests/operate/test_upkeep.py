@@ -29,7 +29,7 @@ from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS, SITES
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
 from tidemark.home import Home
-from tidemark.local.process import appending, process_mark, wait_until
+from tidemark.local.process import process_mark, wait_until
 from tidemark.operate.retention import retention_days
 from tidemark.operate.upkeep import Done
 from tidemark.operate.upkeep_schedule import keep
@@ -39,6 +39,7 @@ from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import lock
+from tidemark.stream.lock import appending
 
 
 def maintained(settings: Settings, **changes: object) -> dict[str, Done]:

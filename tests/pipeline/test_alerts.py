@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from tests.operate.alerts.targets import http_endpoint
 from tests.pipeline.harness import fresh, produce, run_process
 from tests.processes import in_background
-from tidemark.local.process import process_mark, read_record, wait_until
+from tidemark.local.process import process_mark, wait_until
+from tidemark.local.records import read_record
 from tidemark.settings import Settings
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -17,7 +17,7 @@ from tests.pipeline.harness import assert_equal, run_here, run_process
 from tests.pipeline.recount import Expected, recount
 from tidemark.errors import PlatformError
 from tidemark.local import broker as embedded
-from tidemark.local.process import replace_text
+from tidemark.local.records import replace_text
 from tidemark.settings import Settings, tables_in
 from tidemark.settings.sites import toml_lines
 from tidemark.traffic.stream import Traffic, blocks

@@ -22,7 +22,7 @@ from tests.pipeline.recount import recount
 from tests.recovery.killing import await_running, kill, slices, traffic
 from tidemark.contract import aggregation
 from tidemark.errors import TableError
-from tidemark.local import process as processes
+from tidemark.local import records
 from tidemark.local.process import wait_until
 from tidemark.pipeline import Pipeline
 from tidemark.service.run import run_pipeline
@@ -113,7 +113,7 @@ def test_the_pipelines_own_clock_steps(
             looks += 1
             return datetime.now(tz) + (step if looks % 3 else -step)
 
-    for module in (accounting, flow, progress, aggregation, processes):
+    for module in (accounting, flow, progress, aggregation, records):
         monkeypatch.setattr(module, "datetime", Stepping)
     settings = fresh(broker, tmp_path, batch_lines=500)
     pairs = traffic(seed=61, lines=2_000)

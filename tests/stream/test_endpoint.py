@@ -25,7 +25,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS
 from tidemark.contract.store import Commit
 from tidemark.errors import PlatformError
-from tidemark.local.process import prepare_home, read_record, wait_until
+from tidemark.local.directories import prepare_home
+from tidemark.local.process import wait_until
+from tidemark.local.records import read_record
 from tidemark.operate.status import describe, lines
 from tidemark.settings import Settings
 from tidemark.store import lakehouse

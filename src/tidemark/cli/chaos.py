@@ -16,7 +16,7 @@ from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from tidemark.cli.week import RECORD
-from tidemark.local.process import live_record, read_record
+from tidemark.local.records import live_record, read_record
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.traffic.stream import DEFAULT_SITE

@@ -13,10 +13,12 @@ from tidemark.cli.week import START_SECONDS
 from tidemark.errors import HomeBusyError
 from tidemark.kafka import client as kafka
 from tidemark.local import broker, dashboard
+from tidemark.local.directories import prepare_home
 from tidemark.local.jars import broker_jars, spark_jars
 from tidemark.local.java import require_java
+from tidemark.local.locks import locked
 from tidemark.local.parts import Launch, broker_part, dashboard_part, pipeline_part
-from tidemark.local.process import live_record, locked, prepare_home
+from tidemark.local.records import live_record
 from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
 from tidemark.store import lakehouse

@@ -107,7 +107,7 @@ def generate_command(
     The same seed generates the same people again, at the new times.
     """
     from tidemark.local.broker import located
-    from tidemark.local.process import write_record
+    from tidemark.local.records import write_record
     from tidemark.traffic.schedule import paced
     from tidemark.traffic.sinks import first_lines, prepare, send, write_file
     from tidemark.traffic.stream import Block, Outcome, Traffic, blocks

@@ -24,7 +24,8 @@ from tidemark.importing.progress import Progress
 from tidemark.importing.sources import matching, states_of
 from tidemark.local import broker, dashboard
 from tidemark.local.parts import Launch, broker_part, dashboard_part, pipeline_part
-from tidemark.local.process import live_record, wait_until
+from tidemark.local.process import wait_until
+from tidemark.local.records import live_record
 from tidemark.local.status_lines import StatusLines
 from tidemark.local.supervisor import Supervisor
 from tidemark.local.view import Kept

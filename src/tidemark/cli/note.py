@@ -33,7 +33,7 @@ def note_command(
     Tidemark makes notes about itself: a rebuild, another rules_version, an imported archive, a gap of the pipeline.
     """
     from tidemark.home import Home
-    from tidemark.local.process import prepare_home
+    from tidemark.local.directories import prepare_home
     from tidemark.operate import notes
 
     if sum(map(bool, (text, list_, remove))) != 1:

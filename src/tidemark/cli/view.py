@@ -23,9 +23,12 @@ from tidemark.errors import InputError, PlatformError, SettingError
 from tidemark.importing.identity import Entry, recognise
 from tidemark.importing.sources import expand, is_stream, open_reader, states_of
 from tidemark.local import dashboard, view
+from tidemark.local.directories import prepare_home
 from tidemark.local.jars import broker_jars, spark_jars
 from tidemark.local.java import require_java
-from tidemark.local.process import free_port, live_record, prepare_home, wait_until
+from tidemark.local.ports import free_port
+from tidemark.local.process import wait_until
+from tidemark.local.records import live_record
 from tidemark.settings import Settings, load
 from tidemark.settings.sections import (
     BatchesSettings,

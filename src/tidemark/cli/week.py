@@ -12,7 +12,7 @@ from tidemark.importing.importer import open_progress, transactional_id
 from tidemark.importing.lines import Block
 from tidemark.importing.producer import Batch, Sender
 from tidemark.kafka import client as kafka
-from tidemark.local.process import write_record
+from tidemark.local.records import write_record
 from tidemark.settings import Settings
 from tidemark.settings.sections import KafkaSettings
 from tidemark.traffic.stream import DEFAULT_SITE, Outcome

@@ -12,7 +12,7 @@ from tidemark.errors import InputError, PlatformError, SettingError
 from tidemark.ingest.app import PATH, App
 from tidemark.ingest.delivery import Delivery
 from tidemark.kafka import client as kafka
-from tidemark.local.process import frees_up
+from tidemark.local.ports import frees_up
 from tidemark.settings.addresses import is_loopback
 from tidemark.settings.sections import IngestSettings, KafkaSettings
 

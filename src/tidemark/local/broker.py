@@ -18,20 +18,11 @@ from confluent_kafka.admin import AdminClient
 from tidemark.errors import PlatformError
 from tidemark.local import broker_setup
 from tidemark.local.broker_setup import Node
-from tidemark.local.process import (
-    free_port,
-    frees_up,
-    live_record,
-    locked,
-    port_is_free,
-    prepare_home,
-    process_mark,
-    read_record,
-    spawn,
-    terminate,
-    wait_until,
-    write_record,
-)
+from tidemark.local.directories import prepare_home
+from tidemark.local.locks import locked
+from tidemark.local.ports import free_port, frees_up, port_is_free
+from tidemark.local.process import process_mark, spawn, terminate, wait_until
+from tidemark.local.records import live_record, read_record, write_record
 from tidemark.settings import Settings
 
 START_SECONDS = 60.0

@@ -9,14 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tidemark.errors import PlatformError
-from tidemark.local.process import (
-    KEEPING_MEMORY,
-    free_port,
-    frees_up,
-    live_record,
-    prepare_home,
-    write_record,
-)
+from tidemark.local.directories import prepare_home
+from tidemark.local.ports import free_port, frees_up
+from tidemark.local.process import KEEPING_MEMORY
+from tidemark.local.records import live_record, write_record
 from tidemark.settings import Settings
 from tidemark.settings.sections import DashboardSettings
 

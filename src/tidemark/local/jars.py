@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from tidemark.errors import PlatformError
 from tidemark.local.java import require_java
-from tidemark.local.process import locked
+from tidemark.local.locks import locked
 from tidemark.settings.sections import JavaSettings
 
 IVY_FILE = Path(__file__).with_name("ivy.xml")

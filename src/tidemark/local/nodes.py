@@ -7,7 +7,7 @@ from typing import TextIO
 
 from tidemark.local import broker, broker_setup
 from tidemark.local.broker_setup import Node
-from tidemark.local.process import prepare_home
+from tidemark.local.directories import prepare_home
 from tidemark.local.supervisor import Part, supervise
 from tidemark.settings import Settings
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemark.local import broker, broker_setup, dashboard
-from tidemark.local.process import live_record
+from tidemark.local.records import live_record
 from tidemark.local.supervisor import Part
 from tidemark.settings import ENVIRONMENT_PREFIX, Settings
 

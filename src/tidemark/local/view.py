@@ -13,7 +13,8 @@ from typing import Any
 
 from tidemark.errors import HomeBusyError, PlatformError
 from tidemark.local.jars import user_cache
-from tidemark.local.process import locked, read_record, write_record
+from tidemark.local.locks import locked
+from tidemark.local.records import read_record, write_record
 
 KEPT_DAYS = 30
 MOST_KEPT = 10

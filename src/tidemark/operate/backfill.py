@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import TidemarkError
 from tidemark.home import Home
-from tidemark.local.process import read_record, write_record
+from tidemark.local.records import read_record, write_record
 from tidemark.operate import own_hosts
 from tidemark.stream import inventory, schema_check
 

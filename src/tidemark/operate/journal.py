@@ -17,7 +17,7 @@ from typing import Any
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Table
 from tidemark.home import Home
-from tidemark.local.process import read_record, replace_text
+from tidemark.local.records import read_record, replace_text
 from tidemark.operate.snapshot import Snapshot
 from tidemark.stream import schema_check
 

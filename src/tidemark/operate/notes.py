@@ -15,9 +15,9 @@ from tidemark.contract.quality_tables import ACCOUNTS, NOTES
 from tidemark.contract.store import Commit, Store, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import SettingError
-from tidemark.local.process import appending
 from tidemark.operate.revalued import Revalued
 from tidemark.settings import Settings
+from tidemark.stream.lock import appending
 
 if TYPE_CHECKING:
     from tidemark.operate.difference import Changed

@@ -16,11 +16,11 @@ from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine import sketches
 from tidemark.engine.groups import Groups, whole
-from tidemark.local.process import appending
 from tidemark.operate import notes
 from tidemark.operate.moment import Moment, Span
 from tidemark.settings import Settings
 from tidemark.stream import swap
+from tidemark.stream.lock import appending
 
 METRICS = ("requests", "pageviews", "visitors", "sessions", "bounce_rate")
 DAY_OVER, LATE = "day over", "late lines"

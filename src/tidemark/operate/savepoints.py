@@ -13,7 +13,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from tidemark import __version__
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.local.broker import bootstrap_servers
-from tidemark.local.process import locked, prepare_home, replace_text
+from tidemark.local.records import replace_text
 from tidemark.settings import Settings
 from tidemark.settings.sites import toml_lines
 from tidemark.store import deltalog, lakehouse
@@ -69,7 +69,7 @@ def create(settings: Settings, name: str) -> Savepoint:
             f"a savepoint has tables and checkpoints, but not the results of {', '.join(elsewhere)}",
             "Run that job on a home of its own. It needs no savepoint to continue where it was.",
         )
-    with _alone(settings):
+    with lock.only_savepoint(settings):
         _clear_unfinished(settings)
         place.mkdir(parents=True)
         checkpoints = Path(saved.checkpoint_root)
@@ -124,7 +124,7 @@ def restore(
             raise HomeBusyError(
                 f"a pipeline or a job is running on {target.home}", "Stop it before restoring a savepoint."
             )
-        with _alone(target), only_writer(house, "a restoring savepoint", home=target.home):
+        with lock.only_savepoint(target), only_writer(house, "a restoring savepoint", home=target.home):
             crash_point("restore:prepared")
             mark.write_text(f"{name}\n", encoding="utf-8")
             for layer in house.layers():
@@ -156,7 +156,7 @@ def delete(settings: Settings, name: str) -> None:
     """Deletes a savepoint. Raises TableError if there is none of that name."""
     place = _place(settings, name)
     _read(place / _RECORD)
-    with _alone(settings):
+    with lock.only_savepoint(settings):
         (place / _RECORD).unlink()
         _clear_unfinished(settings)
 
@@ -168,19 +168,6 @@ def _clear_unfinished(settings: Settings) -> None:
             saved = _tables(settings, place.name)
             saved.files.clear(saved.files.base)
             _remove(place)
-
-
-@contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
-    """Excludes upkeep, so that no file is deleted meanwhile, and other savepoints and rebuilds."""
-    prepare_home(settings)
-    with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
-        if not held:
-            raise HomeBusyError(
-                f"a rebuild or a savepoint is under way on {settings.home}", "Try again when it is done."
-            )
-        with locked(settings.run_directory / "upkeep.lock"):
-            yield
 
 
 def _in_kafka(positions: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:

@@ -8,7 +8,7 @@ from typing import Any
 from tidemark.errors import TidemarkError
 from tidemark.home import QUERY_VERSIONS, Home
 from tidemark.local import broker
-from tidemark.local.process import live_record, read_record
+from tidemark.local.records import live_record, read_record
 from tidemark.operate import backfill
 from tidemark.settings import Settings
 from tidemark.settings.sections import DashboardSettings

@@ -25,7 +25,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from tidemark.contract.table import Table
 from tidemark.errors import TableError, first_line
 from tidemark.home import Home
-from tidemark.local.process import locked, prepare_home
 from tidemark.operate.retention import delete_older, retention_days
 from tidemark.store import deltalog
 from tidemark.store.deltars import UPKEEP_PROPERTIES, UPSERT_FILE_BYTES
@@ -65,12 +64,8 @@ def maintain(home: Home, *, hot_only: bool = False) -> list[Done]:
     """
     settings = home.settings
     limits = retention_days(settings.upkeep.retention_days, home.tables)
-    prepare_home(settings)
     done = []
-    with (
-        locked(settings.run_directory / "upkeep.lock"),
-        locked(settings.run_directory / "rebuild.lock", wait=False) as no_rebuild,
-    ):
+    with lock.upkeep(settings) as no_rebuild:
         for table in home.tables:
             if home.lakehouse.exists(table):
                 upkeep = _Upkeep(home, table, in_use=not no_rebuild)
@@ -86,7 +81,7 @@ def erase_old_versions(home: Home) -> list[str]:
     """
     left = []
     settings = home.settings
-    with locked(settings.run_directory / "upkeep.lock"), lock.at_rest(settings):
+    with lock.upkeep(settings), lock.at_rest(settings):
         for table in home.tables:
             if not _Upkeep(home, table, in_use=False).erase():
                 left.append(table.name)

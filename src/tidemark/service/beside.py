@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from tidemark.home import Home
-from tidemark.local.process import read_record
+from tidemark.local.records import read_record
 from tidemark.operate import backfill, goal_notes, notes, observe, own_hosts
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from tidemark.errors import PlatformError
-from tidemark.local.process import frees_up
+from tidemark.local.ports import frees_up
 from tidemark.settings.sections import WatchingSettings
 
 Health = Callable[[], dict[str, Any]]

@@ -12,7 +12,7 @@ from tidemark.contract.quality_tables import INVENTORY
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Change
 from tidemark.home import Home
-from tidemark.local.process import appending
+from tidemark.stream.lock import appending
 
 _WRITER = "inventory"
 

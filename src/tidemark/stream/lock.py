@@ -1,20 +1,18 @@
-"""The batch lock: upkeep, savepoints and rebuilds run between batches, never within one.
+"""The locks of a home: upkeep, savepoints and rebuilds run between batches, never within one.
 
-Advisory file locks of the home, which the kernel releases when a process dies for any reason:
-every batch holds the lock `gate` shared; operations that need unchanged tables hold it exclusively. A second lock,
-`turnstile`, is taken first and prevents starvation of the latter. If a change of several
-tables was interrupted, the next process that gets the lock finishes it.
+Every batch holds the lock `gate` shared; operations that need unchanged tables hold it exclusively. A second lock,
+`turnstile`, is taken first and prevents starvation of the latter. If a change of several tables was interrupted, the
+next process that gets the lock finishes it.
 """
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 
 from tidemark.errors import HomeBusyError, PlatformError, TableError
-from tidemark.local.process import appending, locked, prepare_home
+from tidemark.local.directories import prepare_home
+from tidemark.local.locks import locked
 from tidemark.settings import Settings
 from tidemark.stream import swap
 
@@ -27,23 +25,29 @@ _ANY = "running"
 @contextmanager
 def batch(settings: Settings) -> Iterator[None]:
     """Held by a query while it commits one micro-batch."""
-    gate = _shared(settings)
-    while swap.interrupted(settings):
-        gate.close()
+    while True:
+        with ExitStack() as gate:
+            with _held(settings, "turnstile", shared=True):
+                gate.enter_context(_held(settings, "gate", shared=True))
+            if not swap.interrupted(settings):
+                yield
+                return
         settle(settings)
-        gate = _shared(settings)
-    try:
-        yield
-    finally:
-        gate.close()
 
 
 @contextmanager
 def at_rest(settings: Settings) -> Iterator[None]:
     """Held while the tables must not change: waits for running batches, blocks new ones."""
-    with _locked(settings, "turnstile", fcntl.LOCK_EX), _locked(settings, "gate", fcntl.LOCK_EX):
+    with _held(settings, "turnstile"), _held(settings, "gate"):
         _require_whole(settings)
         swap.finish(settings)
+        yield
+
+
+@contextmanager
+def appending(settings: Settings) -> Iterator[None]:
+    """Held while rows are appended to a table outside of batches: upkeep does not delete their files meanwhile."""
+    with _held(settings, "append"):
         yield
 
 
@@ -67,15 +71,15 @@ def only_one(settings: Settings, name: str = "pipeline", *, settled: bool = True
     interrupted change of several tables is finished first. Raises HomeBusyError if another one of that name runs on
     the home, TableError if the home is only half restored."""
     prepare_home(settings)
-    with _open(settings, name) as file, _open(settings, _ANY) as any_name:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.flock(any_name, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with (
+        _held(settings, name, wait=False) as alone,
+        _held(settings, _ANY, shared=True, wait=False) as admitted,
+    ):
+        if not (alone and admitted):
             raise HomeBusyError(
                 f"another {name} is running on {settings.home}",
                 "Stop it first, or give this one another home with --home.",
-            ) from None
+            )
         _require_whole(settings)
         if settled:
             settle(settings)
@@ -85,27 +89,43 @@ def only_one(settings: Settings, name: str = "pipeline", *, settled: bool = True
 @contextmanager
 def no_pipeline(settings: Settings, *, nor_job: bool = False) -> Iterator[bool]:
     """Whether no pipeline, and with `nor_job` no job, runs on the home. If true, none can start meanwhile."""
-    with _open(settings, _ANY if nor_job else "pipeline") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+    with _held(settings, _ANY if nor_job else "pipeline", wait=False) as held:
+        yield held
 
 
 @contextmanager
 def only_rebuild(settings: Settings) -> Iterator[None]:
-    """Held by a rebuild. Raises HomeBusyError if another one is running."""
+    """Held by a rebuild. Raises HomeBusyError beside another one, or beside a savepoint."""
+    # Upkeep leaves the source tables alone meanwhile.
+    with _only_operation(settings), _held(settings, "rebuild"):
+        yield
+
+
+@contextmanager
+def only_savepoint(settings: Settings) -> Iterator[None]:
+    """Held while savepoints are made, restored or deleted: no upkeep deletes files meanwhile. Raises HomeBusyError
+    beside another one, or beside a rebuild."""
+    with _only_operation(settings), _held(settings, "upkeep"):
+        yield
+
+
+@contextmanager
+def upkeep(settings: Settings) -> Iterator[bool]:
+    """Held by upkeep. Yields whether no rebuild reads the source tables; none begins meanwhile."""
     prepare_home(settings)
-    with locked(settings.run_directory / "one-rebuild.lock", wait=False) as held:
+    with _held(settings, "upkeep"), _held(settings, "rebuild", wait=False) as no_rebuild:
+        yield no_rebuild
+
+
+@contextmanager
+def _only_operation(settings: Settings) -> Iterator[None]:
+    prepare_home(settings)
+    with _held(settings, "one-rebuild", wait=False) as held:
         if not held:
             raise HomeBusyError(
-                f"another rebuild is running on {settings.home}", "Try again when it is done."
+                f"a rebuild or a savepoint is under way on {settings.home}", "Try again when it is done."
             )
-        # Upkeep leaves the source tables alone while this is held.
-        with locked(settings.run_directory / "rebuild.lock"):
-            yield
+        yield
 
 
 def _require_whole(settings: Settings) -> None:
@@ -118,28 +138,17 @@ def _require_whole(settings: Settings) -> None:
         )
 
 
-def _shared(settings: Settings):  # type: ignore[no-untyped-def]
-    with _locked(settings, "turnstile", fcntl.LOCK_SH):
-        gate = _open(settings, "gate")
-        fcntl.flock(gate, fcntl.LOCK_SH)
-    return gate
-
-
 @contextmanager
-def _locked(settings: Settings, name: str, how: int) -> Iterator[None]:
-    with _open(settings, name) as file:
-        fcntl.flock(file, how)
-        yield
-
-
-def _open(settings: Settings, name: str):  # type: ignore[no-untyped-def]
-    path = Path(settings.run_directory) / f"{name}.lock"
+def _held(settings: Settings, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
+    path = settings.run_directory / f"{name}.lock"
     if not path.exists():
         prepare_home(settings)
-    try:
-        return path.open("a")
-    except OSError as error:
-        raise PlatformError(
-            f"cannot write to the home {settings.home}: {error.strerror}",
-            "Make it writable, or choose another with --home or TIDEMARK_HOME.",
-        ) from error
+    with ExitStack() as stack:
+        try:
+            held = stack.enter_context(locked(path, shared=shared, wait=wait))
+        except OSError as error:
+            raise PlatformError(
+                f"cannot write to the home {settings.home}: {error.strerror}",
+                "Make it writable, or choose another with --home or TIDEMARK_HOME.",
+            ) from error
+        yield held

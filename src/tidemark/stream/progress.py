@@ -17,10 +17,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidemark.contract.quality_tables import PROGRESS
 from tidemark.contract.store import Store
 from tidemark.errors import TidemarkError
-from tidemark.local.process import appending, write_record
+from tidemark.local.records import write_record
 from tidemark.settings import Settings
 from tidemark.stream.accounting import Account
 from tidemark.stream.health import Pulse, complaints
+from tidemark.stream.lock import appending
 from tidemark.stream.metrics import Metrics, Sizes
 
 _RECORD_SECONDS = 1.0

@@ -14,7 +14,7 @@ from pathlib import Path
 from tidemark.contract.table import Table
 from tidemark.errors import PlatformError, TableError
 from tidemark.home import Home
-from tidemark.local.process import replace_text
+from tidemark.local.records import replace_text
 from tidemark.parse.visitor import fingerprint, has_visitor_key, make_visitor_key, visitor_key
 from tidemark.settings import Settings
 from tidemark.store.lakehouse import Lakehouse

@@ -25,7 +25,7 @@ from examples.kit.job import Sources
 from examples.kit.load import Event, Load, send
 from examples.kit.results import Results
 from tidemark.kafka import client as kafka
-from tidemark.local.process import prepare_home
+from tidemark.local.directories import prepare_home
 from tidemark.settings import Settings
 from tidemark.stream.query import Query
 

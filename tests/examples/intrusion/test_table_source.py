@@ -21,7 +21,7 @@ from examples.intrusion.watch import main
 from examples.kit import run
 from examples.kit.load import Load
 from examples.kit.results import Results
-from tidemark.local.process import prepare_home
+from tidemark.local.directories import prepare_home
 from tidemark.settings import Settings
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from examples.kit import run
 from examples.kit.job import Job
-from tidemark.local.process import write_record
+from tidemark.local.records import write_record
 from tidemark.settings import Settings, load
 
 JOB = Job("standin", 1, (), lambda _: [])

@@ -25,7 +25,7 @@ from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS
 from tidemark.contract.store import Commit
 from tidemark.errors import TableError
 from tidemark.kafka import client as kafka
-from tidemark.local.process import prepare_home
+from tidemark.local.directories import prepare_home
 from tidemark.settings import Settings
 from tidemark.stream.query import Query
 

@@ -31,7 +31,7 @@ from tidemark.contract.table import Change, Table
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.home import Home
 from tidemark.local import broker as embedded
-from tidemark.local.process import prepare_home
+from tidemark.local.directories import prepare_home
 from tidemark.operate.savepoints import savepoints
 from tidemark.operate.upkeep import maintain
 from tidemark.service.savepoints import make_savepoint, restore_savepoint

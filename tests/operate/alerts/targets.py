@@ -13,7 +13,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-from tidemark.local.process import free_port
+from tidemark.local.ports import free_port
 
 
 @dataclass

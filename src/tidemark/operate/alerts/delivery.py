@@ -16,11 +16,11 @@ from tidemark.contract.quality_tables import ALERTS
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Change
 from tidemark.errors import PlatformError
-from tidemark.local.process import appending
 from tidemark.operate.alerts.record import DELIVERED_WITHIN, ENDED, FIRING, WRITER, Alert, rows_of
 from tidemark.settings import Settings
 from tidemark.settings.alerts import AlertSettings
 from tidemark.stream.crash import crash_point
+from tidemark.stream.lock import appending
 
 log = logging.getLogger("tidemark.operate.alerts")
 

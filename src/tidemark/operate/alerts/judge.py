@@ -20,7 +20,6 @@ from tidemark.contract.quality_tables import ALERT_RULES, ALERTS
 from tidemark.contract.store import Commit, Condition, Store, Where
 from tidemark.contract.table import Change, Table
 from tidemark.engine.groups import whole
-from tidemark.local.process import appending
 from tidemark.operate.alerts.record import (
     FIRING,
     WRITER,
@@ -37,6 +36,7 @@ from tidemark.operate.moment import Moment
 from tidemark.settings import Settings
 from tidemark.settings.alerts import AlertSettings
 from tidemark.stream import swap
+from tidemark.stream.lock import appending
 
 _TRAFFIC = "gold.traffic"
 

@@ -16,13 +16,13 @@ from tidemark.contract.quality_tables import RESULTS
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.errors import first_line
-from tidemark.local.process import appending
 from tidemark.operate.background import in_background
 from tidemark.operate.quality.check import Check, Checker, Result
 from tidemark.operate.quality.facts import take_moment
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.stream.lock import appending
 
 log = logging.getLogger("tidemark.operate.quality")
 

@@ -1,0 +1,72 @@
+"""The directories of a home, for their owner only, and temporary ones."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+from tidemark.errors import PlatformError
+from tidemark.local.locks import locked
+from tidemark.settings import Settings
+
+log = logging.getLogger("tidemark.home")
+
+
+def prepare_home(settings: Settings) -> None:
+    """Creates the home's directories, for their owner only. Raises PlatformError if the home cannot be written."""
+    try:
+        _protect(settings)
+        for directory in (settings.home, settings.run_directory, settings.logs):
+            directory.mkdir(exist_ok=True)
+            if not os.access(directory, os.W_OK | os.X_OK):
+                raise PermissionError(13, "Permission denied", str(directory))
+    except OSError as error:
+        raise PlatformError(
+            f"cannot write the home {settings.home}: {error.strerror}",
+            "Name another directory with --home or TIDEMARK_HOME.",
+        ) from error
+
+
+def _protect(settings: Settings) -> None:
+    """Restricts the home to its owner unless `shared_home` is set, because everybody who can enter it can read it."""
+    home = settings.home
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        home.mkdir(mode=0o777 if settings.shared_home else 0o700)
+    there = home.stat()
+    if settings.shared_home or not there.st_mode & 0o077 or there.st_uid != os.geteuid():
+        return
+    everyday = {place for top in (Path.cwd(), Path.home()) for place in (top, *top.parents)}
+    if there.st_mode & stat.S_ISVTX or home.resolve() in everyday:
+        log.warning("other users can read the home %s: give it a directory of its own", home)
+        return
+    home.chmod(stat.S_IMODE(there.st_mode) & 0o700)
+    log.warning("other users could read the home %s: from now on only its owner can (shared_home)", home)
+
+
+def temporary_directory(settings: Settings) -> Path:
+    """A directory of the home for temporary files of this process and its children.
+
+    It belongs to this process until its end. The call removes directories of processes that have ended.
+    """
+    root = settings.home / "tmp"
+    root.mkdir(exist_ok=True)
+    with locked(settings.run_directory / "tmp.lock"):
+        for left in root.glob("process-*"):
+            with contextlib.suppress(BlockingIOError, FileNotFoundError):
+                descriptor = os.open(left, os.O_RDONLY)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left, ignore_errors=True)
+                finally:
+                    os.close(descriptor)
+        made = Path(tempfile.mkdtemp(prefix="process-", dir=root))
+        # Never closed: the kernel releases the lock when the process ends.
+        fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_EX)
+    return made

@@ -1,0 +1,36 @@
+"""Free ports of this machine."""
+
+from __future__ import annotations
+
+import socket
+
+from tidemark.local.process import wait_until
+
+_PORT_SECONDS = 1.0
+
+
+def port_is_free(port: int, address: str = "127.0.0.1") -> bool:
+    """Whether a server can listen on `port` of `address` now."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        # As servers do, so that connections of an earlier server in TIME_WAIT do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+        return True
+
+
+def frees_up(port: int, address: str = "127.0.0.1") -> bool:
+    """Whether `port` is free now or in a moment: a killed server may hold its port a little longer."""
+    return wait_until(lambda: port_is_free(port, address), _PORT_SECONDS)
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A free port of `address`."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.bind((address, 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,54 @@
+"""Records of running processes in a home, and the replacement of a file as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tidemark.local.process import process_mark
+
+
+def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
+    """Writes a run record atomically: `facts`, and, with a `pid`, the process they describe."""
+    record = dict(facts)
+    if pid is not None:
+        record |= {
+            "pid": pid,
+            "pid_mark": process_mark(pid),
+            "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+    replace_text(path, json.dumps(record) + "\n")
+
+
+def replace_text(path: Path, text: str, mode: int = 0o666) -> None:
+    """Replaces a file atomically: readers find the complete old or new text, even after a kill. `mode` is that
+    of `open`, minus the umask."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.touch(mode)
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The run record at `path`, whether or not its process lives; empty if it is missing or unreadable."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def live_record(path: Path) -> dict[str, Any] | None:
+    """The run record at `path` if its process still runs, else None.
+
+    `pid_mark` distinguishes the process from a later one with the same pid.
+    """
+    record = read_record(path)
+    pid = record.get("pid")
+    if not isinstance(pid, int):
+        return None
+    mark = process_mark(pid)
+    return record if mark and mark == record.get("pid_mark", mark) else None
