@@ -294,7 +294,7 @@ def test_a_table_that_is_being_filled_says_so_where_it_is_read(tmp_path: Path) -
     anew = [{"table": "silver.requests", "package": "", "complete": True, "done": 4, "total": 9}, known[0]]
     tables.write(tmp_path, "quality/tables", anew)
     pipeline = show("pipeline", tmp_path)
-    said = "Changed own hosts are being applied to history. Tables made so far: 0."
+    said = "Changed settings of sites are being applied to history. Tables made so far: 0."
     assert said in [t.value for t in pipeline.text]
     assert ["4 of 9 parts done" in e.proto.text for e in pipeline.get("progress")] == [True]
     assert not any("incomplete" in c.value for c in show("pages", tmp_path).caption)

@@ -131,7 +131,7 @@ HISTORY = {column: _history_panel(column, title, unit, form) for column, title, 
 @panel(
     "Backfills", data.INVENTORY,
     help="Tables that were new to a home with history, or have a new column; and tables that are made anew because the"
-    " own hosts of a site have changed.",
+    " own hosts or trusted proxies of a site have changed.",
 )  # fmt: skip
 def backfills_panel(look: Look) -> None:
     columns = ["table", "complete", "done", "total"]
@@ -149,7 +149,7 @@ def backfills_panel(look: Look) -> None:
             _progress(f"{shown(table)} is incomplete", done, parts)
     if len(anew):
         ready = int((anew["done"] == anew["total"]).sum())
-        st.text(f"Changed own hosts are being applied to history. Tables made so far: {ready}.")
+        st.text(f"Changed settings of sites are being applied to history. Tables made so far: {ready}.")
     for (done, parts), made in anew[anew["done"] < anew["total"]].groupby(["done", "total"])["table"]:
         _progress(shown(", ".join(made)) if len(made) < _MANY else f"{len(made)} tables", done, parts)
     return None

@@ -124,7 +124,7 @@ INVENTORY = Table(
         Column(
             "done",
             "long",
-            "Parts of the history that are filled, or made anew for changed own hosts; else NULL.",
+            "Parts of the history that are filled, or made anew for changed settings of sites; else NULL.",
         ),
         Column("total", "long", "Parts in all."),
         Column("updated_at", "timestamp", "When the row last changed."),

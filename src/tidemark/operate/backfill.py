@@ -1,5 +1,5 @@
 """Backfills tables that are new to a home with history, or have a new column, beside the running flows; and makes
-all tables anew whose lines were read with other own hosts (`tidemark.operate.own_hosts`).
+all tables anew whose lines were read with other own hosts or trusted proxies (`tidemark.operate.site_settings`).
 
 A new table counts new lines from its first start on. Its history is a rebuild of that table: staged in parts,
 caught up, and swapped in at once. Until then quality.tables marks the table as incomplete. An interrupted
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidemark.errors import TidemarkError
 from tidemark.home import Home
 from tidemark.local.records import read_record, write_record
-from tidemark.operate import own_hosts
+from tidemark.operate import site_settings
 from tidemark.stream import inventory, schema_check
 
 if TYPE_CHECKING:  # `status` needs none of it, and it takes a third of its time to import
@@ -34,20 +34,22 @@ _FILE = "history.json"
 def pending(home: Home) -> bool:
     """Whether `fill` has something to do. Raises TableError."""
     return (
-        bool(schema_check.incomplete(home.lakehouse)) or own_hosts.due(home) or own_hosts.is_open(home.store)
+        bool(schema_check.incomplete(home.lakehouse))
+        or site_settings.due(home)
+        or site_settings.is_open(home.store)
     )
 
 
 def fill(home: Home, rebuilding: Rebuilding) -> None:
-    """Fills every table whose history is missing, or makes all anew for changed own hosts, and returns when that is
-    done. Raises as `Rebuild.run`."""
+    """Fills every table whose history is missing, or makes all anew for changed settings of sites, and returns when
+    that is done. Raises as `Rebuild.run`."""
     missing = schema_check.incomplete(home.lakehouse)
-    anew = own_hosts.due(home)
+    anew = site_settings.due(home)
     if not missing and not anew:
-        if own_hosts.is_open(home.store):  # a failure came between the swap and the note
-            own_hosts.settle(home)
+        if site_settings.is_open(home.store):  # a failure came between the swap and the note
+            site_settings.settle(home)
         return
-    names = list(dict.fromkeys([*missing, *([own_hosts.REQUESTS] if anew else [])]))
+    names = list(dict.fromkeys([*missing, *([site_settings.REQUESTS] if anew else [])]))
     log.info("filling %s with history", ", ".join(names))
     path = home.settings.run_directory / _FILE
 
@@ -57,10 +59,10 @@ def fill(home: Home, rebuilding: Rebuilding) -> None:
 
     inventory.announce(home, missing)
     if anew:
-        inventory.record(home, [own_hosts.REQUESTS], 0, None)
+        inventory.record(home, [site_settings.REQUESTS], 0, None)
     found = rebuilding(report).run(names, resumable=True)
     if anew:
-        own_hosts.complete(home, found)
+        site_settings.complete(home, found)
     path.unlink(missing_ok=True)
     inventory.announce(home, schema_check.incomplete(home.lakehouse))
     log.info("filled %s", ", ".join(names))
@@ -95,18 +97,20 @@ def progress(home: Home) -> dict[str, dict[str, Any]]:
     return {name: under_way if name in tables else none for name in schema_check.incomplete(home.lakehouse)}
 
 
-def hosts_progress(home: Home) -> dict[str, Any]:
-    """The `sites` whose changed hosts history does not have, with what is `done` of the `total` parts of the present
-    `tables`, or the `reason` why that is not done by itself; empty if there are none. Raises TableError."""
-    sites = own_hosts.unapplied(home).hosts
-    if not sites:
+def settings_progress(home: Home) -> dict[str, Any]:
+    """The `sites` whose changed settings history does not have (`subject`: which), with what is `done` of the `total`
+    parts of the present `tables`, or the `reason` why that is not done by itself; empty if there are none. Raises
+    TableError."""
+    changed = site_settings.unapplied(home)
+    if not changed.settings:
         return {}
     tables, under_way = _under_way(home)
     return {
-        "sites": list(sites),
+        "sites": changed.sites,
+        "subject": changed.subject,
         "tables": tables,
         **under_way,
-        "reason": own_hosts.reason(home.store) if home.lakehouse.can.files else "",
+        "reason": site_settings.reason(home.store) if home.lakehouse.can.files else "",
     }
 
 

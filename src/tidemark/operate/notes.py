@@ -33,9 +33,12 @@ _VALUE_SHOWN = 60
 # Columns, and settings, that a note about a change names.
 _PARTS_SHOWN = 5
 _REBUILT = "Rebuilt: "
-# A note about changed own hosts says what follows these, until history has them.
-HOSTS, OPEN, NOT_APPLIED = "Own hosts of ", "…", "not applied to history,"
-_REMADE = re.compile(rf"{_REBUILT}|{HOSTS}[^:]*: (?!{OPEN}|{NOT_APPLIED})")
+# Settings of a site that the pipeline applies to history by itself, and how the notes about them begin.
+SITE_SETTINGS = {"hosts": "own hosts", "trusted_proxies": "trusted proxies"}
+OF_SITES = "(?:Own hosts|Trusted proxies|Own hosts and trusted proxies) of "
+# Such a note has one of these, until history has the settings.
+OPEN, NOT_APPLIED = "…", "not applied to history,"
+_REMADE = re.compile(rf"{_REBUILT}|{OF_SITES}[^:]*: (?!{OPEN}|{NOT_APPLIED})")
 _WRITER = "notes"
 
 # By table, the settings that its history does not have yet (`schema_check.unapplied`).

@@ -22,7 +22,7 @@ _MANY = 4
 def describe(settings: Settings) -> dict[str, Any]:
     """State of a home: addresses, processes, per flow `lag` (rows), `rows_per_second` and `freshness_seconds`, and in
     `history` the tables that lack what came before, with the parts `done` of `total`; `own_hosts` is as
-    `backfill.hosts_progress`. Values that cannot be known are
+    `backfill.settings_progress`. Values that cannot be known are
     None, such as an address whose port is to be any free one and is not taken yet."""
     records = {part: live_record(settings.run_directory / f"{part}.json") for part in PARTS}
     pipeline = read_record(settings.run_directory / "pipeline.json")
@@ -37,7 +37,7 @@ def describe(settings: Settings) -> dict[str, Any]:
         "troubles": (records["pipeline"] or {}).get("troubles", {}),
         "flows": _flows(pipeline, records["pipeline"] is not None),
         "history": _of_home(settings, backfill.progress),
-        "own_hosts": _of_home(settings, backfill.hosts_progress),
+        "own_hosts": _of_home(settings, backfill.settings_progress),
     }
 
 
@@ -61,18 +61,18 @@ def lines(state: dict[str, Any]) -> list[str]:
     for name, part in state["history"].items():
         of = f"{part['done']} of {part['total']} parts done" if part["total"] else "not begun"
         shown.append(f"{name} is incomplete: backfill of its history, {of}")
-    return [*shown, *_hosts_lines(state["own_hosts"])]
+    return [*shown, *_settings_lines(state["own_hosts"])]
 
 
-def _hosts_lines(hosts: dict[str, Any]) -> list[str]:
-    if not hosts:
+def _settings_lines(changed: dict[str, Any]) -> list[str]:
+    if not changed:
         return []
-    names = hosts["tables"].split(", ")
-    tables = hosts["tables"] if len(names) < _MANY else f"{len(names)} tables"
-    done = f"{hosts['done']} of {hosts['total']} parts of {tables} done" if hosts["total"] else "not begun"
-    return [
-        f"own hosts of {', '.join(hosts['sites'])} are not applied to history yet: {hosts['reason'] or done}"
-    ]
+    names = changed["tables"].split(", ")
+    tables = changed["tables"] if len(names) < _MANY else f"{len(names)} tables"
+    done = (
+        f"{changed['done']} of {changed['total']} parts of {tables} done" if changed["total"] else "not begun"
+    )
+    return [f"{changed['subject']} are not applied to history yet: {changed['reason'] or done}"]
 
 
 def _of_home(settings: Settings, ask: Callable[[Home], dict[str, Any]]) -> dict[str, Any]:

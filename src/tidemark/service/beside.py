@@ -9,7 +9,7 @@ from functools import partial
 
 from tidemark.home import Home
 from tidemark.local.records import read_record
-from tidemark.operate import backfill, goal_notes, notes, observe, own_hosts
+from tidemark.operate import backfill, goal_notes, notes, observe, site_settings
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality
 from tidemark.operate.rebuild import Rebuild, Report
@@ -28,10 +28,10 @@ class Beside:
     started: datetime = field(default_factory=partial(datetime.now, UTC))
 
     def note_changes(self) -> None:
-        """Before the flows start, writes notes about goals and own hosts that have changed. Raises TableError."""
+        """Before the flows start, writes notes about changed goals and settings of sites. Raises TableError."""
         goal_notes.complete(self.pipeline)  # a kill may have come between the count and its note
         goal_notes.announce(self.pipeline)
-        own_hosts.settle(self.pipeline)
+        site_settings.settle(self.pipeline)
 
     def sides(self, *, once: bool) -> list[Side]:
         """Functions that run beside the flows until their event is set. Unless the flows run `once`, notes the time in

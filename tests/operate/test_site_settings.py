@@ -1,4 +1,4 @@
-"""Changed own hosts are due until history has them, and the note about them says what that changed."""
+"""Changed own hosts and trusted proxies are due until history has them; the note says what that changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from silver import rejected, requests
 from tests.operate.quality.rows import good, rows
 from tidemark.contract.quality_tables import SITES
 from tidemark.home import Home
-from tidemark.operate import backfill, notes, own_hosts, status
+from tidemark.operate import backfill, notes, site_settings, status
 from tidemark.operate.difference import Changed
 from tidemark.operate.revalued import Revalued
 from tidemark.settings import Settings
@@ -43,7 +43,7 @@ class Scenario:
 
     def start(self, **sites: SiteSettings) -> None:
         self.settings = replace(self.settings, sites=sites)
-        own_hosts.settle(self.pipeline)
+        site_settings.settle(self.pipeline)
         schema_check.note(self.pipeline.only(JUDGED))
 
     def swap(self) -> None:
@@ -52,11 +52,11 @@ class Scenario:
 
     def fill(self, *changed: Changed) -> None:
         self.swap()
-        own_hosts.complete(self.pipeline, changed)
+        site_settings.complete(self.pipeline, changed)
 
     @property
     def due(self) -> bool:
-        return own_hosts.due(self.pipeline)
+        return site_settings.due(self.pipeline)
 
     @property
     def pipeline(self) -> Home:
@@ -84,7 +84,7 @@ def test_they_are_due_until_history_has_them(home: Scenario) -> None:
     home.fill(
         Revalued("silver.requests", "channel", 1_200, 3_400), Revalued("silver.requests", "source", 7, 3_400)
     )
-    assert not home.due and backfill.hosts_progress(home.pipeline) == {}
+    assert not home.due and backfill.settings_progress(home.pipeline) == {}
     changed = "1,200 lines of 3,400 have another channel; 7 lines of 3,400 have another source"
     assert home.noted == [f"Own hosts of shop: {changed}; {CHANGE}"]
     [row] = notes.listed(home.store)
@@ -137,10 +137,10 @@ def test_a_site_whose_first_batch_was_interrupted_has_lines(home: Scenario) -> N
 def test_other_changed_settings_of_lines_are_not_applied_with_them(
     home: Scenario, caplog: pytest.LogCaptureFixture
 ) -> None:
-    home.start(shop=replace(UNSET, trusted_proxies=1))
+    home.start(shop=replace(UNSET, timezone="Europe/Berlin"))
     assert home.noted == []
-    home.start(shop=replace(SHOP, trusted_proxies=1))
-    why = "sites.shop.trusted_proxies changed, too: `tidemark rebuild all` applies all of them"
+    home.start(shop=replace(SHOP, timezone="Europe/Berlin"))
+    why = "sites.shop.timezone changed, too: `tidemark rebuild all` applies all of them"
     assert not home.due and why in caplog.text
     [row] = notes.listed(home.store)
     assert row["text"] == f"Own hosts of shop: not applied to history, because {why}; {CHANGE}"
@@ -148,8 +148,29 @@ def test_other_changed_settings_of_lines_are_not_applied_with_them(
     said = f"own hosts of shop are not applied to history yet: {why}"
     assert said in status.lines(status.describe(home.settings))
     home.swap()  # by that command
-    home.start(shop=replace(SHOP, trusted_proxies=1))
+    home.start(shop=replace(SHOP, timezone="Europe/Berlin"))
     assert home.noted == []
+
+
+def test_trusted_proxies_are_applied_like_own_hosts(home: Scenario) -> None:
+    cloudflare = "sites.shop.trusted_proxies was unset, now cloudflare, 10.0.0.0/8"
+    home.start(shop=replace(UNSET, trusted_proxies=("cloudflare", "10.0.0.0/8")))
+    assert home.due and home.noted == [f"Trusted proxies of shop: …; {cloudflare}"]
+    said = "trusted proxies of shop are not applied to history yet: not begun"
+    assert said in status.lines(status.describe(home.settings))
+    home.start(shop=replace(SHOP, trusted_proxies="none"))
+    changes = f"{CHANGE}; sites.shop.trusted_proxies was unset, now none"
+    assert home.noted == [f"Own hosts and trusted proxies of shop: …; {changes}"]
+    home.fill(Revalued("silver.requests", "client_ip", 5, 9))
+    changed = "5 lines of 9 have another client_ip"
+    assert home.noted == [f"Own hosts and trusted proxies of shop: {changed}; {changes}"]
+    assert notes.remakes(notes.listed(home.store)[0])
+    assert not home.due and not backfill.pending(home.pipeline)
+    home.start(shop=SHOP)
+    home.swap()
+    home.start(shop=SHOP)  # a kill came before the note
+    change = "sites.shop.trusted_proxies was none, now unset"
+    assert home.noted[1:] == [f"Trusted proxies of shop: applied to history; {change}"]
 
 
 def test_lines_that_are_gone_keep_their_rows(tmp_path: Path) -> None:

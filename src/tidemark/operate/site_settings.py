@@ -1,8 +1,8 @@
-"""Changed own hosts of sites (`hosts` in the settings file): when history is made anew with them, and the note of it.
+"""Changed own hosts and trusted proxies of sites: when history is recomputed with them, and the note about it.
 
-The record of how silver.requests was made (`tidemark.stream.schema_check`) has the hosts that its lines were read with.
-While those of the settings are others, `tidemark.operate.backfill` reads all lines again beside the flows. The swap in
-the end records the new ones. So a kill at any moment loses nothing.
+The record of how silver.requests was made (`tidemark.stream.schema_check`) has the settings that its lines were read
+with. While those of the settings file differ, `tidemark.operate.backfill` reads all lines again beside the flows. The
+swap in the end records the new ones. So a kill at any moment loses nothing.
 """
 
 from __future__ import annotations
@@ -25,47 +25,61 @@ from tidemark.operate.notes import Note
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import applied, schema_check
 
-log = logging.getLogger("tidemark.operate.hosts")
+log = logging.getLogger("tidemark.operate.site_settings")
 
 REQUESTS = "silver.requests"
 _JUDGED = (REQUESTS, "silver.rejected")
-_HOSTS = re.compile(r"sites\.(?P<site>.+)\.hosts")
+_APPLIED = re.compile(rf"sites\.(?P<site>.+)\.(?P<setting>{'|'.join(notes.SITE_SETTINGS)})")
 _OF_SITE = re.compile(r"sites\.(?P<site>.+)\.\w+")
 _NOTE = re.compile(
-    rf"{notes.HOSTS}[^:]*: (?P<what>{notes.OPEN}|{notes.NOT_APPLIED} because .*?); (?P<changes>sites\..*)"
+    rf"{notes.OF_SITES}[^:]*: (?P<what>{notes.OPEN}|{notes.NOT_APPLIED} because .*?); (?P<changes>sites\..*)"
 )
-_CHANGE = re.compile(r"(sites\..+?\.hosts) was .*?, now (.*?)(?=; |$)")
+_CHANGE = re.compile(rf"(sites\..+?\.(?:{'|'.join(notes.SITE_SETTINGS)})) was .*?, now (.*?)(?=; |$)")
 
 
 @dataclass(frozen=True)
 class Unapplied:
-    """The settings of lines that history does not have: `hosts` by site, then and now, and the names of `others`."""
+    """The settings of lines that history does not have: by name, those of sites that are applied to it, then and now,
+    and the names of `others`."""
 
-    hosts: Mapping[str, tuple[str, str]]
+    settings: Mapping[str, tuple[str, str]]
     others: tuple[str, ...]
 
     @property
-    def sites(self) -> str:
-        return ", ".join(self.hosts)
+    def sites(self) -> list[str]:
+        return list(dict.fromkeys(match["site"] for match in self._matches))
+
+    @property
+    def subject(self) -> str:
+        """Such as "own hosts of shop, blog"."""
+        names = {match["setting"] for match in self._matches}
+        what = " and ".join(text for name, text in notes.SITE_SETTINGS.items() if name in names)
+        return f"{what} of {', '.join(self.sites)}"
+
+    @property
+    def _matches(self) -> list[re.Match[str]]:
+        return [match for name in self.settings if (match := _APPLIED.fullmatch(name))]
 
 
 def unapplied(home: Home) -> Unapplied:
     """What differs from the settings of history. Raises TableError."""
-    found = applied.line_differences(home.settings, schema_check.recorded(home.lakehouse, REQUESTS))
-    hosts = {match["site"]: values for name, values in found.items() if (match := _HOSTS.fullmatch(name))}
-    return Unapplied(hosts, tuple(name for name in found if not _HOSTS.fullmatch(name)))
+    differing = applied.line_differences(home.settings, schema_check.recorded(home.lakehouse, REQUESTS))
+    settings = {name: values for name, values in differing.items() if _APPLIED.fullmatch(name)}
+    return Unapplied(settings, tuple(name for name in differing if name not in settings))
 
 
 def due(home: Home) -> bool:
-    """Whether changed hosts are to be applied to history beside the flows. Raises TableError."""
-    found = unapplied(home)
-    return bool(found.hosts) and not _hindrance(home, found)
+    """Whether changed settings are to be applied to history beside the flows. Raises TableError."""
+    changed = unapplied(home)
+    return bool(changed.settings) and not _hindrance(home, changed)
 
 
-def _hindrance(home: Home, found: Unapplied) -> str:
-    """Why hosts are not applied to history by themselves, and what to do; empty if they can be."""
-    if found.others:  # they may be meant for new lines only, such as the time zone of a server that has moved
-        return f"{', '.join(found.others)} changed, too: `tidemark rebuild all` applies all of them"
+def _hindrance(home: Home, changed: Unapplied) -> str:
+    """Why settings are not applied to history by themselves, and what to do; empty if they can be."""
+    if (
+        changed.others
+    ):  # they may be meant for new lines only, such as the time zone of a server that has moved
+        return f"{', '.join(changed.others)} changed, too: `tidemark rebuild all` applies all of them"
     if home.lakehouse.can.files is None:
         return "tables of a catalog are rebuilt with the pipeline stopped: stop it and run `tidemark rebuild all`"
     read = sum(row["accepted"] + row["rejected"] for row in _sites(home.store))
@@ -85,19 +99,19 @@ def _sites(store: Store) -> list[dict[str, Any]]:
 
 
 def settle(home: Home) -> None:
-    """Notes, before the flows start, which hosts are others than those of history. A site without lines has no history:
-    its settings are recorded as applied. Raises TableError."""
+    """Before the flows start, writes a note about settings that differ from those of history. A site without lines has
+    no history: its settings are recorded as applied. Raises TableError."""
     _record_new_sites(home)
-    found, wanted = unapplied(home), None
-    if found.hosts:
-        if why := _hindrance(home, found):
-            log.warning("the own hosts of %s are not applied to history: %s", found.sites, why)
+    changed, wanted = unapplied(home), None
+    if changed.settings:
+        if why := _hindrance(home, changed):
+            log.warning("the %s are not applied to history: %s", changed.subject, why)
         else:
-            log.info("the own hosts of %s have changed: history is made anew beside the flows", found.sites)
+            log.info("the %s have changed: history is recomputed beside the flows", changed.subject)
         what = f"{notes.NOT_APPLIED} because {why}" if why else notes.OPEN
-        changes = notes.changes({f"sites.{site}.hosts": values for site, values in found.hosts.items()})
-        text = "; ".join([f"{notes.HOSTS}{found.sites}: {what}", *changes])[: notes.MOST_CHARACTERS]
-        site = found.sites if len(found.hosts) == 1 else ""
+        subject = changed.subject[0].upper() + changed.subject[1:]
+        text = "; ".join([f"{subject}: {what}", *notes.changes(changed.settings)])[: notes.MOST_CHARACTERS]
+        site = changed.sites[0] if len(changed.sites) == 1 else ""
         wanted = Note(datetime.now(UTC), text, site, notes.SETTINGS)
     _renew(home, wanted)
 
@@ -130,7 +144,7 @@ def _interrupted(home: Home, sites: Sequence[str]) -> set[str]:
 
 
 def _renew(home: Home, wanted: Note | None) -> None:
-    """Replaces the notes of earlier starts. One whose hosts history has was to be completed when a kill came."""
+    """Replaces the notes of earlier starts. One whose settings history has was to be completed when a kill came."""
     recorded = applied.recorded(schema_check.recorded(home.lakehouse, REQUESTS)) or {}
     gone: list[dict[str, Any]] = []
     new: list[Note] = []
@@ -174,6 +188,6 @@ def is_open(store: Store) -> bool:
 
 
 def reason(store: Store) -> str:
-    """Why hosts are not applied to history by themselves, as noted; empty if they are. Raises TableError."""
+    """Why settings are not applied to history by themselves, as noted; empty if they are. Raises TableError."""
     found = [match["what"] for _, match in _open(store) if match["what"] != notes.OPEN]
     return found[-1].removeprefix(f"{notes.NOT_APPLIED} because ") if found else ""
