@@ -39,7 +39,9 @@ def rules_version() -> str:
 def bot_of(user_agent: str) -> Bot | None:
     """The bot behind a User-Agent header; None for a person. The longest match decides, then the order: own entries,
     then those of the package."""
-    if not (crawleruseragents.is_crawler(user_agent) or _any_own_bot().search(user_agent)):
+    if not (
+        any(bot.search(user_agent) for bot, _ in _own_bots()) or crawleruseragents.is_crawler(user_agent)
+    ):
         return None
     declared = _people().sub(" ", user_agent)
     name, tags = "", list[str]()
@@ -72,13 +74,8 @@ def _own() -> list[tuple[str, list[str], str]]:
 
 
 @cache
-def _own_bots() -> list[tuple[str, list[str]]]:
-    return [(pattern, tags) for pattern, tags, _ in _own() if tags and PERSON not in tags]
-
-
-@cache
-def _any_own_bot() -> re.Pattern[str]:
-    return re.compile("|".join(pattern for pattern, _ in _own_bots()))
+def _own_bots() -> list[tuple[re.Pattern[str], list[str]]]:
+    return [(re.compile(pattern), tags) for pattern, tags, _ in _own() if tags and PERSON not in tags]
 
 
 @cache
@@ -88,5 +85,5 @@ def _people() -> re.Pattern[str]:
 
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], list[str]]]:
-    listed = [(each["pattern"], each.get("tags", [])) for each in crawleruseragents.CRAWLER_USER_AGENTS_DATA]
-    return [(re.compile(pattern), tags) for pattern, tags in [*_own_bots(), *listed]]
+    listed = crawleruseragents.CRAWLER_USER_AGENTS_DATA
+    return [*_own_bots(), *((re.compile(each["pattern"]), each.get("tags", [])) for each in listed)]
