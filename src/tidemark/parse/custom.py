@@ -77,7 +77,7 @@ def own_format(name: str, declared: FormatSettings) -> Format:
     elif declared.nginx.lstrip().startswith("{"):
         made = _json(name, _nginx_keys(name, declared.nginx))
     else:
-        made = _layout(name, _layouts(name, declared))
+        made = replace(_layout(name, _layouts(name, declared)), squeezed=declared.squeezed)
     made = replace(
         made,
         about=declared.about or f"A format of the settings, by `{declared.notation}`.",

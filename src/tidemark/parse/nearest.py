@@ -45,7 +45,7 @@ def nearest(value: pa.Array, header: pa.Array, unread: Flags) -> tuple[pa.Array,
     if len(rows):
         index = pa.array(rows)
         text, sound = text_of(value.take(index))
-        lines = _unwrapped(Lines.of(text, sound, header.take(index)))
+        lines = unwrapped(Lines.of(text, sound, header.take(index)))
         most = np.full(len(rows), _FEW - 1)
         for format in DECLARED:
             reached, lacking = format.progress(lines)
@@ -56,7 +56,7 @@ def nearest(value: pa.Array, header: pa.Array, unread: Flags) -> tuple[pa.Array,
     return pa.array(names, pa.string()), pa.array(lacks, pa.string())
 
 
-def _unwrapped(lines: Lines) -> Lines:
+def unwrapped(lines: Lines) -> Lines:
     """The lines inside an envelope, and those without one."""
     objects = is_object(lines.text)
     inner = wrappers.unwrapped(lines.text)

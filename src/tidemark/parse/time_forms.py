@@ -13,7 +13,7 @@ from tidemark.engine.arrays import Flags, flags_of, where
 # Times that need no rewriting.
 _USUAL = (
     r"^\[?(?:\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?[+-]\d\d:?\d\d)?"
-    r"|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)? ?(?:Z|[+-]\d\d:?\d\d)?|\d{9,19}(?:\.\d+)?)\]?$"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)? ?(?:Z|[+-]\d\d:?\d\d)?|\d{9,19}(?:\.\d+)?)\]?$"
 )
 _CLOCK = (
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?P<fraction>[.,]\d{1,9})?)?"
@@ -33,8 +33,9 @@ _ORDERED = {
     "dmy": rf"(?P<day>\d\d?)[/-](?P<month>\d\d?)[/-](?P<year>\d{{4}}){_BETWEEN}{_CLOCK}{_ZONE}",
     "mdy": rf"(?P<month>\d\d?)[/-](?P<day>\d\d?)[/-](?P<year>\d{{4}}){_BETWEEN}{_CLOCK}{_ZONE}",
 }
+ORDERS = tuple(_ORDERED)
 # The fields by which an own format says that order.
-ORDERED_FIELDS = tuple(f"{part}_{order}" for part in ("time", "date") for order in _ORDERED)
+ORDERED_FIELDS = tuple(f"{part}_{order}" for part in ("time", "date") for order in ORDERS)
 
 
 def with_time(texts: Mapping[str, pa.Array]) -> dict[str, pa.Array]:

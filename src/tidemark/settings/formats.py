@@ -24,8 +24,9 @@ class FormatSettings:
     that a line has is taken), or `keys`: for each field the paths of its values in a JSON object, the preferred one
     first.
 
-    `pattern` is a regular expression that all lines match. Lines of a `detected` format need not name it. `about`,
-    `docs` and `examples` describe it as in `tidemark.parse.format.Format`. `source` is the file that it is from.
+    `pattern` is a regular expression that all lines match. In a `squeezed` layout several spaces count as one. Lines of
+    a `detected` format need not name it. `about`, `docs` and `examples` describe it as in
+    `tidemark.parse.format.Format`. `source` is the file that it is from.
     """
 
     apache: str = ""
@@ -38,6 +39,7 @@ class FormatSettings:
     docs: str = ""
     examples: tuple[str, ...] = ()
     pattern: str = ""
+    squeezed: bool = False
     detected: bool = False
     source: str = field(default="", compare=False, metadata={"derived": True})
 
