@@ -17,7 +17,7 @@ import click
 from tidemark.cli import tidemark
 from tidemark.contract.table import Table
 from tidemark.parse import networks
-from tidemark.parse.custom import FIELDS
+from tidemark.parse.declaration import FIELDS
 from tidemark.parse.detect import DECLARED as DECLARED_FORMATS
 from tidemark.parse.format import Format
 from tidemark.pipeline import TABLES
