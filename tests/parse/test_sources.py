@@ -48,6 +48,8 @@ from tidemark.parse.sources import Source, category_of_name, comparable, host_of
         ("copilot.cloud.microsoft", Source("copilot", "ai")),
         ("edgeservices.bing.com", Source("copilot", "ai")),
         ("grok.com", Source("grok", "ai")),
+        ("blog.float.tw", Source("blog.float.tw", "")),
+        ("tw", Source("tw", "")),
         ("localhost", Source("localhost", "")),
         ("google", Source("google", "")),
     ],

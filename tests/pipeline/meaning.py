@@ -211,18 +211,23 @@ def _lists() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """(name, category) by host, and category by name; own entries win."""
     by_host: dict[str, tuple[str, str]] = {}
     by_name: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     for file in ("sources_matomo.tsv", "sources_own.tsv"):
         named: dict[str, str] = {}
         for line in (_DIRECTORY / file).read_text(encoding="utf-8").splitlines():
             if not line or line.startswith("#"):
                 continue
-            category, name, host = line.split("\t")
+            category, name, key = line.split("\t")
             category = "" if category == "other" else category
-            by_host[host] = (name.lower(), category)
+            # Names such as "tw" are no hosts, though some are top-level domains.
+            if "." in key:
+                by_host[key] = (name.lower(), category)
+            else:
+                aliases[key] = category
             if category:
                 named.setdefault(name.lower(), category)
         by_name |= named
-    return by_host, by_name | {host: category for host, (_, category) in by_host.items() if "." not in host}
+    return by_host, by_name | aliases
 
 
 @cache
