@@ -84,6 +84,10 @@ def of_site(trusted: str | int | tuple[str, ...]) -> Reading:
         (LOCAL, f"{CLIENT}  ,   {EDGE} ", CLIENT),
         (LOCAL, "[2001:db8::1]:443, ::1", "2001:db8::1"),
         (LOCAL, "2001:db8::1, [::1]", "2001:db8::1"),
+        # A list may be long; its first addresses are not read.
+        (LOCAL, f"{OTHER}, " * 500 + CLIENT, CLIENT),
+        (LOCAL, CLIENT + f", {EDGE}" * 30, CLIENT),
+        (LOCAL, f"{CLIENT}, 10.0.0.9" + f", {EDGE}" * 30, EDGE),
         # The header Forwarded of RFC 7239.
         (LOCAL, f"for={CLIENT}", CLIENT),
         (LOCAL, f"for={OTHER};proto=http, proto=https;For={CLIENT};by={LOCAL}, for={EDGE}", CLIENT),
@@ -92,8 +96,7 @@ def of_site(trusted: str | int | tuple[str, ...]) -> Reading:
     ],
 )  # fmt: skip
 def test_the_client_is_the_last_one_that_is_no_trusted_proxy(own: str, chain: str, expected: str) -> None:
-    assert client(f'{{"remote_addr":"{own}","time_iso8601":"2026-11-21T10:00:00Z","request":"GET / HTTP/1.1",'
-                  f'"status":200,"http_x_forwarded_for":"{chain}"}}') == expected  # fmt: skip
+    assert client(_json(own, chain)) == expected
 
 
 def test_a_list_with_quotes_of_rfc_7239() -> None:
@@ -191,7 +194,7 @@ def test_lines_of_several_sites_are_read_with_their_settings() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_many_lists_at_once_as_one_by_one(seed: int) -> None:
-    """The rule told once more, one list at a time."""
+    """The rule, written for one list."""
     rng = random.Random(seed)
     trusted = {LOCAL, EDGE, "::1"}
     choices = [CLIENT, OTHER, DIRECT, LOCAL, EDGE, "::1", RELAY, "unknown", ""]

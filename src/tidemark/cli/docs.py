@@ -166,8 +166,8 @@ def formats_page(formats: Sequence[Format]) -> str:
         "The client is the address of the line, unless that is the address of a trusted proxy. Then the forwarded"
         " addresses count: X-Forwarded-For, Forwarded, or a list in front of the address. From the end of the list, the"
         " client is the first address that is no trusted proxy; if all are, it is the first one of the list. What is no"
-        " address, such as `unknown`, ends the list. A line without an address has the list alone. So a client that"
-        " sends X-Forwarded-For itself is not believed.",
+        " address, such as `unknown`, ends the list. Of a long list the last 31 addresses count. A line without an"
+        " address has the list alone. So a client that sends X-Forwarded-For itself is not believed.",
         "`trusted_proxies` of a site is one of these:",
         '- `"auto"`, the default: private networks, and the networks that CDNs publish (the lists of these kinds'
         " below).\n"

@@ -33,6 +33,8 @@ _PATTERN = (
 _BEGIN = rf'^(?:[^ ,"\[]+ )?(?:"(?:-|{_LISTED} *[," ])|{_LISTED} *,)'
 # In front of an address and behind it: IIS writes blanks as `+`.
 _AROUND = ' \t+\\"'
+# A client can send as long a list as it likes.
+_MOST_HOPS = 30
 # An element of the header Forwarded (RFC 7239).
 _FOR = r'(?i)^(?:.*;)?\s*for="?(?P<for>[^";]*)'
 
@@ -45,8 +47,11 @@ def client_of(own: pa.Array, forwarded: pa.Array, trusted: Callable[[pa.Array], 
     one. What is no address ends the list: nobody knows what is in front of it. Without an address of its own, the
     line's list counts.
     """
-    coded = forwarded.dictionary_encode()
-    entries = _entries(coded.dictionary)
+    believed = trusted(own) | flags_of(pc.is_null(own))
+    if not believed.any():
+        return own
+    coded = where(believed, forwarded, None).dictionary_encode()
+    entries = _entries(coded.dictionary, _MOST_HOPS)
     known = flags_of(pc.is_valid(entries.flat))
     passing = trusted(entries.flat) & known
     place = np.arange(len(known))
@@ -56,20 +61,18 @@ def client_of(own: pa.Array, forwarded: pa.Array, trusted: Callable[[pa.Array], 
     np.maximum.at(last, row[~passing], (place - np.repeat(entries.start, entries.count))[~passing])
     ends = np.maximum(last, 0)
     ends += ~flags_of(pc.is_valid(entries.at(ends))) & (last >= 0)
-    clients = entries.at(ends).take(coded.indices)
-    believed = trusted(own) | flags_of(pc.is_null(own))
-    return where(believed, pc.coalesce(clients, own), own)
+    return pc.coalesce(entries.at(ends).take(coded.indices), own)
 
 
 def client_before(own: pa.Array, forwarded: pa.Array, proxies: int) -> pa.Array:
     """The same by the number of proxies that append their client's address to the list."""
-    entries = _entries(forwarded)
+    entries = _entries(forwarded, max(proxies, _MOST_HOPS))
     return pc.coalesce(entries.at(np.maximum(entries.count - proxies, 0)), own)
 
 
-def _entries(lists: pa.Array) -> Pieces:
-    """The addresses of lists; NULL for what is none."""
-    split = Pieces.of(lists, ",")
+def _entries(lists: pa.Array, most: int) -> Pieces:
+    """The addresses of lists behind the last commas, at most so many; NULL for what is no address."""
+    split = Pieces.of(lists, ",", most, last=True)
     coded = pc.utf8_trim(split.flat, _AROUND).dictionary_encode()
     texts = coded.dictionary
     named = flags_of(pc.match_substring(texts, "="))
