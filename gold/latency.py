@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from silver.requests import LATENCY_ALPHA
 from tidemark.contract.expression import column, window_is_aligned
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, WindowedCounts
+from tidemark.figures.quantiles import FINE
 
 WINDOW_SECONDS = 300
 COUNTS = WindowedCounts(
@@ -20,7 +20,7 @@ COUNTS = WindowedCounts(
 TABLE = Table(
     name="gold.latency",
     about="One row per site, 5-minute event-time window, bot flag and bucket of latency. A bucket b stands for"
-    f" 2γ^b/(γ+1) microseconds with γ = (1+α)/(1-α), so any quantile is within α = {LATENCY_ALPHA} of the truth.",
+    f" 2γ^b/(γ+1) microseconds with γ = (1+α)/(1-α), so any quantile is within α = {FINE} of the truth.",
     kind="upsert",
     key=COUNTS.key,
     time="window_start",
@@ -41,7 +41,7 @@ TABLE = Table(
         ),
     ),
     made=lambda meaning: COUNTS,
-    tells=lambda settings: {"alpha": LATENCY_ALPHA, "apdex_seconds": settings.dashboard.apdex_seconds},
+    tells=lambda settings: {"alpha": FINE, "apdex_seconds": settings.dashboard.apdex_seconds},
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the window, aligned to the epoch."),

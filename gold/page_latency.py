@@ -8,10 +8,9 @@ from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import MOST_CHARACTERS, ROWS, Histogram, Text, WindowedCounts
-from tidemark.engine.latency import buckets
+from tidemark.figures.quantiles import COARSE, buckets
 
 WINDOW_SECONDS = 3600
-ALPHA = 0.05
 COUNTS = WindowedCounts(
     seconds=WINDOW_SECONDS,
     by=(Text("path", most=MOST_CHARACTERS),),
@@ -19,7 +18,7 @@ COUNTS = WindowedCounts(
     sums={"requests": ROWS},
     histograms={
         "buckets": Histogram(
-            "duration_us", f"bucket of latency, alpha {ALPHA}", partial(buckets, alpha=ALPHA)
+            "duration_us", f"bucket of latency, alpha {COARSE}", partial(buckets, alpha=COARSE)
         )
     },
     visitors="none",
@@ -29,7 +28,7 @@ TABLE = Table(
     name="gold.page_latency",
     about="One row per site, hour of event time and path of people's requests with a duration, without assets and"
     " errors. A bucket b stands for 2γ^b/(γ+1) microseconds with γ = (1+α)/(1-α), so any quantile is within α ="
-    f" {ALPHA} of the truth; add the buckets of several rows.",
+    f" {COARSE} of the truth; add the buckets of several rows.",
     kind="upsert",
     key=COUNTS.key,
     time="window_start",
@@ -37,7 +36,7 @@ TABLE = Table(
     quiet=True,
     expects=(Expectation("timed", column("requests") >= 1, "requests", "At least one request has a duration."),),
     made=lambda meaning: COUNTS,
-    tells=lambda settings: {"alpha": ALPHA},
+    tells=lambda settings: {"alpha": COARSE},
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the hour."),

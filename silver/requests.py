@@ -11,8 +11,8 @@ from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.contract.table import Column, Table
 from tidemark.engine.arrays import Arrays, Vectorized
-from tidemark.engine.latency import buckets
 from tidemark.engine.verdict import verdict
+from tidemark.figures.quantiles import FINE, buckets
 from tidemark.parse.bots import KINDS, OTHER_KIND
 from tidemark.parse.columns import KNOWN, Knowledge, describe
 from tidemark.parse.detect import FIELDS, fields
@@ -20,9 +20,6 @@ from tidemark.parse.nearest import of_rejected
 from tidemark.parse.page import is_asset, is_pageview
 from tidemark.parse.site import valid_names
 from tidemark.parse.tags import CLICK_IDS, SEARCH_PARAMETERS
-
-# Latencies are within this share of the truth.
-LATENCY_ALPHA = 0.01
 
 EXPECTS = (
     Expectation("visitor_known", column("visitor_id").is_valid(), "visitor_id", "Every request has its visitor."),
@@ -144,7 +141,7 @@ def _judged(rules: Sequence[RejectingRule], knowledge: Knowledge, lines: Arrays)
     if "ingested_at" in lines:
         found["ingested_at"] = lines["ingested_at"]
     found["site_ok"] = valid_names(lines["site"])
-    found["latency_bucket"] = buckets(found["duration_us"], LATENCY_ALPHA)
+    found["latency_bucket"] = buckets(found["duration_us"], FINE)
     found["asset"] = is_asset(found["path"])
     found["pageview"] = is_pageview(found)
     found |= verdict({rule.name: rule.accepts.arrow for rule in rules}, found)

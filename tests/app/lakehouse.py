@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tidemark.contract import quality_tables, registry
 from tidemark.contract.table import Table
-from tidemark.engine.latency import buckets
+from tidemark.figures.quantiles import buckets
 from tidemark.settings import Settings
 
 START = datetime(2026, 3, 9, tzinfo=UTC)

@@ -11,11 +11,11 @@ import pytest
 
 from tests.app import lakehouse
 from tests.app.recounted import Hours, Scene, inside, select
-from tidemark.engine.latency import bounds
 from tidemark.figures import (
     latency,
     quantiles,
 )
+from tidemark.figures.quantiles import bounds
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
@@ -58,7 +58,7 @@ def test_quantiles_take_the_nearest_rank() -> None:
 
 
 def test_apdex_counts_tolerated_requests_half() -> None:
-    buckets = [quantiles.upper_bucket(t, quantiles.FINE) for t in (0.3, 0.5, 1.9, 2.1)]
+    buckets = [quantiles.bucket(t, quantiles.FINE) for t in (0.3, 0.5, 1.9, 2.1)]
     counts = pd.DataFrame({"bucket": buckets, "requests": [4, 2, 2, 2]})
 
     assert quantiles.apdex(counts, 0.5, quantiles.FINE) == pytest.approx((6 + 2 / 2) / 10)

@@ -17,8 +17,8 @@ from tidemark import pipeline
 from tidemark.contract.aggregation import Aggregation
 from tidemark.contract.table import Change, Table
 from tidemark.engine import executors
-from tidemark.engine.latency import buckets
 from tidemark.engine.work import ALL, Part, Work
+from tidemark.figures.quantiles import buckets
 from tidemark.parse.columns import Knowledge
 from tidemark.settings.sections import MeaningSettings
 

@@ -18,6 +18,7 @@ from tidemark.contract.table import Change
 from tidemark.engine import histograms, sketches
 from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.engine.groups import Column, Groups, How, decoded, encoded, semi_join, whole
+from tidemark.figures.sketches import WHOLE
 
 # Paths and terms in a key are cut, so that a row is short whatever a client sends.
 MOST_CHARACTERS = 200
@@ -202,7 +203,7 @@ class WindowedCounts:
         visitors = None
         if self.visitors != "none":
             rows, hashes, theta = sketches.of_lists(whole(partials["hashes"]), whole(partials["theta"]))
-            least = np.full(len(groups), sketches.WHOLE)
+            least = np.full(len(groups), WHOLE)
             np.minimum.at(least, groups.of, theta)
             visitors = sketches.unite(groups.of[rows], hashes, least)
         return self._rows(groups, keys, values, maps, visitors)

@@ -15,6 +15,7 @@ from tidemark.contract.table import Change
 from tidemark.engine import sketches
 from tidemark.engine.counts import WindowedCounts
 from tidemark.engine.groups import Groups, Numbers, anti_join, semi_join, whole
+from tidemark.figures.sketches import WHOLE
 
 
 @dataclass(frozen=True)
@@ -80,5 +81,5 @@ class RevisedCounts(WindowedCounts):
         last = np.append(first[1:], len(group))[: len(first)] - 1
         loses[group[last[part[last] % 2 == 0]]] = True
         gained = first[(part[first] % 2 == 1) & (part[last] % 2 == 1)]
-        theta = np.full(len(groups), sketches.WHOLE)
+        theta = np.full(len(groups), WHOLE)
         return sketches.unite(group[gained], hashes[gained], theta), loses

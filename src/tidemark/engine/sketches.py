@@ -1,8 +1,7 @@
 """Theta sketches of distinct strings, created and united for all rows of a table at once.
 
-A theta sketch is a set of 63-bit hashes below a threshold theta; a union is the union of the sets below the smallest
-theta. With 2^20 nominal entries it is exact up to 1,048,576 distinct values, beyond that within 0.2% at 95%
-confidence (Dasgupta, Lang, Rhodes, Thaler: "A Framework for Estimating Stream Expression Cardinalities", 2016).
+`tidemark.figures.sketches` explains and reads them. With 2^20 nominal entries a sketch is exact up to 1,048,576
+distinct values, beyond that within 0.2% at 95% confidence.
 The bytes are Apache DataSketches' compact form, which `datasketches` and Spark's `theta_*` functions read.
 """
 
@@ -14,17 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasketches import compact_theta_sketch
 
 from tidemark.engine.groups import encoded
+from tidemark.figures.sketches import WHOLE, read
 
 LG_ENTRIES = 20
 MOST_ENTRIES = 1 << LG_ENTRIES
 # With at most so many possible codes per code, setting flags is faster than sorting.
 _FLAGS_PER_CODE = 32
-_VERSION = b"\x03"
-# The threshold of an exact sketch.
-WHOLE = np.uint64(2**63 - 1)
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 Numbers = np.ndarray[Any, Any]
@@ -145,31 +141,11 @@ def of_lists(lists: pa.Array, theta: pa.Array) -> tuple[Numbers, Hashes, Hashes]
     return rows, pc.list_flatten(lists).to_numpy(), theta.to_numpy(zero_copy_only=False)
 
 
-def of_bytes(sketches: pa.ChunkedArray) -> Sketches:
-    """Sketches in the compact form; NULL is an empty one."""
-    column = pc.fill_null(sketches.cast(pa.large_binary()), b"").combine_chunks()
-    column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
-    versions = pc.binary_slice(column, 1, 2)
-    if pc.any(pc.and_(pc.not_equal(versions, _VERSION), pc.greater(pc.binary_length(column), 0))).as_py():
-        # The library compresses some sketches.
-        column = pa.array([_uncompressed(sketch) for sketch in column.to_pylist()], pa.large_binary())
-    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
-    words = np.frombuffer(column.buffers()[2] or b"", np.uint64, int(offsets[-1]) // 8 if len(column) else 0)
-    start, length = offsets[:-1] // 8, np.diff(offsets) // 8
-    preamble = np.zeros(len(start), np.int64)
-    full = length > 0
-    preamble[full] = (words[start[full]] & np.uint64(0x3F)).astype(np.int64)
-    theta = np.full(len(start), WHOLE)
-    theta[preamble >= 3] = words[start[preamble >= 3] + 2]
-    numbers = length - preamble
-    bounds = np.append(0, np.cumsum(numbers))
-    place = np.arange(bounds[-1]) + np.repeat(start + preamble - bounds[:-1], numbers)
+def of_bytes(column: pa.ChunkedArray) -> Sketches:
+    """Sketches in the compact form, one per row; NULL is an empty one."""
+    hashes, numbers, theta = read(column)
     # Spark may write hashes in any order.
-    return unite(np.repeat(np.arange(len(start)), numbers), words[place], theta)
-
-
-def _uncompressed(sketch: bytes) -> bytes:
-    return bytes(compact_theta_sketch.deserialize(sketch).serialize()) if sketch else sketch
+    return unite(np.repeat(np.arange(len(numbers)), numbers), hashes, theta)
 
 
 def hash_of(values: pa.Array) -> pa.Array:

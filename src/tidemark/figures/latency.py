@@ -77,7 +77,7 @@ def rows_of(found: pd.DataFrame) -> list[tuple[float, float]]:
     those next to the row that begins at 0."""
     lows = found["low"].unique()
     most, least = lows.max(), lows[lows > 0].min() if (lows > 0).any() else 0.0
-    every = [_bounds(row) for row in range(quantiles.upper_bucket(float(most) * 2, FINE) // ROW + 1)]
+    every = [_bounds(row) for row in range(quantiles.bucket(float(most) * 2, FINE) // ROW + 1)]
     kept = [pair for pair in every if least <= pair[0] <= most or pair[0] in lows]
     return kept[::-1]
 

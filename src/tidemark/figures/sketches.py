@@ -1,4 +1,4 @@
-"""Distinct values of many theta sketches at once.
+"""Reads theta sketches, and counts distinct values of many of them at once.
 
 A theta sketch is a set of 64-bit hashes below a threshold theta; a union is the union of the sets, cut at
 the least theta, and its estimate is the number of hashes divided by theta's share of the hash range
@@ -61,10 +61,7 @@ class Distinct:
 
 def unite(column: pa.ChunkedArray, groups: np.ndarray) -> dict[int, Distinct]:
     """The union of the sketches of each group; `groups` has a row's group, null sketches count as empty."""
-    parts = [_hashes(chunk) for chunk in column.chunks]
-    if not parts:
-        return {}
-    every, numbers, theta = (np.concatenate(each) for each in zip(*parts, strict=True))
+    every, numbers, theta = read(column)
     order = np.argsort(groups, kind="stable")
     hashes = every[ranges(np.cumsum(numbers) - numbers, numbers, order)]
     ends = np.cumsum(numbers[order])
@@ -75,25 +72,6 @@ def unite(column: pa.ChunkedArray, groups: np.ndarray) -> dict[int, Distinct]:
         name: Distinct(hashes[low:high], most)
         for name, (low, high), most in zip(names.tolist(), pairwise(bounds), least, strict=True)
     }
-
-
-def _hashes(column: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The hashes of all sketches one after the other, how many each has, and each one's theta."""
-    blob = _uncompressed(column)
-    offsets = np.frombuffer(blob.buffers()[1], np.int32)[blob.offset : blob.offset + len(blob) + 1]
-    words = np.frombuffer(blob.buffers()[2] or b"", np.uint64, offsets[-1] // 8 if len(blob) else 0)
-    start, length = offsets[:-1] // 8, np.diff(offsets) // 8
-    full = length > 0
-    preamble = np.zeros(len(start), np.int64)
-    preamble[full] = (words[start[full]] & np.uint64(0x3F)).astype(np.int64)
-    theta = np.full(len(start), WHOLE)
-    partial = preamble >= 3
-    theta[partial] = words[start[partial] + 2]
-    hashed = np.ones(len(words), bool)
-    hashed[: offsets[0] // 8 if len(blob) else 0] = False
-    for place in range(preamble.max(initial=0)):
-        hashed[start[preamble > place] + place] = False
-    return words[hashed], length - preamble, theta
 
 
 def ascending(hashes: np.ndarray) -> np.ndarray:
@@ -125,20 +103,55 @@ def _below(hashes: np.ndarray, theta: np.uint64) -> np.ndarray:
     return hashes if theta == WHOLE else hashes[: np.searchsorted(hashes, theta)]
 
 
-def _uncompressed(column: pa.Array) -> pa.BinaryArray:
-    """The sketches in the uncompressed form, one after the other; others are rewritten by the library."""
+def read(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The hashes of all sketches one after the other, how many each has, and each one's theta. NULL is an empty
+    sketch."""
+    parts = [_read(chunk) for chunk in column.chunks]
+    if len(parts) == 1:
+        return parts[0]
+    none = np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    hashes, numbers, theta = (np.concatenate(each) for each in zip(none, *parts, strict=True))
+    return hashes, numbers, theta
+
+
+def _read(column: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    blobs = _uncompressed(column)
+    offsets = _offsets(blobs)
+    words = np.frombuffer(blobs.buffers()[2] or b"", np.uint64, offsets[-1] // 8)[offsets[0] // 8 :]
+    start, length = (offsets[:-1] - offsets[0]) // 8, np.diff(offsets) // 8
+    full = length > 0
+    preamble = np.zeros(len(start), np.int64)
+    preamble[full] = (words[start[full]] & np.uint64(0x3F)).astype(np.int64)
+    theta = np.full(len(start), WHOLE)
+    estimating = preamble >= 3
+    theta[estimating] = words[start[estimating] + 2]
+    hashed = np.ones(len(words), bool)
+    for place in range(preamble.max(initial=0)):
+        hashed[start[preamble > place] + place] = False
+    return words[hashed], length - preamble, theta
+
+
+def _uncompressed(column: pa.Array) -> pa.LargeBinaryArray:
+    """The sketches in the uncompressed form; the library rewrites others."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    blobs = column.cast(pa.binary())
+    blobs = column.cast(pa.large_binary())
     if blobs.null_count:
         blobs = pc.fill_null(blobs, b"")
-    if len(blobs) and not blobs.offset:
-        offsets = np.frombuffer(blobs.buffers()[1], np.int32, len(blobs) + 1)
-        versions = np.frombuffer(blobs.buffers()[2] or b"", np.uint8)
-        if (versions[offsets[:-1][np.diff(offsets) > 0] + 1] == VERSION).all():
-            return blobs
-    return pa.array([_rewritten(blob) for blob in blobs.to_pylist()], pa.binary())
+    offsets = _offsets(blobs)
+    versions = np.frombuffer(blobs.buffers()[2] or b"", np.uint8)[offsets[:-1][np.diff(offsets) > 0] + 1]
+    if (versions == VERSION).all():
+        return blobs
+    return pa.array([_rewritten(blob) for blob in blobs.to_pylist()], pa.large_binary())
+
+
+def _offsets(blobs: pa.LargeBinaryArray) -> np.ndarray:
+    """Where each of the blobs begins in their buffer, and where the last one ends."""
+    if not len(blobs):
+        return np.zeros(1, np.int64)
+    offsets: np.ndarray = np.frombuffer(blobs.buffers()[1], np.int64, len(blobs) + 1, blobs.offset * 8)
+    return offsets
 
 
 def _rewritten(blob: bytes) -> bytes:

@@ -15,6 +15,7 @@ from pyarrow import fs
 from tidemark.engine import sketches
 from tidemark.engine.groups import Groups
 from tidemark.errors import TableError, first_line
+from tidemark.figures.sketches import WHOLE
 from tidemark.settings import Settings
 
 MOST_PAGES = 100
@@ -84,7 +85,7 @@ def _distinct(rows: pa.Table, *by: str) -> dict[tuple[Any, ...], int]:
     """Distinct visitors by the values of these columns, from the union of the rows' sketches."""
     groups = Groups.by([rows[name] for name in by])
     own = sketches.of_bytes(rows["visitors_sketch"])
-    least = np.full(len(groups), sketches.WHOLE)
+    least = np.full(len(groups), WHOLE)
     np.minimum.at(least, groups.of, own.theta)
     counts = sketches.unite(groups.of[own.groups], own.hashes, least).counts()
     keys = rows.select(list(by)).take(pa.array(groups.first, pa.int64())).to_pylist()

@@ -16,6 +16,7 @@ from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine import sketches
 from tidemark.engine.groups import Groups, whole
+from tidemark.figures.sketches import WHOLE
 from tidemark.operate import notes
 from tidemark.operate.moment import Moment, Span
 from tidemark.settings import Settings
@@ -149,7 +150,7 @@ class Reports:
                 found[key][name] = value
         hours, groups, keys = read("gold.visitor_hours", "window_start", "visitors_sketch")
         own = sketches.of_bytes(hours["visitors_sketch"])
-        least = np.full(len(groups), sketches.WHOLE)
+        least = np.full(len(groups), WHOLE)
         np.minimum.at(least, groups.of, own.theta)
         counts = sketches.unite(groups.of[own.groups], own.hashes, least).counts().to_pylist()
         for key, visitors in zip(keys, counts, strict=True):

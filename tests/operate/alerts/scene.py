@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidemark.contract.quality_tables import ALERT_RULES, ALERTS, NOTES, REPORTED, SITES
 from tidemark.contract.store import Commit
-from tidemark.engine.latency import buckets
+from tidemark.figures.quantiles import buckets
 from tidemark.operate.alerts.judge import Judge
 from tidemark.operate.alerts.record import Alert
 from tidemark.operate.moment import Moment, spans

@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 
 from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
-from tidemark.engine import latency, sketches
+from tidemark.engine import sketches
 from tidemark.engine.goals import matches
 from tidemark.engine.groups import encoded, whole
+from tidemark.figures import quantiles
+from tidemark.figures.sketches import WHOLE
 from tidemark.operate.alerts.judging import Numbers
 from tidemark.settings.alerts import AlertSettings
 
-ALPHA = 0.01
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_FOUND = 404
 _HOUR = 3600
@@ -148,7 +149,7 @@ class _Grid:
     def united(self, rows: pa.Table, time: str, found: sketches.Sketches) -> Numbers:
         """Distinct visitors of each cell, of one sketch per row."""
         cells, size = self.cells(rows, time), self.shape[0] * self.shape[1]
-        least = np.full(size, sketches.WHOLE)
+        least = np.full(size, WHOLE)
         np.minimum.at(least, cells, found.theta)
         counts = sketches.unite(cells[found.groups], found.hashes, least).counts()
         visitors: Numbers = counts.to_numpy().astype(np.float64).reshape(self.shape)
@@ -168,7 +169,7 @@ class _Grid:
         there, first = np.unique(cells[reached], return_index=True)
         found = np.full(len(sums), np.nan)
         distinct, codes = np.unique(buckets[reached[first]], return_inverse=True)
-        seconds = np.array([latency.value_us(int(bucket), ALPHA) / 1e6 for bucket in distinct])
+        seconds = quantiles.seconds(distinct, quantiles.FINE)
         found[there] = seconds[codes] if len(distinct) else 0
         return found.reshape(self.shape)
 

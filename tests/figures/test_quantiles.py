@@ -6,20 +6,31 @@ import random
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tidemark.engine.latency import bounds, buckets, quantile, value_us
+from tidemark.figures.quantiles import (
+    COARSE,
+    FINE,
+    PERCENTS,
+    Latency,
+    bounds,
+    bucket,
+    buckets,
+    seconds,
+    summary,
+)
 
-BOTH = pytest.mark.parametrize("alpha", [0.01, 0.05])
+BOTH = pytest.mark.parametrize("alpha", [FINE, COARSE])
 
 
 @BOTH
 def test_each_bucket_ends_at_the_largest_whole_number_that_its_power_reaches(alpha: float) -> None:
     ratio = Fraction(100 + round(alpha * 100), 100 - round(alpha * 100))
     found = bounds(alpha).tolist()
-    for bucket in {0, 1, 2, 35, 100, len(found) - 2}:
-        assert found[bucket] <= ratio**bucket < found[bucket] + 1
+    for number in {0, 1, 2, 35, 100, len(found) - 2}:
+        assert found[number] <= ratio**number < found[number] + 1
     assert ratio ** (len(found) - 2) < 2**63 - 1 == found[-1] <= ratio ** (len(found) - 1)
     assert found == sorted(found)
 
@@ -38,23 +49,29 @@ def test_the_ends_of_a_bucket_are_in_it(alpha: float) -> None:
     assert (after.to_numpy() > inside.to_numpy()).all()
 
 
+def counted(buckets: np.ndarray) -> pd.DataFrame:
+    numbers, counts = np.unique(buckets, return_counts=True)
+    return pd.DataFrame({"bucket": numbers, "requests": counts})
+
+
 def test_the_rank_of_a_quantile_is_a_whole_number_where_a_float_would_miss_it() -> None:
-    counts = dict.fromkeys(range(1, 101), 1)
-    for percent in range(1, 101):  # 0.07 * 100 is more than 7 as floats
-        assert quantile(counts, Fraction(percent, 100)) == percent
-    assert quantile({5: 2, 9: 1}, Fraction(2, 3)) == 5
-    assert quantile({5: 2, 9: 1}, Fraction(67, 100)) == 9
-    assert quantile({}, Fraction(1, 2)) is None
+    for number in range(1, 201):  # 0.95 * 20 is less than 19 as floats
+        rank = -(-95 * number // 100)
+        found = summary(counted(np.arange(number)), FINE)
+        assert found.p95 == seconds(np.array([rank - 1.0]), FINE)[0]
+    assert summary(counted(np.zeros(0, np.int64)), FINE) == Latency(0, None, None, None)
 
 
 @BOTH
 def test_a_quantile_of_buckets_is_within_alpha_of_that_of_the_durations(alpha: float) -> None:
     chance = random.Random(1)
     durations = sorted(int(chance.lognormvariate(9, 3)) + 1 for _ in range(10_001))
-    numbers, counts = np.unique(buckets(pa.array(durations), alpha).to_numpy(), return_counts=True)
-    by_bucket = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    for percent in (1, 50, 95, 99, 100):
-        bucket = quantile(by_bucket, Fraction(percent, 100))
-        truth = durations[-(-percent * len(durations) // 100) - 1]
-        assert bucket is not None
-        assert value_us(bucket, alpha) == pytest.approx(truth, rel=alpha * (1 + 1e-9))
+    found = summary(counted(buckets(pa.array(durations), alpha).to_numpy()), alpha)
+    for percent in PERCENTS:
+        truth = durations[-(-percent * len(durations) // 100) - 1] / 1e6
+        assert getattr(found, f"p{percent}") == pytest.approx(truth, rel=alpha * (1 + 1e-9))
+
+
+def test_a_duration_in_seconds_has_the_bucket_of_its_microseconds() -> None:
+    for micros in (0, 1, 2, 3, 100, 1_000_000):
+        assert bucket(micros / 1e6, FINE) == buckets(pa.array([micros]), FINE)[0].as_py()
