@@ -44,7 +44,7 @@ def drawn(home: Path, *filters: str, pages: tuple[str, ...] = PAGES) -> list[Fig
 
 def _main(home: str, pages: str, *filters: str) -> None:
     from app.dashboard import ahead
-    from app.dashboard.visitors import shared_unions
+    from app.dashboard.data import shared_unions
     from tidemark.figures.reader_delta import DeltaReader
 
     _draw(home, _LOADS)

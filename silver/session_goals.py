@@ -6,7 +6,7 @@ from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.goals import SessionGoals
-from tidemark.settings.questions import told
+from tidemark.figures.declared import recorded
 
 TABLE = Table(
     name="silver.session_goals",
@@ -24,7 +24,7 @@ TABLE = Table(
     ),
     made=lambda meaning: SessionGoals(meaning.session_gap_seconds, meaning.goals),
     quiet=True,
-    tells=lambda settings: {"goals": told(settings.meaning.goals)},
+    tells=lambda settings: {"goals": recorded(settings.meaning.goals)},
     columns=(
         Column("session_id", "string", "Id of the session, see silver.sessions; a match has one of the same form."),
         Column("site", "string", "Site."),

@@ -47,13 +47,14 @@ def later():
     assert imported(source) == {"a.b", "c", "c.d", "e", "g.h", "g.h.*"}
 
 
-def test_the_dashboard_imports_figures_and_nothing_else_of_the_product() -> None:
+def test_the_dashboard_imports_figures_and_settings_of_the_product_and_nothing_else() -> None:
     product = LAYERS | {"tidemark", "pyspark", "delta"}
     for path in python_files("app"):
         others = {
             module
             for module in imported(path.read_text(encoding="utf-8"))
-            if module.partition(".")[0] in product and not f"{module}.".startswith("tidemark.figures.")
+            if module.partition(".")[0] in product
+            and not f"{module}.".startswith(("tidemark.figures.", "tidemark.settings.", "tidemark.errors."))
         }
         assert others == set(), name(path)
 

@@ -15,9 +15,9 @@ from tidemark.figures.measures import COUNTRIES, PAGES, TRAFFIC, united
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
-from tidemark.figures.visitors import UnionCache
+from tidemark.figures.unions import UnionCache
 
-from .visitors import shared_unions
+from .data import shared_unions
 
 DAYS = timedelta(days=31)
 _NICE = 10

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from tidemark.errors import SettingError
 from tidemark.figures.declared import declared
 from tidemark.figures.extents import of_site
 from tidemark.figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
@@ -122,8 +123,8 @@ def _segments(home: Path | None) -> None:
         return
     try:
         found = declared(home)
-        segments = {name: found.segment(name) for name in found.segments}
-    except SelectionError as error:
+        segments = {name: found.segment(name) for name in found.of("segments")}
+    except SettingError as error:
         st.caption(plain(str(error)))
         return
     fixed = not editable(home)
@@ -171,10 +172,10 @@ def _save_as_segment(home: Path) -> None:
 def _save_segment(home: Path, chosen: list[str]) -> None:
     name = str(st.session_state["segment-name"]).strip()
     try:
-        if name in declared(home).segments:
+        if name in declared(home).of("segments"):
             raise SelectionError(f"there is already a segment {name!r}; remove it first")
         save(home, "segments", name, {"filter": chosen})
-    except SelectionError as error:
+    except SettingError as error:
         st.session_state["segment-said"] = f"Not saved: {error}."
     else:
         st.session_state["segment-name"] = ""

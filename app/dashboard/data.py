@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 import pandas as pd
 import streamlit as st
 
+from tidemark.errors import SettingError
 from tidemark.figures import conversions
 from tidemark.figures import extents as every
-from tidemark.figures.declared import Declared
+from tidemark.figures.declared import Declared, Goal
 from tidemark.figures.declared import declared as in_file
 from tidemark.figures.extents import Extent
 from tidemark.figures.open import open_reader
-from tidemark.figures.query import Condition, Expression, Query, Where, greatest, query
+from tidemark.figures.query import Query, Where, greatest, query
 from tidemark.figures.reader import (
     Contract,
     MissingTableError,
@@ -26,10 +27,8 @@ from tidemark.figures.reader import (
     Version,
     frame,
 )
-from tidemark.figures.selection import SelectionError
-from tidemark.figures.visitors import UnionCache
-
-from .visitors import shared_unions
+from tidemark.figures.rows import if_any
+from tidemark.figures.unions import UnionCache
 
 T = TypeVar("T")
 
@@ -49,18 +48,10 @@ def shared_reader() -> Reader:
     return open_reader()
 
 
-def rows(
-    reader: Reader,
-    table: str,
-    columns: Sequence[str] | Mapping[str, str | Expression],
-    where: Sequence[Condition] = (),
-    *,
-    group_by: Sequence[str] = (),
-    order_by: Sequence[str] = (),
-    limit: int | None = None,
-) -> pd.DataFrame:
-    """Like `reader.read`, remembered until the table's version changes. Raises ReadError."""
-    return Remembered(reader)(query(table, columns, where, group_by=group_by, order_by=order_by, limit=limit))
+@st.cache_resource(show_spinner=False)
+def shared_unions() -> UnionCache:
+    """The one cache of united days of this process."""
+    return UnionCache()
 
 
 @dataclass(frozen=True)
@@ -107,14 +98,6 @@ _copied = st.cache_data(max_entries=24, ttl=timedelta(minutes=30), show_spinner=
 _large = st.cache_resource(max_entries=2, ttl=timedelta(minutes=1), show_spinner=False)(_made)
 
 
-def rows_if_any(reader: Reader, table: str, *args: Any, **kwargs: Any) -> pd.DataFrame:
-    """Like `rows`; empty, without columns, where the table does not exist yet."""
-    try:
-        return rows(reader, table, *args, **kwargs)
-    except MissingTableError:
-        return pd.DataFrame()
-
-
 @st.cache_data(max_entries=256, ttl=timedelta(minutes=30), show_spinner=False)
 def _rows(
     _reader: Reader, label: str, key: str, _query: Query, versions: tuple[Version | None, ...]
@@ -139,7 +122,9 @@ def contract(reader: Reader, table: str) -> Contract:
 def backfills(reader: Reader) -> dict[str, str]:
     """Progress of backfills as text, by table, such as `gold/pages`."""
     where = [Where("complete", "=", False)]
-    found = rows_if_any(reader, INVENTORY, ["table", "done", "total"], where, order_by=["table"])
+    found = if_any(
+        Remembered(reader), query(INVENTORY, ["table", "done", "total"], where, order_by=["table"])
+    )
     return {
         table.replace(".", "/", 1): "not begun"
         if pd.isna(parts)
@@ -151,7 +136,7 @@ def backfills(reader: Reader) -> dict[str, str]:
 def others(reader: Reader) -> dict[str, str]:
     """The tables that other packages declare, and these packages' names."""
     where = [Where("package", "!=", "")]
-    found = rows_if_any(reader, INVENTORY, ["table", "package"], where, order_by=["table"])
+    found = if_any(Remembered(reader), query(INVENTORY, ["table", "package"], where, order_by=["table"]))
     return {table.replace(".", "/", 1): package for table, package in found.itertuples(index=False)}
 
 
@@ -167,13 +152,19 @@ def extent(reader: Reader, site: str | None) -> Extent:
 
 def flows(reader: Reader) -> dict[str, datetime]:
     """When each flow recorded its last batch."""
-    found = rows_if_any(reader, PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"])
+    found = if_any(
+        Remembered(reader),
+        query(PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"]),
+    )
     return {flow: at.to_pydatetime() for flow, at in found.itertuples(index=False)} if len(found) else {}
 
 
-def goals(reader: Reader) -> Mapping[str, Mapping[str, Any]]:
+def goals(reader: Reader) -> Mapping[str, Goal]:
     """The goals that are `declared`. Raises ReadError."""
-    return declared(reader).goals
+    try:
+        return declared(reader).goals
+    except SettingError as error:
+        raise ReadError(str(error)) from error
 
 
 def declared(reader: Reader) -> Declared:
@@ -181,10 +172,11 @@ def declared(reader: Reader) -> Declared:
     ReadError."""
     place = home(reader)
     if place is None:
-        return Declared(goals=conversions.known(Remembered(reader)))
+        known = conversions.known(Remembered(reader))
+        return Declared({"goals": {name: goal.declared for name, goal in known.items()}})
     try:
         return in_file(place)
-    except SelectionError as error:
+    except SettingError as error:
         raise ReadError(str(error)) from error
 
 

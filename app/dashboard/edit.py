@@ -1,7 +1,6 @@
 """Changes to the home's `tidemark.toml` by a form. Everything else in the file stays, comments too.
 
-The rules of the file are the pipeline's, and written there once. So the file is only changed where the pipeline is
-installed, by whose reader it is checked before it is written.
+The file is validated as the pipeline validates it before it is written.
 """
 
 from __future__ import annotations
@@ -9,13 +8,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, MutableMapping
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from tidemark.figures.declared import FILE, Kind, declared
+from tidemark.figures.declared import FILE, Kind
 from tidemark.figures.selection import SelectionError
+from tidemark.settings import trouble
 
 MOST_CHARACTERS = 100
 # The environment variable by which `tidemark dashboard` says whether its form may change the file.
@@ -49,7 +47,8 @@ def save(home: Path, kind: Kind, name: str, values: Mapping[str, Any] | None) ->
     if not tables:
         document.pop(kind)
     text = tomlkit.dumps(document)
-    _require_usable(text)
+    if problem := trouble(text, FILE):
+        raise SelectionError(problem)
     try:
         _replace(path, text)
     except OSError as error:
@@ -66,19 +65,9 @@ def why_fixed(home: Path) -> str:
     path = home / FILE
     if os.environ.get(EDITS, "no") != "yes":
         return 'other machines may reach this dashboard; dashboard_edits = "yes" in the file allows to change it here'
-    if rules() is None:
-        return f"the pipeline, which checks {FILE}, is not installed here; change the file where it runs"
     if not os.access(home, os.W_OK | os.X_OK) or (path.exists() and not os.access(path, os.W_OK)):
         return f"{path} cannot be written by the dashboard; change it where the pipeline runs"
     return ""
-
-
-def rules() -> ModuleType | None:
-    """The pipeline's reader of the file; None where it is not installed."""
-    try:
-        return import_module("tidemark.settings")
-    except ImportError:
-        return None
 
 
 def _update(table: MutableMapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -88,20 +77,6 @@ def _update(table: MutableMapping[str, Any], values: Mapping[str, Any]) -> None:
     for key, value in values.items():
         if table.get(key) != value:
             table[key] = value
-
-
-def _require_usable(text: str) -> None:
-    """A changed goal may be a step of a funnel, so every funnel and segment is tried."""
-    reader = rules()
-    if reader is not None and (trouble := reader.trouble(text, FILE)):
-        raise SelectionError(trouble)
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory, FILE).write_text(text, encoding="utf-8")
-        found = declared(Path(directory))
-    for each in found.funnels:
-        found.funnel(each)
-    for each in found.segments:
-        found.segment(each)
 
 
 def _replace(path: Path, text: str) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import streamlit as st
 
+from tidemark.figures.alert_rules import METRICS, WINDOWS
+from tidemark.figures.declared import SCOPES
 from tidemark.figures.selection import FIELDS
-
-from .edit import rules
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Field:
     kind: Literal["text", "lines", "number", "whole", "flag", "choice", "secret"] = "text"
     help: str | None = None
     hint: str = ""
-    choices: Callable[[], Sequence[str]] = tuple
+    choices: Sequence[str] = ()
     half: bool = False
 
 
@@ -59,7 +59,7 @@ def _draw(each: Field, value: Any, key: str, taken: Sequence[str]) -> None:
             whole = int(value) if value else None
             st.number_input(each.label, value=whole, step=1, key=key, help=each.help, placeholder=each.hint)
         case "choice":
-            offered = list(dict.fromkeys((*each.choices(), *taken, *([value] if value else []))))
+            offered = list(dict.fromkeys((*each.choices, *taken, *([value] if value else []))))
             place = offered.index(value) if value else 0
             st.selectbox(
                 each.label, offered, place, key=key, help=each.help, format_func=lambda v: v or "All sites"
@@ -88,12 +88,7 @@ def read(fields: Sequence[Field], values: Mapping[str, Any], key: str) -> dict[s
     return found
 
 
-def of_rules(name: str, default: Sequence[str] = ()) -> Callable[[], Sequence[str]]:
-    """Choices that the pipeline's rules name, such as METRICS."""
-    return lambda: tuple(getattr(getattr(rules(), "alerts", None), name, default))
-
-
-_SITE = Field("site", "Site", "choice", choices=lambda: ("",), half=True)
+_SITE = Field("site", "Site", "choice", choices=("",), half=True)
 _FILTER = Field(
     "filter", "Filters, one a line", "lines", hint="device=mobile\npath^/docs",
     help=f"All must hold: field=value, field!=value, field~part, field^start. Fields: {', '.join(FIELDS)}."
@@ -111,14 +106,14 @@ GOAL = (
 FUNNEL = (
     Field("steps", "Steps in order, one a line", "lines", hint="/cart\n/checkout\ngoal:signup",
           help="Two to eight paths, in which * matches any characters, or goal:NAME of a goal that is a page."),
-    Field("scope", "Within one", "choice", choices=lambda: ("visitor", "session"), half=True),
+    Field("scope", "Within one", "choice", choices=SCOPES, half=True),
     Field("within", "Time from the first step", hint="24h", half=True, help="Of a visitor, such as 30m, 24h or 7d."),
 )  # fmt: skip
 SEGMENT = (_FILTER,)
 ALERT = (
-    Field("metric", "Metric", "choice", choices=of_rules("METRICS"), half=True,
+    Field("metric", "Metric", "choice", choices=METRICS, half=True,
           help="Shares are between 0 and 1, p95 is in seconds; goal:NAME counts the requests that match a goal."),
-    Field("window", "Window", "choice", choices=of_rules("WINDOWS"), half=True),
+    Field("window", "Window", "choice", choices=tuple(WINDOWS), half=True),
     Field("above", "Fires above", "number", half=True),
     Field("below", "or below", "number", half=True),
     Field("deviation", "or so many deviations off", "number", half=True,

@@ -6,11 +6,10 @@ import json
 
 import streamlit as st
 
+from tidemark.errors import SettingError
 from tidemark.figures import conditions
-from tidemark.figures.declared import GOAL, Declared
-from tidemark.figures.funnels import FEWEST, MOST, Definition
+from tidemark.figures.declared import FEWEST_STEPS, GOAL, MOST_STEPS, Declared, Definition
 from tidemark.figures.reader import Reader, ReadError
-from tidemark.figures.selection import SelectionError
 from tidemark.figures.text import clipped, duration, plain, shown
 
 from . import actions, data
@@ -35,7 +34,7 @@ def choose(reader: Reader, filters: Filters) -> Definition | None:
     """Draws the choice, and says what the chosen funnel counts; None where nothing can be counted yet."""
     found = _declared(reader)
     with st.container(horizontal=True, vertical_alignment="bottom", key="choose-funnel"):
-        options = [*sorted(found.funnels), OWN]
+        options = [*sorted(found.of("funnels")), OWN]
         name = st.selectbox("Funnel", options, key="funnel", bind="query-params", width=210)
         if name == OWN:
             st.multiselect(
@@ -44,10 +43,11 @@ def choose(reader: Reader, filters: Filters) -> Definition | None:
                 key="step",
                 bind="query-params",
                 accept_new_options=True,
-                max_selections=MOST,
+                max_selections=MOST_STEPS,
                 placeholder="Choose, or type such as /docs*",
                 width=420,
-                help=f"{FEWEST} to {MOST} steps in order: paths (an asterisk stands for any characters) or goals.",
+                help=f"{FEWEST_STEPS} to {MOST_STEPS} steps in order: paths (an asterisk stands for any characters)"
+                " or goals.",
             )
             st.segmented_control(
                 "Of", list(SCOPES), key="scope", default="Visitors", bind="query-params", required=True
@@ -56,12 +56,12 @@ def choose(reader: Reader, filters: Filters) -> Definition | None:
                 st.selectbox(
                     "Within", WITHIN, index=WITHIN.index("24h"), key="within", bind="query-params", width=100
                 )
-    if name == OWN and len(st.session_state.get("step") or ()) < FEWEST:
-        _explain(has_any=bool(found.funnels))
+    if name == OWN and len(st.session_state.get("step") or ()) < FEWEST_STEPS:
+        _explain(has_any=bool(found.of("funnels")))
         return None
     try:
         asked = _asked(found)
-    except SelectionError as error:
+    except SettingError as error:
         st.warning(plain(f"{error}."), icon=":material/error:")
         return None
     single = [f for f in filters.conditions if f.field not in conditions.OF_VISITOR | {"entry_page"}]
@@ -87,7 +87,7 @@ def _declared(reader: Reader) -> Declared:
 
 def _suggested(reader: Reader, filters: Filters, found: Declared) -> list[str]:
     """Goals that are pages, and the pages that are viewed most."""
-    goals = [f"{GOAL}{name}" for name, goal in sorted(found.goals.items()) if goal.get("path")]
+    goals = [f"{GOAL}{name}" for name, goal in sorted(found.goals.items()) if goal.path]
     return [*goals, *suggested_pages(reader, filters, SUGGESTED)]
 
 
@@ -97,10 +97,10 @@ def chosen(reader: Reader) -> Definition:
 
 
 def _asked(found: Declared) -> Definition:
-    """The funnel that is chosen on the page. Raises SelectionError."""
+    """The funnel that is chosen on the page. Raises SettingError."""
     state = st.session_state
     name = state.get("funnel")
-    if name in found.funnels:
+    if name in found.of("funnels"):
         return found.funnel(str(name))
     scope = SCOPES.get(str(state.get("scope")), "visitor")
     return found.built(state.get("step") or [], scope, str(state.get("within") or "24h"))
@@ -121,7 +121,7 @@ def _explain(*, has_any: bool) -> None:
     with st.container(border=True, key="explain-funnels"):
         st.markdown("##### A funnel counts who takes a number of steps in order")
         st.markdown(
-            f"Choose {FEWEST} to {MOST} steps above. A step is a path, in which an asterisk stands for any"
+            f"Choose {FEWEST_STEPS} to {MOST_STEPS} steps above. A step is a path, in which an asterisk stands for any"
             " characters, or a goal that is a page. Anything may lie between two steps."
         )
         if has_any:

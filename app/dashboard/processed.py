@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pandas as pd
 
-from tidemark.figures.measures import Bins, in_utc
-from tidemark.figures.query import Condition, Expression, least
+from tidemark.figures.bins import Bins, in_utc
+from tidemark.figures.query import Condition, Expression, least, query
 from tidemark.figures.zones import floor, midnight, shifts
 
-from . import charts, data
+from . import charts
 from .filters import BINS, Span
 from .panel import Look
 from .timechart import over_time
@@ -37,7 +37,7 @@ def binned(
     """
     chosen, zone = look.span(), look.filters.zone
     kept = (*where, *chosen.where(time))
-    first = data.rows(look.reader, table, {"first": least(time)}, kept)["first"].iloc[0]
+    first = look.rows(query(table, {"first": least(time)}, kept))["first"].iloc[0]
     if pd.isna(first):
         return chosen, pd.DataFrame()
     end = look.now if chosen.end is None else min(chosen.end, look.now)
@@ -48,7 +48,7 @@ def binned(
     span = Span(floor(first.to_pydatetime(), seconds, zone), end, seconds)
     assert span.start is not None
     bins = Bins(seconds, zone, shifts(zone, seconds, span.start, midnight(end) + timedelta(days=2)))
-    found = data.rows(look.reader, table, {"bin": bins.of(time)} | dict(columns), kept, group_by=["bin", *by])
+    found = look.rows(query(table, {"bin": bins.of(time)} | dict(columns), kept, group_by=["bin", *by]))
     return span, in_utc(found, bins)
 
 

@@ -9,7 +9,9 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures.rules import GOAL, Rule, watched
+from tidemark.figures.alert_rules import Rule
+from tidemark.figures.declared import GOAL
+from tidemark.figures.rules import of_lines, requests_of, watched
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import duration, number, shown
 
@@ -55,7 +57,7 @@ def rulechart(
     # Windows that are over.
     end = clock.floor(end, rule.seconds)
     most = timedelta(seconds=rule.seconds * MOST_WINDOWS)
-    earliest = end - (min(most, MOST_OF_LINES) if rule.of_lines else most)
+    earliest = end - (min(most, MOST_OF_LINES) if of_lines(rule) else most)
     cut, start = start < earliest, max(start, earliest)
     found = watched(look.rows, rule, site, first, start, end)
     if not found["value"].notna().any():
@@ -70,7 +72,7 @@ def rulechart(
 
     def requests(begin: pd.Timestamp) -> actions.Requests:
         until = begin + timedelta(seconds=rule.seconds)
-        return requests_of(look, rule, site, begin.to_pydatetime(), until.to_pydatetime())
+        return requests_view(look, rule, site, begin.to_pydatetime(), until.to_pydatetime())
 
     def picked(marks: list[dict[str, Any]]) -> None:
         begin = starts.get(int(marks[0].get("at", -1)))
@@ -93,10 +95,10 @@ def rulechart(
     return None
 
 
-def requests_of(look: Look, rule: Rule, site: str, start: datetime, end: datetime) -> actions.Requests:
+def requests_view(look: Look, rule: Rule, site: str, start: datetime, end: datetime) -> actions.Requests:
     """The requests that the rule's figure counts between two times."""
     selection = Selection(site, start, end, look.filters.zone, rule.filters)
-    return actions.Requests(selection, rule.requests)
+    return actions.Requests(selection, requests_of(rule))
 
 
 def _spans(look: Look, fired: pd.DataFrame, start: datetime, end: datetime) -> pd.DataFrame:

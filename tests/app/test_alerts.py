@@ -17,10 +17,10 @@ from tests.app import tables
 from tests.app.showing import metrics, show, table
 from tests.app.tables import Request
 from tidemark.figures import notes
+from tidemark.figures.alert_rules import rules_of
 from tidemark.figures.query import Where
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
-from tidemark.settings.alerts import alerts_of
 
 RULE = """
 [alerts.errors]
@@ -147,14 +147,14 @@ def test_the_alert_of_a_removed_rule_has_no_chart(home: Path) -> None:
     assert charts(page) == []
     assert any("errors is not declared" in text.value for text in page.text)
     (home / "tidemark.toml").write_text("[alerts\n")
-    assert "no valid TOML" in show("alerts", home).warning[0].value
+    assert "cannot read" in show("alerts", home).warning[0].value
 
 
 def test_without_rules_the_page_tells_how_to_declare_one(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, [Request(datetime.now(UTC), "v")])
     [shown] = show("alerts", tmp_path).code
     assert shown.value == EXAMPLE.rstrip() or shown.value == EXAMPLE
-    assert set(alerts_of(tomllib.loads(EXAMPLE)["alerts"], "the page", {})) == {"errors", "silence"}
+    assert set(rules_of(tomllib.loads(EXAMPLE)["alerts"], "the page", {})) == {"errors", "silence"}
 
 
 def test_notes_are_added_and_removed(home: Path, began: datetime) -> None:

@@ -11,10 +11,9 @@ from streamlit.testing.v1 import AppTest
 from app.dashboard.edit import EDITS
 from tests.app import tables
 from tests.app.showing import show
-from tidemark.figures.declared import declared
+from tidemark.figures.declared import Goal, declared
 from tidemark.figures.selection import filters_of
 from tidemark.settings import load
-from tidemark.settings.questions import GoalSettings
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 TEXT = """\
@@ -65,11 +64,11 @@ def test_a_goal_is_added_changed_and_removed(home: Path) -> None:
     clicked(page, "Save", -1)
     assert "Saved goal manuals" in page.success[0].value
     goals = load({"home": home}, {}).meaning.goals
-    assert goals == {"signup": GoalSettings("/welcome*"), "manuals": GoalSettings(download=("pdf", ".zip"))}
+    assert goals == {"signup": Goal("/welcome*"), "manuals": Goal(download=("pdf", ".zip"))}
 
     page.text_input(key="def-goals-1-1-path").set_value("/hello")
     clicked(page, "Save", 1)
-    assert load({"home": home}, {}).meaning.goals["signup"] == GoalSettings("/hello")
+    assert load({"home": home}, {}).meaning.goals["signup"] == Goal("/hello")
     text = (home / "tidemark.toml").read_text()
     assert text.startswith("# Kept.\n") and 'path = "/hello"  # the page after it' in text
 
@@ -171,9 +170,9 @@ def test_the_filters_of_the_bar_become_a_segment(home: Path) -> None:
     clicked(bar, "Save segment")
     assert "there is already a segment 'phones'" in bar.caption[0].value.replace("\\", "")
     bar.button(key="segment-phones-remove").click().run()
-    assert "phones" in declared(home).segments
+    assert "phones" in declared(home).of("segments")
     bar.button(key="segment-phones-remove").click().run()
-    assert not declared(home).segments and not bar.exception
+    assert not declared(home).of("segments") and not bar.exception
 
 
 def test_what_a_change_did_is_shown(home: Path) -> None:

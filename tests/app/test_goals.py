@@ -14,13 +14,13 @@ import pytest
 from tests.app import lakehouse
 from tests.app.lakehouse import START
 from tidemark.figures import goals, searches
+from tidemark.figures.declared import goals_of
 from tidemark.figures.extents import Extent
 from tidemark.figures.query import query
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection, filters_of
 from tidemark.settings import Settings
-from tidemark.settings.questions import goals_of
 from tidemark.settings.sections import MeaningSettings
 
 GAP = timedelta(minutes=30)
@@ -34,6 +34,7 @@ GOALS: dict[str, dict[str, Any]] = {
     "style": {"download": ["CSS", ".pdf"]},
     "search": {"search": True},
 }
+DECLARED = goals_of(GOALS, "a file")
 FILTERS = ("country=DE", "channel=direct|email", "entry_page=/a", "path^/a", "device=mobile")
 
 
@@ -80,8 +81,8 @@ def test_goals(scene: Any, site: str | None, filters: tuple[str, ...], minutes: 
     start, end = START + timedelta(hours=7, minutes=minutes), START + timedelta(hours=60)
     selection = Selection(site, start, end, filters=filters_of(filters))
 
-    found = goals.goals(rows, selection, GOALS)
-    pd.testing.assert_frame_equal(goals.goals(rows, replace(selection, recount=True), GOALS), found)
+    found = goals.goals(rows, selection, DECLARED)
+    pd.testing.assert_frame_equal(goals.goals(rows, replace(selection, recount=True), DECLARED), found)
 
     def kept(table: pd.DataFrame, time: str) -> pd.DataFrame:
         fits = (table[time] >= start) & (table[time] < end)
@@ -116,7 +117,7 @@ def test_filters_keep_the_same_sessions_in_every_table(scene: Any, filters: str,
     if "device" in filters or "path" in filters:
         selection = replace(selection, filters=filters_of((filters,)))
     fast, slow = (
-        goals.over_time(rows, each, GOALS, bin_seconds)
+        goals.over_time(rows, each, DECLARED, bin_seconds)
         .groupby(["name", "channel", "bin"])["conversions"]
         .sum()
         for each in (selection, replace(selection, recount=True))
@@ -131,9 +132,9 @@ def test_rates_and_changes_are_of_the_goals_site(scene: Any) -> None:
     selection = Selection(None, middle, end, comparison="previous")
     extent = Extent(START, end)
 
-    found = goals.changes(rows, selection, GOALS, extent, end)
+    found = goals.changes(rows, selection, DECLARED, extent, end)
 
-    before = goals.with_rates(rows, selection.shifted(START, middle), GOALS).set_index("name")
+    before = goals.with_rates(rows, selection.shifted(START, middle), DECLARED).set_index("name")
     assert {n: f["conversions"].before for n, f in found.items()} == before["conversions"].to_dict()
     mine = sessions[(sessions["start_time"] >= middle) & (sessions["site"] == "b.example")]
     one = found["of one site"]

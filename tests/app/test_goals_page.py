@@ -12,6 +12,7 @@ import pytest
 from tests.app import lakehouse, tables
 from tests.app.showing import show, table
 from tidemark.figures import definitions, goals
+from tidemark.figures.declared import Goal
 from tidemark.figures.selection import Selection
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
@@ -86,7 +87,7 @@ def test_without_goals_the_page_says_how_to_declare_one(home: Path) -> None:
 
 
 def test_the_query_of_the_goals_names_each_of_them() -> None:
-    declared = {"signup": {"path": "/welcome*"}, "exact": {"path": "/a", "method": "POST"}}
+    declared = {"signup": Goal("/welcome*"), "exact": Goal("/a", method="POST")}
     text = definitions.sql(lambda rows, chosen: goals.goals(rows, chosen, declared), Selection(), "/tables")
     assert text.count("SELECT") >= 4
     assert "starts_with(t.\"path\", '/welcome')" in text and "t.\"method\" = 'POST'" in text

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -41,10 +42,11 @@ from tidemark.figures.query import (
     time_bin,
     total,
 )
-from tidemark.figures.reader import MissingTableError, Reader, ReadError, plain, read
+from tidemark.figures.reader import MissingTableError, Reader, ReadError, plain
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.reader_warehouse import WarehouseReader
-from tidemark.figures.visitors import UnionCache, distinct
+from tidemark.figures.reader_warehouse import of_schema
+from tidemark.figures.rows import Direct
+from tidemark.figures.visitors import distinct
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 Open = Callable[[Path], Reader]
@@ -101,10 +103,14 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
             at = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC)
             return pa.table({"version": [entry["version"]], "timestamp": [at]})
 
-        return WarehouseReader("spark_catalog", "dash", execute)
+        return of_schema("spark_catalog", "dash", execute)
 
     yield warehouse
     session.sql("DROP SCHEMA IF EXISTS dash CASCADE")
+
+
+def read(reader: Reader, *args: Any, **kwargs: Any) -> pd.DataFrame:
+    return Direct(reader)(query(*args, **kwargs))
 
 
 def sessions(home: Path) -> None:
@@ -252,7 +258,7 @@ def test_visitors_are_united(tmp_path: Path, opened: Open) -> None:
     requests = [tables.Request(NOON + timedelta(hours=i), f"v{i % 7}") for i in range(40)]
     tables.write_gold(tmp_path, requests)
 
-    assert distinct(opened(tmp_path), "gold/traffic", (), cache=UnionCache())["visitors"].item() == 7
+    assert distinct(Direct(opened(tmp_path)), "gold/traffic", ())["visitors"].item() == 7
 
 
 def test_versions_and_missing_tables(tmp_path: Path, opened: Open) -> None:

@@ -12,10 +12,13 @@ import pytest
 from app.dashboard import ahead
 from tests.app import tables
 from tests.app.tables import Request
+from tidemark.figures.bins import Bins
 from tidemark.figures.query import Where
 from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.rows import Direct
 from tidemark.figures.sketches import unite
-from tidemark.figures.visitors import UnionCache, distinct
+from tidemark.figures.unions import UnionCache
+from tidemark.figures.visitors import Grouping, distinct
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
@@ -42,14 +45,14 @@ def people(requests: list[Request], **wanted: object) -> int:
 def test_visitors_of_a_range_are_distinct_over_windows_and_added_over_sites(tmp_path: Path) -> None:
     requests = crowd(1)
     tables.write_gold(tmp_path, requests)
-    reader, cache = DeltaReader(tmp_path), UnionCache()
+    rows = Direct(DeltaReader(tmp_path))
     start = NOON - timedelta(days=2, hours=3)
     inside = [r for r in requests if r.time >= start]
     where = (Where("window_start", ">=", start),)
 
-    found = distinct(reader, "gold/visitors_by_country", where, by=["country"], cache=cache)
-    total = distinct(reader, "gold/traffic", where, cache=cache)
-    of_a = distinct(reader, "gold/traffic", (*where, Where("site", "=", "a")), cache=cache)
+    found = distinct(rows, "gold/visitors_by_country", where, Grouping(("country",)))
+    total = distinct(rows, "gold/traffic", where)
+    of_a = distinct(rows, "gold/traffic", (*where, Where("site", "=", "a")))
 
     assert dict(found.itertuples(index=False)) == {c: people(inside, country=c) for c in ("DE", "US", "ZZ")}
     assert total["visitors"].item() == people(inside)
@@ -61,7 +64,7 @@ def test_visitors_of_time_bins_shorter_and_longer_than_a_day(tmp_path: Path, sec
     requests = crowd(2, days=9)
     tables.write_gold(tmp_path, requests)
 
-    found = distinct(DeltaReader(tmp_path), "gold/traffic", (), bin_seconds=seconds, cache=UnionCache())
+    found = distinct(Direct(DeltaReader(tmp_path)), "gold/traffic", (), Grouping(bins=Bins(seconds)))
 
     wanted: dict[datetime, list[Request]] = {}
     for request in requests:
@@ -74,14 +77,15 @@ def test_visitors_of_time_bins_shorter_and_longer_than_a_day(tmp_path: Path, sec
 def test_a_revised_day_is_united_again_and_the_others_are_kept(tmp_path: Path) -> None:
     requests = crowd(3)
     tables.write_gold(tmp_path, requests)
-    reader, cache = DeltaReader(tmp_path), UnionCache()
-    assert distinct(reader, "gold/traffic", (), cache=cache)["visitors"].item() == people(requests)
+    cache = UnionCache()
+    rows = Direct(DeltaReader(tmp_path), cache)
+    assert distinct(rows, "gold/traffic", ())["visitors"].item() == people(requests)
     before = {key: value for key, (_, value) in cache.entries.items()}
 
     late = Request(NOON - timedelta(days=2), "someone new", site="a")
     tables.write_gold(tmp_path, [*requests, late])
 
-    assert distinct(reader, "gold/traffic", (), cache=cache)["visitors"].item() == people([*requests, late])
+    assert distinct(rows, "gold/traffic", ())["visitors"].item() == people([*requests, late])
     kept = [key for key, (_, value) in cache.entries.items() if before.get(key) is value]
     assert len(kept) == len(before) - 2  # all but the revised day and the merged earlier days
 
@@ -90,8 +94,9 @@ def test_no_rows_are_no_visitors(tmp_path: Path) -> None:
     tables.write_gold(tmp_path, crowd(4, number=10))
     where = (Where("site", "=", "nowhere"),)
 
-    assert distinct(DeltaReader(tmp_path), "gold/traffic", where, cache=UnionCache())["visitors"].item() == 0
-    by = distinct(DeltaReader(tmp_path), "gold/traffic", where, bin_seconds=60, cache=UnionCache())
+    rows = Direct(DeltaReader(tmp_path))
+    assert distinct(rows, "gold/traffic", where)["visitors"].item() == 0
+    by = distinct(rows, "gold/traffic", where, Grouping(bins=Bins(60)))
     assert by.empty
 
 
@@ -125,7 +130,7 @@ def test_past_days_are_united_before_somebody_asks_and_give_the_same(tmp_path: P
 
     # Of a table, its columns and a day; unions of several days have no single one.
     days = {key for key in cache.entries if len(key) == 3}
-    everything = distinct(reader, "gold/traffic", (), cache=cache)
+    everything = distinct(Direct(reader, cache), "gold/traffic", ())
     assert everything["visitors"].item() == people(requests)
     assert days == {key for key in cache.entries if len(key) == 3}, "a day was united again"
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from tests.app import lakehouse
 from tidemark.figures import extents, funnels, paths, retention, walk_queries
-from tidemark.figures.funnels import Definition, Step
+from tidemark.figures.declared import Definition, Step
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection, filters_of

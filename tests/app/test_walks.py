@@ -18,8 +18,8 @@ from deltalake import write_deltalake
 from tests.app.brute import Walk, deepest, depth
 from tidemark.engine import sketches
 from tidemark.figures import funnels, paths, retention, walks
+from tidemark.figures.declared import Definition, Step
 from tidemark.figures.extents import Extent
-from tidemark.figures.funnels import Definition, Step
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Filter, Selection, SelectionError

@@ -212,8 +212,9 @@ def serve(
 
 def main() -> None:
     from tidemark.figures.open import open_reader
-    from tidemark.figures.query import Where
-    from tidemark.figures.reader import MissingTableError, ReadError, read
+    from tidemark.figures.query import Where, query
+    from tidemark.figures.reader import MissingTableError, ReadError
+    from tidemark.figures.rows import Direct
 
     warehouse = Warehouse()
     server, requests = serve(warehouse, certificate(Path.cwd()))
@@ -226,23 +227,24 @@ def main() -> None:
             "DATABRICKS_TOKEN": "a-token",
         }
     )
+    rows = Direct(reader)
     columns = ["session_id", "start_time", "pages", "sketch", "reasons"]
     where = [Where("site", "=", "it's"), Where("start_time", ">=", NOON)]
-    frame = read(reader, "silver/sessions", columns, where)
+    frame = rows(query("silver/sessions", columns, where))
     version = reader.version("silver/sessions")
     errors = []
     warehouse.sessions.clear()  # as after idle time
     try:
-        read(reader, "silver/sessions", ["pages"])
+        rows(query("silver/sessions", ["pages"]))
     except ReadError as error:
         errors.append(str(error))
-    again = read(reader, "silver/sessions", ["pages"])
+    again = rows(query("silver/sessions", ["pages"]))
     try:
-        read(reader, "no_such_table", ["x"])
+        rows(query("no_such_table", ["x"]))
     except MissingTableError as error:
         errors.append(str(error))
     # A connection says goodbye when it goes: while there is still somebody to answer.
-    del reader
+    del reader, rows
     gc.collect()
     print(
         json.dumps(

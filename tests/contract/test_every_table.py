@@ -13,12 +13,12 @@ from tests.pipeline.harness import fresh, produce, run_here
 from tidemark.cli.docs import tables_page
 from tidemark.contract.graph import Graph
 from tidemark.contract.table import Table
+from tidemark.figures.declared import Goal
 from tidemark.operate import savepoints
 from tidemark.operate.quality.check import Checker
 from tidemark.operate.quality.runner import run
 from tidemark.pipeline import LAYER_TABLES, TABLES, Pipeline
 from tidemark.settings import Settings
-from tidemark.settings.questions import GoalSettings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream.following import followers_of
@@ -41,7 +41,7 @@ LINES = [
 def used(broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A home with accepted lines and a rejected one, and a goal."""
     settings = fresh(broker, tmp_path_factory.mktemp("every-table"))
-    meaning = replace(settings.meaning, goals={"seen": GoalSettings(path="/a*")})
+    meaning = replace(settings.meaning, goals={"seen": Goal(path="/a*")})
     settings = replace(settings, meaning=meaning)
     produce(settings, [("shop", line) for line in LINES])
     run_here(spark, settings)

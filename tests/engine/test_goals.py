@@ -14,16 +14,16 @@ from silver import requests, session_goals
 from tests.engine.test_every_table import _read, applied
 from tidemark.engine.conversions import Conversions
 from tidemark.engine.goals import SessionGoals
-from tidemark.settings.questions import GoalSettings
+from tidemark.figures.declared import Goal
 
 GAP = 1800
 START = datetime(2026, 11, 22, tzinfo=UTC)
 GOALS = {
-    "welcome": GoalSettings(path="/welcome*"),
-    "missing": GoalSettings(path="*", status=404),
-    "sent": GoalSettings(path="/form", method="POST", site="shop"),
-    "guide": GoalSettings(download=("pdf", ".zip")),
-    "found": GoalSettings(search=True),
+    "welcome": Goal(path="/welcome*"),
+    "missing": Goal(path="*", status=404),
+    "sent": Goal(path="/form", method="POST", site="shop"),
+    "guide": Goal(download=("pdf", ".zip")),
+    "found": Goal(search=True),
 }
 PATHS = ["/", "/welcome", "/welcome/a/b", "/form", "/Welcome", "/a.PDF", "/zip", "/x.zip", None]
 
@@ -165,7 +165,7 @@ def test_without_goals_there_are_no_rows_and_another_definition_is_not_counted()
     rows = rows_of(some(random.Random(1), 30))
     none = SessionGoals(GAP)
     assert none.partial(rows.select(list(none.needs))).num_rows == 0
-    made = SessionGoals(GAP, {"welcome": GoalSettings(path="/")})
+    made = SessionGoals(GAP, {"welcome": Goal(path="/")})
     found = made.combine(
         session_goals.TABLE.arrow_schema.empty_table(), made.partial(rows.select(list(made.needs)))
     )

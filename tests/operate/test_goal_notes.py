@@ -13,17 +13,17 @@ from gold import goals as counted
 from silver import session_goals as reached
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change
+from tidemark.figures.declared import Goal
 from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.goal_notes import announce, complete
 from tidemark.settings import Settings
-from tidemark.settings.questions import GoalSettings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import schema_check
 
 HOUR = datetime(2026, 11, 24, 9, tzinfo=UTC)
-SIGNUP, OTHER = GoalSettings("/welcome"), GoalSettings("/hello*", site="shop")
+SIGNUP, OTHER = Goal("/welcome"), Goal("/hello*", site="shop")
 
 
 class Scenario:
@@ -36,7 +36,7 @@ class Scenario:
         self.number = 0
         schema_check.write(self.house, {"gold.pages": {"key": "path"}})  # there was a pipeline before
 
-    def start(self, **goals: GoalSettings) -> None:
+    def start(self, **goals: Goal) -> None:
         self.settings = replace(self.settings, meaning=replace(self.settings.meaning, goals=goals))
         complete(self.pipeline)
         announce(self.pipeline)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tidemark.settings.questions import GoalSettings
+from tidemark.figures.declared import Goal
 
 GOALS = {
-    "product": (GoalSettings(path="/products/*"), "path LIKE '/products/%'"),
-    "missing": (GoalSettings(path="*", status=404), "http AND status = 404"),
-    "found": (GoalSettings(search=True), "search_term IS NOT NULL"),
-    "style": (GoalSettings(download=("css",)), "lower(path) LIKE '%.css'"),
+    "product": (Goal(path="/products/*"), "path LIKE '/products/%'"),
+    "missing": (Goal(path="*", status=404), "http AND status = 404"),
+    "found": (Goal(search=True), "search_term IS NOT NULL"),
+    "style": (Goal(download=("css",)), "lower(path) LIKE '%.css'"),
 }
 CONDITIONS = {name: condition for name, (_, condition) in GOALS.items()}

@@ -16,10 +16,10 @@ from tidemark import pipeline
 from tidemark.contract.table import Column
 from tidemark.engine.counts import Sum
 from tidemark.errors import TableError
+from tidemark.figures.declared import Goal
 from tidemark.operate import backfill
 from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
-from tidemark.settings.questions import GoalSettings
 
 KEPT = sorted(path.name for path in HOMES.glob("home-*.tar.gz"))
 LATER = lines(2, 150, START + LINES * 20 - 1_000)
@@ -135,7 +135,7 @@ def test_a_goal_is_counted_over_all_history_and_again_if_it_changes(
 ) -> None:
     settings, _ = unpack(KEPT[-1], broker, tmp_path / "home")
 
-    def counted(goal: GoalSettings) -> set[tuple[object, ...]]:
+    def counted(goal: Goal) -> set[tuple[object, ...]]:
         meaning = replace(settings.meaning, goals={"found": goal})
         with_goal = replace(settings, meaning=meaning)
         run_here(spark, with_goal)
@@ -146,7 +146,7 @@ def test_a_goal_is_counted_over_all_history_and_again_if_it_changes(
         return {(definition, sum(n for d, n in found if d == definition)) for definition, _ in found}  # type: ignore[misc]
 
     deliver(settings, LATER)
-    any_page, missing = GoalSettings(path="*", method="GET", status=200), GoalSettings(path="*", status=404)
+    any_page, missing = Goal(path="*", method="GET", status=200), Goal(path="*", status=404)
     sessions = len(rows(settings, "silver.sessions", ["session_id"]))
     found = counted(any_page)
     assert sessions < len(rows(settings, "silver.sessions", ["session_id"]))

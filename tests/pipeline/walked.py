@@ -13,14 +13,13 @@ from typing import Any
 
 from tests.app.brute import Walk, depth
 from tests.pipeline.recount import Expected
-from tidemark.figures.declared import declared
+from tidemark.figures.declared import Goal, declared
 from tidemark.figures.paths import LEVELS, SHOWN
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.report import REPORTS, Asked
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
 from tidemark.settings import Settings
-from tidemark.settings.questions import GoalSettings
 
 GAP = 1800
 PAGES = ("/", "/docs", "/cart", "/cart/pay", "/checkout")
@@ -60,7 +59,7 @@ def declared_in(settings: Settings) -> Settings:
     """The settings of a home whose file declares SETTINGS."""
     settings.home.mkdir(parents=True, exist_ok=True)
     (settings.home / "tidemark.toml").write_text(SETTINGS)
-    goals = {"order": GoalSettings(path="/checkout*")}
+    goals = {"order": Goal(path="/checkout*")}
     return replace(settings, meaning=replace(settings.meaning, goals=goals))
 
 

@@ -13,9 +13,9 @@ from tests.pipeline.compare import Read
 from tests.pipeline.recount import Row
 from tidemark import pipeline
 from tidemark.engine.work import Part, Work
+from tidemark.figures.declared import Goal
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.reading import PLAIN, Reading
-from tidemark.settings.questions import GoalSettings
 from tidemark.settings.sections import MeaningSettings
 
 ARRIVED = datetime(2026, 11, 1, tzinfo=UTC)
@@ -43,7 +43,7 @@ def bronze(pairs: Sequence[tuple[str, bytes]], headers: Mapping[str, str] | None
 def tables_of(
     pairs: Iterable[tuple[str, bytes]],
     reading: Reading = PLAIN,
-    goals: Mapping[str, GoalSettings] | None = None,
+    goals: Mapping[str, Goal] | None = None,
 ) -> dict[str, pa.Table]:
     """Every table of (site, line) pairs, by name."""
     lines = bronze(list(pairs))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tidemark.figures.declared import Goal
 from tidemark.service.rounds import Add, run_in_rounds
 from tidemark.settings import Settings, load
-from tidemark.settings.questions import GoalSettings
 
 FIRST = '[goals.signup]\npath = "/welcome"\n'
 POLL = 0.05
@@ -44,8 +44,8 @@ def test_changed_tables_apply_in_the_next_round(tmp_path: Path) -> None:
     file = tmp_path / "tidemark.toml"
     file.write_text(FIRST)
     first, second, third = rounds(tmp_path, [lambda: file.write_text(SECOND), file.unlink])  # type: ignore[list-item]
-    assert first.meaning.goals == {"signup": GoalSettings("/welcome")}
-    assert second.meaning.goals == {"signup": GoalSettings("/hello")}
+    assert first.meaning.goals == {"signup": Goal("/welcome")}
+    assert second.meaning.goals == {"signup": Goal("/hello")}
     assert second.sites["shop"].hosts == ("shop.example",)
     assert not third.meaning.goals and not third.sites
 

@@ -9,18 +9,19 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.errors import SettingError
 from tidemark.figures import alerts
+from tidemark.figures.alert_rules import Rule, rule_of
 from tidemark.figures.declared import FILE, Declared
 from tidemark.figures.reader import Reader, ReadError
-from tidemark.figures.rules import Rule, rule_of
-from tidemark.figures.selection import SelectionError
+from tidemark.figures.rules import of_lines
 from tidemark.figures.text import clipped, duration, number, plain, shown
 
 from .. import actions, clock, data
 from ..filters import Filters
 from ..grid import grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..rulechart import metric_of, requests_of, rulechart, said
+from ..rulechart import metric_of, requests_view, rulechart, said
 from .notes import notes_panel
 
 STATES = {
@@ -68,7 +69,7 @@ def rules_panel(look: Look) -> None:
     known, trouble = _declared(look)
     if trouble:
         st.warning(plain(trouble), icon=":material/error:")
-    waiting = [name for name in known.alerts if name not in set(found["rule"])]
+    waiting = [name for name in known.of("alerts") if name not in set(found["rule"])]
     if found.empty and not waiting:
         return _how_to_declare(look)
     stands = fired[fired["state"] != "withdrawn"]
@@ -187,7 +188,9 @@ def _picked(look: Look, found: pd.DataFrame) -> int | None:
 def _around(rule: Rule) -> int:
     """Windows that a chart shows before and after an alert: few of a figure that takes long."""
     return (
-        max(3, min(AROUND, timedelta(days=3) // timedelta(seconds=rule.seconds))) if rule.of_lines else AROUND
+        max(3, min(AROUND, timedelta(days=3) // timedelta(seconds=rule.seconds)))
+        if of_lines(rule)
+        else AROUND
     )
 
 
@@ -273,7 +276,7 @@ def _told(look: Look, row: pd.Series, *, newest: bool) -> str:
 
 def _show_requests(look: Look, key: str, rule: Rule, site: str, start: datetime, end: datetime) -> None:
     actions.requests_button(
-        requests_of(look, rule, site, start, end),
+        requests_view(look, rule, site, start, end),
         f"requests-of-{key}",
         help="The newest requests that the figure counted, and their lines as received.",
     )
@@ -290,8 +293,8 @@ def _declared(look: Look) -> tuple[Declared, str]:
 def _rule(known: Declared, name: str) -> Rule | None:
     """A rule that is declared and right; the pipeline tells of others."""
     try:
-        return rule_of(known.alerts[name], known.goals) if name in known.alerts else None
-    except SelectionError:
+        return rule_of(known, name) if name in known.of("alerts") else None
+    except SettingError:
         return None
 
 

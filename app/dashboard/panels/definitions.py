@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tidemark.errors import SettingError
 from tidemark.figures import notes
-from tidemark.figures.declared import FILE, Declared, Kind, declared
+from tidemark.figures.declared import FILE, GOAL, Declared, Kind, declared
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import SelectionError
 from tidemark.figures.text import plain, shown
@@ -80,7 +81,7 @@ def page(reader: Reader, filters: Filters) -> None:
             return
         try:
             found = declared(home)
-        except SelectionError as error:
+        except SettingError as error:
             st.warning(plain(str(error)), icon=":material/error:")
             return
         fixed = why_fixed(home)
@@ -97,8 +98,8 @@ def page(reader: Reader, filters: Filters) -> None:
 def _elsewhere(reader: Reader, part: Part) -> None:
     """Tables in a catalog come without the settings file."""
     known = data.goals(reader) if part.kind == "goals" else {}
-    for name, values in known.items():
-        st.markdown(f"**{plain(name)}** · {plain(forms.summary(part.fields, values))}")
+    for name, goal in known.items():
+        st.markdown(f"**{plain(name)}** · {plain(forms.summary(part.fields, goal.declared))}")
     st.info(
         f"The tables are not in a home of this machine, so the settings cannot be changed here. Change `{FILE}` in the "
         "home of the pipeline, and deploy it again.",
@@ -111,7 +112,7 @@ def _listed(home: Path, part: Part, found: Declared, sites: Sequence[str], fixed
     names = sorted({*tables, *sites}) if part.kind == "sites" else sorted(tables)
     if not names:
         st.text(f"No {part.one} is declared yet.")
-    taken = {"site": sites, "metric": [f"goal:{name}" for name in sorted(found.goals)]}
+    taken = {"site": sites, "metric": [f"{GOAL}{name}" for name in sorted(found.of("goals"))]}
     for number, name in enumerate(names):
         _entry(home, part, name, tables.get(name, {}), taken, number, fixed)
     if not fixed:
@@ -173,7 +174,7 @@ def _save(home: Path, part: Part, name: str | None, values: Mapping[str, Any], k
             raise SelectionError(f"there is already a {part.one} {given!r}; open it to change it")
         new = forms.read(part.fields, values, key)
         save(home, part.kind, given, new or (None if part.kind == "sites" else new))
-    except SelectionError as error:
+    except SettingError as error:
         state["definitions-said"] = ("error", f"Not saved: {error}")
         return
     state["definitions-said"] = ("success", f"Saved {part.one} {given}.")
@@ -188,7 +189,7 @@ def _remove(home: Path, part: Part, name: str) -> None:
     _ask(None)
     try:
         save(home, part.kind, name, None)
-    except SelectionError as error:
+    except SettingError as error:
         st.session_state["definitions-said"] = ("error", f"Not removed: {error}")
     else:
         st.session_state["definitions-said"] = ("success", f"Removed {part.one} {name}.")

@@ -10,7 +10,8 @@ import streamlit as st
 
 from tidemark.figures import funnels, walk_queries
 from tidemark.figures.comparison import Change, known
-from tidemark.figures.funnels import LABELS, Definition, Funnel
+from tidemark.figures.declared import Definition
+from tidemark.figures.funnels import LABELS, Funnel
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW

@@ -10,6 +10,7 @@ import streamlit as st
 
 from tidemark.figures import goals, searches
 from tidemark.figures.comparison import Change
+from tidemark.figures.declared import Goal
 from tidemark.figures.goals import Goals
 from tidemark.figures.query import Where
 from tidemark.figures.reader import Reader
@@ -53,18 +54,16 @@ def page(reader: Reader, filters: Filters) -> None:
         downloads_panel(reader, filters)
 
 
-def described(goal: Goals | dict[str, Any]) -> str:
+def described(goal: Goal) -> str:
     """What a goal is, in a few words."""
-    if goal.get("search"):
+    if goal.search:
         what = "any search"
-    elif goal.get("download"):
-        what = f"download of {', '.join(str(e).lstrip('.') for e in goal['download'])}"
+    elif goal.download:
+        what = f"download of {', '.join(each.lstrip('.') for each in goal.download)}"
     else:
-        method, status = goal.get("method"), goal.get("status")
-        what = " ".join(
-            str(part) for part in (method, goal.get("path", ""), status and f"({status})") if part
-        )
-    return f"{what} on {goal['site']}" if goal.get("site") else what
+        status = f"({goal.status})" if goal.status else ""
+        what = " ".join(part for part in (goal.method, goal.path, status) if part)
+    return f"{what} on {goal.site}" if goal.site else what
 
 
 def _asked(

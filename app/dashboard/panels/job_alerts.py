@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures.query import Where
+from tidemark.figures.query import Where, query
 from tidemark.figures.reader import Reader, ReadError
+from tidemark.figures.rows import if_any
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import shown
 
@@ -71,4 +72,6 @@ def alerts_columns(look: Look) -> dict[str, object]:
 
 
 def _latest(reader: Reader, table: str) -> pd.DataFrame:
-    return data.rows_if_any(reader, table, list(COLUMNS), order_by=["-started_at"], limit=ALERTS_SHOWN)
+    return if_any(
+        data.Remembered(reader), query(table, list(COLUMNS), order_by=["-started_at"], limit=ALERTS_SHOWN)
+    )

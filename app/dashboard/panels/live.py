@@ -8,7 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from tidemark.figures import live
+from tidemark.figures.query import query
 from tidemark.figures.reader import Reader
+from tidemark.figures.rows import if_any
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, shown
 
@@ -137,13 +139,15 @@ def map_panel(look: Look) -> None:
     help="Lines that broke a rule. They are kept byte for byte; bytes that are no text show as escapes.",
 )
 def rejected_panel(look: Look) -> None:
-    latest = data.rows_if_any(
-        look.reader,
-        "silver/rejected",
-        REJECTED_COLUMNS,
-        look.filters.sites(),
-        order_by=["-rejected_at"],
-        limit=REJECTED_SHOWN,
+    latest = if_any(
+        look.rows,
+        query(
+            "silver/rejected",
+            REJECTED_COLUMNS,
+            look.filters.sites(),
+            order_by=["-rejected_at"],
+            limit=REJECTED_SHOWN,
+        ),
     )
     if latest.empty:
         return nothing("No line was rejected.")

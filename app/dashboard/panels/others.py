@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures.measures import Bins, bins_of, in_utc
-from tidemark.figures.query import total
+from tidemark.figures.bins import Bins, bins_of, in_utc
+from tidemark.figures.query import query, total
 from tidemark.figures.reader import Contract, Reader
 from tidemark.figures.text import plain, shown
 
@@ -60,7 +60,7 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
             bins = Bins(span.bin_seconds)
         columns = {"bin": bins.of(time), "site": "site", count: total(count)}
         where = look.filters.where(time, span)
-        found = data.rows(look.reader, table, columns, where, group_by=["bin", "site"])
+        found = look.rows(query(table, columns, where, group_by=["bin", "site"]))
         if found.empty:
             return nothing()
         found = in_utc(found, bins).assign(site=[shown(site) for site in found["site"]])
@@ -88,9 +88,7 @@ def _top_panel(
         where = look.filters.where(time, look.span(look.window(table)))
         columns = {column: column} | {name: total(name) for name in counts}
         order = [f"-{counts[0]}", column]
-        found = data.rows(
-            look.reader, table, columns, where, group_by=[column], order_by=order, limit=TOP_VALUES
-        )
+        found = look.rows(query(table, columns, where, group_by=[column], order_by=order, limit=TOP_VALUES))
         if found.empty:
             return nothing()
         found[column] = [shown(value) for value in found[column]]
@@ -111,7 +109,7 @@ def _newest_panel(table: str, contract: Contract) -> Callable[[Reader, Filters],
     def newest_rows(look: Look) -> None:
         sites = look.filters.sites() if "site" in columns else ()
         order = [f"-{time}"] if time else []
-        found = data.rows(look.reader, table, columns, sites, order_by=order, limit=NEWEST)
+        found = look.rows(query(table, columns, sites, order_by=order, limit=NEWEST))
         if found.empty:
             return nothing()
         named: dict[str, object] = {name: count_column(name) for name in contract.names("counts")}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures.query import Where, greatest, total
+from tidemark.figures.query import Where, greatest, query, total
 from tidemark.figures.reader import Reader
+from tidemark.figures.rows import if_any
 from tidemark.figures.text import duration, number, plain, shown
 
 from .. import clock, data, processed
@@ -41,13 +42,11 @@ def page(reader: Reader, filters: Filters) -> None:
 
 def last_batches(look: Look) -> pd.DataFrame:
     """The newest progress row of each flow."""
-    newest = data.rows(
-        look.reader, PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"]
-    )
+    newest = look.rows(query(PROGRESS, {"flow": "flow", "at": greatest("recorded_at")}, group_by=["flow"]))
     rows = []
     for flow, at in newest.sort_values("flow", ascending=False).itertuples(index=False):
         where = (Where("flow", "=", flow), Where("recorded_at", ">=", at.to_pydatetime()))
-        rows.append(data.rows(look.reader, PROGRESS, COLUMNS, where, order_by=["-batch_id"], limit=1))
+        rows.append(look.rows(query(PROGRESS, COLUMNS, where, order_by=["-batch_id"], limit=1)))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=COLUMNS)
 
 
@@ -94,7 +93,7 @@ def _sums(look: Look) -> dict[str, tuple[int, int]]:
     if look.reader.version(ACCOUNTS) is None:
         return {}
     columns = {"flow": "flow", "late": total("late"), "rejected": total("rejected")}
-    found = data.rows(look.reader, ACCOUNTS, columns, group_by=["flow"])
+    found = look.rows(query(ACCOUNTS, columns, group_by=["flow"]))
     return {flow: (int(late), int(rejected)) for flow, late, rejected in found.itertuples(index=False)}
 
 
@@ -135,7 +134,7 @@ HISTORY = {column: _history_panel(column, title, unit, form) for column, title, 
 )  # fmt: skip
 def backfills_panel(look: Look) -> None:
     columns = ["table", "complete", "done", "total"]
-    found = data.rows_if_any(look.reader, data.INVENTORY, columns, order_by=["table"])
+    found = if_any(look.rows, query(data.INVENTORY, columns, order_by=["table"]))
     if found.empty:
         return nothing(WHOLE)
     complete = found["complete"].astype(bool)
@@ -171,7 +170,7 @@ def counts_panel(look: Look) -> None:
 
 @panel("Latest batches", PROGRESS)
 def batches_panel(look: Look) -> None:
-    found = data.rows(look.reader, PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES)
+    found = look.rows(query(PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES))
     if found.empty:
         return nothing()
     for column in ("recorded_at", "newest_event_time"):

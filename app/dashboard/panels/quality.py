@@ -7,7 +7,7 @@ from itertools import pairwise
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures.query import Expression, Where, count, greatest, least, total
+from tidemark.figures.query import Expression, Where, count, greatest, least, query, total
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, number, plain, shown
@@ -50,7 +50,7 @@ def page(reader: Reader, filters: Filters) -> None:
 @panel("Every line accounted for", ACCOUNTS, help="received = accepted + rejected + duplicate, for all time.")
 def balance_panel(look: Look) -> None:
     columns = {c: total(c) for c in ("received", *COUNTS)}
-    sums = data.rows(look.reader, ACCOUNTS, columns, (Where("flow", "=", "requests"),)).iloc[0].astype(int)
+    sums = look.rows(query(ACCOUNTS, columns, (Where("flow", "=", "requests"),))).iloc[0].astype(int)
     late = data.contract(look.reader, ACCOUNTS).number("late_seconds")
     limit = "the lateness limit" if late is None else duration(late)
     cells = st.columns(5)
@@ -73,8 +73,8 @@ def balance_panel(look: Look) -> None:
 
 @panel("Expectations, latest run", RESULTS)
 def expectations_panel(look: Look) -> None:
-    newest = data.rows(
-        look.reader, RESULTS, {"table": "table", "run_time": greatest("run_time")}, group_by=["table"]
+    newest = look.rows(
+        query(RESULTS, {"table": "table", "run_time": greatest("run_time")}, group_by=["table"])
     )
     if newest.empty:
         return nothing("No expectation has run yet.")
@@ -83,7 +83,7 @@ def expectations_panel(look: Look) -> None:
         "unexpected_count", "details",
     ]  # fmt: skip
     since = Where("run_time", ">=", newest["run_time"].min().to_pydatetime())
-    found = data.rows(look.reader, RESULTS, columns, (since,), order_by=["-run_time"], limit=RUNS_SHOWN)
+    found = look.rows(query(RESULTS, columns, (since,), order_by=["-run_time"], limit=RUNS_SHOWN))
     found = found.merge(newest, on=["table", "run_time"]).drop_duplicates(["table", "expectation", "column"])
     failed = found[~found["success"]]
     critical = failed[failed["severity"] == "critical"]
@@ -158,13 +158,14 @@ def flow_panel(look: Look) -> None:
 def newest_rejected(look: Look) -> pd.DataFrame:
     """The newest rejected lines of the range by time of rejection, at most REJECTED_READ."""
     span = look.span()
-    return data.rows(
-        look.reader,
-        REJECTED,
-        REJECTED_COLUMNS,
-        look.filters.where("rejected_at", span),
-        order_by=["-rejected_at"],
-        limit=REJECTED_READ,
+    return look.rows(
+        query(
+            REJECTED,
+            REJECTED_COLUMNS,
+            look.filters.where("rejected_at", span),
+            order_by=["-rejected_at"],
+            limit=REJECTED_READ,
+        )
     )
 
 
@@ -191,7 +192,7 @@ def reasons_panel(look: Look) -> None:
     help="How far an accepted line lay behind its site's newest line, for all time.",
 )
 def lateness_panel(look: Look) -> None:
-    found = data.rows(look.reader, SITES, ["site", "lateness"], look.filters.sites())
+    found = look.rows(query(SITES, ["site", "lateness"], look.filters.sites()))
     found = found[[v is not None for v in found["lateness"]]]
     if found.empty:
         return nothing()
@@ -230,7 +231,7 @@ def _ranges(bounds: list[str]) -> list[str]:
 def formats_panel(look: Look) -> None:
     columns: dict[str, str | Expression] = {"site": "site", "format": "format", "requests": total("requests")}
     columns |= {"first": least("first_event_time"), "newest": greatest("newest_event_time")}
-    found = data.rows(look.reader, FORMATS, columns, look.filters.sites(), group_by=["site", "format"])
+    found = look.rows(query(FORMATS, columns, look.filters.sites(), group_by=["site", "format"]))
     if found.empty:
         return nothing()
     found = found.sort_values(["site", "requests"], ascending=[True, False], kind="stable")

@@ -226,8 +226,12 @@ class Look:
 
     def _keep_counting(self) -> None:
         """Reads the figures whenever the tables have changed; as JSON only when they are exact."""
-        from tidemark.operate import figures  # takes a while, during which the other processes start already
+        # Takes a while, during which the other processes start already.
+        from tidemark.figures import totals
+        from tidemark.figures.reader_delta import DeltaReader
+        from tidemark.figures.rows import Direct
 
+        tables = Direct(DeltaReader(self._settings.home))
         commits = [0, 0]
         while True:
             stamp, exact = self._reached()
@@ -235,12 +239,12 @@ class Look:
             if not self._as_json or exact == EXACT:
                 found = dict(self._figures)
                 if now[0] != commits[0] or exact[0] != self._exact[0]:
-                    found |= figures.of_lines(self._settings)
+                    found |= totals.of_lines(tables)
                 if now[1] != commits[1] or exact[1] != self._exact[1]:
-                    found |= figures.of_activity(self._settings)
+                    found |= totals.of_activity(tables)
                 commits, self._figures = now, found
             if exact[0] and self._figures.get("rejected") and not self._figures["requests"]:
-                raise _nothing_read(self._figures["rejected"], figures.reasons(self._settings))
+                raise _nothing_read(self._figures["rejected"], totals.reasons(tables))
             with self._lock:
                 if exact == EXACT and self._exact != EXACT and self._whole and stamp == self._imported_at:
                     self._home.note(exact=True)

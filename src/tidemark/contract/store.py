@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 
 from tidemark.contract.measure import Scan
 from tidemark.contract.table import Change, Table
+from tidemark.figures.reader import Reader
 
 Operator = Literal["=", "<", "<=", ">", ">=", "in"]
 Condition = tuple[str, Operator, Any]
@@ -156,6 +157,10 @@ class Store(Protocol):
     @property
     def can(self) -> Capabilities:
         """The capabilities of the tables' storage."""
+
+    @property
+    def reader(self) -> Reader:
+        """Answers the queries of `tidemark.figures` from the same tables."""
 
     def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
         """Creates a missing table, adds missing columns, and sets the properties `told` where they differ.

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from tidemark.engine.counts import ROWS, Text, WindowedCounts
 from tidemark.engine.goals import goals_matched, named
 from tidemark.engine.groups import decoded
-from tidemark.settings.questions import GoalSettings
+from tidemark.figures.declared import Goal
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Completions(WindowedCounts):
     """Counts of the matches of goals, by goal and definition: rows of an earlier definition stay as they are until the
     history of the goal is made anew."""
 
-    goals: Mapping[str, GoalSettings] = field(default_factory=dict)
+    goals: Mapping[str, Goal] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, seconds: int, goals: Mapping[str, GoalSettings]) -> Completions:
+    def of(cls, seconds: int, goals: Mapping[str, Goal]) -> Completions:
         return cls(
             seconds=seconds, by=(Text("goal"), Text("definition")), sums={"completions": ROWS}, visitors="none",
             goals=goals,

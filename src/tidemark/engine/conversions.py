@@ -12,7 +12,7 @@ from tidemark.contract.table import Change
 from tidemark.engine.counts import ROWS, Text
 from tidemark.engine.goals import named
 from tidemark.engine.revisions import RevisedCounts
-from tidemark.settings.questions import GoalSettings
+from tidemark.figures.declared import Goal
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Conversions(RevisedCounts):
     definitions: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, seconds: int, goals: Mapping[str, GoalSettings]) -> Conversions:
+    def of(cls, seconds: int, goals: Mapping[str, Goal]) -> Conversions:
         return cls(
             seconds=seconds, time="start_time", by=(Text("goal"), Text("channel")), sums={"conversions": ROWS},
             rows="conversions", visitors="all",

@@ -17,7 +17,7 @@ from tidemark.engine.arrays import Flags, flags_of
 from tidemark.engine.groups import Groups, Numbers, decoded, encoded, whole
 from tidemark.engine.intervals import changed, micros, near, run_numbers, session_ids
 from tidemark.engine.sessions import CONTENT, intervals_of, joined
-from tidemark.settings.questions import GoalSettings
+from tidemark.figures.declared import Goal
 
 _TEXT = ("site", "visitor_id", *CONTENT)
 _TIME = pa.timestamp("us", tz="UTC")
@@ -40,7 +40,7 @@ class SessionGoals:
     """
 
     gap_seconds: int
-    goals: Mapping[str, GoalSettings] = field(default_factory=dict)
+    goals: Mapping[str, Goal] = field(default_factory=dict)
 
     needs = (
         "site", "visitor_id", "event_time", "path", "query", "referrer", "pageview", "channel", "source", "utm_medium",
@@ -129,12 +129,12 @@ class SessionGoals:
         return owner
 
 
-def named(name: str, goal: GoalSettings) -> str:
+def named(name: str, goal: Goal) -> str:
     """A goal in `goals`: its definition, a space and its name."""
     return f"{goal.definition} {name}"
 
 
-def goals_matched(goals: Mapping[str, GoalSettings], rows: pa.Table) -> pa.ListArray:
+def goals_matched(goals: Mapping[str, Goal], rows: pa.Table) -> pa.ListArray:
     """The goals, as `named`, that each row of a person matches."""
     paths = encoded(rows["path"])
     found = [matches(goal, rows, paths) for goal in goals.values()]
@@ -144,7 +144,7 @@ def goals_matched(goals: Mapping[str, GoalSettings], rows: pa.Table) -> pa.ListA
     return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(goal)))
 
 
-def matches(goal: GoalSettings, rows: pa.Table, paths: pa.DictionaryArray) -> Flags:
+def matches(goal: Goal, rows: pa.Table, paths: pa.DictionaryArray) -> Flags:
     """The rows of people that match a goal; `paths` is their column `path`."""
     if goal.search:
         held = pc.is_valid(whole(rows["search_term"]))

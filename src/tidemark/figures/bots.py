@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from tidemark.figures.bins import bins_of
 from tidemark.figures.counted import Counted
 from tidemark.figures.measures import (
     AUDIENCE,
@@ -15,7 +16,6 @@ from tidemark.figures.measures import (
     SOURCES,
     TRAFFIC,
     Gold,
-    bins_of,
     has,
     measured,
 )

@@ -13,8 +13,10 @@ from typing import Any
 import pandas as pd
 
 from tidemark.figures import conditions, silver
+from tidemark.figures.bins import Bins, bins_of, in_utc
+from tidemark.figures.declared import Goal, goals_of
 from tidemark.figures.extents import incomplete
-from tidemark.figures.measures import SESSIONS, SOURCES, Bins, Gold, bins_of, has, in_utc, measured, split
+from tidemark.figures.measures import SESSIONS, SOURCES, Gold, has, measured, split
 from tidemark.figures.query import (
     Columns,
     Condition,
@@ -39,7 +41,7 @@ GAP_SECONDS = 1800
 _SEPARATOR = "\n"
 
 # A goal as it is declared, and its conditions on requests.
-Wanted = Mapping[str, tuple[Mapping[str, Any], tuple[Condition, ...]]]
+Wanted = Mapping[str, tuple[Goal, tuple[Condition, ...]]]
 
 
 def conversions(
@@ -77,7 +79,7 @@ def sessions(rows: Rows, selection: Selection, wanted: Wanted, by: str) -> pd.Da
     return _by_goals(rows, selection, None).groupby(by, as_index=False)[["sessions"]].sum()
 
 
-def completed(rows: Rows, selection: Selection, declared: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+def completed(rows: Rows, selection: Selection, declared: Mapping[str, Goal]) -> dict[str, int]:
     """The completions of the goals that gold.completions has for the selection, by name."""
     if not has(rows, COMPLETIONS, selection):
         return {}
@@ -96,31 +98,28 @@ def completed(rows: Rows, selection: Selection, declared: Mapping[str, Mapping[s
     return {name: counts.get((name, definition), 0) for name, definition in current.items()}
 
 
-def known(rows: Rows) -> dict[str, dict[str, Any]]:
-    """The settings of the goals that the pipeline knows, by name."""
-    return {name: goal for name, (_, goal) in _told(rows).items()}
+def known(rows: Rows) -> dict[str, Goal]:
+    """The goals that the pipeline knows, by name."""
+    return {name: goal for name, (_, goal) in _recorded(rows).items()}
 
 
-def _current(rows: Rows, declared: Mapping[str, Mapping[str, Any]], table: str) -> dict[str, str]:
+def _current(rows: Rows, declared: Mapping[str, Goal], table: str) -> dict[str, str]:
     """By name, the hashes of the goals that a table has completely, as they are declared now."""
     if table.replace("/", ".") in incomplete(rows):
         return {}
-    told = _told(rows)
-    return {n: told[n][0] for n, goal in declared.items() if n in told and told[n][1] == _plain(goal)}
+    recorded = _recorded(rows)
+    return {n: recorded[n][0] for n, goal in declared.items() if n in recorded and recorded[n][1] == goal}
 
 
-def _told(rows: Rows) -> dict[str, tuple[str, dict[str, Any]]]:
-    """By name, the definition's hash and the settings of each goal that the pipeline knows."""
+def _recorded(rows: Rows) -> dict[str, tuple[str, Goal]]:
+    """By name, the definition's hash of each goal that the pipeline knows, and the goal."""
     try:
         text = rows.reader.contract(REACHED).properties.get("goals") or "{}"
     except MissingTableError:
         return {}
-    return {name: (each.pop("definition", ""), each) for name, each in json.loads(text).items()}
-
-
-def _plain(goal: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a goal that have a value."""
-    return {name: list(v) if isinstance(v, list | tuple) else v for name, v in goal.items() if v}
+    goals: dict[str, dict[str, Any]] = json.loads(text)
+    hashes = {name: each.pop("definition", "") for name, each in goals.items()}
+    return {name: (hashes[name], goal) for name, goal in goals_of(goals, REACHED).items()}
 
 
 def _from_gold(rows: Rows, selection: Selection, names: tuple[str, ...], bins: Bins | None) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from tidemark.figures.reader import Contract, Reader, Version
 from tidemark.figures.render import clauses
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
-from tidemark.figures.visitors import UnionCache
+from tidemark.figures.unions import UnionCache
 
 NUMBERS = {
     "requests": "Accepted log lines, of people and bots.",

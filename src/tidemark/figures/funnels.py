@@ -8,7 +8,6 @@ of the first, inclusive, over all starts, and the first step lies in the range w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -18,37 +17,16 @@ import numpy as np
 import pandas as pd
 
 from tidemark.figures import sessions_of, walks
+from tidemark.figures.declared import Definition, Step
 from tidemark.figures.rows import Rows
-from tidemark.figures.selection import Selection, SelectionError
+from tidemark.figures.selection import Selection
 from tidemark.figures.walks import Walks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 LABELS = ("channel", "country", "device")
-FEWEST, MOST = 2, 8
 _NONE = -1
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step's name and its pattern of paths."""
-
-    name: str
-    pattern: str
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A funnel: its steps, whether it is of each `visitor` or each session, and the time that a visitor has."""
-
-    steps: tuple[Step, ...]
-    visitor: bool = True
-    within: timedelta = timedelta(hours=24)
-
-    def __post_init__(self) -> None:
-        if not FEWEST <= len(self.steps) <= MOST:
-            raise SelectionError(f"a funnel has {FEWEST} to {MOST} steps, not {len(self.steps)}")
 
 
 @dataclass(frozen=True)
@@ -195,14 +173,3 @@ def left_to(
         pairs.append((None, int((~goes_on).sum())))
     pairs.sort(key=lambda pair: (-pair[1], pair[0] or ""))
     return pd.DataFrame(pairs[:limit], columns=["path", "count"])
-
-
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
-
-
-def duration(text: str) -> timedelta:
-    """A time such as 30m, 24h or 7d. Raises SelectionError."""
-    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)
-    if found is None or found[2] not in _UNITS or not int(found[1]):
-        raise SelectionError(f"{text!r} is no duration; write 30m, 24h or 7d")
-    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])

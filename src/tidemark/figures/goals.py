@@ -17,6 +17,7 @@ import pandas as pd
 
 from tidemark.figures import comparison, conditions, conversions, silver
 from tidemark.figures.comparison import Change, known
+from tidemark.figures.declared import Goal
 from tidemark.figures.extents import Extent
 from tidemark.figures.measures import split
 from tidemark.figures.query import Condition, Where, count, query
@@ -24,7 +25,7 @@ from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
 
-Goals = Mapping[str, Mapping[str, Any]]
+Goals = Mapping[str, Goal]
 _SPECIAL = re.compile(r"[\\.^$|?*+()\[\]{}]")
 
 
@@ -45,7 +46,7 @@ def with_rates(rows: Rows, selection: Selection, declared: Goals) -> pd.DataFram
     sessions = conversions.sessions(rows, selection, _wanted(of_site(declared, selection.site)), "site")
     by_site = dict(zip(sessions["site"], sessions["sessions"], strict=True))
     every = [
-        by_site.get(site, 0) if (site := declared[name].get("site")) else sum(by_site.values())
+        by_site.get(site, 0) if (site := declared[name].site) else sum(by_site.values())
         for name in found["name"]
     ]
     rates = [n / total if total else None for n, total in zip(found["conversions"], every, strict=True)]
@@ -73,10 +74,10 @@ def over_time(rows: Rows, selection: Selection, declared: Goals, bin_seconds: in
     return conversions.conversions(rows, selection, _wanted(of_site(declared, selection.site)), bin_seconds)
 
 
-def by_channel(rows: Rows, selection: Selection, name: str, goal: Mapping[str, Any]) -> pd.DataFrame:
+def by_channel(rows: Rows, selection: Selection, name: str, goal: Goal) -> pd.DataFrame:
     """Columns `channel`, `conversions`, `sessions` (of the goal's sites) and `rate`; most conversions first."""
-    if goal.get("site"):
-        selection = replace(selection, site=str(goal["site"]))
+    if goal.site:
+        selection = replace(selection, site=goal.site)
     sessions = conversions.sessions(rows, selection, _wanted({name: goal}), "channel")
     reached = conversions.conversions(rows, selection, _wanted({name: goal}))
     counted: dict[Any, int] = reached.groupby("channel")["conversions"].sum().to_dict()
@@ -109,30 +110,27 @@ def _from_requests(rows: Rows, selection: Selection, declared: Goals) -> dict[st
     return {name: int(n) for name, n in zip(declared, found, strict=True)}
 
 
-def of_site(declared: Goals, site: str | None) -> dict[str, Mapping[str, Any]]:
+def of_site(declared: Goals, site: str | None) -> dict[str, Goal]:
     """The goals that a site (None: any) has."""
     return {
-        name: goal
-        for name, goal in sorted(declared.items())
-        if not goal.get("site") or site in (None, goal["site"])
+        name: goal for name, goal in sorted(declared.items()) if not goal.site or site in (None, goal.site)
     }
 
 
-def matching(goal: Mapping[str, Any]) -> tuple[Condition, ...]:
-    """Conditions on rows of silver.requests: those of a goal as `tidemark.toml` declares it."""
-    same = tuple(Where(field, "=", goal[field]) for field in ("site", "method") if goal.get(field))
-    if goal.get("status"):
-        same += (Where("status", "=", int(goal["status"])),)
-    if goal.get("search"):
+def matching(goal: Goal) -> tuple[Condition, ...]:
+    """Conditions on the rows of silver.requests that match a goal."""
+    equal = {"site": goal.site, "method": goal.method, "status": goal.status}
+    same = tuple(Where(field, "=", value) for field, value in equal.items() if value)
+    if goal.search:
         return (PEOPLE, *same, Where("search_term", "is not null"))
-    if goal.get("download"):
-        return (PEOPLE, *same, downloads(goal["download"]))
-    return (PEOPLE, *same, _path(str(goal.get("path", ""))))
+    if goal.download:
+        return (PEOPLE, *same, downloads(goal.download))
+    return (PEOPLE, *same, _path(goal.path))
 
 
-def downloads(extensions: Sequence[Any]) -> Condition:
+def downloads(extensions: Sequence[str]) -> Condition:
     """Requests of files with one of these extensions."""
-    either = "|".join(_literal(str(each).lstrip(".")) for each in extensions)
+    either = "|".join(_literal(each.lstrip(".")) for each in extensions)
     # Without a beginning, engines match it from the end of the text.
     return Where("path", "matches", rf"(?i)\.({either})$")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from tidemark.figures import quantiles
 from tidemark.figures.comparison import Change
 from tidemark.figures.measures import LINES, Gold, has, measured
 from tidemark.figures.quantiles import COARSE, FINE, Latency
-from tidemark.figures.query import Where, count, cut, log_bucket, query
+from tidemark.figures.query import Condition, Where, count, cut, log_bucket, query
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
@@ -30,11 +31,19 @@ ROW = 35
 MOST_CHARACTERS = 200
 
 
-def counts(rows: Rows, selection: Selection, bin_seconds: int | None = None) -> pd.DataFrame:
-    """Columns `bin` (UTC, with `bin_seconds`), `bucket` (α = 0.01) and `requests`, of all requests with a duration."""
+def counts(
+    rows: Rows,
+    selection: Selection,
+    bin_seconds: int | None = None,
+    *,
+    by: Sequence[str] = (),
+    where: Sequence[Condition] = (),
+) -> pd.DataFrame:
+    """Columns `bin` (UTC, with `bin_seconds`), `by`, `bucket` (α = 0.01) and `requests`, of all requests with a
+    duration that `where` keeps."""
     found = measured(
         rows, selection, LINES, (LATENCY,), ["requests"],
-        by=["latency_bucket"], bin_seconds=bin_seconds, silver_where=(TIMED,),
+        by=[*by, "latency_bucket"], bin_seconds=bin_seconds, where=where, silver_where=(TIMED,),
     )  # fmt: skip
     return found.rename(columns={"latency_bucket": "bucket"})
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pandas as pd
 
 from tidemark.figures import conditions, silver
-from tidemark.figures.extents import extents, of_site
+from tidemark.figures.bins import Bins, bins_of, in_utc
 from tidemark.figures.query import (
     Columns,
     Condition,
@@ -25,17 +25,12 @@ from tidemark.figures.query import (
     filled,
     greatest,
     query,
-    time_bin,
     total,
-    wall_bin,
 )
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
-from tidemark.figures.visitors import distinct
-from tidemark.figures.zones import Shifts, shifts, to_utc
-
-A_DAY = timedelta(days=1)
+from tidemark.figures.visitors import Grouping, distinct
 
 
 @dataclass(frozen=True)
@@ -185,56 +180,11 @@ def measured(
     return in_utc(found, bins)
 
 
-@dataclass(frozen=True)
-class Bins:
-    """Bins of time, in a zone; on its clocks where they are not those of UTC."""
-
-    seconds: int
-    zone: str = "UTC"
-    shifts: Shifts | None = None
-
-    def of(self, column: str) -> Expression:
-        return wall_bin(column, self.seconds, self.shifts) if self.shifts else time_bin(column, self.seconds)
-
-    def consist_of(self, seconds: int) -> bool:
-        """Whether each is made of whole windows of so many seconds of UTC."""
-        return self.seconds % seconds == 0 and (self.shifts is None or self.shifts.fits(seconds))
-
-
-def bins_of(rows: Rows, selection: Selection, seconds: int) -> Bins:
-    """The bins of a selection, whose range tells how its zone's clocks are set."""
-    start, end = selection.start, selection.end
-    if selection.zone == "UTC":
-        return Bins(seconds)
-    if start is None or end is None:
-        extent = of_site(extents(rows), selection.site)
-        now = datetime.now(UTC)
-        start, end = start or extent.first or now, end or extent.newest or now
-    return Bins(seconds, selection.zone, shifts(selection.zone, seconds, start, end + A_DAY))
-
-
-def in_utc(found: pd.DataFrame, bins: Bins | None) -> pd.DataFrame:
-    """The same with `bin` in UTC."""
-    if bins is None or bins.shifts is None:
-        return found
-    return found.assign(bin=to_utc(found["bin"], bins.zone))
-
-
 def united(
     rows: Rows, gold: Gold, where: Sequence[Condition], by: Sequence[str] = (), bins: Bins | None = None
 ) -> pd.DataFrame:
     """The visitors of a gold table's rows, see `visitors.distinct`."""
-    seconds, moved = (bins.seconds, bins.shifts) if bins else (None, None)
-    return distinct(
-        rows.reader,
-        gold.table,
-        where,
-        by=by,
-        bin_seconds=seconds,
-        shifts=moved,
-        time=gold.time,
-        cache=rows.unions,
-    )
+    return distinct(rows, gold.table, where, Grouping(tuple(by), bins, gold.time))
 
 
 def _from_silver(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from tidemark.figures.query import Condition, Expression, Query, query
+from tidemark.errors import TableError
+from tidemark.figures.query import Query
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +48,8 @@ def properties_of(found: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
 
 
-class ReadError(Exception):
-    """A table exists but cannot be read; the text is one line fit for the page."""
+class ReadError(TableError):
+    """A table exists but cannot be read; the text is one line."""
 
 
 class MissingTableError(ReadError):
@@ -82,21 +83,6 @@ class Reader(Protocol):
         """The rows of a query in plain types, some at a time; text of columns of these names, or of fields such as
         steps.path, may come as dictionaries. Raises MissingTableError or ReadError."""
         ...
-
-
-def read(
-    reader: Reader,
-    table: str,
-    columns: Sequence[str] | Mapping[str, str | Expression],
-    where: Sequence[Condition] = (),
-    *,
-    group_by: Sequence[str] = (),
-    order_by: Sequence[str] = (),
-    limit: int | None = None,
-) -> pd.DataFrame:
-    """Rows of a table as a frame: filtered, aggregated, ordered and cut by the engine, not here."""
-    q = query(table, columns, where, group_by=group_by, order_by=order_by, limit=limit)
-    return frame(reader.arrow(q))
 
 
 def frame(table: pa.Table) -> pd.DataFrame:

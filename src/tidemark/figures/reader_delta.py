@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 
 class DeltaReader:
     """Tables at `<home>/tables/<layer>/<table>`, or at `<location>/<layer>/<table>`, a URL such as
-    s3a://bucket/tidemark. Keeps one handle a table and moves it forward.
+    s3a://bucket/tidemark. `options` are delta-rs' storage options. Keeps one handle a table and moves it forward.
 
     Safe to share between threads: a query runs on the handle's snapshot under that table's lock.
     """
 
-    def __init__(self, home: Path, location: str = "") -> None:
+    def __init__(self, home: Path, location: str = "", options: dict[str, str] | None = None) -> None:
         self.label = location or str(home)
         # The name that Hadoop has for S3 is not everybody's.
         self.root = location.rstrip("/").replace("s3a://", "s3://") or str(home / "tables")
         self._here = not location
+        self._options = options
         self._handles: dict[str, DeltaTable] = {}
         self._versions: dict[str, Version] = {}
         self._locks: dict[str, threading.Lock] = {}
@@ -117,7 +118,7 @@ class DeltaReader:
             if handle is not None and self._here and not _log_entry(Path(path), handle.version()):
                 handle = None
             if handle is None:
-                handle = self._handles[table] = DeltaTable(path)
+                handle = self._handles[table] = DeltaTable(path, storage_options=self._options)
                 self._versions.pop(table, None)
             # A look at the next version's file is a thousand times as fast as asking for it.
             elif not self._here or _commit(Path(path), handle.version() + 1).exists():

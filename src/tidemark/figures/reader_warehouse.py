@@ -1,4 +1,4 @@
-"""Reads the tables `<catalog>.<schema>.<layer>_<table>` through a Databricks SQL warehouse."""
+"""Reads tables by Spark SQL, such as `<catalog>.<schema>.<layer>_<table>` through a Databricks SQL warehouse."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ VERSION_SECONDS = 2.0
 Execute = Callable[[str, dict[str, Any]], "pa.Table"]
 
 
-class WarehouseReader:
-    """Tables of one Unity Catalog schema; `execute` is the connection, so any Spark SQL endpoint will do."""
+class SqlReader:
+    """Tables that Spark SQL knows by the names that `named` gives; `execute` is the connection."""
 
-    def __init__(self, catalog: str, schema: str, execute: Execute) -> None:
-        self.label = f"{catalog}.{schema}"
+    def __init__(self, label: str, named: Callable[[str], str], execute: Execute) -> None:
+        self.label = label
         self.root = ""
-        self._catalog = catalog
-        self._schema = schema
+        self._name = named
         self._execute = execute
         self._versions: dict[str, tuple[float, Version | None]] = {}
 
@@ -72,18 +71,24 @@ class WarehouseReader:
             line = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
             raise ReadError(f"{table} cannot be read: {line}") from error
 
-    def _name(self, table: str) -> str:
-        dialect = Databricks()
-        return ".".join(dialect.name(n) for n in (self._catalog, self._schema, table.replace("/", "_")))
+
+def of_schema(catalog: str, schema: str, execute: Execute) -> SqlReader:
+    """Tables of one Unity Catalog schema."""
+    quoted = Databricks().name
+
+    def named(table: str) -> str:
+        return ".".join(quoted(part) for part in (catalog, schema, table.replace("/", "_")))
+
+    return SqlReader(f"{catalog}.{schema}", named, execute)
 
 
-def open_warehouse(environment: Mapping[str, str]) -> WarehouseReader:
+def open_warehouse(environment: Mapping[str, str]) -> SqlReader:
     """A reader for TIDEMARK_CATALOG and TIDEMARK_SCHEMA (default `tidemark`).
 
     Connects to DATABRICKS_HOST and DATABRICKS_HTTP_PATH or DATABRICKS_WAREHOUSE_ID, with DATABRICKS_TOKEN
     or, as in a Databricks App, with the service principal that the SDK finds in the environment.
     """
-    return WarehouseReader(
+    return of_schema(
         environment["TIDEMARK_CATALOG"],
         environment.get("TIDEMARK_SCHEMA") or "tidemark",
         Connection(environment),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from tidemark.figures import conditions, notes
 from tidemark.figures.measures import LINES, SESSIONS, TRAFFIC, Base, Gold, measured
-from tidemark.figures.query import Where, query
+from tidemark.figures.query import Condition, Where, query
 from tidemark.figures.rows import Rows, if_any
 from tidemark.figures.selection import Selection
 from tidemark.figures.zones import midnight
@@ -57,7 +57,9 @@ def changes(rows: Rows, selection: Selection, as_of: datetime | None = None) -> 
         causes=("cause", lambda each: ", ".join(dict.fromkeys(each))), changed_at=("reported_at", "max")
     )
     last = found.groupby(KEY, as_index=False)[["value"]].last().rename(columns={"value": "last"})
-    both = base.merge(current(rows, selection, base["day"]), on=KEY, how="left")
+    start, end = base["day"].min().to_pydatetime(), base["day"].max().to_pydatetime() + timedelta(days=1)
+    asked = replace(selection.shifted(start, end), filters=(), zone="UTC")
+    both = base.merge(current(rows, asked), on=KEY, how="left")
     both = both.merge(last, on=KEY).merge(told, on=KEY, how="left")
     counts = both["metric"] != "bounce_rate"
     both["now"] = both["now"].where(~(counts & both["now"].isna()), 0.0)
@@ -74,13 +76,12 @@ def differs(one: pd.Series, other: pd.Series) -> pd.Series:
     return ~((one == other) | (one.isna() & other.isna()))
 
 
-def current(rows: Rows, selection: Selection, days: pd.Series) -> pd.DataFrame:
-    """The same figures now, by the functions of the other pages: columns `site`, `day`, `metric`, `now`."""
-    start, end = days.min().to_pydatetime(), (days.max() + timedelta(seconds=_DAY)).to_pydatetime()
-    asked = replace(selection.shifted(start, end), filters=(), zone="UTC")
+def current(rows: Rows, selection: Selection, where: Sequence[Condition] = ()) -> pd.DataFrame:
+    """The figures of the selection's days now, by the functions of the other pages: columns `site`, `day`, `metric`,
+    `now`. Days without requests are missing."""
 
     def each(base: Base, golds: Sequence[Gold], names: Sequence[str]) -> pd.DataFrame:
-        found = measured(rows, asked, base, golds, names, by=["site"], bin_seconds=_DAY)
+        found = measured(rows, selection, base, golds, names, by=["site"], bin_seconds=_DAY, where=where)
         return found.rename(columns={"bin": "day"}).set_index(["site", "day"])
 
     parts = [

@@ -110,7 +110,7 @@ def _from_to(first: date, last: date, by: By) -> list[date]:
 def _from_gold(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinct]]:
     where = conditions.within(selection, "window_start")
     found: dict[str, dict[date, Distinct]] = {}
-    for day, (_, united) in daily(rows.reader, VISITOR_HOURS, where, cache=rows.unions).items():
+    for day, (_, united) in daily(rows, VISITOR_HOURS, where).items():
         for (site, _), visitors in united.items():
             found.setdefault(site, {})[day.date()] = visitors
     return found

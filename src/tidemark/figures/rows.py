@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tidemark.figures.query import Query
 from tidemark.figures.reader import MissingTableError, Reader, frame
-from tidemark.figures.visitors import UnionCache
+from tidemark.figures.unions import UnionCache
 
 if TYPE_CHECKING:
     import pandas as pd

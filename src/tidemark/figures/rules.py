@@ -1,12 +1,11 @@
-"""Alert rules as `tidemark.toml` declares them, and the figures that they watch.
+"""The figures that alert rules watch, in tumbling windows aligned to the epoch, and the bounds of these windows.
 
-The values of a rule are those that the pipeline judges: the metric of tumbling windows that are aligned to the epoch.
+Windows are numbered since the epoch, see `alert_rules.window_of`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,78 +13,41 @@ import numpy as np
 import pandas as pd
 
 from tidemark.figures import conditions, goals, latency, silver
-from tidemark.figures.declared import GOAL
+from tidemark.figures.alert_rules import Rule, time_of, window_of
 from tidemark.figures.measures import AUDIENCE, LINES, RESPONSES, TRAFFIC, measured
-from tidemark.figures.query import Condition, Where, count, query, time_bin
+from tidemark.figures.quantiles import FINE, quantiles
+from tidemark.figures.query import Columns, Condition, Where, count, query, time_bin
 from tidemark.figures.rows import Rows
-from tidemark.figures.selection import Filter, Selection, SelectionError, filters_of
+from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE
 
-WINDOWS = {"5m": 300, "1h": 3600, "1d": 86_400}
+Numbers = np.ndarray[Any, Any]
+
 SHARES = {"share_5xx": "status_5xx", "share_bots": "bot_requests"}
-WEEK = timedelta(days=7)
 WEEKS, LEAST_WEEKS = 4, 3
 # Scales the median absolute deviation of a normal distribution to its standard deviation.
 MAD_SCALE = 1.4826
-_NOT_FOUND = Where("status", "=", 404)
+_WEEK = 7 * 86_400
+_TICK = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule; `site` None means every site. `goal` is the goal that a metric `goal:NAME` watches, and `targets` are the
-    kinds of its own targets, which are secrets."""
-
-    metric: str
-    seconds: int
-    site: str | None = None
-    filters: tuple[Filter, ...] = ()
-    above: float | None = None
-    below: float | None = None
-    deviation: float | None = None
-    goal: Mapping[str, Any] | None = None
-    targets: tuple[str, ...] = ()
-
-    @property
-    def of_lines(self) -> bool:
-        """Whether its values are counted from single requests, which takes long over a long time."""
-        fine = self.metric == "not_found" and self.seconds < RESPONSES.seconds
-        return bool(self.filters) or self.goal is not None or fine
-
-    @property
-    def requests(self) -> tuple[Condition, ...]:
-        """Conditions on the requests that its metric counts."""
-        if self.goal is not None:
-            return goals.matching(self.goal)
-        return {
-            "share_5xx": (Where("status", ">=", 500), Where("status", "<", 600)),
-            "share_bots": (Where("bot", "=", True),),
-            "not_found": (_NOT_FOUND,),
-            "p95": (latency.TIMED,),
-            "visitors": (PEOPLE,),
-        }.get(self.metric, ())
+def of_lines(rule: Rule) -> bool:
+    """Whether the figure is counted from single requests, which takes long over a long time."""
+    fine = rule.metric == "not_found" and rule.seconds < RESPONSES.seconds
+    return bool(rule.filter) or rule.goal is not None or fine
 
 
-def rule_of(values: Mapping[str, Any], declared_goals: Mapping[str, Mapping[str, Any]]) -> Rule:
-    """A rule of its table in the file. Raises SelectionError for one that the pipeline would refuse, too."""
-    metric, window = str(values.get("metric", "")), str(values.get("window", "5m"))
-    goal = declared_goals.get(metric.removeprefix(GOAL)) if metric.startswith(GOAL) else None
-    if window not in WINDOWS or (metric.startswith(GOAL) and goal is None):
-        raise SelectionError(f"the metric {metric!r} or the window {window!r} is unknown")
-    return Rule(
-        metric,
-        WINDOWS[window],
-        values.get("site") or None,
-        filters_of([str(text) for text in values.get("filter", ())]),
-        **{name: values.get(name) for name in ("above", "below", "deviation")},
-        goal=goal,
-        targets=tuple(_kind(str(target)) for target in values.get("to", ())),
-    )
-
-
-def _kind(target: str) -> str:
-    """A target as it may be shown, because it is a secret: the name of a variable, or the scheme of a URL."""
-    scheme, found, _ = target.partition("://")
-    return target if target.startswith("$") else scheme if found and scheme.isalnum() else "unknown"
+def requests_of(rule: Rule) -> tuple[Condition, ...]:
+    """Conditions on the requests that the metric counts."""
+    if rule.goal is not None:
+        return goals.matching(rule.goal)
+    return {
+        "share_5xx": (Where("status", ">=", 500), Where("status", "<", 600)),
+        "share_bots": (Where("bot", "=", True),),
+        "not_found": (Where("status", "=", 404),),
+        "p95": (latency.TIMED,),
+        "visitors": (PEOPLE,),
+    }.get(rule.metric, ())
 
 
 def watched(
@@ -94,61 +56,83 @@ def watched(
     """The windows of a site from the one of `start` until before `end`: columns `bin`, `value`, and the bounds `lower`
     and `upper` (NaN where there is none). A share without requests and a latency without timed ones is NaN. `first` is
     the site's first event: windows before its own have no value."""
-    width = timedelta(seconds=rule.seconds)
-    start = _floor(start, rule.seconds)
-    bins = pd.date_range(start, end, freq=width, inclusive="left", name="bin").as_unit("us")
-    values = _values(rows, rule, site, first, bins)
-    lower = np.full(len(bins), -np.inf if rule.below is None else rule.below)
-    upper = np.full(len(bins), np.inf if rule.above is None else rule.above)
-    if rule.deviation is not None:
-        history = [_values(rows, rule, site, first, bins - week * WEEK) for week in range(1, WEEKS + 1)]
-        middle, distance = _usual(np.stack(history), rule.deviation)
-        lower, upper = np.fmax(lower, middle - distance), np.fmin(upper, middle + distance)
-    bounds = {"lower": lower, "upper": upper}
-    return pd.DataFrame(
-        {"bin": bins, "value": values} | {n: np.where(np.isfinite(b), b, np.nan) for n, b in bounds.items()}
-    )
+    begin, until = window_of(start, rule.seconds), 1 + window_of(end - _TICK, rule.seconds)
+    since = until if first is None else window_of(first, rule.seconds)
+    values, history = series(rows, rule, {site: since}, begin, until)
+    lower, upper = (np.where(np.isfinite(each), each, np.nan)[0] for each in bounds(rule, values, history))
+    bins = pd.to_datetime(np.arange(begin, until) * rule.seconds, unit="s", utc=True).as_unit("us")
+    return pd.DataFrame({"bin": bins, "value": values[0], "lower": lower, "upper": upper})
 
 
-def _usual(history: np.ndarray, deviation: float) -> tuple[np.ndarray, np.ndarray]:
-    """Median over the weeks, and how far from it a window may be; NaN where too few weeks are known or they hardly
-    differ."""
+def series(
+    rows: Rows, rule: Rule, firsts: Mapping[str, int], start: int, end: int
+) -> tuple[Numbers, Numbers | None]:
+    """The values of the windows from `start` to before `end` of each site, as `values` has them, and for a rule with a
+    deviation those of the same windows of the last WEEKS weeks, on a new first axis. NaN before the first window of a
+    site, which `firsts` has."""
+    sites, since = tuple(firsts), np.array(list(firsts.values()))[:, None]
+
+    def shifted(by: int) -> Numbers:
+        known = np.arange(start - by, end - by)[None, :] >= since
+        return np.where(known, values(rows, rule, sites, start - by, end - by), np.nan)
+
+    if rule.deviation is None:
+        return shifted(0), None
+    return shifted(0), np.stack([shifted(week * _WEEK // rule.seconds) for week in range(1, WEEKS + 1)])
+
+
+def values(rows: Rows, rule: Rule, sites: Sequence[str], start: int, end: int) -> Numbers:
+    """The metric of each site (row) in the windows from `start` to before `end` (column); NaN where a share has no
+    requests, or no request has a duration. All reads are bounded by the time of the windows."""
+    share = rule.metric == "p95" or rule.metric in SHARES
+    matrix = np.full((len(sites), max(0, end - start)), np.nan if share else 0.0)
+    if not matrix.size:
+        return matrix
+    first, last = (time_of(window, rule.seconds) for window in (start, end))
+    found = _metric(rows, rule, Selection(None, first, last, filters=rule.filters), sites)
+    micros = found["bin"].dt.as_unit("us").astype("int64").to_numpy()
+    site = pd.Index(sites).get_indexer(pd.Index(found["site"]))
+    matrix[site, micros // (rule.seconds * 1_000_000) - start] = found["value"]
+    return matrix
+
+
+def bounds(rule: Rule, values: Numbers, history: Numbers | None) -> tuple[Numbers, Numbers]:
+    """The lower and the upper bound of each window of the `values`, infinite where there is none. `history` as of
+    `series`."""
+    lower = np.full(values.shape, -np.inf if rule.below is None else rule.below)
+    upper = np.full(values.shape, np.inf if rule.above is None else rule.above)
+    if rule.deviation is None or history is None:
+        return lower, upper
+    middle, spread = usual(history)
+    usable = np.isfinite(middle) & (spread > 0)
+    distance = np.where(usable, rule.deviation * MAD_SCALE * np.where(usable, spread, 0), np.inf)
+    middle = np.where(usable, middle, 0)
+    return np.maximum(lower, middle - distance), np.minimum(upper, middle + distance)
+
+
+def usual(history: Numbers) -> tuple[Numbers, Numbers]:
+    """Median and median absolute deviation over the first axis, NaN where fewer than LEAST_WEEKS values are known."""
     enough = np.isfinite(history).sum(axis=0) >= LEAST_WEEKS
     some = np.where(enough, history, 0.0)
     middle = np.nanmedian(some, axis=0)
     spread = np.nanmedian(np.abs(some - middle), axis=0)
-    usable = enough & (spread > 0)
-    return np.where(usable, middle, np.nan), np.where(usable, deviation * MAD_SCALE * spread, np.nan)
+    return np.where(enough, middle, np.nan), np.where(enough, spread, np.nan)
 
 
-def _values(rows: Rows, rule: Rule, site: str, first: datetime | None, bins: pd.DatetimeIndex) -> np.ndarray:
-    if not len(bins):
-        return np.empty(0)
-    end = bins[-1] + timedelta(seconds=rule.seconds)
-    selection = Selection(site, bins[0].to_pydatetime(), end.to_pydatetime(), filters=rule.filters)
-    found = _metric(rows, rule, selection).reindex(bins)
-    if rule.metric != "p95" and rule.metric not in SHARES:
-        found = found.fillna(0)
-    since = bins[-1] + WEEK if first is None else _floor(first, rule.seconds)
-    return np.where(bins < since, np.nan, found.to_numpy(np.float64))
-
-
-def _metric(rows: Rows, rule: Rule, selection: Selection) -> pd.Series:
-    """The metric by the starts of windows that have requests."""
-    seconds, metric = rule.seconds, rule.metric
+def _metric(rows: Rows, rule: Rule, selection: Selection, sites: Sequence[str]) -> pd.DataFrame:
+    """Columns `site`, `bin`, `value` of the windows that have requests."""
+    seconds, metric, part = rule.seconds, rule.metric, SHARES.get(rule.metric)
+    where: tuple[Condition, ...] = (Where("site", "in", tuple(sites)),)
     if metric == "p95":
-        return latency.over_time(rows, selection, seconds).set_index("bin")["p95"]
+        counts = latency.counts(rows, selection, seconds, by=["site"], where=where)
+        return quantiles(counts, ["site", "bin"], FINE).rename(columns={"p95": "value"})
     if rule.goal is not None:
-        where = (*conditions.of_lines(selection), *rule.requests)
-        columns = {"bin": time_bin("event_time", seconds), "n": count()}
-        return rows(query(silver.REQUESTS, columns, where, group_by=["bin"])).set_index("bin")["n"]
-    part = SHARES.get(metric)
-    names = ["requests", part] if part else ["requests" if metric == "not_found" else metric]
-    golds = (TRAFFIC,) if part else (RESPONSES,) if metric == "not_found" else (TRAFFIC, AUDIENCE)
-    where = rule.requests if metric == "not_found" else ()
-    found = measured(rows, selection, LINES, golds, names, bin_seconds=seconds, where=where).set_index("bin")
-    return found[part] / found["requests"] if part else found[names[0]]
-
-
-def _floor(moment: datetime, seconds: int) -> pd.Timestamp:
-    return pd.Timestamp(int(moment.timestamp()) // seconds * seconds, unit="s", tz="UTC")
+        kept = (*conditions.of_lines(selection), *where, *requests_of(rule))
+        columns: Columns = {"site": "site", "bin": time_bin("event_time", seconds), "value": count()}
+        return rows(query(silver.REQUESTS, columns, kept, group_by=["site", "bin"]))
+    names = ["requests", part] if part else [metric]
+    golds = [TRAFFIC] if part else [TRAFFIC, AUDIENCE]
+    if metric == "not_found":
+        names, golds, where = ["requests"], [RESPONSES], (*where, *requests_of(rule))
+    found = measured(rows, selection, LINES, golds, names, by=["site"], bin_seconds=seconds, where=where)
+    return found.assign(value=found[part] / found["requests"] if part else found[names[0]])

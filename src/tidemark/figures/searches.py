@@ -83,5 +83,5 @@ def _counted(
 
 def extensions(declared: goals.Goals) -> tuple[str, ...]:
     """Those of the goals that are downloads, or the usual ones if there is no such goal."""
-    found = (str(each).lstrip(".").lower() for goal in declared.values() for each in goal.get("download", ()))
+    found = (each.lstrip(".").lower() for goal in declared.values() for each in goal.download)
     return tuple(dict.fromkeys(found)) or EXTENSIONS

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from tidemark.errors import SettingError
+
 Operator = Literal["is", "is not", "contains", "starts with"]
 Comparison = Literal["", "previous", "year"]
 
@@ -20,8 +22,8 @@ SIGNS: dict[str, Operator] = {"!=": "is not", "=": "is", "~": "contains", "^": "
 _FORM = re.compile(r"\s*(?P<field>[A-Za-z_]+)\s*(?P<sign>!=|=|~|\^)(?P<values>.*)", re.DOTALL)
 
 
-class SelectionError(Exception):
-    """A filter or a time cannot be read; the text is one line."""
+class SelectionError(SettingError):
+    """A filter, a time or a definition cannot be used."""
 
 
 @dataclass(frozen=True)

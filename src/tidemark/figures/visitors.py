@@ -6,19 +6,19 @@ Days are united once and kept; when rows of a day change, only that day is unite
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tidemark.figures.query import Condition, Where, count, greatest, query, time_bin, total
-from tidemark.figures.reader import Reader, plain, read
+from tidemark.figures.bins import Bins
+from tidemark.figures.query import Columns, Condition, Where, count, greatest, query, time_bin, total
+from tidemark.figures.reader import Reader, frame, plain
+from tidemark.figures.rows import Rows
 from tidemark.figures.sketches import Distinct, unite
-from tidemark.figures.zones import Shifts, floors
+from tidemark.figures.zones import floors
 
 DAY = 86_400
 # A group of rows: its site, its time bin in epoch seconds (0 without bins), and its values of `by`.
@@ -26,104 +26,66 @@ Group = tuple[Any, ...]
 United = dict[Group, Distinct]
 
 
-@dataclass
-class UnionCache:
-    """Cache of united days, each with a fingerprint of its rows; removes the least recently used."""
+@dataclass(frozen=True)
+class Grouping:
+    """Rows are grouped by the columns `by` and, with `bins`, by the bin that their `time` lies in."""
 
-    # A month's days, for every table and grouping that the pages ask for.
-    limit: int = 600
-    entries: OrderedDict[Any, tuple[Any, Any]] = field(default_factory=OrderedDict)
-    lock: Lock = field(default_factory=Lock)
+    by: tuple[str, ...] = ()
+    bins: Bins | None = None
+    time: str = "window_start"
 
-    def get(self, key: Any, fingerprint: Any) -> Any:
-        with self.lock:
-            found = self.entries.get(key)
-            if found is None or found[0] != fingerprint:
-                return None
-            self.entries.move_to_end(key)
-            return found[1]
 
-    def put(self, key: Any, fingerprint: Any, value: Any) -> None:
-        with self.lock:
-            self.entries[key] = (fingerprint, value)
-            self.entries.move_to_end(key)
-            while len(self.entries) > self.limit:
-                self.entries.popitem(last=False)
+UNGROUPED = Grouping()
 
 
 def distinct(
-    reader: Reader,
-    table: str,
-    where: Sequence[Condition],
-    *,
-    by: Sequence[str] = (),
-    bin_seconds: int | None = None,
-    time: str = "window_start",
-    shifts: Shifts | None = None,
-    cache: UnionCache,
+    rows: Rows, table: str, where: Sequence[Condition], grouping: Grouping = UNGROUPED
 ) -> pd.DataFrame:
-    """Distinct visitors of the rows that `where` keeps, in a column `visitors`.
-
-    Grouped by the columns `by` and, with `bin_seconds`, by `bin`, the start of the time bin that a
-    row's `time` falls into; with `shifts`, on a zone's clocks. Without grouping, one row.
-    """
-    found = daily(reader, table, where, by=by, bin_seconds=bin_seconds, time=time, shifts=shifts, cache=cache)
+    """Distinct visitors of the rows that `where` keeps, in a column `visitors`; with bins, `bin` is a bin's start, on
+    its zone's clocks. Without grouping, one row."""
+    found = daily(rows, table, where, grouping)
     prints = {day: changed for day, (changed, _) in found.items()}
     parts = {day: part for day, (_, part) in found.items()}
-    base = (reader.label, table, tuple(by), bin_seconds, shifts)
     earlier, newest = list(prints)[:-1], list(prints)[-1:]
     united: United = {}
     if earlier:
         # Days other than the newest hardly change: they are united once for all refreshes.
         fingerprint = tuple(prints[day] for day in earlier)
-        key = (base, tuple((_cut(where, day, time), day) for day in earlier))
-        united = cache.get(key, fingerprint) or {}
+        limits = tuple((_limits(where, day, grouping.time), day) for day in earlier)
+        key = (rows.reader.label, table, grouping, limits)
+        united = rows.unions.get(key, fingerprint) or {}
         if not united:
             united = _merged([parts[day] for day in earlier])
-            cache.put(key, fingerprint, united)
+            rows.unions.put(key, fingerprint, united)
     if newest:
         united = _merged([united, parts[newest[0]]])
-    return _counts(united, by, binned=bin_seconds is not None)
+    return _counts(united, grouping)
 
 
 def daily(
-    reader: Reader,
-    table: str,
-    where: Sequence[Condition],
-    *,
-    by: Sequence[str] = (),
-    bin_seconds: int | None = None,
-    time: str = "window_start",
-    shifts: Shifts | None = None,
-    cache: UnionCache,
+    rows: Rows, table: str, where: Sequence[Condition], grouping: Grouping = UNGROUPED
 ) -> dict[pd.Timestamp, tuple[Any, United]]:
     """By day (UTC) with rows, in order: a fingerprint of its rows, and the unions of its groups' sketches."""
-    days = read(
-        reader,
-        table,
-        {
-            "day": time_bin(time, DAY),
-            "changed": greatest("updated_at"),
-            "rows": count(),
-            "visitors": total("visitors"),
-        },
-        where,
-        group_by=["day"],
-        order_by=["day"],
-    )
+    columns: Columns = {
+        "day": time_bin(grouping.time, DAY),
+        "changed": greatest("updated_at"),
+        "rows": count(),
+        "visitors": total("visitors"),
+    }
+    days = frame(rows.reader.arrow(query(table, columns, where, group_by=["day"], order_by=["day"])))
     prints = {day: tuple(rest) for day, *rest in days.itertuples(index=False)}
-    base = (reader.label, table, tuple(by), bin_seconds, shifts)
-    keys = {day: (base, _cut(where, day, time), day) for day in prints}
-    parts = {day: cache.get(keys[day], prints[day]) for day in prints}
+    base = (rows.reader.label, table, grouping)
+    keys = {day: (base, _limits(where, day, grouping.time), day) for day in prints}
+    parts = {day: rows.unions.get(keys[day], prints[day]) for day in prints}
     stale = [day for day in prints if parts[day] is None]
     if stale:
-        for day, part in _unite_days(reader, table, where, by, bin_seconds, time, shifts, stale).items():
+        for day, part in _unite_days(rows.reader, table, where, grouping, stale).items():
             parts[day] = part
-            cache.put(keys[day], prints[day], part)
+            rows.unions.put(keys[day], prints[day], part)
     return {day: (prints[day], parts[day]) for day in prints}
 
 
-def _cut(where: Sequence[Condition], day: pd.Timestamp, time: str) -> tuple[Condition, ...]:
+def _limits(where: Sequence[Condition], day: pd.Timestamp, time: str) -> tuple[Condition, ...]:
     """The filters that apply within a day; a bound of the range applies only to its own day."""
     end = day + pd.Timedelta(seconds=DAY)
     return tuple(
@@ -137,16 +99,14 @@ def _unite_days(
     reader: Reader,
     table: str,
     where: Sequence[Condition],
-    by: Sequence[str],
-    bin_seconds: int | None,
-    time: str,
-    shifts: Shifts | None,
+    grouping: Grouping,
     days: Sequence[pd.Timestamp],
 ) -> dict[pd.Timestamp, United]:
     """The united sketches of each of these days, read in one query from the first to the last."""
-    columns: dict[str, Any] = {"site": "site", "start": time}
-    names = [f"by{i}" for i in range(len(by))]
-    columns |= dict(zip(names, by, strict=True)) | {"sketch": "visitors_sketch"}
+    time, bins = grouping.time, grouping.bins
+    names = [f"by{i}" for i in range(len(grouping.by))]
+    columns: Columns = {"site": "site", "start": time, **dict(zip(names, grouping.by, strict=True))}
+    columns["sketch"] = "visitors_sketch"
     last = max(days) + pd.Timedelta(seconds=DAY)
     limits = (
         Where(time, ">=", min(days).to_pydatetime()),
@@ -155,16 +115,17 @@ def _unite_days(
     found_rows = reader.arrow(query(table, columns, (*where, *limits)))
     rows = plain(found_rows.drop_columns(["sketch"]))
     seconds = rows["start"].cast("int64").to_numpy() // 1_000_000
-    bins = np.zeros(len(seconds), np.int64) if bin_seconds is None else floors(seconds, bin_seconds, shifts)
+    starts = np.zeros(len(seconds), np.int64) if bins is None else floors(seconds, bins.seconds, bins.shifts)
     texts = [rows[name].combine_chunks().dictionary_encode("encode") for name in ("site", *names)]
-    codes, heads = _groups([*(text.indices.to_numpy() for text in texts), bins, seconds // DAY])
+    codes, heads = _groups([*(text.indices.to_numpy() for text in texts), starts, seconds // DAY])
     site, *values = (text.take(heads).to_pylist() for text in texts)
-    starts, labels = seconds[heads] // DAY * DAY, list(zip(site, bins[heads].tolist(), *values, strict=True))
+    day_of = seconds[heads] // DAY * DAY
+    labels = list(zip(site, starts[heads].tolist(), *values, strict=True))
     found: dict[pd.Timestamp, United] = {day: {} for day in days}
     wanted = {int(day.timestamp()): day for day in days}
     for code, union in unite(found_rows.column("sketch"), codes).items():
-        if starts[code] in wanted:
-            found[wanted[starts[code]]][labels[code]] = union
+        if day_of[code] in wanted:
+            found[wanted[day_of[code]]][labels[code]] = union
     return found
 
 
@@ -193,14 +154,15 @@ def _union(unions: Sequence[Distinct]) -> Distinct:
     return Distinct(np.concatenate([u.given for u in unions]), min(u.theta for u in unions))
 
 
-def _counts(united: United, by: Sequence[str], *, binned: bool) -> pd.DataFrame:
+def _counts(united: United, grouping: Grouping) -> pd.DataFrame:
+    binned = grouping.bins is not None
     sums: dict[Group, float] = {}
     for (_, moment, *values), union in united.items():
         group = (moment, *values) if binned else tuple(values)
         sums[group] = sums.get(group, 0.0) + union.count()
-    if not by and not binned:
+    if not grouping.by and not binned:
         return pd.DataFrame({"visitors": [round(sum(sums.values()))]})
-    names = [*(["bin"] if binned else []), *by]
+    names = [*(["bin"] if binned else []), *grouping.by]
     found = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
     if binned:
         found["bin"] = pd.to_datetime(found["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidemark.figures import conditions, silver
+from tidemark.figures.declared import Definition
 from tidemark.figures.definitions import text
 from tidemark.figures.dialects import DuckDB
-from tidemark.figures.funnels import Definition
 from tidemark.figures.paths import LEVELS, SHOWN
 from tidemark.figures.query import query
 from tidemark.figures.retention import By

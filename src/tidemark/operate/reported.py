@@ -12,18 +12,21 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.contract.quality_tables import REPORTED
-from tidemark.contract.store import Store, Where
+from tidemark.contract.store import Store
+from tidemark.contract.store import Where as Conditions
 from tidemark.contract.table import Table
-from tidemark.engine import sketches
 from tidemark.engine.groups import Groups, whole
-from tidemark.figures.sketches import WHOLE
+from tidemark.figures.query import Where
+from tidemark.figures.reported import METRICS, current
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection
+from tidemark.figures.unions import UnionCache
 from tidemark.operate import notes
 from tidemark.operate.moment import Moment, Span
 from tidemark.settings import Settings
 from tidemark.stream import swap
 from tidemark.stream.lock import appending
 
-METRICS = ("requests", "pageviews", "visitors", "sessions", "bounce_rate")
 DAY_OVER, LATE = "day over", "late lines"
 # A day is reported this long after its end, and at most so often.
 HOUR = timedelta(hours=1)
@@ -48,12 +51,14 @@ class _Last:
 
 
 class Reports:
-    """Writes quality.reported. `tables`: gold.traffic, gold.visitor_hours and silver.sessions, by name."""
+    """Writes quality.reported. `tables`: gold.traffic and silver.sessions, by name."""
 
     def __init__(self, settings: Settings, store: Store, tables: Mapping[str, Table]) -> None:
         self._settings = settings
         self._store = store
         self._tables = tables
+        # Each report is of other days, so no union is kept.
+        self._rows = Direct(store.reader, UnionCache(limit=0))
         self._seen: datetime | None = None
         self._swaps: int | None = None
         self._waiting: set[SiteDay] = set()
@@ -109,7 +114,7 @@ class Reports:
         found: dict[SiteDay, int] = {}
         late: dict[SiteDay, int] = {}
         for name, time in (("gold.traffic", "window_start"), ("silver.sessions", "start_time")):
-            where: Where = [[("updated_at", ">", since), (time, "<", before)]]
+            where: Conditions = [[("updated_at", ">", since), (time, "<", before)]]
             rows = self._store.read(self._tables[name], where, ["site", time, "updated_at"])
             found |= _count(rows["site"], rows[time])
             if name == "gold.traffic":
@@ -136,32 +141,15 @@ class Reports:
         self, wanted: Collection[SiteDay], first: datetime, end: datetime
     ) -> dict[SiteDay, dict[str, float | None]]:
         """The figures of days of sites within a range."""
-        found: dict[SiteDay, dict[str, float | None]] = defaultdict(lambda: dict.fromkeys(METRICS, 0.0))
-        sites = sorted({site for site, _ in wanted})
-
-        def read(name: str, time: str, *columns: str) -> tuple[pa.Table, Groups, list[SiteDay]]:
-            where: Where = [[("site", "in", sites), (time, ">=", first), (time, "<", end)]]
-            rows = self._store.read(self._tables[name], where, ["site", time, *columns])
-            return rows, *_by_day(rows["site"], rows[time])
-
-        traffic, groups, keys = read("gold.traffic", "window_start", "requests", "pageviews")
-        for name in ("requests", "pageviews"):
-            for key, value in zip(keys, _sums(groups, traffic[name]), strict=True):
-                found[key][name] = value
-        hours, groups, keys = read("gold.visitor_hours", "window_start", "visitors_sketch")
-        own = sketches.of_bytes(hours["visitors_sketch"])
-        least = np.full(len(groups), WHOLE)
-        np.minimum.at(least, groups.of, own.theta)
-        counts = sketches.unite(groups.of[own.groups], own.hashes, least).counts().to_pylist()
-        for key, visitors in zip(keys, counts, strict=True):
-            found[key]["visitors"] = float(visitors)
-        sessions, groups, keys = read("silver.sessions", "start_time", "bounced")
-        numbers = np.bincount(groups.of, minlength=len(groups)).tolist()
-        for key, number, bounced in zip(keys, numbers, _sums(groups, sessions["bounced"]), strict=True):
-            found[key] |= {"sessions": float(number), "bounce_rate": bounced / number}
-        for each in wanted:
-            if not found[each]["sessions"]:
-                found[each]["bounce_rate"] = None
+        found: dict[SiteDay, dict[str, float | None]] = {
+            each: {**dict.fromkeys(METRICS, 0.0), "bounce_rate": None} for each in wanted
+        }
+        sites = Where("site", "in", tuple(sorted({site for site, _ in wanted})))
+        figures = current(self._rows, Selection(None, first, end), [sites])
+        for site, day, metric, value in figures[["site", "day", "metric", "now"]].itertuples(index=False):
+            known = found.get((site, day.to_pydatetime()))
+            if known is not None and value == value:
+                known[metric] = value
         return found
 
     def _causes(self) -> Callable[[datetime, bool], str]:
@@ -212,10 +200,3 @@ def _count(sites: Any, times: Any) -> dict[SiteDay, int]:
     """The number of rows by site and day."""
     groups, keys = _by_day(sites, times)
     return dict(zip(keys, np.bincount(groups.of, minlength=len(groups)).tolist(), strict=True))
-
-
-def _sums(groups: Groups, values: Any) -> list[float]:
-    """The sum of each group."""
-    weights = whole(values.cast(pa.float64())).to_numpy(zero_copy_only=False)
-    found: list[float] = np.bincount(groups.of, weights, len(groups)).tolist()
-    return found

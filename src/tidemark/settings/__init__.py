@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from tidemark.errors import SettingError
-from tidemark.settings.alerts import AlertSettings, alerts_of
+from tidemark.figures.alert_rules import Rule, rules_of
+from tidemark.figures.declared import Goal, funnels_of, goals_of, require_usable, segments_of
+from tidemark.figures.toml_tables import toml_of
 from tidemark.settings.formats import FormatSettings, format_files, formats_of
-from tidemark.settings.questions import GoalSettings, funnels_of, goals_of, segments_of
 from tidemark.settings.sections import (
     BatchesSettings,
     BrokerSettings,
@@ -37,7 +38,6 @@ from tidemark.settings.sections import (
     setting,
 )
 from tidemark.settings.sites import SiteSettings, sites_of
-from tidemark.settings.tables import toml_of
 
 DEFAULT_HOME = Path(".tidemark")
 ENVIRONMENT_PREFIX = "TIDEMARK_"
@@ -65,7 +65,7 @@ class Settings:
     # Only in files: by site, by the format's name, and by the rule's.
     sites: Mapping[str, SiteSettings] = field(default_factory=dict)
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
-    alerts: Mapping[str, AlertSettings] = field(default_factory=dict)
+    alerts: Mapping[str, Rule] = field(default_factory=dict)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -185,7 +185,9 @@ def tables_in(path: Path, formats: Path) -> Tables:
 def trouble(text: str, source: str) -> str:
     """Why a settings file of this text could not be loaded, and what to do; empty if it could."""
     try:
-        _read(tomllib.loads(text), source)
+        file = tomllib.loads(text)
+        _read(dict(file), source)
+        require_usable(file, source)
     except tomllib.TOMLDecodeError as error:
         return f"{source} is no valid TOML: {error}"
     except SettingError as error:
@@ -199,8 +201,8 @@ class Tables:
 
     sites: Mapping[str, SiteSettings]
     formats: Mapping[str, FormatSettings]
-    goals: Mapping[str, GoalSettings]
-    alerts: Mapping[str, AlertSettings]
+    goals: Mapping[str, Goal]
+    alerts: Mapping[str, Rule]
 
     @classmethod
     def of(cls, settings: Settings) -> Tables:
@@ -228,7 +230,7 @@ def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], Tables]:
     sites = sites_of(file.pop("sites", {}), source)
     formats = formats_of(file.pop("formats", {}), source)
     goals = goals_of(file.pop("goals", {}), source)
-    alerts = alerts_of(file.pop("alerts", {}), source, goals)
+    alerts = rules_of(file.pop("alerts", {}), source, goals)
     # Those who read the tables use these; here only their form is checked.
     funnels_of(file.pop("funnels", {}), source)
     segments_of(file.pop("segments", {}), source)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import SettingError
-from tidemark.settings.tables import tables_of, toml_of
+from tidemark.figures.toml_tables import tables_of, toml_of
 
 NOTATIONS = ("apache", "nginx", "haproxy", "tomcat", "layout", "keys")
 _TEXTS = ("about", "docs", "examples", "source")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidemark.figures.declared import Goal
 from tidemark.settings.addresses import is_loopback
-from tidemark.settings.questions import GoalSettings
 
 
 def setting(
@@ -213,7 +213,7 @@ class MeaningSettings:
         "", "Directory of files with own log formats, such as one in a volume. Empty: `formats` in the home."
     )
     # The tables `[goals.NAME]`.
-    goals: Mapping[str, GoalSettings] = field(default_factory=dict)
+    goals: Mapping[str, Goal] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

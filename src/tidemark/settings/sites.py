@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.errors import SettingError
-from tidemark.settings.tables import tables_of
+from tidemark.figures.toml_tables import tables_of
 
 _HOST = r"[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
+from functools import cached_property, reduce
+from typing import Any
 
 import pyarrow as pa
 from delta.exceptions import DeltaConcurrentModificationException
@@ -19,6 +20,8 @@ from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
+from tidemark.figures.reader import Reader
+from tidemark.figures.reader_warehouse import SqlReader
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.spark_change import DELETE, bounds, commit_said, condition, saying, source_of
 
@@ -51,6 +54,16 @@ class SparkStore:
     @property
     def can(self) -> Capabilities:
         return self._lakehouse.can
+
+    @cached_property
+    def reader(self) -> Reader:
+        def execute(statement: str, parameters: dict[str, Any]) -> pa.Table:
+            return self._spark.sql(statement, parameters or None).toArrow()
+
+        def named(table: str) -> str:
+            return self._lakehouse.sql_name(table.replace("/", "."))
+
+        return SqlReader(self._lakehouse.name, named, execute)
 
     def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
         name = self._lakehouse.sql_name(table)

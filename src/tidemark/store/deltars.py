@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,8 @@ from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import PlatformError, TableError, TidemarkError, first_line
+from tidemark.figures.reader import Reader
+from tidemark.figures.reader_delta import DeltaReader
 from tidemark.store import deltalog
 from tidemark.store.arrow_change import DELETE, bounds, expression, source_of, text_columns
 from tidemark.store.lakehouse import Lakehouse, require_files
@@ -48,6 +51,13 @@ class DeltaRsStore:
         self._rows: dict[str, dict[int, int]] = {}
         # By table and writer, the writer's last commit as a version of a handle says it.
         self._numbers: dict[tuple[str, str], tuple[DeltaTable, int, int]] = {}
+
+    @cached_property
+    def reader(self) -> Reader:
+        root = self._lakehouse.root
+        if "://" in root:
+            return DeltaReader(Path(), root, self._files.options)
+        return DeltaReader(Path(root).parent)
 
     @property
     def can(self) -> Capabilities:

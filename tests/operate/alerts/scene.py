@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from tidemark.contract.quality_tables import ALERT_RULES, ALERTS, NOTES, REPORTED, SITES
 from tidemark.contract.store import Commit
+from tidemark.figures.alert_rules import Rule
 from tidemark.figures.quantiles import buckets
 from tidemark.operate.alerts.judge import Judge
 from tidemark.operate.alerts.record import Alert
 from tidemark.operate.moment import Moment, spans
 from tidemark.pipeline import TABLES
 from tidemark.settings import Settings
-from tidemark.settings.alerts import AlertSettings
 from tidemark.settings.sections import MeaningSettings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
@@ -71,7 +71,7 @@ class Scene:
     batches: int = 0
 
     @classmethod
-    def of(cls, settings: Settings, **rules: AlertSettings) -> Scene:
+    def of(cls, settings: Settings, **rules: Rule) -> Scene:
         store = DeltaRsStore(lakehouse.of(settings))
         for name in ("silver.requests", *_AGGREGATED):
             store.ensure(TABLE[name])

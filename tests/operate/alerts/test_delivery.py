@@ -18,16 +18,16 @@ from click.testing import CliRunner
 from tests.operate.alerts.scene import NOON, Line, Scene
 from tests.operate.alerts.targets import Endpoint, Mailbox, http_endpoint, smtp_server
 from tidemark.cli import tidemark
+from tidemark.figures.alert_rules import Rule
 from tidemark.operate.alerts import delivery
 from tidemark.operate.alerts.delivery import Delivery, targets_of
 from tidemark.settings import Settings
-from tidemark.settings.alerts import AlertSettings
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Requiring AUTH:UserWarning", "ignore:'imghdr':DeprecationWarning"
 )
 
-RULE = AlertSettings("share_5xx", "5m", above=0.1)
+RULE = Rule("share_5xx", "5m", above=0.1)
 DELIVER = """
 import pickle, sys
 from tidemark.operate.alerts.delivery import Delivery

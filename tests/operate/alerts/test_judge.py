@@ -15,14 +15,14 @@ from tests.operate.alerts.scene import NOON, Line, Scene, every
 from tidemark.contract.quality_tables import ALERT_RULES, ALERTS
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Change
+from tidemark.figures.alert_rules import Rule
+from tidemark.figures.declared import Goal
 from tidemark.operate.alerts.record import rows_of
 from tidemark.operate.moment import spans
 from tidemark.settings import Settings
-from tidemark.settings.alerts import AlertSettings
-from tidemark.settings.questions import GoalSettings
 
-ERRORS = AlertSettings("share_5xx", "5m", above=0.1)
-BUSY = AlertSettings("requests", "5m", above=3)
+ERRORS = Rule("share_5xx", "5m", above=0.1)
+BUSY = Rule("requests", "5m", above=3)
 
 
 def test_an_alert_fires_when_its_window_has_passed_and_ends_with_the_next_one_that_obeys(
@@ -45,7 +45,7 @@ def test_an_alert_fires_when_its_window_has_passed_and_ends_with_the_next_one_th
 
 
 def test_the_clock_passes_windows_of_a_site_that_sends_nothing(home: Settings) -> None:
-    scene = Scene.of(home, silent=AlertSettings("requests", "5m", below=1), errors=ERRORS)
+    scene = Scene.of(home, silent=Rule("requests", "5m", below=1), errors=ERRORS)
     scene.add(Line(0), Line(1, status=500))
     scene.judge(minutes=9.9)
     assert scene.states() == []
@@ -132,7 +132,7 @@ def test_a_changed_rule_is_judged_over_all_history_and_a_removed_one_no_more(hom
 
 
 def test_the_usual_value_is_that_of_the_same_window_of_the_last_weeks(home: Settings) -> None:
-    rule = AlertSettings("requests", "1h", deviation=3)
+    rule = Rule("requests", "1h", deviation=3)
     scene = Scene.of(home, usual=rule)
     week = 7 * 24 * 60
     for number, count in enumerate((10, 12, 9, 11)):
@@ -149,18 +149,18 @@ def test_the_usual_value_is_that_of_the_same_window_of_the_last_weeks(home: Sett
 
 
 RULES = {
-    "errors": AlertSettings("share_5xx", "5m", above=0.3, breaches=2, of=3),
-    "bots": AlertSettings("share_bots", "5m", above=0.5),
-    "visitors": AlertSettings("visitors", "5m", above=3),
-    "missing": AlertSettings("not_found", "5m", above=1),
-    "missing_hourly": AlertSettings("not_found", "1h", above=8, below=3),
-    "few": AlertSettings("requests", "5m", below=2, breaches=2, of=2),
-    "germans": AlertSettings("requests", "5m", filter=("country=DE|ZZ", "path^/a"), above=1),
-    "readers": AlertSettings("goal:a", goal=GoalSettings(path="/a*", status=200), above=1),
-    "of_b": AlertSettings("visitors", "1h", site="b", filter=("country!=DE",), above=3),
-    "slow": AlertSettings("p95", "5m", above=0.75),
-    "slow_germans": AlertSettings("p95", "1h", filter=("country=DE",), above=0.9),
-    "deviant": AlertSettings("requests", "1h", deviation=1),
+    "errors": Rule("share_5xx", "5m", above=0.3, breaches=2, of=3),
+    "bots": Rule("share_bots", "5m", above=0.5),
+    "visitors": Rule("visitors", "5m", above=3),
+    "missing": Rule("not_found", "5m", above=1),
+    "missing_hourly": Rule("not_found", "1h", above=8, below=3),
+    "few": Rule("requests", "5m", below=2, breaches=2, of=2),
+    "germans": Rule("requests", "5m", filter=("country=DE|ZZ", "path^/a"), above=1),
+    "readers": Rule("goal:a", goal=Goal(path="/a*", status=200), above=1),
+    "of_b": Rule("visitors", "1h", site="b", filter=("country!=DE",), above=3),
+    "slow": Rule("p95", "5m", above=0.75),
+    "slow_germans": Rule("p95", "1h", filter=("country=DE",), above=0.9),
+    "deviant": Rule("requests", "1h", deviation=1),
 }
 WEEK = 7 * 24 * 60
 
@@ -193,9 +193,7 @@ def test_what_fires_is_a_function_of_the_lines_in_any_order(home: Settings) -> N
     assert {rule for rule, *_ in found} == set(RULES)
 
 
-def recounted(
-    name: str, rule: AlertSettings, lines: list[Line]
-) -> list[tuple[str, str, datetime, datetime | None]]:
+def recounted(name: str, rule: Rule, lines: list[Line]) -> list[tuple[str, str, datetime, datetime | None]]:
     """The alerts of a rule by the contract, window by window."""
     found = []
     width = timedelta(seconds=rule.seconds)
@@ -232,7 +230,7 @@ def _passes(line: Line, condition: str) -> bool:
     }[condition]
 
 
-def _verdict(rule: AlertSettings, by_window: dict[int, list[Line]], window: int, first: int) -> str:
+def _verdict(rule: Rule, by_window: dict[int, list[Line]], window: int, first: int) -> str:
     value = _value(rule, by_window.get(window, []))
     if value is None:
         return "not judged"
@@ -251,7 +249,7 @@ def _verdict(rule: AlertSettings, by_window: dict[int, list[Line]], window: int,
     return "bad" if (low is not None and value < low) or (high is not None and value > high) else "good"
 
 
-def _value(rule: AlertSettings, lines: list[Line]) -> float | None:
+def _value(rule: Rule, lines: list[Line]) -> float | None:
     if rule.metric == "requests":
         return len(lines)
     if rule.metric == "goal:a":

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tidemark.figures.alert_rules import Rule
+from tidemark.figures.rules import MAD_SCALE, usual
 from tidemark.operate.alerts.judging import (
-    MAD_SCALE,
     Judged,
     edges,
     episodes,
@@ -17,15 +18,13 @@ from tidemark.operate.alerts.judging import (
     firing,
     judged,
     spliced,
-    usual,
 )
-from tidemark.settings.alerts import AlertSettings
 
 NAN = float("nan")
 
 
-def rule(**values: Any) -> AlertSettings:
-    return AlertSettings(metric="requests", **values)
+def rule(**values: Any) -> Rule:
+    return Rule(metric="requests", **values)
 
 
 def verdicts(found: Judged) -> list[str]:

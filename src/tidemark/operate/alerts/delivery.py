@@ -16,9 +16,9 @@ from tidemark.contract.quality_tables import ALERTS
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Change
 from tidemark.errors import PlatformError
+from tidemark.figures.alert_rules import Rule
 from tidemark.operate.alerts.record import DELIVERED_WITHIN, ENDED, FIRING, WRITER, Alert, rows_of
 from tidemark.settings import Settings
-from tidemark.settings.alerts import AlertSettings
 from tidemark.stream.crash import crash_point
 from tidemark.stream.lock import appending
 
@@ -126,7 +126,7 @@ class Delivery:
             self._store.upsert(ALERTS, Change(rows_of([changed])), commit)
 
 
-def targets_of(rule: AlertSettings, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+def targets_of(rule: Rule, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
     """The notification URLs of a rule, by names that are no secrets."""
     given = rule.to or tuple(settings.watching.alert_to.split())
     urls: list[str] = []

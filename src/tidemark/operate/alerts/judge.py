@@ -20,6 +20,9 @@ from tidemark.contract.quality_tables import ALERT_RULES, ALERTS
 from tidemark.contract.store import Commit, Condition, Store, Where
 from tidemark.contract.table import Change, Table
 from tidemark.engine.groups import whole
+from tidemark.figures.alert_rules import Rule, time_of, window_of
+from tidemark.figures.rows import Direct
+from tidemark.figures.unions import UnionCache
 from tidemark.operate.alerts.record import (
     FIRING,
     WRITER,
@@ -27,14 +30,10 @@ from tidemark.operate.alerts.record import (
     changed_alerts,
     edges_of,
     rows_of,
-    time_of,
-    window_of,
 )
 from tidemark.operate.alerts.series import Range, Series, affected, judge, runs
-from tidemark.operate.alerts.values import Figures
 from tidemark.operate.moment import Moment
 from tidemark.settings import Settings
-from tidemark.settings.alerts import AlertSettings
 from tidemark.stream import swap
 from tidemark.stream.lock import appending
 
@@ -45,7 +44,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges the rules of the settings. `tables` as for `Figures`."""
+    """Judges the rules of the settings. `tables`: gold.traffic, by name."""
 
     settings: Settings
     store: Store
@@ -59,6 +58,8 @@ class Judge:
         standing = {(row["rule"], row["site"]): row for row in self.store.read(ALERT_RULES).to_pylist()}
         swaps = self.store.committed(self.tables[_TRAFFIC], swap.WRITER)
         changes = self._changes([row for row in standing.values() if row["swap"] == swaps])
+        # Each judgement asks for other windows, so no union is kept.
+        rows = Direct(self.store.reader, UnionCache(limit=0))
         changed: list[Alert] = []
         rules: list[Row] = []
         for name, rule in self.settings.alerts.items():
@@ -67,7 +68,7 @@ class Judge:
             for site, one in series.items():
                 if one.known > one.start:
                     one.edges = edges_of(alerts[site], rule.seconds)
-            judge(Figures(self.store, self.tables, rule), series, todo)
+            judge(rows, rule, series, todo)
             for site, one in series.items():
                 changed += changed_alerts(name, rule, site, one, alerts[site], moment.time)
                 rules.append(_rule_row(name, rule, site, one, moment.time, swaps))
@@ -77,7 +78,7 @@ class Judge:
     def _alerts(
         self,
         name: str,
-        rule: AlertSettings,
+        rule: Rule,
         series: Mapping[str, Series],
         todo: Mapping[str, Sequence[Range]],
     ) -> dict[str, list[Alert]]:
@@ -145,9 +146,7 @@ class _Changes:
         return runs(self._starts[of_site & (self._times > after)] // (width * 1_000_000))
 
 
-def _of_rule(
-    standing: Mapping[tuple[str, str], Row], name: str, rule: AlertSettings, swaps: int
-) -> dict[str, Row]:
+def _of_rule(standing: Mapping[tuple[str, str], Row], name: str, rule: Rule, swaps: int) -> dict[str, Row]:
     """The rows of the last judgement by site, of those that still hold."""
     return {
         site: row
@@ -157,7 +156,7 @@ def _of_rule(
 
 
 def _planned(
-    rule: AlertSettings, moment: Moment, standing: Mapping[str, Row], changes: _Changes
+    rule: Rule, moment: Moment, standing: Mapping[str, Row], changes: _Changes
 ) -> tuple[dict[str, Series], dict[str, list[Range]]]:
     """The series and the ranges of windows to judge of each site with some, as of the moment."""
     series, todo = {}, {}
@@ -179,7 +178,7 @@ def _planned(
     return series, todo
 
 
-def _rule_row(name: str, rule: AlertSettings, site: str, one: Series, now: datetime, swaps: int) -> Row:
+def _rule_row(name: str, rule: Rule, site: str, one: Series, now: datetime, swaps: int) -> Row:
     state, value, bound = one.last
     return {
         "rule": name,

@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 
-from tidemark.settings.alerts import AlertSettings
-
-Numbers = np.ndarray[Any, Any]
-
-WEEKS = 4
-LEAST_WEEKS = 3
-# Scales the median absolute deviation of a normal distribution to its standard deviation.
-MAD_SCALE = 1.4826
+from tidemark.figures.alert_rules import Rule
+from tidemark.figures.rules import Numbers, bounds
 
 
 @dataclass(frozen=True)
@@ -33,35 +26,18 @@ class Judged:
     bound: Numbers
 
 
-def judged(rule: AlertSettings, values: Numbers, history: Numbers | None = None) -> Judged:
-    """Judges windows by their `values`. `history`: the values of the same windows of the last WEEKS weeks, on a new
-    first axis, for a rule with a deviation."""
-    lower = np.full(values.shape, -np.inf if rule.below is None else rule.below)
-    upper = np.full(values.shape, np.inf if rule.above is None else rule.above)
+def judged(rule: Rule, values: Numbers, history: Numbers | None = None) -> Judged:
+    """Judges windows by their `values`. `history`: the values of the same windows of the weeks before, as of
+    `tidemark.figures.rules.series`."""
+    lower, upper = bounds(rule, values, history)
     known = np.isfinite(values) & (np.isfinite(lower) | np.isfinite(upper))
-    if rule.deviation is not None and history is not None:
-        middle, spread = usual(history)
-        usable = np.isfinite(values) & np.isfinite(middle) & (spread > 0)
-        distance = np.where(usable, rule.deviation * MAD_SCALE * np.where(usable, spread, 0), np.inf)
-        middle = np.where(usable, middle, 0)
-        lower, upper = np.maximum(lower, middle - distance), np.minimum(upper, middle + distance)
-        known |= usable
     with np.errstate(invalid="ignore"):
         breaches = known & ((values < lower) | (values > upper))
         nearer_lower = np.where(breaches, values < lower, np.abs(values - lower) < np.abs(values - upper))
     return Judged(breaches, known & ~breaches, np.where(known, np.where(nearer_lower, lower, upper), np.nan))
 
 
-def usual(history: Numbers) -> tuple[Numbers, Numbers]:
-    """Median and median absolute deviation over the first axis, NaN where fewer than LEAST_WEEKS values are known."""
-    enough = np.isfinite(history).sum(axis=0) >= LEAST_WEEKS
-    some = np.where(enough, history, 0.0)
-    middle = np.nanmedian(some, axis=0)
-    spread = np.nanmedian(np.abs(some - middle), axis=0)
-    return np.where(enough, middle, np.nan), np.where(enough, spread, np.nan)
-
-
-def firing(rule: AlertSettings, judged: Judged, before: Numbers, skip: int = 0) -> Numbers:
+def firing(rule: Rule, judged: Judged, before: Numbers, skip: int = 0) -> Numbers:
     """Whether the alert fires at each window but the first `skip`: from the window on at which `breaches` of the last
     `of` windows breach the rule, until as many of the last `of` obey it. `before`: whether it fires in front of
     them."""

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from tidemark.contract.quality_tables import ALERTS
+from tidemark.figures.alert_rules import Rule, time_of, window_of
 from tidemark.operate.alerts import judging
 from tidemark.operate.alerts.series import Series
-from tidemark.settings.alerts import AlertSettings
 
 # Alerts of windows that ended earlier are recorded, not delivered.
 DELIVERED_WITHIN = timedelta(days=1)
@@ -61,7 +61,7 @@ def edges_of(alerts: Sequence[Alert], width: int) -> list[int]:
 
 
 def changed_alerts(
-    name: str, rule: AlertSettings, site: str, series: Series, known: Sequence[Alert], now: datetime
+    name: str, rule: Rule, site: str, series: Series, known: Sequence[Alert], now: datetime
 ) -> list[Alert]:
     """The rows that a judgement changes. `known`: the site's rows by this rule, `now`: the time of the judgement."""
     width = timedelta(seconds=rule.seconds)
@@ -124,15 +124,6 @@ def changed_alerts(
 def rows_of(alerts: Sequence[Alert]) -> pa.Table:
     """Alerts as rows of the table."""
     return pa.Table.from_pylist([asdict(alert) for alert in alerts], ALERTS.arrow_schema)
-
-
-def window_of(time: datetime, width: int) -> int:
-    """The number of the window of `width` seconds that contains a time."""
-    return int((time - _EPOCH) // timedelta(seconds=width))
-
-
-def time_of(window: int, width: int) -> datetime:
-    return _EPOCH + timedelta(seconds=window * width)
 
 
 def _recent(time: datetime, now: datetime) -> bool:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tidemark.figures.alert_rules import Rule
+from tidemark.figures.rows import Rows
+from tidemark.figures.rules import WEEKS, Numbers, of_lines
+from tidemark.figures.rules import series as figures_of
 from tidemark.operate.alerts import judging
-from tidemark.operate.alerts.judging import Numbers
-from tidemark.operate.alerts.values import Figures
-from tidemark.settings.alerts import AlertSettings
 
 _WEEK = 7 * 86_400
 # Cells of a matrix of sites and windows; seconds of lines that are read at once.
@@ -40,7 +41,7 @@ class Series:
     last: tuple[str, float, float] = ("unknown", np.nan, np.nan)
 
 
-def judge(figures: Figures, series: Mapping[str, Series], todo: Mapping[str, Iterable[Range]]) -> None:
+def judge(rows: Rows, rule: Rule, series: Mapping[str, Series], todo: Mapping[str, Iterable[Range]]) -> None:
     """Judges ranges of windows of sites, and brings their series up to date. Where a range ends in another state than
     before, the windows behind it follow until the states agree."""
     waiting: dict[Range, set[str]] = defaultdict(set)
@@ -50,19 +51,19 @@ def judge(figures: Figures, series: Mapping[str, Series], todo: Mapping[str, Ite
     while waiting:
         start, end = min(waiting)
         sites = sorted(waiting.pop((start, end)))
-        stop = min(end, start + _most_windows(figures, len(sites)))
-        changed = _judge(figures, {site: series[site] for site in sites}, start, stop)
+        stop = min(end, start + _most_windows(rule, len(sites)))
+        changed = _judge(rows, rule, {site: series[site] for site in sites}, start, stop)
         if stop < end:
             waiting[stop, end].update(sites)
             continue
         for site in changed:
-            more = max(2 * (stop - start), 1 + _NEAR_SECONDS // figures.rule.seconds)
+            more = max(2 * (stop - start), 1 + _NEAR_SECONDS // rule.seconds)
             waiting[stop, min(stop + more, series[site].known)].add(site)
 
 
-def affected(rule: AlertSettings, ranges: Iterable[Range], start: int, end: int) -> list[Range]:
+def affected(rule: Rule, ranges: Iterable[Range], start: int, end: int) -> list[Range]:
     """The windows from `start` to before `end` whose judgement depends on those of `ranges`."""
-    weeks = judging.WEEKS if rule.deviation is not None else 0
+    weeks = WEEKS if rule.deviation is not None else 0
     shifts = [week * _WEEK // rule.seconds for week in range(weeks + 1)]
     wide = sorted(
         (max(a + shift, start), min(b + shift + rule.of - 1, end))
@@ -86,19 +87,20 @@ def runs(windows: Numbers) -> list[Range]:
     return [(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
 
 
-def _most_windows(figures: Figures, sites: int) -> int:
+def _most_windows(rule: Rule, sites: int) -> int:
     most = _MOST_CELLS // sites
-    if figures.of_lines:
-        most = min(most, _MOST_SECONDS // figures.rule.seconds)
+    if of_lines(rule):
+        most = min(most, _MOST_SECONDS // rule.seconds)
     return max(1, most)
 
 
-def _judge(figures: Figures, series: Mapping[str, Series], start: int, end: int) -> list[str]:
+def _judge(rows: Rows, rule: Rule, series: Mapping[str, Series], start: int, end: int) -> list[str]:
     """Judges the windows from `start` to before `end`. Returns the sites with judged windows behind them whose state in
     front is another now."""
-    rule, skip = figures.rule, figures.rule.of - 1
+    skip = rule.of - 1
     first = start - skip
-    values, history = _figures(figures, series, first, end)
+    firsts = {site: one.start for site, one in series.items()}
+    values, history = figures_of(rows, rule, firsts, first, end)
     found = judging.judged(rule, values, history)
     before = np.array([judging.fires_at(one.edges, start - 1) for one in series.values()])
     firing = judging.firing(rule, found, before, skip)
@@ -116,22 +118,3 @@ def _judge(figures: Figures, series: Mapping[str, Series], start: int, end: int)
             )
             one.last = (state, float(values[row, -1]), float(found.bound[row, -1]))
     return changed
-
-
-def _figures(
-    figures: Figures, series: Mapping[str, Series], first: int, end: int
-) -> tuple[Numbers, Numbers | None]:
-    """Values of the windows from `first` to before `end`, and of the same windows of the weeks before; NaN before a
-    site's first window."""
-    sites = list(series)
-    starts = np.array([one.start for one in series.values()])[:, None]
-
-    def read(shift: int) -> Numbers:
-        windows = np.arange(first - shift, end - shift)[None, :]
-        found: Numbers = np.where(windows < starts, np.nan, figures.read(sites, first - shift, end - shift))
-        return found
-
-    if figures.rule.deviation is None:
-        return read(0), None
-    weeks = [week * _WEEK // figures.rule.seconds for week in range(1, judging.WEEKS + 1)]
-    return read(0), np.stack([read(shift) for shift in weeks])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from tidemark.figures.alert_rules import window_of
 from tidemark.home import Home
 from tidemark.operate.alerts.delivery import Delivery
 from tidemark.operate.alerts.judge import Judge
-from tidemark.operate.alerts.record import window_of
 from tidemark.operate.moment import Moment, Moments
 
 # Late lines are judged at least so often, windows as soon as they have passed.

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidemark.errors import SettingError
-from tidemark.settings.questions import GoalSettings
-from tidemark.settings.tables import tables_of
+from tidemark.figures.declared import Declared, Goal
+from tidemark.figures.selection import FIELDS, Filter, SelectionError, filters_of
+from tidemark.figures.toml_tables import tables_of
 
 METRICS = ("requests", "visitors", "share_5xx", "not_found", "p95", "share_bots")
 WINDOWS = {"5m": 300, "1h": 3600, "1d": 86_400}
-FIELDS = (
-    "country", "host", "path", "status", "method", "device", "browser", "os", "channel", "source", "bot_kind",
-)  # fmt: skip
+# Rules watch lines, which have every field but this.
+RULE_FIELDS = tuple(name for name in FIELDS if name != "entry_page")
 MOST_WINDOWS = 1000
-
-# Field, operator, values of which one is enough (for `!=`: all of which are excluded).
-Condition = tuple[str, str, tuple[str, ...]]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class AlertSettings:
+class Rule:
     """`metric`: one of METRICS, or `goal:NAME` for the requests of people that match a goal; p95 is in seconds, shares
-    are between 0 and 1. `filter`: conditions on a line, all of
-    which must hold: `field=value`, `field!=value`, `field~part`, `field^start`, several values separated by `|`.
-    `site`: empty for every site.
+    are between 0 and 1. `filter`: conditions on a line in their text form, all of which must hold. `site`: empty for
+    every site.
 
     A window breaches the rule if the metric is above `above`, below `below`, or further than `deviation` (k) times
     1.4826 times the median absolute deviation from the median of the same window of the last four weeks. The alert
@@ -50,7 +47,7 @@ class AlertSettings:
     of: int = 1
     to: tuple[str, ...] = field(default=(), repr=False)
     # The goal of a metric `goal:NAME`.
-    goal: GoalSettings | None = field(default=None, metadata={"derived": True})
+    goal: Goal | None = field(default=None, metadata={"derived": True})
 
     @property
     def seconds(self) -> int:
@@ -58,16 +55,14 @@ class AlertSettings:
         return WINDOWS[self.window]
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The filter as fields, operators and values. Several `=` of one field are one condition: a line has only one
-        value."""
-        found = [condition for text in self.filter if (condition := condition_of(text))]
-        same: dict[str, tuple[str, ...]] = {}
-        for name, operator, values in found:
-            if operator == "=":
-                same[name] = (*same.get(name, ()), *values)
-        kept = [each for each in found if each[1] != "="]
-        return (*((name, "=", values) for name, values in same.items()), *kept)
+    def filters(self) -> tuple[Filter, ...]:
+        """The filters on lines. Raises SelectionError."""
+        return filters_of(self.filter)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Its own targets as they may be shown, because they are secrets: names of variables, or schemes of URLs."""
+        return tuple(map(_shown, self.to))
 
     @property
     def definition(self) -> str:
@@ -91,33 +86,39 @@ class AlertSettings:
         return f"{self.metric}{where} {' or '.join(bounds)} in {self.window}{of}"
 
 
-def condition_of(text: str) -> Condition | None:
-    """Field, operator and values of a condition such as `country=DE|FR`; None if it is none. A backslash makes a `|`
-    or a backslash part of a value."""
-    found = re.fullmatch(r"\s*([a-z_]+)\s*(!=|=|~|\^)(.*)", text, re.DOTALL)
-    if not found or found[1] not in FIELDS:
-        return None
-    values = [""]
-    for token in re.findall(r"\\.|.", found[3], re.DOTALL):
-        if token == "|":
-            values.append("")
-        else:
-            values[-1] += token[-1]
-    return found[1], found[2], tuple(dict.fromkeys(values))
+def window_of(time: datetime, seconds: int) -> int:
+    """The number since the epoch of the window of so many seconds that a time lies in."""
+    return (time - _EPOCH) // timedelta(seconds=seconds)
 
 
-def alerts_of(found: Any, source: str, goals: Mapping[str, GoalSettings]) -> dict[str, AlertSettings]:
+def time_of(window: int, seconds: int) -> datetime:
+    """The beginning of a window."""
+    return _EPOCH + timedelta(seconds=window * seconds)
+
+
+def rules_of(tables: Any, source: str, goals: Mapping[str, Goal]) -> dict[str, Rule]:
     """The tables `[alerts.NAME]` of a file, which may watch its `goals`. Raises SettingError."""
     rules = {}
-    for name, values in tables_of("alerts", found, AlertSettings, source).items():
+    for name, values in tables_of("alerts", tables, Rule, source).items():
         kind, _, goal = values.get("metric", "").partition(":")
-        rules[name] = rule = AlertSettings(**values, goal=goals.get(goal) if kind == "goal" else None)
+        rules[name] = rule = Rule(**values, goal=goals.get(goal) if kind == "goal" else None)
         for trouble, remedy in _troubles(rule):
             raise SettingError(f"{source}: {trouble} of alert {name}", remedy)
     return rules
 
 
-def _troubles(rule: AlertSettings) -> list[tuple[str, str]]:
+def rule_of(declared: Declared, name: str) -> Rule:
+    """A rule by its name. Raises SettingError for one that cannot be used, KeyError for a missing one."""
+    return rules_of({name: declared.of("alerts")[name]}, declared.source, declared.goals)[name]
+
+
+def _shown(target: str) -> str:
+    scheme, found, _ = target.partition("://")
+    return target if target.startswith("$") else scheme if found and scheme.isalnum() else "unknown"
+
+
+def _troubles(rule: Rule) -> list[tuple[str, str]]:
+    """Problems and their remedies."""
     found = []
     if rule.metric not in METRICS and not rule.goal:
         known = ", ".join(METRICS)
@@ -125,8 +126,12 @@ def _troubles(rule: AlertSettings) -> list[tuple[str, str]]:
     if rule.window not in WINDOWS:
         found.append((f"unknown window {rule.window!r}", f"Use one of {', '.join(WINDOWS)}."))
     for text in rule.filter:
-        if condition_of(text) is None:
-            known = ", ".join(FIELDS)
+        try:
+            usable = Filter.parse(text).field in RULE_FIELDS
+        except SelectionError:
+            usable = False
+        if not usable:
+            known = ", ".join(RULE_FIELDS)
             found.append((f"unknown filter {text!r}", f"Write field=value, !=, ~ or ^; fields are {known}."))
     if rule.above is None and rule.below is None and rule.deviation is None:
         found.append(("no bound", "Set above, below or deviation."))
