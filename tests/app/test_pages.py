@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.dashboard import clock
 from tests.app import tables
 from tests.app.showing import metrics, show, table
 from tests.app.tables import Request
@@ -15,33 +16,36 @@ from tests.app.tables import Request
 ATTACK = "<img src=x onerror=alert(1)>"
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
+# Ten seconds before a minute ends.
+NOW = datetime(2026, 3, 10, 15, 41, 50, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: NOW)
 
 
 def test_live_counts_the_last_five_minutes(tmp_path: Path) -> None:
-    at = now()
-    minute = tables.floor(at, 60)
+    minute = tables.floor(NOW, 60)
     requests = [Request(minute - timedelta(seconds=30), f"v{i % 4}") for i in range(120)]
     requests += [Request(minute - timedelta(minutes=3), "v1"), Request(minute - timedelta(minutes=3), "v9")]
     requests += [Request(minute - timedelta(minutes=3), "robot", bot=True)]
     requests += [Request(minute - timedelta(minutes=20), f"early{i}") for i in range(50)]
     tables.write_gold(tmp_path, requests)
-    tables.write(tmp_path, "silver/rejected", [tables.rejected(0, at, b"\xff<b>", "not_utf8")])
+    tables.write(tmp_path, "silver/rejected", [tables.rejected(0, NOW, b"\xff<b>", "not_utf8")])
 
     page = show("live", tmp_path)
 
     found = metrics(page)
-    if tables.floor(now(), 60) == minute:
-        assert found["Visitors, last 5 minutes"] == "5"
-        assert found["Requests per second"] == "2.0"
-        assert found["Pageviews, last 5 minutes"] == "122"
+    assert found["Visitors, last 5 minutes"] == "5"
+    assert found["Requests per second"] == "2.0"
+    assert found["Pageviews, last 5 minutes"] == "122"
     assert table(page, "reasons", "line").values.tolist() == [["not_utf8", "\\xff<b>"]]
     assert not page.error and not page.warning
 
 
 def test_live_shows_the_alerts_of_a_job_beside(tmp_path: Path) -> None:
-    at = now().replace(microsecond=0)
+    at = NOW
     tables.write_gold(tmp_path, [Request(at, "v1")])
     assert not [d for d in show("live", tmp_path).dataframe if "rule" in d.value.columns]
 
@@ -57,7 +61,7 @@ def test_live_shows_the_alerts_of_a_job_beside(tmp_path: Path) -> None:
 
 
 def test_a_demo_explains_itself_until_it_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables.write_gold(tmp_path, [Request(now(), "v1")])
+    tables.write_gold(tmp_path, [Request(NOW, "v1")])
     assert headings(show("live", tmp_path)) == []
 
     monkeypatch.setenv("TIDEMARK_DEMO", "1")
@@ -76,7 +80,7 @@ def headings(at: AppTest) -> list[str]:
 
 
 def test_live_falls_to_zero_when_traffic_stops(tmp_path: Path) -> None:
-    tables.write_gold(tmp_path, [Request(now() - timedelta(minutes=7), "v1")])
+    tables.write_gold(tmp_path, [Request(NOW - timedelta(minutes=7), "v1")])
 
     found = metrics(show("live", tmp_path))
 
@@ -84,7 +88,7 @@ def test_live_falls_to_zero_when_traffic_stops(tmp_path: Path) -> None:
 
 
 def test_countries_are_distinct_over_the_range(tmp_path: Path) -> None:
-    at = now()
+    at = NOW
     requests = [Request(at - timedelta(hours=h), "same", "DE") for h in range(1, 10)]
     requests += [Request(at - timedelta(hours=1), f"us{i}", "US") for i in range(3)]
     requests += [Request(at - timedelta(days=3), f"old{i}", "FR") for i in range(5)]
@@ -103,7 +107,7 @@ def test_countries_are_distinct_over_the_range(tmp_path: Path) -> None:
 
 
 def test_a_site_is_counted_alone_and_sites_are_added(tmp_path: Path) -> None:
-    at = now() - timedelta(hours=1)
+    at = NOW - timedelta(hours=1)
     tables.write_gold(
         tmp_path, [Request(at, "v", site="a"), Request(at, "v", site="b"), Request(at, "w", site="b")]
     )
@@ -113,7 +117,7 @@ def test_a_site_is_counted_alone_and_sites_are_added(tmp_path: Path) -> None:
 
 
 def test_sessions(tmp_path: Path) -> None:
-    at = now() - timedelta(hours=1)
+    at = NOW - timedelta(hours=1)
     rows = [
         tables.session(1, at, ["/"]),
         tables.session(2, at, ["/", "/a"], 30),
@@ -137,7 +141,7 @@ def test_sessions(tmp_path: Path) -> None:
 
 
 def test_pages_with_where_sessions_begin_and_end(tmp_path: Path) -> None:
-    at = now() - timedelta(hours=2)
+    at = NOW - timedelta(hours=2)
     requests = [Request(at, f"v{i % 3}", path="/a") for i in range(6)]
     requests += [Request(at - timedelta(hours=3), "v0", path="/a"), Request(at, "v0", path=ATTACK)]
     requests += [Request(at, "bot", path="/a", bot=True), Request(at, "v0", path="/e", status=500)]
@@ -160,7 +164,7 @@ def test_pages_with_where_sessions_begin_and_end(tmp_path: Path) -> None:
 
 
 def test_quality(tmp_path: Path) -> None:
-    at = now() - timedelta(minutes=5)
+    at = NOW - timedelta(minutes=5)
     tables.write_gold(tmp_path, [Request(at, "v")])
     tables.write(
         tmp_path, "quality/accounts", [tables.account(0, at, 90, 5, 3, late=2), tables.account(1, at, 10)]
@@ -193,7 +197,7 @@ def test_quality(tmp_path: Path) -> None:
 
 
 def test_formats_by_site_and_the_nearest_one_of_a_rejected_line(tmp_path: Path) -> None:
-    day = tables.floor(now(), 86_400) - timedelta(days=1)
+    day = tables.floor(NOW, 86_400) - timedelta(days=1)
     hour = timedelta(hours=1)
     seen = [
         ("shop", "combined", day, 2),
@@ -206,7 +210,7 @@ def test_formats_by_site_and_the_nearest_one_of_a_rejected_line(tmp_path: Path) 
         for site, name, at, n in seen
     ]  # fmt: skip
     tables.write(tmp_path, "gold/formats", rows)
-    bad = tables.rejected(0, now(), b"x", "malformed") | {"nearest_format": "envoy", "failed_field": "status"}
+    bad = tables.rejected(0, NOW, b"x", "malformed") | {"nearest_format": "envoy", "failed_field": "status"}
     tables.write(tmp_path, "silver/rejected", [bad])
 
     page = show("quality", tmp_path)
@@ -218,7 +222,7 @@ def test_formats_by_site_and_the_nearest_one_of_a_rejected_line(tmp_path: Path) 
 
 
 def test_accounts_that_do_not_balance_are_an_error(tmp_path: Path) -> None:
-    tables.write(tmp_path, "quality/accounts", [tables.account(0, now(), 90) | {"received": 95}])
+    tables.write(tmp_path, "quality/accounts", [tables.account(0, NOW, 90) | {"received": 95}])
 
     assert "do not balance, the difference is 5" in show("quality", tmp_path).error[0].value
 
@@ -227,7 +231,7 @@ def test_rejected_lines_can_be_searched(tmp_path: Path) -> None:
     tables.write(
         tmp_path,
         "silver/rejected",
-        [tables.rejected(0, now(), b"one [x]", "bad_date"), tables.rejected(1, now(), b"two", "bad_size")],
+        [tables.rejected(0, NOW, b"one [x]", "bad_date"), tables.rejected(1, NOW, b"two", "bad_size")],
     )
     page = show("quality", tmp_path)
 
@@ -239,7 +243,7 @@ def test_rejected_lines_can_be_searched(tmp_path: Path) -> None:
 
 
 def test_pipeline(tmp_path: Path) -> None:
-    at = now()
+    at = NOW
     rows = [
         tables.progress("requests", 1, at - timedelta(seconds=9), lag=5000),
         tables.progress("requests", 2, at - timedelta(seconds=3), lag=12, rows_per_second=4321.4),
@@ -271,7 +275,7 @@ def test_pipeline(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_being_filled_says_so_where_it_is_read(tmp_path: Path) -> None:
-    at = now()
+    at = NOW
     tables.write_gold(tmp_path, [Request(at, "v")])
     tables.write(tmp_path, "quality/progress", [tables.progress("requests", 1, at)])
     known = [
@@ -306,7 +310,7 @@ def test_a_table_that_is_being_filled_says_so_where_it_is_read(tmp_path: Path) -
 
 
 def test_tables_of_other_packages_are_shown_by_what_they_say_of_themselves(tmp_path: Path) -> None:
-    at = now()
+    at = NOW
     hour = tables.floor(at, 3600)
     tables.write_gold(tmp_path, [Request(at, "v")])
     counts = [("shop", hour, 200, 5), ("shop", hour, 404, 2), ("blog", hour - timedelta(hours=1), 404, 4)]
@@ -355,7 +359,7 @@ def test_no_table_of_another_package(tmp_path: Path) -> None:
 
 
 def test_pipeline_without_late_or_rejected_lines(tmp_path: Path) -> None:
-    at = now()
+    at = NOW
     tables.write(tmp_path, "quality/progress", [tables.progress("requests", 1, at)])
     tables.write(tmp_path, "quality/accounts", [tables.account(1, at, 10, 0, 0, 0)])
     page = show("pipeline", tmp_path)
@@ -386,7 +390,7 @@ def test_missing_tables_are_one_line_in_their_panels(tmp_path: Path, page: str) 
 
 
 def test_a_corrupt_table_is_a_message_in_its_panels_only(tmp_path: Path) -> None:
-    tables.write_gold(tmp_path, [Request(now(), "v")])
+    tables.write_gold(tmp_path, [Request(NOW, "v")])
     log = tmp_path / "tables/gold/pages/_delta_log/00000000000000000000.json"
     log.write_bytes(b"{broken")
 
