@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 import streamlit as st
 
 from tidemark.errors import SettingError
 from tidemark.figures.declared import declared
-from tidemark.figures.extents import of_site
-from tidemark.figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
+from tidemark.figures.extents import Extent, of_site
+from tidemark.figures.selection import FIELDS, SIGNS, Comparison, Filter, SelectionError, filters_of
 from tidemark.figures.text import plain
 
 from . import actions, clock
-from .data import Extent
 from .edit import editable, save
 from .filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
 
@@ -24,7 +24,7 @@ ALL_SITES = "All sites"
 # The range of pages about the present.
 LAST_HOUR = "1h"
 ALWAYS = "This page always shows the last hour."
-COMPARISONS = {"Previous period": "previous", "A year before": "year", "None": ""}
+COMPARISONS: dict[str, Comparison] = {"Previous period": "previous", "A year before": "year", "None": ""}
 BOUND = ("site", "range", "compare", "times", "from", "until", "filter", "apdex", "goal")
 SUGGESTIONS = (
     "bot_kind=", "bot_kind!=", "device=mobile", "device=desktop", "channel=organic search", "channel=direct",
@@ -228,7 +228,7 @@ def _write_to_address() -> None:
 def _custom(zone: str, extent: Extent) -> tuple[datetime | None, datetime | None]:
     newest = extent.newest or clock.now()
     first = max(extent.first or newest, newest - timedelta(days=1))
-    shown = UTC if zone == "UTC" else clock.ZoneInfo(zone)
+    shown = UTC if zone == "UTC" else ZoneInfo(zone)
     defaults = [t.astimezone(shown).replace(tzinfo=None, second=0, microsecond=0) for t in (first, newest)]
     with st.container(horizontal=True, key="custom-range"):
         start = st.datetime_input(

@@ -14,6 +14,7 @@ from tidemark.figures import zones
 
 from . import colors, endlabels
 from .colors import OTHER
+from .drawn import Drawn
 from .notemarks import with_notes
 
 HEIGHT = 260
@@ -49,7 +50,7 @@ def draw(
 
         settings |= {"on_select": callback, "selection_mode": PICK}
     # Streamlit's own grey has too little contrast (WCAG 2.2, 1.4.3).
-    text = {"labelColor": colors.tones()["quiet"], "titleColor": colors.tones()["quiet"]}
+    text: dict[str, Any] = {"labelColor": colors.tones()["quiet"], "titleColor": colors.tones()["quiet"]}
     if isinstance(chart, dict):
         own = {"axis": text, "legend": text} | chart.get("config", {})
         st.vega_lite_chart(chart | {"config": own}, **settings)
@@ -96,7 +97,7 @@ def over_time(
     behind: Sequence[alt.Chart] = (),
     curve: Curve = "monotone",
     pick: bool = False,
-) -> alt.Chart | alt.LayerChart:
+) -> Drawn:
     """Values over wall-clock time (`time`, `series`, `value`); kind: line, area or bar (stacked).
 
     `before` has the same columns, of the period compared with (or `before_name`), moved to this one's times: dashed
@@ -114,6 +115,7 @@ def over_time(
     scale = alt.Scale(domain=list(series), range=colors.of(series))
     legend = None
     if len(series) > 1 and ends is None:
+        strokes: dict[str, Any] = {"symbolType": "stroke", "symbolStrokeWidth": 3}
         legend = alt.Legend(
             title=None,
             orient="top",
@@ -121,7 +123,7 @@ def over_time(
             symbolLimit=12,
             labelLimit=150,
             offset=6,
-            **({} if kind == "bar" else {"symbolType": "stroke", "symbolStrokeWidth": 3}),
+            **({} if kind == "bar" else strokes),
         )
         # On a phone, a legend of many has several rows.
         height += ROW * max(0, len(series) - 2)
@@ -195,7 +197,8 @@ def _dashed(
     earlier[time] = earlier[time].dt.tz_localize("UTC")
     titles = [tooltip[0], alt.Tooltip("series:N", title=name), tooltip[2]]
     dashed = alt.Chart(earlier).encode(x=x, y=alt.Y("value:Q"), tooltip=titles)
-    return dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate=curve)
+    line: alt.Chart = dashed.mark_line(strokeWidth=1.5, strokeDash=[5, 4], opacity=0.75, interpolate=curve)
+    return line
 
 
 def described(frame: pd.DataFrame, unit: str, time: str = "bin") -> str:
@@ -205,7 +208,7 @@ def described(frame: pd.DataFrame, unit: str, time: str = "bin") -> str:
         return f"{unit} over time: nothing."
     parts = []
     for name, rows in known.groupby("series", sort=False):
-        most = rows.loc[rows["value"].astype(float).idxmax()]
+        most = rows.iloc[int(rows["value"].astype(float).argmax())]
         parts.append(
             f"{name}: from {rows['value'].min():,.6g} to {most['value']:,.6g} (at {most[time]:%Y-%m-%d %H:%M}), "
             f"last {rows.sort_values(time)['value'].iloc[-1]:,.6g}"
@@ -233,7 +236,9 @@ def ranking(frame: pd.DataFrame, label: str, value: str, unit: str, *, height_pe
         x=alt.X("value:Q", title=unit, axis=_value_axis(4)),
         tooltip=[alt.Tooltip("label:N", title=" "), alt.Tooltip("value:Q", title=unit, format=",.0f")],
     )
-    return base.mark_bar(cornerRadiusEnd=3).properties(height=max(len(data), 2) * height_per_row + 50)
+    height = max(len(data), 2) * height_per_row + 50
+    bars: alt.Chart = base.mark_bar(cornerRadiusEnd=3).properties(height=height)
+    return bars
 
 
 def columns(
@@ -243,7 +248,7 @@ def columns(
     its `label`."""
     data = frame[[label, value]].rename(columns={label: "label", value: "value"})
     picking = [alt.selection_point(name=PICK, fields=["label"])] if pick else []
-    return (
+    bars: alt.Chart = (
         alt.Chart(data)
         .mark_bar(cornerRadiusEnd=3, cursor="pointer" if pick else "default")
         .encode(
@@ -265,6 +270,7 @@ def columns(
         .add_params(*picking)
         .properties(height=HEIGHT)
     )
+    return bars
 
 
 def top_series(frame: pd.DataFrame, series: str, value: str, most: int) -> tuple[pd.DataFrame, list[str]]:
@@ -278,7 +284,7 @@ def top_series(frame: pd.DataFrame, series: str, value: str, most: int) -> tuple
 
 
 def _value_axis(ticks: int = 5, *, whole: bool = True) -> alt.Axis:
-    least = {"tickMinStep": 1} if whole else {}
+    least: dict[str, Any] = {"tickMinStep": 1} if whole else {}
     label = "format(datum.value, '~s')"
     return alt.Axis(labelExpr=label, tickCount=ticks, domain=False, ticks=False, **least)
 

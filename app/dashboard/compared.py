@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -28,7 +29,9 @@ NONE = "No comparison: the earlier period begins before the first line."
 def metric(label: str, change: Change, value: str, better: bool | None, help: str | None = None) -> None:
     """A figure with its change: an arrow, "new", or nothing. `better`: whether more is (None: neither)."""
     text = str(change)
-    color = "off" if better is None or change.is_new else "normal" if better else "inverse"
+    color: Literal["off", "normal", "inverse"] = (
+        "off" if better is None or change.is_new else "normal" if better else "inverse"
+    )
     flat = change.ratio is not None and abs(change.ratio) < FLAT
     st.metric(
         label, value, None if not text or flat else text, delta_color=color,
@@ -91,6 +94,7 @@ def tiles(
     place: Any = st,
 ) -> Mapping[str, float | None]:
     """Draws figures side by side in a place, each with its change, and says the period; returns the figures."""
+    found: Mapping[str, float | None]
     found, now, before = figures(look, selection, figure)
     for cell, (label, name, text, better, help) in zip(place.columns(len(shown)), shown, strict=True):
         with cell:
@@ -117,9 +121,9 @@ def column(look: Look, selection: Selection) -> Written:
     return change_column(help=help_of(look, selection))
 
 
-def ratios(changes: Sequence[Change]) -> list[float | None]:
-    """Cells of such a column. A column without any is not shown."""
-    return [change.sorted_by for change in changes]
+def ratios(changes: Sequence[Change]) -> np.ndarray:
+    """Cells of such a column, NaN where there is none. A column without any is not shown."""
+    return np.array([change.sorted_by for change in changes], np.float64)
 
 
 def over_time(

@@ -9,12 +9,13 @@ import pandas as pd
 
 from . import colors
 from .charts import HEIGHT
+from .drawn import Drawn
 
 # A line's share by the number of periods.
 Lines = Mapping[str, Mapping[int, float]]
 
 
-def lines(found: Lines, title: str) -> alt.Chart | alt.LayerChart:
+def lines(found: Lines, title: str) -> Drawn:
     """One line with points for each name; a single one has its shares beside the points."""
     rows = [(name, after, share) for name, line in found.items() for after, share in line.items()]
     data = pd.DataFrame(rows, columns=["name", "after", "share"])

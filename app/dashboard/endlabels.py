@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from . import colors
+from .drawn import Drawn
 
 # The height of a label as a part of the greatest value.
 HEIGHT = 0.08
@@ -28,7 +29,7 @@ def places(data: pd.DataFrame, time: str, most: float) -> pd.DataFrame | None:
     return ends if (ends["label_at"] - ends["value"]).max() <= 1.01 * least else None
 
 
-def labels(ends: pd.DataFrame, time: str, color: alt.Color) -> alt.Chart:
+def labels(ends: pd.DataFrame, time: str, color: alt.Color) -> Drawn:
     """The names of the series at the ends of their lines."""
     halo = "#10151e" if colors.is_dark() else "#ffffff"
     text = alt.Chart(ends).encode(x=f"{time}:T", y=alt.Y("label_at:Q"), text="series:N")

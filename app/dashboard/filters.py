@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tidemark.figures.extents import Extent
 from tidemark.figures.query import Where
 from tidemark.figures.selection import Comparison, Filter, Selection
 from tidemark.figures.zones import floor
 
 from . import clock
-from .data import Extent
 
 # Preset, how far it reaches back, and the time bin that its charts use.
 PRESETS: dict[str, tuple[timedelta, int]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,8 +54,9 @@ def layout(found: Paths) -> Layout:
     out = {key: node["top"] for key, node in placed.items()}
     into = dict(out)
     order = {key: place for place, key in enumerate(placed)}
+    rows: Iterable[Any] = found.links.itertuples(index=False)
     links = sorted(
-        found.links.itertuples(index=False),
+        rows,
         key=lambda link: (order[link.level, link.source], order[link.level + 1, link.target]),
     )
     bands = []
@@ -149,7 +151,10 @@ def flow(found: Paths, *, backward: bool) -> alt.LayerChart:
         **style, dx=5, color=halo, stroke=halo, strokeWidth=3, strokeJoin="round", opacity=0.85
     )
     above = words.mark_text(**style, dx=5, color=ink)
-    return alt.layer(band, bar, below, above, hit).properties(height=HEIGHT).configure_view(stroke=None)
+    chart: alt.LayerChart = (
+        alt.layer(band, bar, below, above, hit).properties(height=HEIGHT).configure_view(stroke=None)
+    )
+    return chart
 
 
 def called(path: str, *, backward: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
@@ -52,7 +52,7 @@ def grid(
     written = {name: each.text for name, each in columns.items() if isinstance(each, Written)}
     settings = {name: each.column if isinstance(each, Written) else each for name, each in columns.items()}
     shown_frame = frame.dropna(axis="columns", how="all") if len(frame) else frame
-    height: int | str = "content" if len(frame) <= rows else int((rows + 1.5) * ROW_HEIGHT)
+    height: int | Literal["content"] = "content" if len(frame) <= rows else int((rows + 1.5) * ROW_HEIGHT)
     selecting: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if select else {}
     if select and chosen is not None:
         selecting["selection_default"] = {"selection": {"rows": [chosen]}}
@@ -86,13 +86,13 @@ def grid(
 
 def _styled(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> Any:
     """The frame with texts in place of the numbers of some columns, where it has such columns."""
-    here = {name: text for name, text in written.items() if name in frame}
+    here: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
     return frame.reset_index(drop=True).style.format(here, na_rep="") if here else frame
 
 
 def _exported(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> pd.DataFrame:
     """The frame with texts in place of infinite numbers."""
-    here = {name: text for name, text in written.items() if name in frame}
+    here: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
     texts = {
         n: frame[n].astype(object).mask(frame[n] == math.inf, text(math.inf)) for n, text in here.items()
     }

@@ -10,6 +10,7 @@ import pandas as pd
 
 from . import colors
 from .charts import HEIGHT, PICK
+from .drawn import Drawn
 from .notemarks import with_notes
 
 
@@ -27,7 +28,7 @@ def heat(
     height: int = HEIGHT,
     notes: pd.DataFrame | None = None,
     pick: bool = False,
-) -> alt.Chart | alt.LayerChart:
+) -> Drawn:
     """Cells coloured by a count; `rows` and `columns` are the values of `y` from the top, and of `x` from the left.
     `notes` (`x`, `when`, `text`) are marks at values of `x`."""
     data = frame[[x, y, value]].rename(columns={x: "x", y: "y", value: "value"})

@@ -14,6 +14,7 @@ from tidemark.figures.text import clipped, shown
 from tidemark.figures.zones import floor
 
 from . import clock, colors
+from .drawn import Drawn
 from .panel import Look
 
 # Characters of a note beside a chart, and notes that are written out for one mark or one chart.
@@ -66,13 +67,12 @@ def _listed(texts: Sequence[str]) -> str:
     return "; ".join([*texts[:MOST_NOTES], *([f"and {more:,} more"] if more > 0 else [])])
 
 
-def with_notes(
-    chart: alt.Chart | alt.LayerChart, notes: pd.DataFrame | None, x: alt.X, height: int
-) -> alt.Chart | alt.LayerChart:
+def with_notes(chart: Drawn, notes: pd.DataFrame | None, x: alt.X, height: int) -> Drawn:
     """A chart with notes (`when`, `text`, and the field of `x`): lines behind it, so that its own marks can be hovered
     and clicked, and flags at the top."""
     if notes is None or notes.empty:
-        return chart.properties(height=height)
+        alone: Drawn = chart.properties(height=height)
+        return alone
     data = notes.assign(time=notes["time"].dt.tz_localize("UTC"))
     tooltip = [alt.Tooltip("when:N", title="Note"), alt.Tooltip("text:N", title=" ")]
     base = alt.Chart(data).encode(x=x, tooltip=tooltip)

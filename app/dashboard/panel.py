@@ -96,7 +96,7 @@ def panel(
     requests: tuple[Condition, ...] | None = None,
     figure: str | Asked | None = None,
     query: Written | None = None,
-) -> Callable[[Body], Callable]:
+) -> Callable[[Body], Callable[[Reader, Filters], None]]:
     """Makes a function that draws a panel's inside into a panel: `draw(reader, filters)`.
 
     `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place. With `requests`, a

@@ -106,8 +106,8 @@ def _spans(look: Look, fired: pd.DataFrame, start: datetime, end: datetime) -> p
     ends = pd.to_datetime(fired["ended_at"], utc=True).fillna(pd.Timestamp(end))
     kept = (ends > start) & (fired["window_start"] < end)
     spans = {
-        "start": pd.to_datetime(fired["window_start"], utc=True)[kept].clip(lower=pd.Timestamp(start)),
-        "end": ends[kept].clip(upper=pd.Timestamp(end)),
+        "start": pd.to_datetime(fired["window_start"], utc=True)[kept].clip(lower=pd.Timestamp(start)),  # type: ignore[call-overload]
+        "end": ends[kept].clip(upper=pd.Timestamp(end)),  # type: ignore[call-overload]
     }
     return pd.DataFrame({name: look.wall(times) for name, times in spans.items()}).sort_values("start")
 

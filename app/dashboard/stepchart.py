@@ -42,4 +42,7 @@ def bars(frame: pd.DataFrame, unit: str) -> alt.LayerChart:
             color=ink, strokeWidth=2, strokeDash=[3, 2]
         )
         layers.append(mark.encode(x=alt.X("before:Q"), y=alt.Y("top:Q", scale=down), y2="bottom:Q"))
-    return alt.layer(*layers).properties(height=ROW * len(data) + 6).configure_view(stroke=None)
+    chart: alt.LayerChart = (
+        alt.layer(*layers).properties(height=ROW * len(data) + 6).configure_view(stroke=None)
+    )
+    return chart

@@ -182,7 +182,7 @@ def stacked(
         picks = {names_of[v]: ((actions.is_filter(field, v),), ()) for v in shown_ones}
         picks[colors.OTHER] = ((Filter(field, "is not", tuple(map(str, shown_ones))),), ())
     if before is not None and len(before):
-        sums = before.groupby("bin", as_index=False)[value].sum()
+        sums = before.groupby("bin", as_index=False)[[value]].sum()
         before = sums.rename(columns={value: names[0]})
     timechart(
         look, wide.reset_index(), {name: name for name in names}, span=span, unit=unit, kind="bar",

@@ -60,7 +60,8 @@ def toplist(
             st.caption(heading, text_alignment="right", width="stretch")
             if told:
                 st.caption("Change", text_alignment="right", help=compared.help_of(look, selection), width=72)
-        for i, row in enumerate(top.to_dict("records")):
+        records: list[dict[str, Any]] = top.to_dict("records")  # type: ignore[assignment]
+        for i, row in enumerate(records):
             change = changes[i].short if told else None
             _row(row, i, key, field, value, row[column or field], named, change)
     if whole is not None and len(frame) > rows:

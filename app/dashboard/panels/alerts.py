@@ -93,7 +93,8 @@ def rules_panel(look: Look) -> None:
     )
     picked = grid(table, "rules", _rules_columns(look), rows=8, select=True)
     if picked is None or picked >= len(found):
-        return st.caption("Select a rule to see its figure over the range.")
+        st.caption("Select a rule to see its figure over the range.")
+        return None
     row = found.iloc[picked]
     rule, selection = rules[row["rule"]], look.selection()
     if rule is None:

@@ -208,7 +208,12 @@ def ai_panel(look: Look) -> None:
     found = ai(selection)
     if found.empty:
         return nothing("No AI crawler, and no visit from an assistant, in this range.")
-    compared.tiles(look, selection, lambda each: ai(each)[["crawls", "visits"]].sum().to_dict(), AI)
+
+    def sums(each: Selection) -> dict[str, float | None]:
+        counts = ai(each)
+        return {name: float(counts[name].sum()) for name in ("crawls", "visits")}
+
+    compared.tiles(look, selection, sums, AI)
     timechart(
         look, found, {"crawls": "AI crawlers", "visits": "Visits from AI assistants"}, span=span,
         unit=f"Count {bin_words(span.bin_seconds)}", height=220, selection=selection,

@@ -201,7 +201,7 @@ def heat_panel(look: Look) -> None:
         found, "hour", "day", "count", x_title=f"Hour ({look.filters.zone})", y_title="", unit="Requests",
         rows=WEEKDAYS, columns=list(range(24)), height=330, pick=True,
     )  # fmt: skip
-    most = found.loc[found["count"].idxmax()]
+    most = found.iloc[int(found["count"].argmax())]
     words = f"{chosen} by hour and weekday; most on {most['day']} at {most['hour']}:00: {most['count']:,}."
     listed = found[found["count"] > 0].sort_values("count", ascending=False, ignore_index=True)
 

@@ -177,11 +177,12 @@ def by_panel(look: Look) -> None:
     found = _counted_by(look, selection, asked, label)
     if found.empty:
         return nothing()
-    named = {
+    names_of: dict[str, Callable[[str], str]] = {
         "country": country.name,
         "device": device_name,
         "channel": channel_name,
-    }[label]
+    }
+    named = names_of[label]
     steps = range(len(asked.steps))
     table = pd.DataFrame({"value": [clipped(shown(named(v)), NAME_SHOWN) for v in found[label]]})
     table["share"] = found[steps[-1]] / found[0]

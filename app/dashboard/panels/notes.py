@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 import streamlit as st
@@ -66,7 +67,7 @@ def _form(look: Look, home: Path) -> None:
         st.form("add-note", clear_on_submit=True, border=False),
     ):
         text = st.text_input("Note", max_chars=MOST_CHARACTERS, placeholder="Sale begins")
-        local = look.now.astimezone(clock.ZoneInfo(zone)).replace(tzinfo=None, second=0, microsecond=0)
+        local = look.now.astimezone(ZoneInfo(zone)).replace(tzinfo=None, second=0, microsecond=0)
         at = st.datetime_input(f"When ({zone})", local, step=timedelta(minutes=1), key="note-at")
         sites = [ALL_SITES, *sorted(data.extents(look.reader))]
         chosen = sites.index(look.filters.site) if look.filters.site in sites else 0

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from tidemark.figures.bins import Bins, bins_of, in_utc
-from tidemark.figures.query import query, total
+from tidemark.figures.query import Columns, query, total
 from tidemark.figures.reader import Contract, Reader
 from tidemark.figures.text import plain, shown
 
@@ -58,7 +58,7 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
         bins = bins_of(look.rows, look.filters.selection(span), span.bin_seconds)
         if not bins.consist_of(look.window(table)):
             bins = Bins(span.bin_seconds)
-        columns = {"bin": bins.of(time), "site": "site", count: total(count)}
+        columns: Columns = {"bin": bins.of(time), "site": "site", count: total(count)}
         where = look.filters.where(time, span)
         found = look.rows(query(table, columns, where, group_by=["bin", "site"]))
         if found.empty:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 import streamlit as st
 
@@ -177,5 +179,9 @@ def moved_panel(look: Look) -> None:
 
 
 def _named(what: str, value: str) -> str:
-    named = {"country": country.name, "device": device_name, "source": lambda s: s or "Direct / none"}
+    named: dict[str, Callable[[str], str]] = {
+        "country": country.name,
+        "device": device_name,
+        "source": lambda s: s or "Direct / none",
+    }
     return clipped(shown(named.get(what, str)(value)), PATH_SHOWN)

@@ -148,7 +148,7 @@ def heat_panel(look: Look) -> None:
         "requests": count_column("Requests"),
     }
     marks = [{"x": when, "y": took} for when, took in zip(listed["when"], listed["took"], strict=True)]
-    most = found.loc[found["requests"].idxmax()]
+    most = found.iloc[int(found["requests"].argmax())]
     words = f"Requests by time and latency; most at {most['when']} with {most['took']}: {most['requests']:,}."
     words += note_words(noted)
     chartdata.draw(look, chart, words, listed[list(columns)], columns, marks, opens)

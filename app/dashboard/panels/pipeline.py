@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures.query import Where, greatest, query, total
+from tidemark.figures.query import Columns, Where, greatest, query, total
 from tidemark.figures.reader import Reader
 from tidemark.figures.rows import if_any
 from tidemark.figures.text import duration, number, plain, shown
@@ -64,7 +67,8 @@ def flows_panel(look: Look) -> None:
     sums = _sums(look)
     # A flow that has committed nothing for this long while lines wait is stuck.
     stale = data.contract(look.reader, PROGRESS).number("stale_seconds")
-    for row in found.itertuples(index=False):
+    rows: Iterable[Any] = found.itertuples(index=False)
+    for row in rows:
         silent = (look.now - row.recorded_at).total_seconds()
         stuck = stale is not None and silent > stale and (row.lag or 0) > 0
         state = f"last batch {duration(round(max(silent, 0)))} ago" + (", while lines wait" if stuck else "")
@@ -92,7 +96,7 @@ def flows_panel(look: Look) -> None:
 def _sums(look: Look) -> dict[str, tuple[int, int]]:
     if look.reader.version(ACCOUNTS) is None:
         return {}
-    columns = {"flow": "flow", "late": total("late"), "rejected": total("rejected")}
+    columns: Columns = {"flow": "flow", "late": total("late"), "rejected": total("rejected")}
     found = look.rows(query(ACCOUNTS, columns, group_by=["flow"]))
     return {flow: (int(late), int(rejected)) for flow, late, rejected in found.itertuples(index=False)}
 
@@ -103,9 +107,9 @@ def _seconds(value: float | None) -> str:
     return f"{value * 1000:,.0f} ms" if value < 1 else f"{value:,.1f} s" if value < 60 else duration(value)
 
 
-def _history_panel(column: str, title: str, unit: str, form: str):
+def _history_panel(column: str, title: str, unit: str, form: str) -> Callable[[Reader, Filters], None]:
     def body(look: Look) -> None:
-        columns = {"series": "flow", "value": greatest(column)}
+        columns: Columns = {"series": "flow", "value": greatest(column)}
         span, found = processed.binned(look, PROGRESS, "recorded_at", columns, by=["series"])
         if found.empty:
             return nothing()
@@ -149,7 +153,8 @@ def backfills_panel(look: Look) -> None:
     if len(anew):
         ready = int((anew["done"] == anew["total"]).sum())
         st.text(f"Changed settings of sites are being applied to history. Tables made so far: {ready}.")
-    for (done, parts), made in anew[anew["done"] < anew["total"]].groupby(["done", "total"])["table"]:
+    groups: Iterable[Any] = anew[anew["done"] < anew["total"]].groupby(["done", "total"])["table"]
+    for (done, parts), made in groups:
         _progress(shown(", ".join(made)) if len(made) < _MANY else f"{len(made)} tables", done, parts)
     return None
 

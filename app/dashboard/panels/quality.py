@@ -7,7 +7,7 @@ from itertools import pairwise
 import pandas as pd
 import streamlit as st
 
-from tidemark.figures.query import Expression, Where, count, greatest, least, query, total
+from tidemark.figures.query import Columns, Expression, Where, count, greatest, least, query, total
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, number, plain, shown
@@ -127,7 +127,7 @@ def expectations_panel(look: Look) -> None:
 
 @panel("Expectations over time", RESULTS)
 def history_panel(look: Look) -> None:
-    columns = {"success": "success", "n": count()}
+    columns: Columns = {"success": "success", "n": count()}
     span, found = processed.binned(look, RESULTS, "run_time", columns, by=["success"])
     if found.empty:
         return nothing()
@@ -205,7 +205,7 @@ def lateness_panel(look: Look) -> None:
         for i, n in enumerate(list(counts)[: len(behind)])
     ]
     table = pd.DataFrame(rows)
-    summed = table.groupby("behind", sort=False, as_index=False)["lines"].sum()
+    summed = table.groupby("behind", sort=False, as_index=False)[["lines"]].sum()
     title = "Behind the site's newest line"
     words = ", ".join(f"{name} {n:,}" for name, n in summed.itertuples(index=False))
     charts.draw(charts.columns(summed, "behind", "lines", title, "Lines"), look.key, f"{title}: {words}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 import streamlit as st
@@ -45,11 +46,7 @@ def page(reader: Reader, filters: Filters) -> None:
         )
         if which == AT:
             # Never empty: an empty field has no value that a screen reader could tell.
-            now = (
-                clock.now()
-                .astimezone(clock.ZoneInfo(filters.zone))
-                .replace(tzinfo=None, second=0, microsecond=0)
-            )
+            now = clock.now().astimezone(ZoneInfo(filters.zone)).replace(tzinfo=None, second=0, microsecond=0)
             state.setdefault(AS_OF, now)
             st.datetime_input(
                 f"As reported on ({filters.zone})",
@@ -111,7 +108,7 @@ def _short(look: Look, last: Any) -> str:
     """A time that fits on a phone."""
     if pd.isna(last):
         return "–"
-    zone = clock.ZoneInfo(look.filters.zone)
+    zone = ZoneInfo(look.filters.zone)
     local, now = last.astimezone(zone), look.now.astimezone(zone)
     return f"{local:%H:%M}" if local.date() == now.date() else f"{local:%b} {local.day}"
 

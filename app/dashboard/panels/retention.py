@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -100,7 +100,7 @@ def summary_panel(look: Look) -> None:
     by, selection = _unit(), look.selection()
     found, period = _counted(look, by), look.earlier(selection)
     daily = found if by == "day" else _counted(look, "day")
-    tiles = [
+    tiles: list[tuple[str, Callable[[Selection], float | None], Callable[[float | None], str], str]] = [
         ("New visitors", lambda s: _in_range(daily, s)[0], number, "Visitors whose first request lies in the range."),
         ("Returning on a later day", lambda s: _in_range(daily, s)[1], number,
          "Summed over the days of the range: visitors of a day who had come on a day before."),
