@@ -5,7 +5,8 @@ from __future__ import annotations
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
-from tidemark.engine.counts import MOST_CHARACTERS, ROWS, Text, WindowedCounts
+from tidemark.engine.counts import ROWS, Text, WindowedCounts
+from tidemark.figures.silver import MOST_CHARACTERS
 
 DAY_SECONDS = 86_400
 COUNTS = WindowedCounts(

@@ -7,8 +7,9 @@ from functools import partial
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
-from tidemark.engine.counts import MOST_CHARACTERS, ROWS, Histogram, Text, WindowedCounts
+from tidemark.engine.counts import ROWS, Histogram, Text, WindowedCounts
 from tidemark.figures.quantiles import COARSE, buckets
+from tidemark.figures.silver import MOST_CHARACTERS
 
 WINDOW_SECONDS = 3600
 COUNTS = WindowedCounts(

@@ -11,6 +11,7 @@ from tidemark.figures import errors
 from tidemark.figures.query import Condition, Where
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Filter
+from tidemark.figures.silver import MOST_CHARACTERS
 from tidemark.figures.text import clipped, number, percent, shown
 
 from .. import chartdata, compared, heat
@@ -45,7 +46,7 @@ def of_class(digit: str) -> Kept:
 
 def path_filter(path: str) -> Filter:
     """A filter by a path of a table that cuts paths."""
-    long = len(path) >= errors.MOST_CHARACTERS
+    long = len(path) >= MOST_CHARACTERS
     return Filter("path", "starts with", (path,)) if long else is_filter("path", path)
 
 

@@ -20,8 +20,6 @@ from tidemark.engine.arrays import Flags, flags_of, where
 from tidemark.engine.groups import Column, Groups, How, decoded, encoded, semi_join, whole
 from tidemark.figures.sketches import WHOLE
 
-# Paths and terms in a key are cut, so that a row is short whatever a client sends.
-MOST_CHARACTERS = 200
 _MICROSECONDS = 1_000_000
 _TIME = pa.timestamp("us", tz="UTC")
 

@@ -14,9 +14,9 @@ from tidemark.figures.measures import LINES, RESPONSES, TRAFFIC, Gold, measured
 from tidemark.figures.query import Columns, Where, count, cut, filled, query, time_bin
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
+from tidemark.figures.silver import MOST_CHARACTERS
 
 ERRORS = Gold("gold/errors", 3600, frozenset({"status"}))
-MOST_CHARACTERS = 200
 FAILED = Where("status", ">=", 400)
 _LINES = replace(LINES, columns={"path": cut("path", MOST_CHARACTERS)})
 CLASSES = ("status_2xx", "status_3xx", "status_4xx", "status_5xx")

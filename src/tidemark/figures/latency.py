@@ -16,7 +16,7 @@ from tidemark.figures.quantiles import COARSE, FINE, Latency
 from tidemark.figures.query import Condition, Where, count, cut, log_bucket, query
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
-from tidemark.figures.silver import PEOPLE
+from tidemark.figures.silver import MOST_CHARACTERS, PEOPLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,6 @@ TIMED = Where("latency_bucket", "is not null")
 SERVED = (PEOPLE, Where("asset", "=", False), Where("status", "<", 400), Where("duration_us", "is not null"))
 # Buckets that a row of the heat map has: durations of the next row are about twice as long.
 ROW = 35
-MOST_CHARACTERS = 200
 
 
 def counts(

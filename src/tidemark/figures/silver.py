@@ -7,5 +7,8 @@ from tidemark.figures.query import Where
 REQUESTS = "silver/requests"
 SESSIONS = "silver/sessions"
 STEPS = "silver/session_steps"
+# Paths of errors and search terms in the keys of gold tables are at most this long, so that a row is short whatever a
+# client sends.
+MOST_CHARACTERS = 200
 VIEW = Where("pageview", "=", True)
 PEOPLE = Where("bot", "=", False)
