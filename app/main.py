@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
-from dashboard import actions, ahead, bar, data, start, views
+from dashboard import ahead, data, start
+from dashboard.controls import actions, bar, views
 from dashboard.filters import Filters
 from dashboard.panel import freshness
 from dashboard.panels import (

@@ -1,1 +1,1 @@
-"""What the pages are made of: readers, filters, charts and one module of panels per page."""
+"""What the pages are made of: charts, controls, and one module of panels per page."""

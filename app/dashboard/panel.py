@@ -21,7 +21,8 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.text import duration, plain
 from tidemark.figures.zones import floor
 
-from . import actions, clock, data
+from . import clock, data
+from .controls import actions
 from .filters import Filters, Span
 
 log = logging.getLogger("tidemark.dashboard")

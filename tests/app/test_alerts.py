@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard import noting
-from app.dashboard.edit import EDITS
+from app.dashboard.controls import noting
+from app.dashboard.controls.edit import EDITS
 from app.dashboard.panels.alerts import EXAMPLE
 from tests.app import tables
 from tests.app.showing import metrics, show, table

@@ -21,7 +21,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from app.dashboard.edit import EDITS
+from app.dashboard.controls.edit import EDITS
 from tests.app import scene, tables
 from tests.app.tables import Request
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard.edit import EDITS, save
+from app.dashboard.controls.edit import EDITS, save
 from tidemark.errors import SettingError
 from tidemark.figures.declared import Definition, Goal, Step, declared
 from tidemark.figures.selection import Filter, SelectionError

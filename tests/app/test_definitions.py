@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard.edit import EDITS
+from app.dashboard.controls.edit import EDITS
 from tests.app import tables
 from tests.app.showing import show
 from tidemark.figures.declared import Goal, declared
@@ -156,7 +156,7 @@ def test_the_filters_of_the_bar_become_a_segment(home: Path) -> None:
     def script(home: str) -> None:
         from pathlib import Path
 
-        from app.dashboard import bar
+        from app.dashboard.controls import bar
 
         bar.choose(["shop"], {}, page="Pages", ranged=True, home=Path(home))
 

@@ -55,7 +55,7 @@ def test_a_site_is_a_filter_and_all_sites_are_none() -> None:
 def bar() -> None:
     import streamlit as st
 
-    from app.dashboard import bar
+    from app.dashboard.controls import bar
     from tidemark.figures.extents import Extent
 
     chosen = bar.choose(["a", "b"], {"a": Extent(), "b": Extent()}, page="Countries", ranged=True)
@@ -87,7 +87,7 @@ def test_nonsense_in_the_address_falls_back_to_the_defaults() -> None:
 def conditions() -> None:
     import streamlit as st
 
-    from app.dashboard import bar
+    from app.dashboard.controls import bar
 
     chosen = bar.choose([], {}, page="Overview", ranged=True)
     st.text(" and ".join(map(str, chosen.conditions)))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard import timechart
+from app.dashboard.charts import timechart
 from tests.app import scene, tables
 from tests.app.showing import show
 

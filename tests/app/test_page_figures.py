@@ -157,7 +157,8 @@ def test_the_newest_requests_and_the_line_of_one_as_received(tmp_path: Path) -> 
 
         import streamlit as st
 
-        from app.dashboard import actions, clock, views
+        from app.dashboard import clock
+        from app.dashboard.controls import actions, views
         from app.dashboard.filters import Filters
         from app.dashboard.panel import Look
         from tidemark.figures import drill

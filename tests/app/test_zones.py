@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from app.dashboard import processed
+from app.dashboard.charts import processed
 from app.dashboard.filters import Filters, Span
 from app.dashboard.panel import Look
 from tests.app import tables

@@ -17,11 +17,12 @@ from tidemark.figures.reader import Reader, ReadError
 from tidemark.figures.rules import of_lines
 from tidemark.figures.text import clipped, duration, number, plain, shown
 
-from .. import actions, clock, data
+from .. import clock, data
+from ..charts.rulechart import metric_of, requests_view, rulechart, said
+from ..controls import actions
+from ..controls.grid import grid, time_column
 from ..filters import Filters
-from ..grid import grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..rulechart import metric_of, requests_view, rulechart, said
 from .notes import notes_panel
 
 STATES = {

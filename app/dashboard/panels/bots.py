@@ -12,13 +12,13 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS
 from tidemark.figures.text import clipped, number, percent, share, shown
 
-from .. import actions, compared
-from ..actions import Whole, is_filter
+from ..charts.timechart import bin_words, stacked, timechart
+from ..controls import actions, compared
+from ..controls.actions import Whole, is_filter
+from ..controls.grid import bar_column, count_column, grid, grid_with_actions, percent_column
+from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
-from ..grid import bar_column, count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import bin_words, stacked, timechart
-from ..toplist import toplist
 
 BOTS = "gold/bots"
 PAGES = "gold/bot_pages"

@@ -10,13 +10,15 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import number
 
-from .. import chartdata, charts, colors, compared, country, worldmap
-from ..actions import Requests, is_filter
+from .. import colors, country
+from ..charts import basic, chartdata, worldmap
+from ..charts.timechart import bin_words, stacked
+from ..controls import compared
+from ..controls.actions import Requests, is_filter
+from ..controls.grid import bar_column, count_column, grid_with_actions
+from ..controls.toplist import toplist
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid_with_actions
 from ..panel import Look, nothing, panel
-from ..timechart import bin_words, stacked
-from ..toplist import toplist
 
 TABLE = "gold/visitors_by_country"
 AUDIENCE = "gold/audience"
@@ -55,7 +57,7 @@ def draw_map(look: Look, values: pd.DataFrame, selection: Selection, what: str) 
     words = ", ".join(f"{country.name(c)} {n:,}" for c, n in values.head(10).itertuples(index=False))
     chart = worldmap.chart(values, "Visitors", dark=colors.is_dark())
     if values.empty:
-        charts.draw(chart, look.key, f"Map of {what}: nobody.")
+        basic.draw(chart, look.key, f"Map of {what}: nobody.")
         return
     table = pd.DataFrame(
         {"country": [country.name(c) for c in values["country"]], "visitors": values["value"]}

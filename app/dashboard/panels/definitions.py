@@ -17,10 +17,11 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.selection import SelectionError
 from tidemark.figures.text import plain, shown
 
-from .. import clock, data, forms
-from ..edit import save, why_fixed
+from .. import clock, data
+from ..controls import forms
+from ..controls.edit import save, why_fixed
+from ..controls.forms import Field
 from ..filters import Filters
-from ..forms import Field
 
 CHANGES_SHOWN = 10
 

@@ -14,12 +14,13 @@ from tidemark.figures.selection import Filter
 from tidemark.figures.silver import MOST_CHARACTERS
 from tidemark.figures.text import clipped, number, percent, shown
 
-from .. import chartdata, compared, heat
-from ..actions import Requests, is_filter
+from ..charts import chartdata, heat
+from ..charts.timechart import Kept, bin_words, timechart
+from ..controls import compared
+from ..controls.actions import Requests, is_filter
+from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, time_column
 from ..filters import Filters
-from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import Kept, bin_words, timechart
 
 TRAFFIC = "gold/traffic"
 ERRORS = "gold/errors"

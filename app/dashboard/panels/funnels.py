@@ -17,13 +17,15 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
 from tidemark.figures.text import clipped, duration, number, percent, plain, shown
 
-from .. import charts, country, data, funnelchoice, stepchart
-from ..actions import is_filter
-from ..compared import metric, said_of
+from .. import country, data
+from ..charts import basic, stepchart
+from ..controls import funnelchoice
+from ..controls.actions import is_filter
+from ..controls.compared import metric, said_of
+from ..controls.grid import change_column, count_column, grid, grid_with_actions, percent_column
+from ..controls.toplist import toplist
 from ..filters import Filters
-from ..grid import change_column, count_column, grid, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..toplist import toplist
 from .overview import device_name
 from .sources import channel_name
 
@@ -113,7 +115,7 @@ def steps_panel(look: Look) -> None:
     words = f"{unit} by step: " + ", ".join(
         f"{name} {label}" for name, label in zip(drawn["name"], drawn["label"], strict=True)
     )
-    charts.draw(stepchart.bars(drawn, unit), look.key, words + ".")
+    basic.draw(stepchart.bars(drawn, unit), look.key, words + ".")
     shown_table = pd.DataFrame(
         {
             "step": drawn["name"],

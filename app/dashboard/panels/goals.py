@@ -19,10 +19,11 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.silver import PEOPLE, REQUESTS
 from tidemark.figures.text import clipped, shown
 
-from .. import actions, compared, data
-from ..actions import is_filter
-from ..filters import HOUR, Filters
-from ..grid import (
+from .. import data
+from ..charts.timechart import bin_words, timechart
+from ..controls import actions, compared
+from ..controls.actions import is_filter
+from ..controls.grid import (
     TEXT_WIDTH,
     bar_column,
     change_column,
@@ -32,8 +33,8 @@ from ..grid import (
     percent_column,
     points_column,
 )
+from ..filters import HOUR, Filters
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import bin_words, timechart
 from .sources import channel_name
 
 REACHED = "silver/session_goals"

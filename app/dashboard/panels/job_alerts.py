@@ -12,9 +12,9 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.text import shown
 
 from .. import data
-from ..actions import Requests, requests_button
+from ..controls.actions import Requests, requests_button
+from ..controls.grid import grid, time_column
 from ..filters import Filters
-from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
 
 # Tables with these columns; one that is not there raises nothing.

@@ -14,11 +14,12 @@ from tidemark.figures.rows import if_any
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, shown
 
-from .. import charts, clock, country, data, demo
+from .. import clock, country, data, demo
+from ..charts import basic
+from ..charts.timechart import bin_words, stacked
+from ..controls.grid import grid, time_column
 from ..filters import Filters, Span
-from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..timechart import bin_words, stacked
 from . import job_alerts
 from .countries import PEOPLE, draw_map
 
@@ -63,7 +64,7 @@ def now_panel(look: Look) -> None:
     recent = live.minutes(look.rows, since(look, half_hour, end))
     start = minute - timedelta(minutes=MINUTES - 1)
     visitors = live.visitors(look.rows, since(look, start, end))
-    series = charts.filled(recent, half_hour, minute, 60, live.SUMS)
+    series = basic.filled(recent, half_hour, minute, 60, live.SUMS)
     last = series[series["bin"] >= pd.Timestamp(start)]
     event = data.extent(look.reader, look.filters.site).newest
     behind = None if event is None else max((look.now - event).total_seconds(), 0.0)

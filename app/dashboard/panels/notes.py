@@ -12,8 +12,9 @@ import streamlit as st
 from tidemark.figures import notes
 from tidemark.figures.text import clipped, plain, shown
 
-from .. import clock, data, noting
-from ..grid import grid, time_column
+from .. import clock, data
+from ..controls import noting
+from ..controls.grid import grid, time_column
 from ..panel import Look, nothing, panel
 
 ALL_SITES = "All sites"

@@ -12,9 +12,10 @@ from tidemark.figures.query import Columns, query, total
 from tidemark.figures.reader import Contract, Reader
 from tidemark.figures.text import plain, shown
 
-from .. import charts, data, timechart
+from .. import data
+from ..charts import basic, timechart
+from ..controls.grid import bar_column, count_column, grid, time_column
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid, time_column
 from ..panel import Look, nothing, panel
 
 TOP_VALUES = 30
@@ -64,11 +65,11 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
         if found.empty:
             return nothing()
         found = in_utc(found, bins).assign(site=[shown(site) for site in found["site"]])
-        kept, names = charts.top_series(found, "site", count, TOP_SITES)
+        kept, names = basic.top_series(found, "site", count, TOP_SITES)
         wide = kept.pivot_table(index="bin", columns="series", values=count, aggfunc="sum", fill_value=0)
         start, end = look.start_of(span), look.end_of(span)
-        full = charts.filled(wide.reset_index(), start, end, span.bin_seconds, names, zone=bins.zone)
-        long = charts.longer(full, {name: name for name in names})
+        full = basic.filled(wide.reset_index(), start, end, span.bin_seconds, names, zone=bins.zone)
+        long = basic.longer(full, {name: name for name in names})
         long["bin"] = look.wall(long["bin"])
         timechart.over_time(
             look, long, unit=count, series=names, kind="bar", bin_seconds=span.bin_seconds, part=f"-{table}"

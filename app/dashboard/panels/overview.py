@@ -13,13 +13,14 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, duration, number, percent, shown
 
-from .. import compared, country, demo
-from ..actions import Whole, is_filter
+from .. import country, demo
+from ..charts.timechart import bin_words, timechart
+from ..controls import compared
+from ..controls.actions import Whole, is_filter
+from ..controls.grid import bar_column, change_column, count_column, difference_column, grid_with_actions
+from ..controls.toplist import toplist
 from ..filters import Filters
-from ..grid import bar_column, change_column, count_column, difference_column, grid_with_actions
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import bin_words, timechart
-from ..toplist import toplist
 
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"

@@ -11,12 +11,13 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, shown
 
-from .. import charts, compared
-from ..actions import is_filter
+from ..charts import basic
+from ..charts.timechart import bin_words, timechart
+from ..controls import compared
+from ..controls.actions import is_filter
+from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
 from ..filters import Filters
-from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import bin_words, timechart
 
 TRAFFIC = "gold/traffic"
 PAGES = "gold/pages"
@@ -129,6 +130,6 @@ def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
     before = compared.over_time(look, selection, span, counted)
     timechart(
         look, found, names, span=span, unit=f"{unit} {bin_words(span.bin_seconds)}", kind="area", number=form,
-        height=charts.HEIGHT, selection=selection, before=before,
+        height=basic.HEIGHT, selection=selection, before=before,
     )  # fmt: skip
     return None

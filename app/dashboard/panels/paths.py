@@ -14,12 +14,14 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, STEPS, VIEW
 from tidemark.figures.text import clipped, plain, shown
 
-from .. import actions, charts, data, flow
-from ..compared import said_of
+from .. import data
+from ..charts import basic, flow
+from ..controls import actions
+from ..controls.compared import said_of
+from ..controls.grid import bar_column, count_column, grid, percent_column
+from ..controls.suggested import suggested_pages
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..suggested import suggested_pages
 
 TABLES = (STEPS, SESSIONS)
 VIEWS = (VIEW,)
@@ -105,7 +107,7 @@ def flow_panel(look: Look) -> None:
     st.caption(plain(f"{number:,} sessions {way} {where}. A click on a page makes it the start."))
     words = flow.described(found, backward=backward)
     with st.container(key="flow-chart"):
-        charts.draw(flow.flow(found, backward=backward), look.key, words, _begin_at)
+        basic.draw(flow.flow(found, backward=backward), look.key, words, _begin_at)
     with (unfolded := st.expander("As a table", key="paths-table", on_change="rerun")):
         # The earlier period is only read for somebody who looks at it.
         period = look.earlier(selection) if unfolded.open else None

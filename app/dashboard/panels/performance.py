@@ -14,12 +14,14 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, number, shown
 from tidemark.figures.zones import starts, window
 
-from .. import actions, chartdata, compared, data, heat
+from .. import data
+from ..charts import chartdata, heat
+from ..charts.notemarks import note_marks, note_words
+from ..charts.timechart import timechart
+from ..controls import actions, compared
+from ..controls.grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions
 from ..filters import Filters
-from ..grid import TEXT_WIDTH, bar_column, count_column, grid_with_actions
-from ..notemarks import note_marks, note_words
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import timechart
 from .errors import path_filter
 
 LATENCY = "gold/latency"

@@ -13,11 +13,12 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.rows import if_any
 from tidemark.figures.text import duration, number, plain, shown
 
-from .. import clock, data, processed
+from .. import clock, data
+from ..charts import processed
+from ..charts.timechart import over_time
+from ..controls.grid import grid, time_column
 from ..filters import Filters
-from ..grid import grid, time_column
 from ..panel import LIVE, Look, nothing, panel
-from ..timechart import over_time
 
 PROGRESS = "quality/progress"
 ACCOUNTS = "quality/accounts"

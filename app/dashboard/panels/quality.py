@@ -12,10 +12,12 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, duration, number, plain, shown
 
-from .. import actions, charts, data, processed
-from ..chartdata import data_view
+from .. import data
+from ..charts import basic, processed
+from ..charts.chartdata import data_view
+from ..controls import actions
+from ..controls.grid import count_column, grid, time_column
 from ..filters import Filters
-from ..grid import count_column, grid, time_column
 from ..panel import Look, nothing, panel
 from .live import REJECTED_COLUMNS, rejected_columns, rejected_table
 
@@ -179,8 +181,8 @@ def reasons_panel(look: Look) -> None:
     reasons["reason"] = [clipped(shown(r), 60) for r in reasons["reason"]]
     top = reasons.head(12)
     words = ", ".join(f"{name} {n:,}" for name, n in top[["reason", "lines"]].itertuples(index=False))
-    charts.draw(
-        charts.ranking(top, "reason", "lines", "Lines"), look.key, f"Rejected lines by reason: {words}."
+    basic.draw(
+        basic.ranking(top, "reason", "lines", "Lines"), look.key, f"Rejected lines by reason: {words}."
     )
     data_view(look, reasons, {"reason": "Reason", "lines": count_column("Lines")})
     return None
@@ -208,7 +210,7 @@ def lateness_panel(look: Look) -> None:
     summed = table.groupby("behind", sort=False, as_index=False)[["lines"]].sum()
     title = "Behind the site's newest line"
     words = ", ".join(f"{name} {n:,}" for name, n in summed.itertuples(index=False))
-    charts.draw(charts.columns(summed, "behind", "lines", title, "Lines"), look.key, f"{title}: {words}.")
+    basic.draw(basic.columns(summed, "behind", "lines", title, "Lines"), look.key, f"{title}: {words}.")
     data_view(look, summed, {"behind": title, "lines": count_column("Lines")})
     if len(found) > 1:
         with st.expander("By site"):

@@ -16,10 +16,10 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, number, plain, shown
 
 from .. import clock
+from ..charts.timechart import over_time
+from ..controls.grid import change_column, grid, time_column
 from ..filters import Filters
-from ..grid import change_column, grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import over_time
 
 AS_OF, CHANGED, METRIC, WHICH = "as-of", "changed-only", "reported-metric", "reported-which"
 FIRST, AT = "First reports", "Reports at a time"

@@ -17,11 +17,13 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.silver import REQUESTS
 from tidemark.figures.text import number, percent
 
-from .. import actions, charts, curve, data, triangle
-from ..compared import metric, said_of
+from .. import data
+from ..charts import basic, curve, triangle
+from ..charts.timechart import over_time
+from ..controls import actions
+from ..controls.compared import metric, said_of
 from ..filters import Filters
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import over_time
 
 HOURS = "gold/visitor_hours"
 PEOPLE = (silver.PEOPLE,)
@@ -162,7 +164,7 @@ def curve_panel(look: Look) -> None:
     lines = {name: line for name, line in lines.items() if line}
     if not lines:
         return nothing(f"No cohort has a later {by} that is over.")
-    charts.draw(curve.lines(lines, f"{by.capitalize()}s after the first"), look.key, curve.words(lines, by))
+    basic.draw(curve.lines(lines, f"{by.capitalize()}s after the first"), look.key, curve.words(lines, by))
     st.caption(f"Only {by}s that are over.")
     return None
 
@@ -188,7 +190,7 @@ def new_panel(look: Look) -> None:
         return nothing()
     names = {"new": "New visitors", "returning": "Returning visitors"}
     table = days.assign(bin=pd.to_datetime(days["period"]))
-    long = charts.longer(table, names)
+    long = basic.longer(table, names)
 
     latest = table[["bin", *names]].iloc[::-1].reset_index(drop=True)
 

@@ -14,12 +14,14 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, duration, number, percent, shown
 
-from .. import chartdata, charts, compared, country, data
-from ..actions import Requests, requests_button
+from .. import country, data
+from ..charts import basic, chartdata
+from ..charts.timechart import bin_words, timechart
+from ..controls import compared
+from ..controls.actions import Requests, requests_button
+from ..controls.grid import count_column, grid, time_column
 from ..filters import Filters
-from ..grid import count_column, grid, time_column
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import bin_words, timechart
 from .overview import device_name
 from .sources import channel_name
 
@@ -102,7 +104,7 @@ def duration_panel(look: Look) -> None:
     counts = found.set_index("bucket")["sessions"].reindex(range(len(BUCKETS)), fill_value=0)
     table = pd.DataFrame({"duration": BUCKETS, "sessions": counts.to_numpy()})
     words = "Sessions by duration: " + ", ".join(f"{d} {n:,}" for d, n in table.itertuples(index=False)) + "."
-    chart = charts.columns(table, "duration", "sessions", "Duration", "Sessions", pick=True)
+    chart = basic.columns(table, "duration", "sessions", "Duration", "Sessions", pick=True)
     columns = {"duration": st.column_config.TextColumn("Duration"), "sessions": count_column("Sessions")}
     marks = [{"label": name} for name in BUCKETS]
 

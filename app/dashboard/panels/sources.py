@@ -10,13 +10,13 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, shown
 
-from .. import compared
-from ..actions import Whole, is_filter
+from ..charts.timechart import bin_words, stacked
+from ..controls import compared
+from ..controls.actions import Whole, is_filter
+from ..controls.grid import bar_column, count_column, grid_with_actions, percent_column
+from ..controls.toplist import toplist
 from ..filters import Filters
-from ..grid import bar_column, count_column, grid_with_actions, percent_column
 from ..panel import Look, meaning, nothing, panel
-from ..timechart import bin_words, stacked
-from ..toplist import toplist
 
 VIEWS = (VIEW,)
 LISTED = 1000

@@ -10,10 +10,11 @@ from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, plain, shown, size
 
-from . import actions, clock
-from .filters import Filters
+from .. import clock
+from ..filters import Filters
+from ..panel import Look, nothing
+from . import actions
 from .grid import count_column, grid, time_column
-from .panel import Look, nothing
 
 TEXT_SHOWN = 200
 LINE_SHOWN = 20_000

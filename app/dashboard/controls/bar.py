@@ -16,9 +16,10 @@ from tidemark.figures.extents import Extent, of_site
 from tidemark.figures.selection import FIELDS, SIGNS, Comparison, Filter, SelectionError, filters_of
 from tidemark.figures.text import plain
 
-from . import actions, clock
+from .. import clock
+from ..filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
+from . import actions
 from .edit import editable, save
-from .filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
 
 ALL_SITES = "All sites"
 # The range of pages about the present.

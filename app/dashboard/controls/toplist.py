@@ -12,8 +12,9 @@ from tidemark.figures.comparison import Change
 from tidemark.figures.counted import Counted
 from tidemark.figures.text import clipped, plain, shown
 
-from . import actions, colors, compared
-from .panel import Look, nothing
+from .. import colors
+from ..panel import Look, nothing
+from . import actions, compared
 
 ROWS = 7
 CHARACTERS = 80

@@ -11,9 +11,9 @@ from tidemark.figures.bins import Bins, in_utc
 from tidemark.figures.query import Condition, Expression, least, query
 from tidemark.figures.zones import floor, midnight, shifts
 
-from . import charts
-from .filters import BINS, Span
-from .panel import Look
+from ..filters import BINS, Span
+from ..panel import Look
+from . import basic
 from .timechart import over_time
 
 # Bins of a pipeline that has only run for minutes, and how many a chart has at most.
@@ -58,14 +58,14 @@ def bars(
     found: pd.DataFrame,
     names: Mapping[str, str],
     unit: str,
-    height: int = charts.HEIGHT,
+    height: int = basic.HEIGHT,
 ) -> None:
     """Draws columns of what `binned` found, under their `names`, as stacked bars."""
     assert span.start is not None
     assert span.end is not None
     zone = look.filters.zone
-    full = charts.filled(found, span.start, span.end, span.bin_seconds, list(names), zone=zone)
-    long = charts.longer(full, dict(names))
+    full = basic.filled(found, span.start, span.end, span.bin_seconds, list(names), zone=zone)
+    long = basic.longer(full, dict(names))
     long["bin"] = look.wall(long["bin"])
     over_time(
         look, long, unit=unit, series=list(names.values()), kind="bar", height=height,

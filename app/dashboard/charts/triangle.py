@@ -10,7 +10,7 @@ import streamlit as st
 from tidemark.figures.retention import Retention
 from tidemark.figures.text import share
 
-from . import colors
+from .. import colors
 
 # Shares are coloured in steps up to that one, because most are far below the whole.
 STEPS = 12

@@ -12,8 +12,9 @@ import streamlit as st
 
 from tidemark.figures import zones
 
-from . import colors, endlabels
-from .colors import OTHER
+from .. import colors
+from ..colors import OTHER
+from . import endlabels
 from .drawn import Drawn
 from .notemarks import with_notes
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from . import country
-from .charts import PICK
+from .. import country
+from .basic import PICK
 
 OUTLINES = Path(__file__).parent / "map" / "countries-110m.json"
 HEIGHT = 340

@@ -16,10 +16,10 @@ from tidemark.figures.counted import Counted
 from tidemark.figures.selection import Selection
 from tidemark.figures.zones import to_utc
 
-from . import clock
-from .filters import HOUR, Span
+from .. import clock
+from ..filters import HOUR, Span
+from ..panel import Look
 from .grid import Written, change_column
-from .panel import Look
 
 # Smaller changes, as a share, are shown as none.
 FLAT = 0.0005

@@ -10,9 +10,10 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from . import actions, charts
-from .grid import grid
-from .panel import Look
+from ..controls import actions
+from ..controls.grid import grid
+from ..panel import Look
+from . import basic
 
 # The requests behind a row: a label and what to open.
 Opens = Callable[[int], Sequence[tuple[str, actions.Requests]]]
@@ -65,5 +66,5 @@ def draw(
                 actions.open_view(opens(row))
                 return
 
-    charts.draw(chart, look.key, words, picked)
+    basic.draw(chart, look.key, words, picked)
     data_view(look, table, columns, lambda row: [("Show requests", opens(row))])

@@ -6,9 +6,9 @@ from tidemark.figures import pages
 from tidemark.figures.reader import Reader, ReadError
 from tidemark.figures.text import shown
 
-from . import clock
-from .filters import Filters
-from .panel import Look
+from .. import clock
+from ..filters import Filters
+from ..panel import Look
 
 
 def suggested_pages(reader: Reader, filters: Filters, most: int) -> list[str]:

@@ -13,9 +13,9 @@ from tidemark.figures.reader import ReadError
 from tidemark.figures.text import clipped, shown
 from tidemark.figures.zones import floor
 
-from . import clock, colors
+from .. import clock, colors
+from ..panel import Look
 from .drawn import Drawn
-from .panel import Look
 
 # Characters of a note beside a chart, and notes that are written out for one mark or one chart.
 NOTE_SHOWN, MOST_NOTES = 200, 5

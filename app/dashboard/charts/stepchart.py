@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from . import colors
+from .. import colors
 
 ROW = 46
 

@@ -15,8 +15,9 @@ from tidemark.figures.rules import of_lines, requests_of, watched
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import duration, number, shown
 
-from . import actions, clock, colors, data
-from .panel import Look, nothing
+from .. import clock, colors, data
+from ..controls import actions
+from ..panel import Look, nothing
 from .timechart import bin_words, millis, over_time
 
 # A chart has at most this many windows, and as much time of a figure that is counted from single requests.

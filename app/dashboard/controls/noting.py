@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidemark.figures.reader import Reader
 
-from . import data
+from .. import data
 from .edit import editable
 
 _SECONDS = 60

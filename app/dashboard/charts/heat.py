@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from . import colors
-from .charts import HEIGHT, PICK
+from .. import colors
+from .basic import HEIGHT, PICK
 from .drawn import Drawn
 from .notemarks import with_notes
 

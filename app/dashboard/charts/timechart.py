@@ -15,12 +15,14 @@ from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.text import shown
 from tidemark.figures.zones import window
 
-from . import actions, charts, colors
+from .. import colors
+from ..controls import actions
+from ..controls.grid import count_column
+from ..filters import Span
+from ..panel import Look
+from . import basic
 from .chartdata import Opens, data_view
-from .filters import Span
-from .grid import count_column
 from .notemarks import note_marks, note_words
-from .panel import Look
 
 EARLIER = "the earlier period"
 # What a series keeps of the requests: filters and further conditions.
@@ -43,7 +45,7 @@ def timechart(
     unit: str,
     kind: str = "line",
     number: str = ",.0f",
-    height: int = charts.HEIGHT,
+    height: int = basic.HEIGHT,
     before: pd.DataFrame | None = None,
     selection: Selection | None = None,
     kept: Mapping[str, Kept] | None = None,
@@ -57,10 +59,10 @@ def timechart(
     """
     columns, zone = list(names), look.filters.zone
     if sums:
-        frame = charts.filled(
+        frame = basic.filled(
             frame, look.start_of(span), look.end_of(span), span.bin_seconds, columns, zone=zone
         )
-    long = charts.longer(frame, dict(names))
+    long = basic.longer(frame, dict(names))
     if not sums:
         long = long.dropna(subset=["value"])
     bins = dict(zip(millis(look.wall(frame["bin"])), frame["bin"], strict=True))
@@ -70,8 +72,8 @@ def timechart(
         known = {column: name for column, name in names.items() if column in before}
         if sums:  # up to the last bin that has any, because the period may end before the range does
             start, end = look.start_of(span), before["bin"].max().to_pydatetime()
-            before = charts.filled(before, start, end, span.bin_seconds, list(known), zone=zone)
-        earlier = charts.longer(before, known).dropna(subset=["value"])
+            before = basic.filled(before, start, end, span.bin_seconds, list(known), zone=zone)
+        earlier = basic.longer(before, known).dropna(subset=["value"])
         earlier["bin"] = look.wall(earlier["bin"])
 
     def requests(start: pd.Timestamp, name: str) -> actions.Requests:
@@ -112,14 +114,14 @@ def over_time(
     zone: str | None = None,
     kind: str = "line",
     number: str = ",.0f",
-    height: int = charts.HEIGHT,
+    height: int = basic.HEIGHT,
     bin_seconds: int = 60,
     before: pd.DataFrame | None = None,
-    picked: charts.Picked | None = None,
+    picked: basic.Picked | None = None,
     before_name: str = EARLIER,
     within: tuple[datetime, datetime] | None = None,
     behind: Sequence[alt.Chart] = (),
-    curve: charts.Curve = "monotone",
+    curve: basic.Curve = "monotone",
     said: str = "",
     part: str = "",
     data: pd.DataFrame | None = None,
@@ -130,21 +132,21 @@ def over_time(
     is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins. The
     clock is that of `zone`, by default the page's.
 
-    `before`, `behind` and `curve` as in `charts.over_time`; `said` says what is behind in words. `part` tells several
+    `before`, `behind` and `curve` as in `basic.over_time`; `said` says what is behind in words. `part` tells several
     charts of a panel apart. `data` are the chart's numbers by `bin`, by default those of the series, in columns called
     `labels`; `opens` says what a row of them opens.
     """
     zone = zone or look.filters.zone
     marks = note_marks(look, zone, long["bin"], bin_seconds, within)
-    chart = charts.over_time(
+    chart = basic.over_time(
         long, zone=zone, unit=unit, series=series, kind=kind, number=number, height=height,
         bin_seconds=bin_seconds, before=before, before_name=before_name, notes=marks, behind=behind,
         curve=curve, pick=picked is not None,
     )  # fmt: skip
-    words = charts.described(long, unit)
+    words = basic.described(long, unit)
     if before is not None:
         words += f" Dashed: {before_name}."
-    charts.draw(chart, look.key + part, words + said + note_words(marks), picked)
+    basic.draw(chart, look.key + part, words + said + note_words(marks), picked)
     if data is None:
         data = long.pivot_table(index="bin", columns="series", values="value", aggfunc="sum")
         data = data[[name for name in series if name in data]].iloc[::-1].reset_index()
@@ -165,7 +167,7 @@ def stacked(
     selection: Selection | None = None,
     field: str = "",
     named: Callable[[str], str] = str,
-    height: int = charts.HEIGHT,
+    height: int = basic.HEIGHT,
     before: pd.DataFrame | None = None,
 ) -> None:
     """Bars over time of the `most` largest values of a column `by`, and of the others together; `found` has a column
@@ -174,7 +176,7 @@ def stacked(
     raw = {shown(named(v)) or "(none)": v for v in found[by].unique()}
     names_of = {v: name for name, v in raw.items()}
     found = found.assign(**{by: found[by].map(names_of)})
-    kept, names = charts.top_series(found, by, value, most)
+    kept, names = basic.top_series(found, by, value, most)
     wide = kept.pivot_table(index="bin", columns="series", values=value, aggfunc="sum", fill_value=0)
     picks: dict[str, Kept] = {}
     if field:

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from . import colors
+from .. import colors
 from .drawn import Drawn
 
 # The height of a label as a part of the greatest value.

@@ -12,8 +12,9 @@ from tidemark.figures.declared import FEWEST_STEPS, GOAL, MOST_STEPS, Declared, 
 from tidemark.figures.reader import Reader, ReadError
 from tidemark.figures.text import clipped, duration, plain, shown
 
-from . import actions, data
-from .filters import Filters
+from .. import data
+from ..filters import Filters
+from . import actions
 from .suggested import suggested_pages
 
 OWN = "Steps typed here"

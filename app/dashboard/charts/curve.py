@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from . import colors
-from .charts import HEIGHT
+from .. import colors
+from .basic import HEIGHT
 from .drawn import Drawn
 
 # A line's share by the number of periods.

@@ -1,0 +1,1 @@
+"""Charts of the pages, as Altair and Vega-Lite draw them."""
