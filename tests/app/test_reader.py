@@ -21,6 +21,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.app import tables
+from tidemark.figures.dialects import SparkSql
 from tidemark.figures.query import (
     AnyOf,
     Condition,
@@ -57,13 +58,7 @@ def bound(sql: str, parameters: dict[str, Any]) -> str:
     return re.sub(r":([a-z_0-9]+)\b", lambda found: literal(parameters[found[1]]), sql)
 
 
-def literal(value: Any) -> str:
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
-    return str(value)
+literal = SparkSql().value
 
 
 @pytest.fixture(params=["delta", "url", "warehouse"])

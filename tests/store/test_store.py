@@ -22,6 +22,8 @@ from tidemark.contract.table import Change, Column, Table
 from tidemark.engine.batches import distributed
 from tidemark.engine.work import ALL, Work
 from tidemark.errors import TableError
+from tidemark.figures import query as figures
+from tidemark.figures.rows import Direct
 from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.directories import Directories
@@ -124,6 +126,16 @@ def content(store: Store, *where: Any) -> list[tuple[str, int, int]]:
 def test_a_new_table_is_empty_and_has_its_columns(store: Store) -> None:
     assert store.read(WINDOWS).equals(WINDOWS.arrow_schema.empty_table())
     assert store.committed(WINDOWS, "flow/1") == -1
+
+
+def test_its_reader_answers_queries_of_figures(store: Store) -> None:
+    store.append_arrow(WINDOWS, rows(("a", 0, 1), ("a", 5, 2), ("b's", 0, 4)), Commit("flow/1", 0))
+    columns = {"site": "site", "views": figures.total("pageviews")}
+    where = [figures.Where("window_start", "<", at(5)), figures.Where("site", "in", ("a", "b's"))]
+    asked = figures.query("gold/windows", columns, where, group_by=["site"], order_by=["site"])
+    assert Direct(store.reader)(asked).values.tolist() == [["a", 1], ["b's", 4]]
+    version = store.reader.version("gold/windows")
+    assert version is not None and version.number == store.version(WINDOWS)
 
 
 def test_ensure_keeps_what_is_there(store: Store) -> None:

@@ -113,18 +113,18 @@ def rule_of(declared: Declared, name: str) -> Rule:
 
 
 def _shown(target: str) -> str:
-    scheme, found, _ = target.partition("://")
-    return target if target.startswith("$") else scheme if found and scheme.isalnum() else "unknown"
+    scheme, separator, _ = target.partition("://")
+    return target if target.startswith("$") else scheme if separator and scheme.isalnum() else "unknown"
 
 
 def _troubles(rule: Rule) -> list[tuple[str, str]]:
     """Problems and their remedies."""
-    found = []
+    problems = []
     if rule.metric not in METRICS and not rule.goal:
         known = ", ".join(METRICS)
-        found.append((f"unknown metric {rule.metric!r}", f"Use one of {known}, or goal:NAME of a goal."))
+        problems.append((f"unknown metric {rule.metric!r}", f"Use one of {known}, or goal:NAME of a goal."))
     if rule.window not in WINDOWS:
-        found.append((f"unknown window {rule.window!r}", f"Use one of {', '.join(WINDOWS)}."))
+        problems.append((f"unknown window {rule.window!r}", f"Use one of {', '.join(WINDOWS)}."))
     for text in rule.filter:
         try:
             usable = Filter.parse(text).field in RULE_FIELDS
@@ -132,13 +132,15 @@ def _troubles(rule: Rule) -> list[tuple[str, str]]:
             usable = False
         if not usable:
             known = ", ".join(RULE_FIELDS)
-            found.append((f"unknown filter {text!r}", f"Write field=value, !=, ~ or ^; fields are {known}."))
+            problems.append(
+                (f"unknown filter {text!r}", f"Write field=value, !=, ~ or ^; fields are {known}.")
+            )
     if rule.above is None and rule.below is None and rule.deviation is None:
-        found.append(("no bound", "Set above, below or deviation."))
+        problems.append(("no bound", "Set above, below or deviation."))
     if rule.deviation is not None and rule.deviation <= 0:
-        found.append((f"deviation {rule.deviation:g} is not positive", "Use a number such as 4."))
+        problems.append((f"deviation {rule.deviation:g} is not positive", "Use a number such as 4."))
     if not 1 <= rule.breaches <= rule.of <= MOST_WINDOWS:
-        found.append(
+        problems.append(
             (f"breaches = {rule.breaches}, of = {rule.of}", f"Use 1 <= breaches <= of <= {MOST_WINDOWS}.")
         )
-    return found
+    return problems

@@ -142,8 +142,8 @@ class Declared:
 def declared(home: Path) -> Declared:
     """The declarations in the file of a home; none without a file. Raises SettingError."""
     path = home / FILE
-    found = toml_of(path)
-    kinds = {kind: found.get(kind, {}) for kind in get_args(Kind)}
+    file = toml_of(path)
+    kinds = {kind: file.get(kind, {}) for kind in get_args(Kind)}
     for kind, tables in kinds.items():
         if not isinstance(tables, dict) or not all(isinstance(values, dict) for values in tables.values()):
             raise SettingError(f"{path}: {kind} must be tables", f"Write [{kind}.NAME].")
@@ -162,10 +162,10 @@ def require_usable(tables: Mapping[str, Any], source: str) -> None:
 
 def duration(text: str) -> timedelta:
     """A time such as 30m, 24h or 7d. Raises SelectionError."""
-    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)
-    if found is None or found[2] not in _UNITS or not int(found[1]):
+    match = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)
+    if match is None or match[2] not in _UNITS or not int(match[1]):
         raise SelectionError(f"{text!r} is no duration; write 30m, 24h or 7d")
-    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
 
 
 def recorded(goals: Mapping[str, Goal]) -> str:

@@ -99,3 +99,15 @@ class Databricks:
 
     def each(self, column: str) -> str:
         return f"explode({column})"
+
+
+class SparkSql(Databricks):
+    """Spark SQL with Delta's extension, whose parser binds no parameters: values become literals."""
+
+    def value(self, value: Any) -> str:
+        if isinstance(value, datetime):
+            return f"TIMESTAMP '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
+        if isinstance(value, str):
+            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+            return f"'{escaped}'"
+        return str(value)

@@ -24,13 +24,21 @@ Execute = Callable[[str, dict[str, Any]], "pa.Table"]
 
 
 class SqlReader:
-    """Tables that Spark SQL knows by the names that `named` gives; `execute` is the connection."""
+    """Tables that Spark SQL knows by the names that `named` gives; `execute` is the connection. A `dialect` is made for
+    each statement."""
 
-    def __init__(self, label: str, named: Callable[[str], str], execute: Execute) -> None:
+    def __init__(
+        self,
+        label: str,
+        named: Callable[[str], str],
+        execute: Execute,
+        dialect: Callable[[], Databricks] = Databricks,
+    ) -> None:
         self.label = label
         self.root = ""
         self._name = named
         self._execute = execute
+        self._dialect = dialect
         self._versions: dict[str, tuple[float, Version | None]] = {}
 
     def version(self, table: str) -> Version | None:
@@ -55,7 +63,7 @@ class SqlReader:
         )
 
     def arrow(self, q: Query) -> pa.Table:
-        dialect = Databricks()
+        dialect = self._dialect()
         statement = render(q, self._name, dialect)
         return self._run(q.table, statement, dialect.parameters)
 

@@ -89,10 +89,10 @@ def values(rows: Rows, rule: Rule, sites: Sequence[str], start: int, end: int) -
     if not matrix.size:
         return matrix
     first, last = (time_of(window, rule.seconds) for window in (start, end))
-    found = _metric(rows, rule, Selection(None, first, last, filters=rule.filters), sites)
-    micros = found["bin"].dt.as_unit("us").astype("int64").to_numpy()
-    site = pd.Index(sites).get_indexer(pd.Index(found["site"]))
-    matrix[site, micros // (rule.seconds * 1_000_000) - start] = found["value"]
+    windows = _metric(rows, rule, Selection(None, first, last, filters=rule.filters), sites)
+    micros = windows["bin"].dt.as_unit("us").astype("int64").to_numpy()
+    site = pd.Index(sites).get_indexer(pd.Index(windows["site"]))
+    matrix[site, micros // (rule.seconds * 1_000_000) - start] = windows["value"]
     return matrix
 
 
@@ -134,5 +134,5 @@ def _metric(rows: Rows, rule: Rule, selection: Selection, sites: Sequence[str]) 
     golds = [TRAFFIC] if part else [TRAFFIC, AUDIENCE]
     if metric == "not_found":
         names, golds, where = ["requests"], [RESPONSES], (*where, *requests_of(rule))
-    found = measured(rows, selection, LINES, golds, names, by=["site"], bin_seconds=seconds, where=where)
-    return found.assign(value=found[part] / found["requests"] if part else found[names[0]])
+    windows = measured(rows, selection, LINES, golds, names, by=["site"], bin_seconds=seconds, where=where)
+    return windows.assign(value=windows[part] / windows["requests"] if part else windows[names[0]])

@@ -63,8 +63,8 @@ def reasons(rows: Rows, most: int = 3) -> list[tuple[str, int]]:
     """The rules that most rejected lines break, and the number of these lines. Raises TableError."""
     columns: Columns = {"reasons": "reasons", "lines": count()}
     broken: Counter[str] = Counter()
-    found = if_any(rows, query(REJECTED, columns, group_by=["reasons"]))
-    for names, lines in found[["reasons", "lines"]].itertuples(index=False):
+    rejected = if_any(rows, query(REJECTED, columns, group_by=["reasons"]))
+    for names, lines in rejected[["reasons", "lines"]].itertuples(index=False):
         broken.update(dict.fromkeys(names, int(lines)))
     return broken.most_common(most)
 
@@ -76,8 +76,8 @@ def _counted(rows: Rows, names: Sequence[str], by: Sequence[str] = ()) -> pd.Dat
 
 
 def _sums(rows: Rows, table: str, names: Sequence[str]) -> dict[str, int]:
-    found = if_any(rows, query(table, {name: total(name) for name in names}))
-    return {name: int(found[name].sum()) for name in names}
+    sums = if_any(rows, query(table, {name: total(name) for name in names}))
+    return {name: int(sums[name].sum()) for name in names}
 
 
 def _moment(times: pd.Series) -> str | None:

@@ -19,11 +19,11 @@ class UnionCache:
 
     def get(self, key: Any, fingerprint: Any) -> Any:
         with self.lock:
-            found = self.entries.get(key)
-            if found is None or found[0] != fingerprint:
+            entry = self.entries.get(key)
+            if entry is None or entry[0] != fingerprint:
                 return None
             self.entries.move_to_end(key)
-            return found[1]
+            return entry[1]
 
     def put(self, key: Any, fingerprint: Any, value: Any) -> None:
         with self.lock:

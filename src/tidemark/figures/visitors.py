@@ -43,9 +43,9 @@ def distinct(
 ) -> pd.DataFrame:
     """Distinct visitors of the rows that `where` keeps, in a column `visitors`; with bins, `bin` is a bin's start, on
     its zone's clocks. Without grouping, one row."""
-    found = daily(rows, table, where, grouping)
-    prints = {day: changed for day, (changed, _) in found.items()}
-    parts = {day: part for day, (_, part) in found.items()}
+    days = daily(rows, table, where, grouping)
+    prints = {day: changed for day, (changed, _) in days.items()}
+    parts = {day: part for day, (_, part) in days.items()}
     earlier, newest = list(prints)[:-1], list(prints)[-1:]
     united: United = {}
     if earlier:
@@ -121,12 +121,12 @@ def _unite_days(
     site, *values = (text.take(heads).to_pylist() for text in texts)
     day_of = seconds[heads] // DAY * DAY
     labels = list(zip(site, starts[heads].tolist(), *values, strict=True))
-    found: dict[pd.Timestamp, United] = {day: {} for day in days}
+    unions: dict[pd.Timestamp, United] = {day: {} for day in days}
     wanted = {int(day.timestamp()): day for day in days}
     for code, union in unite(found_rows.column("sketch"), codes).items():
         if day_of[code] in wanted:
-            found[wanted[day_of[code]]][labels[code]] = union
-    return found
+            unions[wanted[day_of[code]]][labels[code]] = union
+    return unions
 
 
 def _groups(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +163,7 @@ def _counts(united: United, grouping: Grouping) -> pd.DataFrame:
     if not grouping.by and not binned:
         return pd.DataFrame({"visitors": [round(sum(sums.values()))]})
     names = [*(["bin"] if binned else []), *grouping.by]
-    found = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
+    counts = pd.DataFrame([(*group, round(n)) for group, n in sums.items()], columns=[*names, "visitors"])
     if binned:
-        found["bin"] = pd.to_datetime(found["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")
-    return found
+        counts["bin"] = pd.to_datetime(counts["bin"], unit="s", utc=True).astype("datetime64[us, UTC]")
+    return counts

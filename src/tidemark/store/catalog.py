@@ -20,6 +20,7 @@ from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import TableError
+from tidemark.figures.dialects import SparkSql
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_warehouse import SqlReader
 from tidemark.store.lakehouse import Lakehouse
@@ -58,12 +59,12 @@ class SparkStore:
     @cached_property
     def reader(self) -> Reader:
         def execute(statement: str, parameters: dict[str, Any]) -> pa.Table:
-            return self._spark.sql(statement, parameters or None).toArrow()
+            return self._spark.sql(statement).toArrow()
 
         def named(table: str) -> str:
             return self._lakehouse.sql_name(table.replace("/", "."))
 
-        return SqlReader(self._lakehouse.name, named, execute)
+        return SqlReader(self._lakehouse.name, named, execute, SparkSql)
 
     def ensure(self, table: Table, told: Mapping[str, str] | None = None) -> None:
         name = self._lakehouse.sql_name(table)
