@@ -18,7 +18,7 @@ from deltalake import write_deltalake
 from tests.app.brute import Walk, deepest, depth
 from tidemark.engine import sketches
 from tidemark.figures import funnels, paths, retention, walks
-from tidemark.figures.declared import Definition, Step
+from tidemark.figures.declared import Definition, Step, duration
 from tidemark.figures.extents import Extent
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
@@ -118,9 +118,9 @@ def test_a_funnel_has_two_to_eight_steps_and_a_duration() -> None:
     for number in (1, 9):
         with pytest.raises(SelectionError, match="2 to 8 steps"):
             Definition(STEPS[:1] * number)
-    assert funnels.duration("24h") == timedelta(hours=24)
+    assert duration("24h") == timedelta(hours=24)
     with pytest.raises(SelectionError, match="no duration"):
-        funnels.duration("soon")
+        duration("soon")
 
 
 @pytest.mark.parametrize("backward", [False, True])
