@@ -5,7 +5,8 @@ from __future__ import annotations
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
-from tidemark.engine.steps import MOST_STEPS, SessionSteps
+from tidemark.engine.steps import SessionSteps
+from tidemark.figures.silver import MOST_STEPS
 
 TABLE = Table(
     name="silver.session_steps",

@@ -18,7 +18,6 @@ from ..controls.grid import grid, time_column
 from ..panel import Look, nothing, panel
 
 ALL_SITES = "All sites"
-MOST_CHARACTERS = 1000
 TEXT_SHOWN = 300
 CAUSES = {
     "hand": "by hand", "rebuild": "rebuild", "settings": "changed settings", "forget": "deleted visitor",
@@ -67,7 +66,7 @@ def _form(look: Look, home: Path) -> None:
         st.popover("Add a note", icon=":material/add:"),
         st.form("add-note", clear_on_submit=True, border=False),
     ):
-        text = st.text_input("Note", max_chars=MOST_CHARACTERS, placeholder="Sale begins")
+        text = st.text_input("Note", max_chars=notes.MOST_CHARACTERS, placeholder="Sale begins")
         local = look.now.astimezone(ZoneInfo(zone)).replace(tzinfo=None, second=0, microsecond=0)
         at = st.datetime_input(f"When ({zone})", local, step=timedelta(minutes=1), key="note-at")
         sites = [ALL_SITES, *sorted(data.extents(look.reader))]

@@ -15,9 +15,8 @@ from tidemark.contract.table import Change
 from tidemark.engine.arrays import plain
 from tidemark.engine.groups import decoded, encoded, whole
 from tidemark.engine.intervals import Sweep, changed, micros, near, nulls_first, ordered, session_ids, swept
+from tidemark.figures.silver import MOST_STEPS
 
-# Of a session, so that a crawler that poses as a visitor does not make endless rows.
-MOST_STEPS = 200
 _INTERVAL = ("site", "visitor_id", "start_time", "end_time", "pageviews", "steps")
 _STEP = pa.struct([("time", pa.timestamp("us", tz="UTC")), ("path", pa.string())])
 

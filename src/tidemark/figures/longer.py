@@ -13,12 +13,11 @@ import pandas as pd
 
 from tidemark.figures.query import AllOf, AnyOf, Condition, HasElement, Where, count, query
 from tidemark.figures.rows import Rows
-from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
+from tidemark.figures.silver import MOST_STEPS, REQUESTS, SESSIONS, STEPS, VIEW
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_STEPS = 200
 # More of them are not looked up.
 MOST_SESSIONS = 100
 COLUMNS = ("session_id", "site", "visitor_id", "start_time", "end_time")

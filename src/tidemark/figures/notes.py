@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from tidemark.figures.query import query
 from tidemark.figures.rows import Rows, if_any
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 TABLE = "quality/notes"
+MOST_CHARACTERS = 1000
 COLUMNS = ("note", "time", "site", "text", "cause")
 
 
@@ -18,6 +21,8 @@ def notes(
 ) -> pd.DataFrame:
     """The columns COLUMNS, by time: the notes of a site (None: of every site) and of all sites, from `start` until
     before `end`. The table is small, so one read of all of it serves every chart."""
+    import pandas as pd
+
     found = if_any(rows, query(TABLE, COLUMNS, order_by=["time", "note"]), {"time": "datetime64[us, UTC]"})
     kept = pd.Series(data=True, index=found.index)
     if site is not None:

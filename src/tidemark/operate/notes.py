@@ -15,6 +15,7 @@ from tidemark.contract.quality_tables import ACCOUNTS, NOTES
 from tidemark.contract.store import Commit, Store, Where
 from tidemark.contract.table import Change, Table
 from tidemark.errors import SettingError
+from tidemark.figures.notes import MOST_CHARACTERS
 from tidemark.operate.revalued import Revalued
 from tidemark.settings import Settings
 from tidemark.stream.lock import appending
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 HAND, REBUILD, FORGET, SETTINGS, RULES, IMPORT, GAP = (
     "hand", "rebuild", "forget", "settings", "rules", "import", "gap",
 )  # fmt: skip
-MOST_CHARACTERS = 1000
 # A pipeline that stood still for less leaves no note.
 LEAST_GAP = timedelta(minutes=5)
 # Characters of a setting's value in a note.

@@ -18,6 +18,7 @@ from tidemark.contract.expression import column
 from tidemark.contract.measure import Scan, unfulfilled
 from tidemark.contract.quality_tables import SITES
 from tidemark.contract.store import Store
+from tidemark.figures.notes import MOST_CHARACTERS
 from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.difference import Changed
@@ -110,7 +111,7 @@ def settle(home: Home) -> None:
             log.info("the %s have changed: history is recomputed beside the flows", changed.subject)
         what = f"{notes.NOT_APPLIED} because {why}" if why else notes.OPEN
         subject = changed.subject[0].upper() + changed.subject[1:]
-        text = "; ".join([f"{subject}: {what}", *notes.changes(changed.settings)])[: notes.MOST_CHARACTERS]
+        text = "; ".join([f"{subject}: {what}", *notes.changes(changed.settings)])[:MOST_CHARACTERS]
         site = changed.sites[0] if len(changed.sites) == 1 else ""
         wanted = Note(datetime.now(UTC), text, site, notes.SETTINGS)
     _renew(home, wanted)
@@ -173,7 +174,7 @@ def _completed(row: Mapping[str, Any], what: str, number: int) -> Note:
     # Rows changed now, not when the work began. Of one time there is one note.
     now = datetime.now(UTC) - timedelta(microseconds=number)
     text = row["text"].replace(f": {notes.OPEN};", f": {what};", 1)
-    return Note(now, text[: notes.MOST_CHARACTERS], row["site"], notes.SETTINGS)
+    return Note(now, text[:MOST_CHARACTERS], row["site"], notes.SETTINGS)
 
 
 def _open(store: Store) -> Iterator[tuple[dict[str, Any], re.Match[str]]]:
