@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.parse import networks
 from tidemark.parse.columns import KNOWN, Knowledge, describe
 from tidemark.parse.reading import Reading, SiteReading
 
@@ -93,5 +94,8 @@ def test_no_lines_have_no_rows() -> None:
 
 def test_the_version_names_every_list() -> None:
     version = Knowledge(b"k").version
-    assert all(part in version for part in ("ua-parser ", "crawlers ", "channels ", "pages ", "formats "))
+    lists = f"networks {networks.version()}"
+    assert all(
+        part in version for part in ("ua-parser ", "crawlers ", "channels ", "pages ", lists, "formats ")
+    )
     assert Knowledge(b"k", reading=SHOP).version != version

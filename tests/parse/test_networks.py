@@ -95,6 +95,13 @@ def test_each_list_says_its_kind_its_day_and_its_source() -> None:
     assert max(each.date for each in networks.lists()) in networks.version()
 
 
+def test_other_content_of_a_list_is_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = networks.version()
+    changed = tuple((name, text + "192.0.2.0/24\n") for name, text in networks._texts())
+    monkeypatch.setattr(networks, "_texts", lambda: changed)
+    assert networks.version.__wrapped__() not in (before, "")
+
+
 def test_no_network_of_a_cdn_is_within_one_of_its_operators_hosting() -> None:
     """Neither is one within a network of a relay: the user of the relay could pretend any address."""
     kinds = {text: each.kind for each in networks.lists() for text in each.networks}
