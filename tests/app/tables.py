@@ -13,6 +13,7 @@ import datasketches
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from examples.intrusion.job import LOGIN_ALERTS, TRAFFIC_ALERTS
 from examples.requests_by_status.requests_by_status import TABLE as REQUESTS_BY_STATUS
 from tidemark.contract import quality_tables, registry
 from tidemark.settings import Settings
@@ -42,78 +43,15 @@ class Request:
         return not self.bot and not self.asset and self.status < 400
 
 
-def _schema(**fields: pa.DataType) -> pa.Schema:
-    return pa.schema(list(fields.items()))
-
-
-SCHEMAS = {
-    "gold/visitors_by_country": _schema(
-        site=TEXT, window_start=TIME, window_end=TIME, country=TEXT, visitors=LONG, pageviews=LONG,
-        requests=LONG, bot_requests=LONG, updated_at=TIME, visitors_sketch=pa.binary(),
-    ),
-    "gold/traffic": _schema(
-        site=TEXT, window_start=TIME, window_end=TIME, requests=LONG, pageviews=LONG, visitors=LONG,
-        bot_requests=LONG, bytes=LONG, status_2xx=LONG, status_3xx=LONG, status_4xx=LONG, status_5xx=LONG,
-        updated_at=TIME, visitors_sketch=pa.binary(),
-    ),
-    "gold/pages": _schema(
-        site=TEXT, window_start=TIME, window_end=TIME, path=TEXT, pageviews=LONG, visitors=LONG,
-        updated_at=TIME, visitors_sketch=pa.binary(),
-    ),
-    "silver/sessions": _schema(
-        session_id=TEXT, site=TEXT, visitor_id=TEXT, country=TEXT, start_time=TIME, end_time=TIME,
-        duration_seconds=LONG, pageviews=LONG, entry_page=TEXT, exit_page=TEXT, bounced=pa.bool_(),
-        closed=pa.bool_(), browser=TEXT, os=TEXT, device=TEXT, channel=TEXT, source=TEXT, medium=TEXT,
-        campaign=TEXT, referrer_host=TEXT, updated_at=TIME,
-    ),
-    "silver/rejected": _schema(
-        topic=TEXT, partition=pa.int32(), offset=LONG, site=TEXT, value=pa.binary(),
-        reasons=pa.list_(TEXT), nearest_format=TEXT, failed_field=TEXT, kafka_timestamp=TIME, rejected_at=TIME,
-    ),
-    "quality/accounts": _schema(
-        flow=TEXT, batch_id=LONG, received=LONG, accepted=LONG, rejected=LONG, duplicate=LONG, late=LONG,
-        started_at=TIME, committed_at=TIME,
-    ),
-    "quality/sites": _schema(
-        site=TEXT, first_event_time=TIME, newest_event_time=TIME, newest_kafka_timestamp=TIME,
-        accepted=LONG, rejected=LONG, late=LONG, lateness=pa.list_(LONG), updated_at=TIME,
-    ),
-    "quality/progress": _schema(
-        flow=TEXT, batch_id=LONG, recorded_at=TIME, rows=LONG, duration_ms=LONG,
-        rows_per_second=pa.float64(), freshness_seconds=pa.float64(), lag=LONG, newest_event_time=TIME,
-    ),
-    "intrusion/traffic_alerts": _schema(
-        rule=TEXT, client_ip=TEXT, started_at=TIME, value=LONG, usual=pa.float64(), updated_at=TIME,
-    ),
-    "intrusion/login_alerts": _schema(
-        rule=TEXT, client_ip=TEXT, started_at=TIME, matched_at=TIME, logins=pa.list_(TEXT), updated_at=TIME,
-    ),
-    "quality/results": _schema(
-        run_id=TEXT, run_time=TIME, table=TEXT, expectation=TEXT, column=TEXT, severity=TEXT,
-        success=pa.bool_(), observed_value=TEXT, unexpected_count=LONG, details=TEXT,
-    ),
-}  # fmt: skip
-
-
-# What the pipeline declares of these tables, and of one of another package.
+# The tables of the pipeline, one of another package, and those of a job beside.
 DECLARED = {
     table.name.replace(".", "/"): table
     for table in (
         *registry.tables(),
         *quality_tables.TABLES,
         replace(REQUESTS_BY_STATUS, package="odd-package"),
-    )
-}
-SCHEMAS |= {
-    name: DECLARED[name].documented_schema
-    for name in (
-        "quality/tables",
-        "quality/notes",
-        "quality/alerts",
-        "quality/alert_rules",
-        "quality/reported",
-        "gold/requests_by_status",
-        "gold/formats",
+        LOGIN_ALERTS,
+        TRAFFIC_ALERTS,
     )
 }
 
@@ -121,13 +59,13 @@ SCHEMAS |= {
 def write(home: Path, table: str, rows: Iterable[dict[str, Any]], mode: str = "overwrite") -> None:
     """Writes rows (missing columns null) as a Delta table of the home, or appends them to it. The first write takes two
     commits: a table has the properties that the pipeline gives it."""
-    schema = SCHEMAS[table]
+    schema = DECLARED[table].documented_schema
     filled = [{name: row.get(name) for name in schema.names} for row in rows]
     path = home / "tables" / table
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists()
     write_deltalake(str(path), pa.Table.from_pylist(filled, schema), mode=mode)
-    if new and table in DECLARED:
+    if new:
         told = DECLARED[table].told(Settings())
         DeltaTable(str(path)).alter.set_table_properties(told, raise_if_not_exists=False)
 

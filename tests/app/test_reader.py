@@ -75,7 +75,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
     def warehouse(home: Path) -> Reader:
         session.sql("CREATE SCHEMA IF NOT EXISTS dash")
         deltas = {}
-        for table in tables.SCHEMAS:
+        for table in tables.DECLARED:
             if (home / "tables" / table).is_dir():
                 name, path = table.replace("/", "_"), home / "parquet" / table
                 deltas[name] = DeltaTable(str(home / "tables" / table))
