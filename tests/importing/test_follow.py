@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import os
 import shutil
 import threading
 import time
@@ -232,3 +233,61 @@ def test_what_cannot_be_followed(following: Following, tmp_path: Path) -> None:
         pass
     with pytest.raises(InputError, match="directory"), following(tmp_path):
         pass
+
+
+def test_files_in_utf16_with_carriage_returns_and_of_containers_grow(
+    following: Following, lines: Lines, numbered: Numbered, tmp_path: Path
+) -> None:
+    utf16, returns, container = (tmp_path / name for name in ("utf16.log", "returns.log", "container.log"))
+    entry = "2026-11-21T10:00:00.1Z stdout {} {}"
+    rest = {
+        utf16: ("\ufeff" + "".join(f"{line.decode()}\r\n" for line in numbered(20))).encode("utf-16-le"),
+        returns: b"".join(line + b"\r" for line in numbered(20, start=20)),
+        container: "".join(
+            f"{entry.format('P', number)}\n{entry.format('F', '!')}\n" for number in range(20)
+        ).encode(),
+    }
+    with following(tmp_path / "*.log") as report:
+        while any(rest.values()):
+            for path, data in rest.items():
+                with path.open("ab") as file:  # in the middle of lines, characters and parts
+                    file.write(data[:301])
+                rest[path] = data[301:]
+            time.sleep(0.1)
+        until(lambda: report.added == 60)
+    joined = [entry.format("F", f"{number}!").encode() for number in range(20)]
+    assert lines() == sorted(numbered(40) + joined)
+
+
+def test_a_writer_that_goes_on_at_its_place_after_copy_and_truncate(
+    following: Following, options: Options, lines: Lines, numbered: Numbered, tmp_path: Path
+) -> None:
+    path, content = tmp_path / "access.log", numbered(4000)
+    with following(tmp_path / "access.log*") as report, path.open("wb") as log:
+        for start in range(0, 4000, 1000):
+            log.write(b"".join(line + b"\n" for line in content[start : start + 500]))
+            log.flush()
+            until(lambda start=start: report.added == start + 500)
+            shutil.copy(path, tmp_path / f"access.log.{start}")
+            os.truncate(path, 0)
+            # The file begins with a hole of the size that it had.
+            log.write(b"".join(line + b"\n" for line in content[start + 500 : start + 1000]))
+            log.flush()
+            until(lambda start=start: report.added == start + 1000)
+            time.sleep(1.2)
+    assert report.nuls > 0
+    assert import_files([str(tmp_path / "access.log*")], options).added == 0
+    assert lines() == sorted(content)
+
+
+def test_a_file_that_is_no_log_is_named_once(
+    following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "a.log").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)))
+    said: list[str] = []
+    with following(tmp_path / "*.log", say=said.append) as report:
+        write(tmp_path / "b.log", numbered(3))
+        until(lambda: report.added == 3)
+        time.sleep(2.5)
+    assert len(said) == 1 and "a.log is a PNG image, not a log" in said[0]
+    assert lines() == sorted(numbered(3))

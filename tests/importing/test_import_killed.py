@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import random
 import signal
@@ -159,3 +160,77 @@ def test_broker_that_stays_down_is_one_error_and_the_next_import_goes_on(
         assert sorted(value for value, _ in read(settings)) == sorted(content)
     finally:
         embedded.stop(home)
+
+
+def test_killed_amid_the_parts_of_compressed_container_logs(
+    tidemark: Start, settings: Settings, lines: Lines, tmp_path: Path
+) -> None:
+    """Of every ten lines one is in three parts, between which a line of the other stream stands."""
+    time_of, count = "2026-11-21T10:00:00.{:09}Z", 150_000
+    written, expected = [], []
+    for number in range(count):
+        head = time_of.format(number)
+        if number % 10:
+            expected.append(f"{head} stdout F {number}")
+            written.append(expected[-1])
+        else:
+            other = f"{head} stderr F {number}"
+            written += [
+                f"{head} stdout P {number}-",
+                f"{head} stdout P -",
+                other,
+                f"{head} stdout F -{number}",
+            ]
+            expected += [f"{head} stdout F {number}---{number}", other]
+    path = tmp_path / "0.log.xz"
+    path.write_bytes(lzma.compress("".join(f"{line}\n" for line in written).encode(), preset=0))
+    admin = kafka.admin_client(settings.kafka)
+    seen = 0
+    for _ in range(3):
+        process = tidemark(path)
+        # At once after a commit, so that the next import begins in the middle.
+        while sum(kafka.end_offsets(settings.kafka, settings.kafka.topic, admin=admin).values()) == seen:
+            if process.poll() is not None:
+                break
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        seen = sum(kafka.end_offsets(settings.kafka, settings.kafka.topic, admin=admin).values())
+    assert seen
+    last = tidemark(path)
+    _, err = last.communicate(timeout=120)
+    assert last.returncode == 0, err
+    assert lines() == sorted(line.encode() for line in expected)
+
+
+def test_killed_while_it_follows_a_growing_container_log(
+    tidemark: Start, settings: Settings, lines: Lines, tmp_path: Path
+) -> None:
+    path, expected = tmp_path / "0.log", []
+    head = "2026-11-21T10:00:00.1Z stdout"
+    path.touch()
+    admin = kafka.admin_client(settings.kafka)
+
+    def committed() -> int:
+        return sum(kafka.end_offsets(settings.kafka, settings.kafka.topic, admin=admin).values())
+
+    for turn in range(4):
+        process, before = tidemark(path, "--follow"), committed()
+        # Killed with a first part read, of which the rest comes later.
+        with path.open("a") as file:
+            file.write(f"{head} F -{turn - 1}\n" if turn else "")
+            file.writelines(f"{head} P {turn}\n{head} F .{number}\n" for number in range(500))
+            file.write(f"{head} P {turn}\n")
+        expected += [f"{head} F {turn}.{number}" for number in range(500)] + [f"{head} F {turn}-{turn}"]
+        deadline = time.monotonic() + 60
+        while committed() <= before + 400 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert committed() > before
+        process.kill()
+        process.communicate()
+    with path.open("a") as file:
+        file.write(f"{head} F -3\n")
+    last = tidemark(path)
+    _, err = last.communicate(timeout=60)
+    assert last.returncode == 0, err
+    assert lines() == sorted(line.encode() for line in expected)

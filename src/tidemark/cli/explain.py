@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -11,10 +11,7 @@ import click
 
 from tidemark.cli import home_options, settings_of
 from tidemark.cli.importing import line_options
-from tidemark.importing.comments import Comments
-from tidemark.importing.lines import Block, LineSplitter
-from tidemark.importing.reader import READ_BYTES
-from tidemark.importing.sources import expand, open_reader
+from tidemark.importing.sources import blocks_of, expand
 from tidemark.parse.custom import reading_of
 from tidemark.parse.explain import Kind, explained
 
@@ -29,27 +26,19 @@ _MOST_SHOWN = 160
 def explain_command(
     ctx: click.Context, /, files: tuple[str, ...], site: str, log_format: str | None, **overrides: Any
 ) -> None:
-    """Show the formats of the lines in log FILEs: paths, quoted globs, .gz, or - for standard input.
+    """Show the formats of the lines in log FILEs: paths, quoted globs, compressed files, or - for standard input.
 
     For each kind of line it prints their number and the fields of the first one. For lines that would be rejected
     it prints the nearest format and the first field that differs. It imports nothing. Own formats and settings of
     the site come from the home that --home names.
     """
     reading = reading_of(settings_of(ctx, **overrides))
-    for kind in explained(_blocks(files), log_format, site, reading):
+    for kind in explained(_lines(files), log_format, site, reading):
         click.echo("\n".join(_described(kind)) + "\n")
 
 
-def _blocks(files: Sequence[str]) -> Iterator[tuple[list[bytes], str]]:
-    for path in expand(files):
-        splitter, comments = LineSplitter(), Comments()
-        with open_reader(path) as reader:
-            while data := reader.read(READ_BYTES):
-                yield from _lines(comments.without(splitter.feed(data), data))
-            yield from _lines(comments.without(splitter.finish(), b""))
-
-
-def _lines(blocks: Iterable[Block]) -> Iterator[tuple[list[bytes], str]]:
+def _lines(files: Sequence[str]) -> Iterator[tuple[list[bytes], str]]:
+    blocks = (block for path in expand(files) for block in blocks_of(path))
     return ((block.lines, block.fields) for block in blocks if block.lines)
 
 

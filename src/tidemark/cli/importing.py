@@ -74,7 +74,7 @@ def import_command(
     again: bool,
     **overrides: Any,
 ) -> None:
-    """Import log FILEs, each line once: paths, quoted globs, .gz, or - for standard input.
+    """Import log FILEs, each line once: paths, quoted globs, compressed files, or - for standard input.
 
     A file is identified by its content: importing it twice, renamed or compressed, adds nothing; when it
     has grown, the import adds the rest. An unfinished last line waits for the next import, unless its file is
@@ -126,6 +126,8 @@ def _summary(report: Report, seconds: float) -> str:
     )
     if report.comments:
         text += f"; {report.comments:,} comment{'' if report.comments == 1 else 's'} left out"
+    if report.nuls:
+        text += f"; {report.nuls:,} NUL byte{'' if report.nuls == 1 else 's'} left out"
     if report.unfinished:
         lines = f"{report.unfinished} unfinished line{'' if report.unfinished == 1 else 's'}"
         text += f"; {lines} left" + (

@@ -20,8 +20,9 @@ from tidemark import __version__
 from tidemark.cli.importing import line_options
 from tidemark.cli.look import Given, Look
 from tidemark.errors import InputError, PlatformError, SettingError
-from tidemark.importing.identity import Entry, recognise
-from tidemark.importing.sources import expand, is_stream, open_reader, states_of
+from tidemark.importing.compression import ENDINGS
+from tidemark.importing.identity import Entry, has_grown_last_line, recognise
+from tidemark.importing.sources import expand, is_stream, states_of
 from tidemark.local import dashboard, view
 from tidemark.local.directories import prepare_home
 from tidemark.local.jars import broker_jars, spark_jars
@@ -72,7 +73,7 @@ def view_command(
     kept: bool,
     clear: bool,
 ) -> None:
-    """Show figures and a dashboard of log FILEs: paths, quoted globs, .gz, or - for standard input.
+    """Show figures and a dashboard of log FILEs: paths, quoted globs, compressed files, or - for standard input.
 
     Starts a broker, the pipeline and the dashboard on free ports, imports the files, prints the figures as they
     become exact, and opens the dashboard over the files' whole time. Stays until Ctrl-C, and adds the lines that the
@@ -147,14 +148,7 @@ def _hold(paths: Sequence[str], entries: Sequence[dict[str, Any]]) -> bool:
 
 def _has(path: str, entry: Entry) -> bool:
     try:
-        if recognise(path, [entry]).kind != "same":
-            return False
-        if not entry.unended:
-            return True
-        # Its last line was imported without a line feed: it must not have grown since.
-        with open_reader(path) as reader:
-            reader.skip(entry.offset, 1)
-            return reader.read(2).removeprefix(b"\r")[:1] in (b"", b"\n")
+        return recognise(path, [entry]).kind == "same" and not has_grown_last_line(path, entry)
     except InputError:
         return False
 
@@ -186,7 +180,7 @@ def _settings(base: Settings, home: view.Kept, *, streams: bool) -> Settings:
 def _lines_bytes(home: view.Kept) -> int:
     """About the size of the lines of the files, uncompressed."""
     files = home.record["files"].items()
-    return sum(size * (COMPRESSION if path.endswith(".gz") else 1) for path, (size, _) in files)
+    return sum(size * (COMPRESSION if path.endswith(ENDINGS) else 1) for path, (size, _) in files)
 
 
 def _require(settings: Settings, home: view.Kept) -> None:

@@ -23,8 +23,9 @@ class Comments:
     def without(self, block: Block, data: bytes) -> Iterator[Block]:
         """The block's lines without comments, as blocks of lines with the same columns; `data` are the bytes that were
         read for it."""
-        marked = _MARK in data or _BYTE_ORDER_MARK in data
-        if not block.lines or not (marked or _is_comment(block.lines[0])):
+        # The quick tests first: most logs have neither a # nor bytes that are no ASCII.
+        marked = (b"#" in data and _MARK in data) or (not data.isascii() and _BYTE_ORDER_MARK in data)
+        if not block.lines or not (marked or block.converted or _is_comment(block.lines[0])):
             block.fields = self.fields
             yield block
             return

@@ -20,14 +20,15 @@ BATCH_SECONDS = 0.25  # For streams and followed files, which may pause.
 
 @dataclass
 class Report:
-    """Result of an import: files read, lines added, lines known before, comments left out, and unfinished last lines
-    left. `stream`: the last input was a stream, which cannot be read again.
+    """Result of an import: files read, lines added, lines known before, comments and NUL bytes left out, and unfinished
+    last lines left. `stream`: the last input was a stream, which cannot be read again.
     """
 
     files: int = 0
     added: int = 0
     known: int = 0
     comments: int = 0
+    nuls: int = 0
     unfinished: int = 0
     stopped: bool = False
     stream: bool = False
@@ -57,7 +58,7 @@ class FileImport:
         self.comments = comments
         self.entry_id = entry_id
         self.committed_lines = self._lines
-        self._reported = comments.count
+        self._reported = comments.count, splitter.nuls
         self.path = reader.name
         self._send = send
         self._site = site
@@ -75,6 +76,10 @@ class FileImport:
     def finish(self) -> None:
         """Adds the last line even without a line feed."""
         self._add(self.splitter.finish(), b"")
+
+    def release(self) -> None:
+        """Adds the lines that wait for the rest of another one, see LineSplitter."""
+        self._add(self.splitter.release(), b"")
 
     def broken(self, error: InputError) -> InputError:
         """The error of reading, with the number of imported lines; call it after the last commit."""
@@ -97,8 +102,10 @@ class FileImport:
         own = {"id": self.entry_id, "site": self._site, "path": self.path}
         self._send(self._batch, entry_of(self.splitter, self.comments, **own, stream=self._stream))
         report.added += self._lines - self.committed_lines
-        report.comments += self.comments.count - self._reported
-        self.committed_lines, self._reported = self._lines, self.comments.count
+        comments, nuls = self._reported
+        report.comments += self.comments.count - comments
+        report.nuls += self.splitter.nuls - nuls
+        self.committed_lines, self._reported = self._lines, (self.comments.count, self.splitter.nuls)
         self._batch = Batch()
 
     @property

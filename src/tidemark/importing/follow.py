@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.errors import InputError
+from tidemark.importing.compression import READ_BYTES, TruncatedError
 from tidemark.importing.file_import import FileImport, Report
-from tidemark.importing.identity import first_line_of, read_head, recognise
+from tidemark.importing.identity import recognise
 from tidemark.importing.importer import Options, open_progress, start_file
-from tidemark.importing.lines import PREFIX_BYTES
 from tidemark.importing.pool import SenderPool
 from tidemark.importing.progress import Progress
-from tidemark.importing.reader import READ_BYTES, TruncatedError, state_of
+from tidemark.importing.raw import state_of
 from tidemark.importing.sources import STDIN, followable, matching, open_reader
 
 POLL_SECONDS = 0.2
@@ -109,10 +109,10 @@ class _Follower:
     def _pump(self, key: Key, tail: _Tail) -> bool:
         """Reads new bytes of one file. True if more may be waiting."""
         work = tail.work
-        if work.reader.gzip:
-            return self._pump_gzip(key, tail)
+        if work.reader.compressed:
+            return self._pump_compressed(key, tail)
         size, position = work.reader.raw_size, work.splitter.offset + work.splitter.pending
-        if size < position or not work.reader.begins_with(tail.head):
+        if size < position or not work.reader.begins_with(tail.head, work.splitter.start):
             # Truncated in place: its content is now another file.
             self._drop(key)
             if work.splitter.unfinished:
@@ -134,7 +134,7 @@ class _Follower:
             self._drop(key)
         return read >= _TURN_BYTES
 
-    def _pump_gzip(self, key: Key, tail: _Tail) -> bool:
+    def _pump_compressed(self, key: Key, tail: _Tail) -> bool:
         """Reads a compressed file to its end, and again only when it has changed."""
         work = tail.work
         self._settled[key] = work.reader.state
@@ -216,14 +216,13 @@ class _Follower:
     def _open(self, path: str, key: Key, state: tuple[int, int]) -> _Tail | None:
         """Opens a file at the position of its import; None if it must wait or has nothing to add."""
         with open_reader(path) as reader:
-            gzip = reader.gzip
-        head = read_head(path)
-        if not gzip and b"\n" not in head and len(head) < PREFIX_BYTES:
+            head, compressed = reader.head(), reader.compressed
+        if not compressed and not head.has_line:
             self._short[key] = path
             return None  # Without a complete first line it cannot be identified.
         # A copy of an open file must see all lines imported from that file.
         self._commit()
-        first_line = first_line_of(path)
+        first_line = head.first_line
         self._senders.get(first_line)
         self._progress.refresh()
         match = recognise(path, self._progress.of_site(self._options.site))

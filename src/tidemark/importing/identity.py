@@ -9,18 +9,21 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Literal
 
 from tidemark.importing.comments import Comments
-from tidemark.importing.lines import PREFIX_BYTES, TAIL_BYTES, LineSplitter
-from tidemark.importing.reader import BrokenError, DamagedError, Reader, TruncatedError
+from tidemark.importing.compression import DamagedError, TruncatedError
+from tidemark.importing.lines import TAIL_BYTES, LineSplitter
+from tidemark.importing.reader import Reader
 from tidemark.importing.sources import open_reader
+from tidemark.importing.text import PLAIN, Head, Text
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How far one file of one site has been imported; all counts are of decompressed content.
+    """How far one file of one site has been imported; all counts are of the decompressed bytes, in their encoding.
 
-    prefix_sha256 is over the first `prefix_length` = min(offset, 64 KiB) bytes, tail_sha256 over the
-    last min(offset, 4 KiB) before `offset`. `chunk` and `unended` are those of LineSplitter.
-    A stream has no identity: its prefix_length is 0. `fields` and `comments` are those of Comments, at `offset`.
+    prefix_sha256 is over the first `prefix_length` bytes behind `start`, at most 64 KiB, tail_sha256 over the
+    last min(offset, 4 KiB) before `offset`. `start`, `chunk` and `unended` are those of LineSplitter; entries of
+    earlier versions have a start of 0 even if the file begins with NUL bytes. `encoding` and `line_end` are those
+    of Text, `fields` and `comments` those of Comments at `offset`. A stream has no identity: its prefix_length is 0.
     """
 
     id: str
@@ -35,6 +38,9 @@ class Entry:
     unended: bool
     fields: str = ""
     comments: int = 0
+    start: int = 0
+    encoding: str = PLAIN.encoding
+    line_end: str = PLAIN.line_end
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -60,19 +66,20 @@ def recognise(path: str, entries: Iterable[Entry]) -> Match:
     """Finds the file at `path` among `entries` (those of its site).
 
     An entry matches when the file begins with its prefix and has its tail before its offset. The
-    longest prefix wins, then the greatest offset. Of broken gzip, the readable part is compared.
+    longest prefix wins, then the greatest offset. Of a broken compressed file, the readable part is compared.
     Raises InputError.
     """
     head = read_head(path)
-    digests: dict[int, str] = {}
+    digests: dict[tuple[int, int], str] = {}
     candidates = []
     for entry in entries:
-        length = entry.prefix_length
-        if not 0 < length <= len(head):
+        start, length = entry.start, entry.prefix_length
+        begin = _begin(head, entry)
+        if not 0 < length <= len(begin):
             continue
-        if length not in digests:
-            digests[length] = digest(head[:length])
-        if digests[length] == entry.prefix_sha256:
+        if (start, length) not in digests:
+            digests[start, length] = digest(begin[:length])
+        if digests[start, length] == entry.prefix_sha256:
             candidates.append(entry)
     shorter: Entry | None = None
     for entry in sorted(candidates, key=lambda e: (e.prefix_length, e.offset), reverse=True):
@@ -90,32 +97,38 @@ def recognise(path: str, entries: Iterable[Entry]) -> Match:
     return Match("shorter", shorter) if shorter else Match("new")
 
 
-def read_head(path: str) -> bytes:
-    """The first 64 KiB of content; less if the content is shorter or gzip is broken before."""
-    head = b""
+def _begin(head: Head, entry: Entry) -> bytes:
+    """The bytes of which an entry has the prefix; empty if the entry is of another file."""
+    if not entry.start:
+        return head.whole
+    return head.data if entry.start == head.nuls else b""
+
+
+def read_head(path: str) -> Head:
+    """The beginning of a file's content. Raises InputError, also for a file that is no text."""
     with open_reader(path) as reader:
-        try:
-            while len(head) < PREFIX_BYTES and (data := reader.read(PREFIX_BYTES - len(head))):
-                head += data
-        except BrokenError:
-            pass  # The reader of the rest gets the error.
-    return head
-
-
-def first_line_of(path: str) -> bytes:
-    """The first line, at most 64 KiB of it; empty for an empty file."""
-    return read_head(path).split(b"\n", 1)[0].removesuffix(b"\r")
+        return reader.head()
 
 
 def resume(reader: Reader, entry: Entry) -> LineSplitter:
     """Moves a new reader and a splitter to the position of `entry`."""
-    splitter = LineSplitter()
-    prefix = read_head(reader.name)[: entry.prefix_length]
+    splitter = LineSplitter(text=Text(entry.encoding, entry.line_end))
+    prefix = _begin(reader.head(), entry)[: entry.prefix_length]
     tail = reader.skip(entry.offset, TAIL_BYTES)
-    splitter.offset, splitter.lines = entry.offset, entry.lines
+    splitter.offset, splitter.lines, splitter.start = entry.offset, entry.lines, entry.start
     splitter.chunk, splitter.unended = entry.chunk, entry.unended
     splitter.prefix, splitter.tail = prefix, tail or b""
     return splitter
+
+
+def has_grown_last_line(path: str, entry: Entry) -> bool:
+    """Whether a file at `path`, which `entry` recognises, goes on with the last line, which was imported as it was."""
+    if not entry.unended:
+        return False
+    with open_reader(path) as reader:
+        splitter = resume(reader, entry)
+        rest = reader.read(2 * splitter.text.unit)
+        return bool(rest.strip(b"\0")) and not rest.startswith(splitter.ends)
 
 
 def entry_of(
@@ -135,6 +148,9 @@ def entry_of(
         unended=splitter.unended,
         fields=comments.fields,
         comments=comments.count,
+        start=splitter.start,
+        encoding=splitter.text.encoding,
+        line_end=splitter.text.line_end,
     )
 
 

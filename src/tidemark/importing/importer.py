@@ -12,13 +12,13 @@ from pathlib import Path
 from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import InputError, SettingError
 from tidemark.importing.comments import Comments
+from tidemark.importing.compression import READ_BYTES
 from tidemark.importing.file_import import BATCH_SECONDS, FileImport, Look, Report, Send
-from tidemark.importing.identity import first_line_of, recognise, resume
+from tidemark.importing.identity import read_head, recognise, resume
 from tidemark.importing.lines import LineSplitter
 from tidemark.importing.producer import PATIENCE_SECONDS, Headers, Sender
 from tidemark.importing.progress import Progress
-from tidemark.importing.reader import READ_BYTES
-from tidemark.importing.sources import STDIN, expand, open_reader
+from tidemark.importing.sources import STDIN, expand, open_content, open_reader
 from tidemark.kafka import client as kafka
 from tidemark.settings.sections import KafkaSettings
 
@@ -68,7 +68,7 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
     """Imports the files of `patterns` into the settings' topic, one after the other; fills `report`.
 
     Checks all inputs before it sends the first line. Calls `options.advance` with the number of processed
-    input bytes (compressed ones of a .gz). Raises InputError, KafkaError, SettingError; lines
+    input bytes (compressed ones of a compressed file). Raises InputError, KafkaError, SettingError; lines
     committed before stay, and a later call continues after them. A file that cannot be read to
     its end does not stop the others.
     """
@@ -131,15 +131,15 @@ def start_file(path: str, send: Send, progress: Progress, options: Options) -> F
     match = recognise(path, [] if options.again else entries)
     if match.kind == "shorter" and match.entry is not None:
         return None
+    known = match.entry
+    text = read_head(path).text
     reader = open_reader(path, verify=True, stopped=options.stopped)
-    if match.entry is None:
-        return FileImport(
-            reader, LineSplitter(), Comments(), uuid.uuid4().hex, send, options.site, look=options.look
-        )
-    splitter = resume(reader, match.entry)
-    comments = Comments(match.entry.fields, match.entry.comments)
+    if known is None:
+        splitter, comments = LineSplitter(text=text), Comments()
+    else:
+        splitter, comments = resume(reader, known), Comments(known.fields, known.comments)
     # Under another name it may be a copy that continues differently: keep the first one's entry.
-    entry_id = match.entry.id if match.entry.path == path else uuid.uuid4().hex
+    entry_id = known.id if known is not None and known.path == path else uuid.uuid4().hex
     return FileImport(reader, splitter, comments, entry_id, send, options.site, look=options.look)
 
 
@@ -149,7 +149,7 @@ def _import_file(path: str, progress: Progress, options: Options, report: Report
         _import_stream(path, progress, options, report)
         return
     size = Path(path).stat().st_size
-    first_line = first_line_of(path)
+    first_line = read_head(path).first_line
     if not size:
         return
     sender = open_sender(first_line, progress, options)
@@ -161,7 +161,7 @@ def _import_file(path: str, progress: Progress, options: Options, report: Report
             return
         report.known += work.committed_lines
         with work.reader:
-            _drain(work, options, report, complete=options.complete or work.reader.gzip)
+            _drain(work, options, report, complete=options.complete or work.reader.compressed)
     finally:
         sender.close()
 
@@ -169,13 +169,12 @@ def _import_file(path: str, progress: Progress, options: Options, report: Report
 def _import_stream(path: str, progress: Progress, options: Options, report: Report) -> None:
     """Imports a stream. Its entry only serves to find out whether an uncertain commit succeeded."""
     with ExitStack() as stack:
-        reader = stack.enter_context(open_reader(path, verify=True, stopped=options.stopped))
-        if reader.gzip and not reader.regular:
-            reader = stack.enter_context(reader.spooled())
+        reader = stack.enter_context(open_content(path, verify=True, stopped=options.stopped))
+        text = reader.head().text
         sender = open_sender(uuid.uuid4().bytes, progress, options)
         stack.callback(sender.close)
         work = FileImport(
-            reader, LineSplitter(), Comments(), uuid.uuid4().hex, sender.send, options.site,
+            reader, LineSplitter(text=text), Comments(), uuid.uuid4().hex, sender.send, options.site,
             stream=True, look=options.look,
         )  # fmt: skip
         try:
@@ -206,6 +205,7 @@ def _read_on(work: FileImport, options: Options, report: Report, *, complete: bo
                 return
             # Bytes in the pipe would be lost with it.
             if left <= 0 or not reader.ready(0):
+                work.release()
                 break
         elif not reader.ready(BATCH_SECONDS):
             work.commit(report)

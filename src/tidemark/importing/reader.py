@@ -1,133 +1,110 @@
-"""Reads the bytes of a file or a stream; of gzip only members that pass their checksum."""
+"""Reads the content of a file or a stream, decompressed."""
 
 from __future__ import annotations
 
 import os
-import select
-import stat
 import tempfile
-import zlib
-from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
 
 from tidemark.errors import InputError
-
-READ_BYTES = 1024 * 1024
-WAIT_SECONDS = 0.25
-_GZIP_MAGIC = b"\x1f\x8b"
-
-Stopped = Callable[[], bool]
+from tidemark.importing.compression import READ_BYTES, BrokenError, Members, compression_of
+from tidemark.importing.raw import RawFile, Stopped, state_of
+from tidemark.importing.text import HEAD_BYTES, Head
 
 
-class BrokenError(InputError):
-    """A gzip file cannot be read to its end."""
+class _Content(Protocol):
+    @property
+    def position(self) -> int: ...
 
+    def read(self, size: int) -> bytes: ...
 
-class TruncatedError(BrokenError):
-    """A gzip file ends in the middle; the bytes before were returned."""
-
-    def __init__(
-        self, problem: str, remedy: str = "Import the complete file; the import continues from there."
-    ) -> None:
-        super().__init__(problem, remedy)
-
-
-class DamagedError(BrokenError):
-    """A member of a gzip file fails its checksum; a verifying reader has returned none of its bytes."""
-
-    def __init__(
-        self,
-        problem: str,
-        remedy: str = "Import a sound copy; the import continues from there. To import all readable lines, damaged"
-        " ones too, pipe `gzip -dc FILE` into `tidemark import -`.",
-    ) -> None:
-        super().__init__(problem, remedy)
+    def skip(self, offset: int, tail: int) -> bytes | None: ...
 
 
 class Reader:
-    """Bytes of one file or stream. A file that begins like gzip is decompressed.
+    """Bytes of one file or stream. A regular file that begins like a compressed one is decompressed, see Members.
 
-    `raw_position` counts bytes of the file itself, compressed or not. With `verify`, a member of a gzip
-    file is read only after its checksum was verified, because damage usually decodes to other bytes without an error.
-    A member that ends in the middle has no checksum, and is read to its end.
+    Raises InputError for what is named like a compressed file and is none, and for a zip archive of several files.
     """
 
     def __init__(self, fd: int, name: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> None:
         self.name = name
-        self.raw_position = 0
-        self._fd = fd
-        self._stopped = stopped
-        status = os.fstat(fd)
-        self.regular = stat.S_ISREG(status.st_mode)
-        self.key = (status.st_dev, status.st_ino)
-        self._base = os.lseek(fd, 0, os.SEEK_CUR) if self.regular else 0
-        self._ahead = b""
-        while len(self._ahead) < 2 and self._wait() and (more := self._system_read(2 - len(self._ahead))):
-            self._ahead += more
-        self.gzip = self._ahead == _GZIP_MAGIC
-        if self.regular and name.endswith(".gz") and not self.gzip:
-            self._refuse()
-        self._inflate = zlib.decompressobj(31) if self.gzip and self.regular else None
-        self._member = self._base
+        self._raw = RawFile(fd, name, stopped)
+        self.regular = self._raw.regular
+        self.key = self._raw.key
+        self._compression = compression_of(self._raw)
+        if self._compression and self.regular:
+            self._compression.check(self._raw)
         self._verify = verify
-        self._sound = False
+        self._content = self._from_start(verify=verify)
+
+    @property
+    def compressed(self) -> bool:
+        return self._compression is not None
+
+    @property
+    def raw_position(self) -> int:
+        """Bytes of the file itself, compressed or not, that have been read."""
+        return self._content.position
 
     @property
     def raw_size(self) -> int:
-        return os.fstat(self._fd).st_size
+        return self._raw.status.st_size
 
     @property
     def state(self) -> tuple[int, int]:
         """A value that changes when the file is written to."""
-        return state_of(os.fstat(self._fd))
+        return state_of(self._raw.status)
 
     @property
     def removed(self) -> bool:
         """Whether the file has no path any more."""
-        return os.fstat(self._fd).st_nlink == 0
+        return self._raw.status.st_nlink == 0
 
     def read(self, size: int = READ_BYTES) -> bytes:
-        """Up to `size` bytes; empty at the end or when stopped. Raises BrokenError for broken gzip."""
-        return self._raw(size) if self._inflate is None else self._inflated(size, verify=self._verify)
+        """Up to `size` bytes; empty at the end or when stopped. Raises BrokenError for a broken compressed file."""
+        return self._content.read(size)
 
     def ready(self, timeout: float) -> bool:
         """Whether `read` returns at once; waits up to `timeout` seconds. A regular file always is."""
-        if self.regular or self._ahead:
-            return True
-        return bool(select.select([self._fd], [], [], timeout)[0])
+        return self._raw.ready(timeout)
+
+    def head(self) -> Head:
+        """The beginning of the content, which `read` returns as well. Of a broken file, the readable part; of a
+        stream, its first line, for which it waits. Raises InputError for a content that is no text."""
+        if self.regular:
+            head = _head_of(self._from_start(verify=False))
+        else:
+            data = self._raw.peek(HEAD_BYTES, lambda data: b"\n" in data)
+            head = Head(len(data) - len(data.lstrip(b"\0")), data.lstrip(b"\0"))
+        if head.binary:
+            raise InputError(
+                f"{self.name} is {head.binary}, not a log", "Import text, or text in a compressed file."
+            )
+        return head
 
     def skip(self, offset: int, tail: int) -> bytes | None:
         """Moves to `offset` from the start. Returns the `tail` bytes before it, or None if the content is shorter."""
-        if self._inflate is None:
-            if self.raw_size < offset:
-                return None
-            self._ahead = b""
-            self.raw_position = os.lseek(self._fd, offset, os.SEEK_SET)
-            start = max(0, offset - tail)
-            return self._at(start, offset - start)
-        last = b""
-        while offset:
-            data = self._inflated(min(READ_BYTES, offset), verify=False)
-            if not data:
-                return None
-            offset -= len(data)
-            last = (last + data[-tail:])[-tail:]
-        return last
+        return self._content.skip(offset, tail)
 
-    def begins_with(self, head: bytes) -> bool:
-        """Whether a plain file still has this beginning; false once it was overwritten."""
-        return self._at(0, len(head)) == head
+    def begins_with(self, head: bytes, at: int) -> bool:
+        """Whether a plain file still has these bytes at a position; false once it was overwritten."""
+        return self._raw.at(at, len(head)) == head
 
     def spooled(self) -> Reader:
-        """This gzip stream as an unnamed temporary file, because checksums follow the data.
+        """This compressed stream as an unnamed temporary file, because checksums follow the data.
 
         Raises InputError if the disk has no room.
         """
         try:
             with tempfile.TemporaryFile() as file:
-                while self._wait() and (data := self._raw(READ_BYTES)):
+                while self._raw.wait() and (data := self._raw.read(READ_BYTES)):
                     file.write(data)
                 file.seek(0)
-                return Reader(os.dup(file.fileno()), self.name, verify=self._verify, stopped=self._stopped)
+                return Reader(
+                    os.dup(file.fileno()), self.name, verify=self._verify, stopped=self._raw.stopped
+                )
         except OSError as error:
             raise InputError(
                 f"{self.name} is compressed and cannot be spooled to {tempfile.gettempdir()}: {error.strerror}",
@@ -135,8 +112,7 @@ class Reader:
             ) from error
 
     def close(self) -> None:
-        if self._fd != 0:
-            os.close(self._fd)
+        self._raw.close()
 
     def __enter__(self) -> Reader:
         return self
@@ -144,96 +120,17 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _refuse(self) -> None:
-        if _GZIP_MAGIC.startswith(self._ahead):
-            raise self._truncated()
-        raise DamagedError(
-            f"{self.name} does not begin like gzip", "Import a sound copy; rename it if it is plain text."
-        )
-
-    def _wait(self) -> bool:
-        """Waits until bytes can be read; false if stopped before."""
-        while not self.ready(WAIT_SECONDS):
-            if self._stopped():
-                return False
-        return True
-
-    def _raw(self, size: int) -> bytes:
-        if self._ahead:
-            data, self._ahead = self._ahead[:size], self._ahead[size:]
-        else:
-            data = self._system_read(size)
-        self.raw_position += len(data)
-        return data
-
-    def _at(self, position: int, size: int) -> bytes:
-        return self._system_call(lambda: os.pread(self._fd, size, position))
-
-    def _system_read(self, size: int) -> bytes:
-        return self._system_call(lambda: os.read(self._fd, size))
-
-    def _system_call(self, call: Callable[[], bytes]) -> bytes:
-        try:
-            return call()
-        except OSError as error:
-            raise InputError(f"{self.name} cannot be read: {error.strerror}", "Check the disk.") from error
-
-    def _inflated(self, size: int, *, verify: bool) -> bytes:
-        while True:
-            assert self._inflate is not None
-            if self._inflate.eof:
-                # Another member may follow, or zeros as padding.
-                data = self._inflate.unused_data.lstrip(b"\0")
-                while not data:
-                    raw = self._raw(READ_BYTES)
-                    if not raw:
-                        return b""
-                    data = raw.lstrip(b"\0")
-                self._inflate = zlib.decompressobj(31)
-                self._member = self._base + self.raw_position - len(data)
-                self._sound = False
-                if verify and not self._verified():
-                    return b""
-            else:
-                if verify and not self._verified():
-                    return b""
-                data = self._inflate.unconsumed_tail or self._raw(READ_BYTES // 4)
-            out = self._decompress(self._inflate, data, size)
-            if out:
-                return out
-            if not data and not self._inflate.eof:
-                raise self._truncated()
-
-    def _truncated(self) -> TruncatedError:
-        return TruncatedError(f"{self.name} is truncated: its gzip data ends in the middle")
-
-    def _verified(self) -> bool:
-        """Reads the current member once to its checksum; false if stopped. Raises DamagedError."""
-        if self._sound:
-            return True
-        inflate, position = zlib.decompressobj(31), self._member
-        while not inflate.eof:
-            if self._stopped():
-                return False
-            data = inflate.unconsumed_tail
-            if not data:
-                data = self._at(position, READ_BYTES // 4)
-                position += len(data)
-            out = self._decompress(inflate, data, READ_BYTES)
-            if not data and not out:
-                break  # It ends in the middle.
-        self._sound = True
-        return True
-
-    def _decompress(self, inflate: zlib._Decompress, data: bytes, size: int) -> bytes:
-        try:
-            return inflate.decompress(data, size)
-        except zlib.error as error:
-            raise DamagedError(
-                f"{self.name} is damaged: the gzip member that begins at byte {self._member:,} fails its check"
-            ) from error
+    def _from_start(self, *, verify: bool) -> _Content:
+        if self._compression and self.regular:
+            return Members(self._raw, self._compression, verify=verify)
+        return self._raw.again() if self.regular else self._raw
 
 
-def state_of(status: os.stat_result) -> tuple[int, int]:
-    """A value that changes when a file is written to: size and time of the last change."""
-    return status.st_size, status.st_mtime_ns
+def _head_of(content: _Content) -> Head:
+    nuls, data = 0, b""
+    with suppress(BrokenError):  # The reader of the rest gets the error.
+        while len(data) < HEAD_BYTES and (more := content.read(HEAD_BYTES)):
+            text = more if data else more.lstrip(b"\0")
+            nuls += len(more) - len(text)
+            data += text
+    return Head(nuls, data[:HEAD_BYTES])

@@ -8,11 +8,15 @@ import queue
 import stat
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tidemark.errors import InputError
-from tidemark.importing.reader import WAIT_SECONDS, Reader, Stopped, state_of
+from tidemark.importing.comments import Comments
+from tidemark.importing.lines import Block, LineSplitter
+from tidemark.importing.raw import WAIT_SECONDS, Stopped, state_of
+from tidemark.importing.reader import Reader
 
 STDIN = "-"
 _MISSING = 0
@@ -35,6 +39,25 @@ def open_reader(path: str, *, verify: bool = False, stopped: Stopped = lambda: F
     except BaseException:
         os.close(fd)
         raise
+
+
+@contextmanager
+def open_content(path: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> Iterator[Reader]:
+    """A reader as of `open_reader`, which also decompresses a stream. Raises InputError."""
+    with ExitStack() as stack:
+        reader = stack.enter_context(open_reader(path, verify=verify, stopped=stopped))
+        if reader.compressed and not reader.regular:
+            reader = stack.enter_context(reader.spooled())
+        yield reader
+
+
+def blocks_of(path: str) -> Iterator[Block]:
+    """The lines of a file or stream as an import of all of it sends them. Raises InputError."""
+    with open_content(path) as reader:
+        splitter, comments = LineSplitter(text=reader.head().text), Comments()
+        while data := reader.read():
+            yield from comments.without(splitter.feed(data), data)
+        yield from comments.without(splitter.finish(), b"")
 
 
 def _open_pipe(path: str, stopped: Stopped) -> int:

@@ -1,0 +1,253 @@
+"""Compressed files by their first bytes, and the content of one: only members that pass their checksum are read."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidemark.errors import InputError
+from tidemark.importing.decoders import (
+    ERRORS,
+    MEMORY_BYTES,
+    Decoder,
+    Inflater,
+    UnsupportedError,
+    ZipEntry,
+    bzip2_decoder,
+    is_content,
+    xz_decoder,
+    zstd_decoder,
+)
+from tidemark.importing.raw import RawFile
+
+READ_BYTES = 1024 * 1024
+_RAW_BYTES = READ_BYTES // 4
+_ZIP_DIRECTORY = b"PK\x01\x02"
+
+
+class BrokenError(InputError):
+    """A compressed file cannot be read to its end."""
+
+
+class TruncatedError(BrokenError):
+    """A compressed file ends in the middle; the bytes before were returned."""
+
+    def __init__(
+        self, problem: str, remedy: str = "Import the complete file; the import continues from there."
+    ) -> None:
+        super().__init__(problem, remedy)
+
+
+class DamagedError(BrokenError):
+    """A member of a compressed file fails its checksum; a verifying reader has returned none of its bytes."""
+
+
+def _unchecked(file: RawFile) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A kind of compressed file, by the bytes at its beginning. A file is a sequence of members; `member` is the
+    format's word for one. `check` raises InputError for a file that must not be imported at all."""
+
+    name: str
+    member: str
+    ending: str
+    magics: tuple[bytes, ...]
+    decoder: Callable[[], Decoder]
+    command: str
+    directory: bytes = b""  # What follows the members, if it begins like this.
+    check: Callable[[RawFile], None] = _unchecked
+
+
+def _one_file(file: RawFile) -> None:
+    """Raises InputError for a zip archive of several files."""
+    with os.fdopen(file.duplicate(), "rb") as opened:
+        try:
+            with zipfile.ZipFile(opened) as archive:
+                names = [name for name in archive.namelist() if is_content(name)]
+        except zipfile.BadZipFile:
+            return  # Without its end; its first entry can be read.
+    if len(names) > 1:
+        raise InputError(
+            f"{file.name} is a zip archive of {len(names):,} files, among them {names[0]} and {names[1]}",
+            f"Extract them and import them, or pipe one: `unzip -p FILE {names[0]} | tidemark import -`.",
+        )
+
+
+_BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # The first block, or the end of an empty stream.
+COMPRESSIONS = (
+    Compression("gzip", "gzip member", ".gz", (b"\x1f\x8b",), Inflater, "gzip -dc FILE"),
+    Compression(
+        "bzip2", "bzip2 stream", ".bz2",
+        tuple(b"BZh%d" % level + block for level in range(1, 10) for block in _BZIP2_BLOCKS),
+        bzip2_decoder, "bzip2 -dc FILE",
+    ),
+    Compression("xz", "xz stream", ".xz", (b"\xfd7zXZ\0",), xz_decoder, "xz -dc FILE"),
+    Compression(
+        "zstd", "zstd frame", ".zst",
+        (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),  # the others: skippable
+        zstd_decoder, "zstd -dc --long=31 FILE",
+    ),
+    Compression(
+        "zip", "zip entry", ".zip", (b"PK\x03\x04",), ZipEntry, "unzip -p FILE", _ZIP_DIRECTORY, _one_file
+    ),
+)  # fmt: skip
+ENDINGS = tuple(each.ending for each in COMPRESSIONS)
+_MAGIC_BYTES = max(len(magic) for each in COMPRESSIONS for magic in each.magics)
+
+
+def compression_of(file: RawFile) -> Compression | None:
+    """The compression of a file at its beginning, None for another one.
+
+    Raises BrokenError for a regular file that is named like a compressed one and does not begin so.
+    """
+    head = file.peek(_MAGIC_BYTES, lambda head: not _may_be(head))
+    for each in COMPRESSIONS:
+        if head.startswith(each.magics):
+            return each
+    for each in COMPRESSIONS:
+        if file.regular and file.name.endswith(each.ending):
+            if _may_be(head):
+                raise _truncated(file, each)
+            raise DamagedError(
+                f"{file.name} does not begin like {each.name}",
+                "Import a sound copy; rename it if it is plain text.",
+            )
+    return None
+
+
+def _may_be(head: bytes) -> bool:
+    """Whether these bytes may be the beginning of a compressed file."""
+    return any(magic.startswith(head[: len(magic)]) for each in COMPRESSIONS for magic in each.magics)
+
+
+class Members:
+    """The content of a compressed regular file. With `verify`, a member is read only after its checksum was verified,
+    because damage usually decodes to other bytes without an error. A member that ends in the middle has no checksum,
+    and is read to its end."""
+
+    def __init__(self, file: RawFile, compression: Compression, *, verify: bool) -> None:
+        self._file = file
+        self._compression = compression
+        self._verify = verify
+        self._member = _Member(file, compression, 0)
+        self._sound = False
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file that have been read."""
+        return self._member.position
+
+    def read(self, size: int, *, verify: bool = True) -> bytes:
+        """Up to `size` bytes; empty at the end or when stopped. Raises BrokenError."""
+        while True:
+            if verify and self._verify and not self._sound and not self._verified():
+                return b""
+            data = self._member.read(size)
+            if data:
+                return data
+            if not self._member.ended:
+                raise _truncated(self._file, self._compression)
+            following = self._following()
+            if following is None:
+                return b""
+            self._member = _Member(self._file, self._compression, following)
+            self._sound = False
+
+    def skip(self, offset: int, tail: int) -> bytes | None:
+        """Moves to `offset` of the content from its start, without verifying what is before. Returns the `tail` bytes
+        before it, or None if the content is shorter. Raises BrokenError."""
+        last = b""
+        while offset:
+            data = self.read(min(READ_BYTES, offset), verify=False)
+            if not data:
+                return None
+            offset -= len(data)
+            last = (last + data[-tail:])[-tail:]
+        return last
+
+    def _following(self) -> int | None:
+        """Where the next member begins, behind zeros as padding; None at the end."""
+        position, directory = self._member.end, self._compression.directory
+        while data := self._file.at(position, _RAW_BYTES):
+            padding = len(data) - len(data.lstrip(b"\0"))
+            position += padding
+            if padding == len(data):
+                continue
+            if directory and self._file.at(position, len(directory)) == directory:
+                return None
+            return position
+        return None
+
+    def _verified(self) -> bool:
+        """Reads the current member once to its checksum; false if stopped. Raises DamagedError."""
+        member = _Member(self._file, self._compression, self._member.start)
+        while not self._file.stopped():
+            if not member.read(READ_BYTES):
+                self._sound = True
+                return True
+        return False
+
+
+class _Member:
+    """One member, which begins at `start`; `ended`: all of it was read, to its `end`."""
+
+    def __init__(self, file: RawFile, compression: Compression, start: int) -> None:
+        self.start = start
+        self.position = start
+        self._file = file
+        self._compression = compression
+        self._decoder = compression.decoder()
+
+    @property
+    def ended(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def end(self) -> int:
+        return self.position - len(self._decoder.unused_data)
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes; empty at the end of the member or of the file. Raises BrokenError."""
+        decoder = self._decoder
+        while not decoder.eof:
+            wanted = decoder.needs_input
+            data = self._file.at(self.position, _RAW_BYTES) if wanted else b""
+            self.position += len(data)
+            out = self._decompress(data, size)
+            if out or (wanted and not data):
+                return out
+        return b""
+
+    def _decompress(self, data: bytes, size: int) -> bytes:
+        name, command = self._file.name, self._compression.command
+        pipe = f"pipe `{command}` into `tidemark import -`."
+        try:
+            return self._decoder.decompress(data, size)
+        except UnsupportedError as error:
+            raise DamagedError(f"{name} {error}", f"Extract it, or {pipe}") from error
+        except MemoryError as error:
+            raise self._too_large(pipe) from error
+        except ERRORS as error:
+            if "memory" in str(error).lower():
+                raise self._too_large(pipe) from error
+            raise DamagedError(
+                f"{name} is damaged: the {self._compression.member} that begins at byte {self.start:,} fails its"
+                " check",
+                "Import a sound copy; the import continues from there. To import all readable lines, damaged ones"
+                f" too, {pipe}",
+            ) from error
+
+    def _too_large(self, pipe: str) -> DamagedError:
+        return DamagedError(
+            f"{self._file.name} needs more than {MEMORY_BYTES // 2**20} MiB of memory to be decompressed",
+            f"To import it anyway, {pipe}",
+        )
+
+
+def _truncated(file: RawFile, compression: Compression) -> TruncatedError:
+    return TruncatedError(f"{file.name} is truncated: its {compression.name} data ends in the middle")
