@@ -16,7 +16,7 @@ from tests.importing import endpoint
 from tests.importing.conftest import Record
 from tests.importing.endpoint import TOKEN, Endpoint
 from tidemark.ingest.records import records_of
-from tidemark.ingest.refusal import Budget
+from tidemark.ingest.refusal import Budget, RefusedError
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
 
@@ -118,6 +118,45 @@ def test_an_idempotency_key_gives_each_line_an_id(
     assert all(name.startswith(b"batch-7:") for name in ids)
 
 
+def cri(tag: str, content: str) -> str:
+    return f"2026-11-21T10:00:00.1Z stdout {tag} {content}"
+
+
+def test_parts_of_a_line_in_one_request_are_one_line(
+    server: Endpoint, added: Callable[[], list[Record]]
+) -> None:
+    lines = [cri("P", "a"), cri("F", "b"), cri("P", "c")]
+    assert server.post("\n".join(lines).encode())[:2] == (200, {"lines": 2})
+    # The last part may be in the next request, of which nothing is known here.
+    assert sorted(added()) == [(cri("F", "ab").encode(), {}), (cri("P", "c").encode(), {})]
+
+
+def test_joined_parts_have_the_headers_and_the_number_of_the_first_one() -> None:
+    objects = [
+        {"line": cri("P", "a"), "site": "shop", "id": "1"},
+        {"line": cri("P", "b"), "site": "blog"},
+        {"line": cri("F", "c"), "site": "shop", "id": "3"},
+        {"line": cri("F", "d"), "site": "blog"},
+    ]
+    body = "\n".join(map(json.dumps, objects)).encode()
+    with Budget(BUFFER_BYTES).share() as share:
+        records = records_of(body, ndjson=True, common={}, key="k", share=share)
+    assert [line.decode() for line, _ in records] == [cri("F", "ac"), cri("F", "bd")]
+    shop, blog = (dict(headers) for _, headers in records)
+    assert shop == {"site": "shop", "id": "1"}
+    assert blog["site"] == "blog" and str(blog["id"]).startswith("k:2:")
+
+
+def test_the_headers_of_every_record_count_as_memory() -> None:
+    with Budget(BUFFER_BYTES).share() as share:
+        records_of(b"\n" * 100, ndjson=False, common={}, key="", share=share)
+        small = share.size
+        with pytest.raises(RefusedError, match="too much memory"):
+            records_of(b"\n" * 100, ndjson=False, common={"fields": "f" * 4000}, key="", share=share)
+        records_of(b"\n" * 100, ndjson=False, common={}, key="k" * 255, share=share)
+        assert share.size > 2 * small + 100 * 255
+
+
 def test_gzip_and_chunks(server: Endpoint, added: Callable[[], list[Record]]) -> None:
     body = gzip.compress(b"a\nb") + gzip.compress(b"") + gzip.compress(b"c\n")
     assert server.post(iter([body[:30], body[30:]]), Content_Encoding="gzip")[:2] == (200, {"lines": 2})
@@ -152,6 +191,9 @@ REFUSED: dict[str, tuple[int, str, bytes | None, dict[str, str]]] = {
     "an unknown parameter": (400, "'sit' is unknown", LINE, {"query": "?sit=shop"}),
     "a parameter twice": (400, "'site' is given twice", LINE, {"query": "?site=a&site=b"}),
     "a parameter that is no text": (400, "not UTF-8", LINE, {"query": "?site=%ff"}),
+    "long fields": (400, "fields has more than 4,096", LINE, {"query": f"?fields={'a' * 4097}"}),
+    "long fields of a line": (400, "line 1: fields has more", json.dumps({"line": "a", "fields": "a" * 4097}).encode(),
+                              {"Content_Type": NDJSON}),
     "a long key": (400, "Idempotency-Key", LINE, {"Idempotency_Key": "k" * 256}),
 }  # fmt: skip
 

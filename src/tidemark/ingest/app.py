@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from tidemark.contract.log_formats import FORMATS
 from tidemark.ingest.body import DisconnectedError, Message, Receive, read_body, too_large
 from tidemark.ingest.delivery import Delivery
-from tidemark.ingest.records import MOST_KEY_CHARACTERS, records_of
+from tidemark.ingest.records import MOST_KEY_CHARACTERS, PARAMETERS, records_of
 from tidemark.ingest.refusal import Budget, RefusedError, Share, busy
 from tidemark.settings.sections import IngestSettings
 
@@ -32,7 +32,6 @@ _NDJSON = (
     "application/x-jsonlines",
     "application/json",
 )
-_PARAMETERS = ("site", "format", "fields")
 # What is still received from a client that is refused before its body was read, so that it reads the answer.
 _LATE_BYTES = 1024 * 1024
 _LATE_SECONDS = 2.0
@@ -143,9 +142,9 @@ def _parameters(scope: Scope) -> dict[str, str]:
     except ValueError as error:
         raise RefusedError(400, "the parameters after ? are not UTF-8 in percent encoding") from error
     for name, value in query:
-        if name not in _PARAMETERS or name in found:
+        if name not in PARAMETERS or name in found:
             twice = "given twice" if name in found else "unknown"
-            raise RefusedError(400, f"parameter {name!r} is {twice}: use {', '.join(_PARAMETERS)}")
+            raise RefusedError(400, f"parameter {name!r} is {twice}: use {', '.join(PARAMETERS)}")
         found[name] = value
     return found
 

@@ -8,18 +8,22 @@ from hashlib import blake2b
 from typing import Any, NoReturn
 
 from tidemark.contract.log_formats import FORMATS
+from tidemark.contract.parts import join, may_have_parts
 from tidemark.ingest.refusal import RefusedError, Share
 
 Headers = list[tuple[str, str | bytes | None]]
 Record = tuple[bytes, Headers]
+_Numbered = tuple[int, bytes, dict[str, str]]
 
 DEFAULT_SITE = "default"
 MOST_KEY_CHARACTERS = 255
+MOST_FIELDS_CHARACTERS = 4096
 MOST_LINE_BYTES = 8 * 1024 * 1024
 # Memory of a record besides its bytes, here and in the Kafka client, which has a copy of the bytes, too.
 _RECORD_BYTES = 512
 # The keys of an object that has a line and its headers. An object with other keys is a line itself.
-_HEADERS = ("site", "format", "fields", "id")
+PARAMETERS = ("site", "format", "fields")
+_HEADERS = (*PARAMETERS, "id")
 _TEXTS = ("line", "message")
 
 
@@ -36,16 +40,19 @@ def records_of(
 
     `common`: headers of every line: `site`, `format`, `fields`. `formats`: the names that a format may have. `key`: the
     request's Idempotency-Key; each line without an `id` gets one from it, from the line's number and from its bytes, so
-    that a key used for another body hides no line. Raises RefusedError, with the number of the line.
+    that a key used for another body hides no line. Parts of a line that a container runtime has split are one line,
+    with the number and the headers of the first one. Raises RefusedError, with the number of the line.
     """
     if not body:
         return []
-    share.take(len(body) + _RECORD_BYTES * (body.count(b"\n") + 1))
+    checked(common, formats)
+    # The headers of the request are those of every record.
+    headers = sum(len(name) + len(value.encode()) for name, value in common.items()) + 2 * len(key)
+    share.take(len(body) + (_RECORD_BYTES + headers) * (body.count(b"\n") + 1))
     lines = body.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    checked(common, formats)
-    records = []
+    numbered = []
     for number, line in enumerate(lines, start=1):
         line = line.removesuffix(b"\r")
         if len(line) > MOST_LINE_BYTES:
@@ -55,6 +62,11 @@ def records_of(
             if not line.strip():
                 continue
             line = _from_object(line, number, named, formats)
+        numbered.append((number, line, named))
+    if may_have_parts(body):
+        numbered = _joined(numbered)
+    records = []
+    for number, line, named in numbered:
         if key and not named.get("id"):
             digest = blake2b(line, digest_size=8).hexdigest()
             named["id"] = f"{key}:{number}:{digest}"
@@ -62,11 +74,23 @@ def records_of(
     return records
 
 
+def _joined(numbered: list[_Numbered]) -> list[_Numbered]:
+    """The lines with parts of lines joined; a part without its rest stays as it is."""
+    senders = [tuple(named.get(name, "") for name in PARAMETERS) for _, _, named in numbered]
+    found = join([line for _, line, _ in numbered], MOST_LINE_BYTES, "leave", senders)
+    return [
+        (numbered[number][0], line, numbered[number][2])
+        for number, line in zip(found.numbers, found.lines, strict=True)
+    ]
+
+
 def checked(named: Mapping[str, str], formats: Collection[str], where: str = "") -> None:
-    """Raises RefusedError for a site or a format that the pipeline would reject."""
+    """Raises RefusedError for a site or a format that the pipeline would reject, and for too many fields."""
     site, format = named.get("site", DEFAULT_SITE), named.get("format")
     if not site or len(site) > 200 or not site.isprintable():
         raise RefusedError(400, f"{where}{site!r} is not a site name: use up to 200 printable characters")
+    if len(named.get("fields", "")) > MOST_FIELDS_CHARACTERS:
+        raise RefusedError(400, f"{where}fields has more than {MOST_FIELDS_CHARACTERS:,} characters")
     if format and format not in formats:
         raise RefusedError(400, f"{where}unknown format {format!r}: docs/formats.md lists the formats")
 
