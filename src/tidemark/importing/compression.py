@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from tidemark.errors import InputError
 from tidemark.importing.decoders import (
-    ERRORS,
     MEMORY_BYTES,
     Decoder,
     Inflater,
@@ -230,23 +229,18 @@ class _Member:
             return self._decoder.decompress(data, size)
         except UnsupportedError as error:
             raise DamagedError(f"{name} {error}", f"Extract it, or {pipe}") from error
-        except MemoryError as error:
-            raise self._too_large(pipe) from error
-        except ERRORS as error:
-            if "memory" in str(error).lower():
-                raise self._too_large(pipe) from error
+        except Exception as error:  # Each format has exceptions of its own.
+            if isinstance(error, MemoryError) or "memory" in str(error).lower():
+                raise DamagedError(
+                    f"{name} needs more than {MEMORY_BYTES // 2**20} MiB of memory to be decompressed",
+                    f"To import it anyway, {pipe}",
+                ) from error
             raise DamagedError(
                 f"{name} is damaged: the {self._compression.member} that begins at byte {self.start:,} fails its"
                 " check",
                 "Import a sound copy; the import continues from there. To import all readable lines, damaged ones"
                 f" too, {pipe}",
             ) from error
-
-    def _too_large(self, pipe: str) -> DamagedError:
-        return DamagedError(
-            f"{self._file.name} needs more than {MEMORY_BYTES // 2**20} MiB of memory to be decompressed",
-            f"To import it anyway, {pipe}",
-        )
 
 
 def _truncated(file: RawFile, compression: Compression) -> TruncatedError:

@@ -9,11 +9,6 @@ import sys
 import zlib
 from typing import Protocol
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 # Of xz's and zstd's own presets only `zstd --long` and `--ultra` ask for more.
 MEMORY_BYTES = 128 * 1024 * 1024
 
@@ -31,9 +26,6 @@ class DataError(Exception):
 
 class UnsupportedError(Exception):
     """The data need an option of their format that is not read; the text completes "FILE …"."""
-
-
-ERRORS = (zlib.error, lzma.LZMAError, zstd.ZstdError, DataError, OSError)
 
 
 class Decoder(Protocol):
@@ -82,6 +74,10 @@ def xz_decoder() -> Decoder:
 
 
 def zstd_decoder() -> Decoder:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
     most: dict[int, int] = {zstd.DecompressionParameter.window_log_max: MEMORY_BYTES.bit_length() - 1}
     return zstd.ZstdDecompressor(options=most)
 
