@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HOUR = 3600
 
@@ -83,6 +86,8 @@ def floors(times: np.ndarray, seconds: int, found: Shifts | None) -> np.ndarray:
 
 def to_utc(walls: pd.Series, zone: str) -> pd.Series:
     """Times on a zone's clocks, given as if they were UTC, as the moments at which these clocks show them first."""
+    import pandas as pd
+
     naive = pd.to_datetime(walls, utc=True).dt.tz_localize(None)
     local = naive.dt.tz_localize(zone, ambiguous=np.ones(len(naive), bool), nonexistent="shift_forward")
     return local.dt.tz_convert("UTC").astype("datetime64[us, UTC]")
@@ -90,6 +95,8 @@ def to_utc(walls: pd.Series, zone: str) -> pd.Series:
 
 def starts(start: datetime, end: datetime, seconds: int, zone: str) -> pd.Series:
     """The beginnings (UTC) of all bins from the one of `start` until `end`, at least one."""
+    import pandas as pd
+
     bounds = [np.array([int(moment.timestamp())]) for moment in (start, max(start, end))]
     found = shifts(zone, seconds, start, max(start, end))
     first, last = (int(floors(bound, seconds, found)[0]) for bound in bounds)
@@ -105,6 +112,8 @@ def floor(moment: datetime, seconds: int, zone: str) -> datetime:
 
 def window(start: pd.Timestamp, seconds: int, zone: str) -> Sequence[datetime]:
     """The beginning and the end of the bin that begins at `start`."""
+    import pandas as pd
+
     later = start + pd.Timedelta(seconds=seconds + 2 * HOUR)
     every = starts(start.to_pydatetime(), later.to_pydatetime(), seconds, zone)
     return [moment.to_pydatetime() for moment in (start, every[every > start].iloc[0])]
