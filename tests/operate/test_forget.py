@@ -25,7 +25,7 @@ from tidemark.errors import SettingError
 from tidemark.service.forget import forget_visitor
 from tidemark.service.savepoints import make_savepoint
 from tidemark.settings import Settings
-from tidemark.stream import swap
+from tidemark.stream.swap import Swap
 
 TABLES = ("bronze.access_log", "silver.requests", "silver.rejected", "silver.sessions")
 
@@ -178,7 +178,7 @@ def test_killed_it_did_nothing_or_all(home_with_rows: Settings, address: str, po
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, done.stderr
-    if not swap.interrupted(settings):
+    if not Swap(settings).interrupted:
         assert {table: keys(settings, table) for table in TABLES[:3]} == before
     forget_visitor(settings, visitor="", address=address)
     assert not on_disk(settings, address)

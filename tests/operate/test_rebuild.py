@@ -44,7 +44,7 @@ from tidemark.pipeline import LAYER_TABLES, Pipeline
 from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
-from tidemark.stream import swap
+from tidemark.stream.swap import Swap
 from tidemark.traffic.site import HOST, ORIGIN
 
 # A rule that turns away good lines: it was wrong, and is gone today.
@@ -283,13 +283,13 @@ def test_killed_before_the_swap_it_changed_nothing_and_after_that_the_next_start
 ) -> None:
     before = versions(wrong)
     killed_rebuild(wrong, "swap:before-journal@1", "gold.traffic")
-    assert not swap.interrupted(wrong)
+    assert not Swap(wrong).interrupted
     assert versions(wrong) == before
     killed_rebuild(wrong, "swap:between-tables@4")
-    assert swap.interrupted(wrong)
+    assert Swap(wrong).interrupted
     run_here(spark, wrong)
     assert_equal(wrong, recount(lines))
-    assert not swap.interrupted(wrong)
+    assert not Swap(wrong).interrupted
 
 
 @pytest.mark.soak
@@ -298,10 +298,10 @@ def test_killed_at_other_moments_of_the_swap(
     wrong: Settings, spark: SparkSession, lines: list[Pair], point: str
 ) -> None:
     killed_rebuild(wrong, point)
-    assert swap.interrupted(wrong)
+    assert Swap(wrong).interrupted
     run_here(spark, wrong)
     assert_equal(wrong, recount(lines))
-    assert not swap.interrupted(wrong)
+    assert not Swap(wrong).interrupted
 
 
 @pytest.mark.soak
@@ -310,7 +310,7 @@ def test_killed_before_the_swap_the_next_rebuild_does_it_all(
 ) -> None:
     before = versions(wrong)
     killed_rebuild(wrong, "rebuild:staging@2")
-    assert not swap.interrupted(wrong) and versions(wrong) == before
+    assert not Swap(wrong).interrupted and versions(wrong) == before
     rebuild(spark, wrong, "silver.requests")
     assert_equal(wrong, recount(lines))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,17 @@ POLL = 0.05
 SECOND = '[goals.signup]\npath = "/hello"\n[sites.shop]\nhosts = ["shop.example"]\n'
 
 
-def rounds(home: Path, during: list[Callable[[], None]], **options: object) -> list[Settings]:
+def rounds(
+    home: Path, during: list[Callable[[], None]], busy: Callable[[Settings], bool] = lambda settings: False
+) -> list[Settings]:
     """The settings of each round; in each the next function of `during` is called, and the last one is stopped."""
     found: list[Settings] = []
 
     def run(settings: Settings, add: Add) -> bool:
         stopping = threading.Event()
         found.append(settings)
-        threads = [threading.Thread(target=side, args=(stopping,)) for side in add([])]
+        sides = add([], partial(busy, settings))
+        threads = [threading.Thread(target=side, args=(stopping,)) for side in sides]
         for thread in threads:
             thread.start()
         last = len(found) > len(during)
@@ -36,7 +40,7 @@ def rounds(home: Path, during: list[Callable[[], None]], **options: object) -> l
             thread.join()
         return last
 
-    run_in_rounds(load({"home": home}, {}), run, poll_seconds=POLL, **options)  # type: ignore[arg-type]
+    run_in_rounds(load({"home": home}, {}), run, poll_seconds=POLL)
     return found
 
 
@@ -96,7 +100,7 @@ def test_a_changed_file_waits_while_history_is_filled(tmp_path: Path) -> None:
         asked.append(settings)
         return len(asked) < 2
 
-    found = rounds(tmp_path, [lambda: file.write_text(SECOND)], busy=busy)  # type: ignore[list-item]
+    found = rounds(tmp_path, [lambda: file.write_text(SECOND)], busy)  # type: ignore[list-item]
     assert len(found) == 2
     assert asked == [found[0], found[0]]
 
@@ -121,7 +125,7 @@ def test_a_side_begins_when_that_of_the_round_before_has_ended(tmp_path: Path) -
 
     def run(settings: Settings, add: Add) -> bool:
         stopping = threading.Event()
-        mine = [threading.Thread(target=each, args=(stopping,)) for each in add([side])]
+        mine = [threading.Thread(target=each, args=(stopping,)) for each in add([side], lambda: False)]
         threads.extend(mine)
         for thread in mine:
             thread.start()

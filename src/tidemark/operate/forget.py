@@ -29,8 +29,9 @@ from tidemark.operate.snapshot import Snapshot, at_snapshot
 from tidemark.operate.upkeep import erase_old_versions
 from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import lock, swap
+from tidemark.stream import lock
 from tidemark.stream.following import catch_up, followers_of
+from tidemark.stream.swap import Step, Swap
 
 _PATIENCE_SECONDS = 60.0
 _KEY = ["topic", "partition", "offset"]
@@ -157,7 +158,7 @@ def _unread(home: Home, snapshot: Snapshot, visitors: Sequence[str]) -> bool:
 
 
 def _delete(home: Home, rows: _Rows) -> None:
-    settings, store, graph = home.settings, home.store, home.graph
+    store, graph, swap = home.store, home.graph, Swap(home.settings)
     accepted = Counter(rows.accepted["site"].to_pylist())
     rejected = Counter(rows.rejected["site"].to_pylist())
     keys = pa.concat_tables([rows.accepted.select(_KEY), rows.rejected.select(_KEY)])
@@ -168,10 +169,10 @@ def _delete(home: Home, rows: _Rows) -> None:
         graph.rejected.name: _these(rows.rejected),
         **{name: theirs for name, count in rows.visited.items() if count},
     }
-    steps = [swap.Step(name, "delete", predicate) for name, predicate in predicates.items() if predicate]
+    steps = [Step(name, "delete", predicate) for name, predicate in predicates.items() if predicate]
     if keys.num_rows:
-        swap.discard(settings)
-        staged = DeltaRsStore(swap.staging(settings))
+        swap.discard()
+        staged = DeltaRsStore(swap.staged)
         fewer = Corrections(
             {site: -accepted[site] for site in accepted}, {site: -rejected[site] for site in rejected}, {}
         )
@@ -179,9 +180,9 @@ def _delete(home: Home, rows: _Rows) -> None:
         staged.append_arrow(SITES, fewer.sites(store.read(SITES), SITES))
         staged.ensure(ACCOUNTS)
         staged.append_arrow(ACCOUNTS, correction(store, ACCOUNTS, "forget", fewer))
-        steps += [swap.Step(SITES.name, "overwrite"), swap.Step(ACCOUNTS.name, "append")]
+        steps += [Step(SITES.name, "overwrite"), Step(ACCOUNTS.name, "append")]
     if steps:
-        swap.commit(settings, steps)
+        swap.commit(steps)
 
 
 def _these(keys: pa.Table) -> str:

@@ -32,9 +32,10 @@ from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Snapshot, at_snapshot
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import lock, schema_check, swap
+from tidemark.stream import lock, schema_check
 from tidemark.stream.crash import crash_point
 from tidemark.stream.following import catch_up, followers_of, stage
+from tidemark.stream.swap import Step, Swap
 
 CHUNK_ROWS = 500_000  # processed at a time, unless one minute has more
 _WRITER = "rebuild"
@@ -77,7 +78,7 @@ class Rebuild:
         Raises HomeBusyError if another rebuild is running, TableError if no consistent snapshot is possible.
         """
         home = self.home.on_files()
-        settings, store = home.settings, home.store
+        settings, store, swap = home.settings, home.store, Swap(home.settings)
         changed = schema_check.changed(home)
         if changed and since is not None:
             raise TableError(
@@ -97,9 +98,9 @@ class Rebuild:
             journal = Journal.of(home, names, CHUNK_ROWS, self.rules, kept=resumable)
             with at_snapshot(home, self.after_version) as snapshot:
                 if not journal.snapshots:
-                    swap.discard(settings)
+                    swap.discard()
                     journal.add(snapshot)
-            staged = DeltaRsStore(aside := swap.staging(settings))
+            staged = DeltaRsStore(swap.staged)
             work = _Work(self, home, staged, journal.snapshots[0], since)
             try:
                 work.stage(names)
@@ -107,7 +108,7 @@ class Rebuild:
                     work.catch_up(later)
                 if dry_run:
                     work.catch_up(snapshot)
-                    work.followed = stage(followers_of(home), names, home, aside, staged)
+                    work.followed = stage(followers_of(home), names, home, swap.staged, staged)
                     return list(work.compare(snapshot, None))
                 with at_snapshot(home) as now:
                     crash_point("rebuild:before-catch-up")
@@ -115,13 +116,13 @@ class Rebuild:
                     work.catch_up(now)
                     crash_point("rebuild:caught-up")
                     if steps := work.steps():
-                        swap.commit(settings, steps, schema_check.rebuilt(settings, work.whole))
+                        swap.commit(steps, schema_check.rebuilt(settings, work.whole))
                     work.followed = catch_up(followers_of(home), home, anew=names)
                     after = {table.name: store.version(table) for table in home.tables}
                 return list(work.compare(now, after))
             finally:
-                if not (swap.interrupted(settings) or journal.outlives_failure):
-                    swap.discard(settings)
+                if not (swap.interrupted or journal.outlives_failure):
+                    swap.discard()
 
 
 class _Work:
@@ -204,17 +205,17 @@ class _Work:
             for table in derivation.tables:
                 yield table, table.clock if derivation is self._job.of_lines else table.time, since
 
-    def steps(self) -> list[swap.Step]:
+    def steps(self) -> list[Step]:
         found = []
         for table, name, since in self._tables():
             if since is None:
-                found.append(swap.Step(table.name, "overwrite"))
+                found.append(Step(table.name, "overwrite"))
             else:
-                found.append(swap.Step(table.name, "replace", f"{name} >= '{iso(since)}'"))
+                found.append(Step(table.name, "replace", f"{name} >= '{iso(since)}'"))
         if self._corrections:
-            found.append(swap.Step(SITES.name, "overwrite"))
+            found.append(Step(SITES.name, "overwrite"))
             if self._corrections.changes:
-                found.append(swap.Step(ACCOUNTS.name, "append"))
+                found.append(Step(ACCOUNTS.name, "append"))
         return found
 
     def compare(self, before: Snapshot, after: Mapping[str, int] | None) -> Iterator[Changed]:
@@ -277,7 +278,7 @@ class _Work:
         return Rows(self._home.spark, (Slice(self._home.lakehouse, table, version),))
 
     def _read_staged(self, table: Table) -> Rows:
-        return Rows(self._home.spark, (Slice(swap.staging(self._home.settings), table),))
+        return Rows(self._home.spark, (Slice(Swap(self._home.settings).staged, table),))
 
     def _accepted_before(self) -> Rows:
         table = self._accepted

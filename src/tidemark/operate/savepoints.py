@@ -30,8 +30,9 @@ from tidemark.store import deltalog, lakehouse
 from tidemark.store.copies import take_all
 from tidemark.store.lakehouse import Lakehouse, require_files
 from tidemark.store.lease import only_writer
-from tidemark.stream import lock, schema_check, swap
+from tidemark.stream import lock, schema_check
 from tidemark.stream.crash import crash_point
+from tidemark.stream.swap import Swap
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _RECORD = "savepoint.json"
@@ -136,7 +137,7 @@ def restore(
             crash_point("restore:between")
             _remove(target.checkpoints)
             _copy_checkpoints(Path(saved.checkpoint_root), target.checkpoints)
-            swap.discard(target)
+            Swap(target).discard()
             if into is not None:
                 _take_over(settings, into)
             if partitions is not None:

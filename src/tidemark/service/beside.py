@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from tidemark.home import Home
 from tidemark.local.records import read_record
 from tidemark.operate import backfill, goal_notes, notes, observe, site_settings
 from tidemark.operate.observe import Observed
@@ -61,6 +60,10 @@ class Beside:
         if settings.upkeep.quality_interval_seconds:
             quality.attempt(partial(quality.run_if_new, settings, pipeline.store, pipeline.tables))
 
+    def is_filling(self) -> bool:
+        """Whether tables are being filled with history, or made anew, beside the flows."""
+        return bool(self.pipeline.lakehouse.can.files) and backfill.pending(self.pipeline)
+
     @property
     def _rebuilding(self) -> Callable[[Report], Rebuild]:
         """Makes a rebuild. Lines that the tables have by now may be read with other settings."""
@@ -71,8 +74,3 @@ class Beside:
     @property
     def _observed(self) -> Observed:
         return Observed(self.pipeline, self.pipeline.rules_version, self.started)
-
-
-def is_filling(home: Home) -> bool:
-    """Whether tables are being filled with history, or made anew, beside the flows."""
-    return bool(home.lakehouse.can.files) and backfill.pending(home)

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from tidemark.errors import SettingError
@@ -22,38 +21,35 @@ from tidemark.stream.run import Side
 
 log = logging.getLogger("tidemark.run")
 
-# Adds what ends a round to the functions that run beside it.
-Add = Callable[[Sequence[Side]], list[Side]]
+# Adds what ends a round to the functions that run beside it. A changed file waits while the round is busy.
+Add = Callable[[Sequence[Side], Callable[[], bool]], list[Side]]
 
 
 def run_in_rounds(
-    settings: Settings,
-    run: Callable[[Settings, Add], bool],
-    busy: Callable[[Settings], bool] = lambda settings: False,
-    poll_seconds: float = 1.0,
+    settings: Settings, run: Callable[[Settings, Add], bool], poll_seconds: float = 1.0
 ) -> None:
-    """Calls `run` with the settings until it says that it was the last time. It gets a function that completes the
-    sides of its round. While it is `busy` with those settings, a changed file waits."""
+    """Calls `run` with the settings until it returns that it was the last time. It gets a function that completes the
+    sides of its round."""
     file = _File(settings.home / "tidemark.toml", settings.formats_directory, Tables.of(settings))
     turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
     while True:
-        found: list[Tables] = []
+        changes: list[Tables] = []
 
-        def watch(
-            stopping: threading.Event, found: list[Tables] = found, settings: Settings = settings
-        ) -> None:
-            while not stopping.wait(poll_seconds):
-                if (changed := file.changed(partial(busy, settings))) is not None:
-                    found.append(changed)
-                    stopping.set()
+        def add(
+            sides: Sequence[Side], busy: Callable[[], bool], changes: list[Tables] = changes
+        ) -> list[Side]:
+            def watch(stopping: threading.Event) -> None:
+                while not stopping.wait(poll_seconds):
+                    if (tables := file.changed(busy)) is not None:
+                        changes.append(tables)
+                        stopping.set()
 
-        def add(sides: Sequence[Side], watch: Side = watch) -> list[Side]:
             return [*(_in_turn(turns[n], side) for n, side in enumerate(sides)), watch]
 
-        if run(settings, add) or not found:
+        if run(settings, add) or not changes:
             return
         log.info("%s has changed: the flows begin again with its tables", file.path)
-        settings = found[-1].put_into(settings)
+        settings = changes[-1].put_into(settings)
 
 
 @dataclass

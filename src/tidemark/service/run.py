@@ -12,7 +12,7 @@ from tidemark.kafka import client as kafka
 from tidemark.local.broker import located
 from tidemark.operate import losses
 from tidemark.pipeline import Pipeline
-from tidemark.service.beside import Beside, is_filling
+from tidemark.service.beside import Beside
 from tidemark.service.requirements import only_writer_of, require_lasting_key
 from tidemark.service.rounds import Add, run_in_rounds
 from tidemark.settings import Settings
@@ -64,7 +64,7 @@ def run_flows(
             now,
             now.flows,
             once=once,
-            beside=add([*beside, *work.sides(once=once)]),
+            beside=add([*beside, *work.sides(once=once)], work.is_filling),
             remade=remade,
             metrics=metrics,
             require_whole=partial(losses.require_whole, now, known),
@@ -73,7 +73,7 @@ def run_flows(
             work.once()
         return stopped or once
 
-    run_in_rounds(pipeline.settings, one_round, lambda now: is_filling(pipeline.with_settings(now)))
+    run_in_rounds(pipeline.settings, one_round)
 
 
 def _require_topic(pipeline: Pipeline, wait: float) -> None:

@@ -14,7 +14,7 @@ from tidemark.errors import HomeBusyError, PlatformError, TableError
 from tidemark.local.directories import prepare_home
 from tidemark.local.locks import locked
 from tidemark.settings import Settings
-from tidemark.stream import swap
+from tidemark.stream.swap import Swap
 
 # A file of the home that exists while a savepoint is being restored.
 RESTORING = "restoring"
@@ -29,7 +29,7 @@ def batch(settings: Settings) -> Iterator[None]:
         with ExitStack() as gate:
             with _held(settings, "turnstile", shared=True):
                 gate.enter_context(_held(settings, "gate", shared=True))
-            if not swap.interrupted(settings):
+            if not Swap(settings).interrupted:
                 yield
                 return
         settle(settings)
@@ -40,7 +40,7 @@ def at_rest(settings: Settings) -> Iterator[None]:
     """Held while the tables must not change: waits for running batches, blocks new ones."""
     with _held(settings, "turnstile"), _held(settings, "gate"):
         _require_whole(settings)
-        swap.finish(settings)
+        Swap(settings).finish()
         yield
 
 
@@ -60,7 +60,7 @@ def nobody_writes(settings: Settings) -> Iterator[None]:
 
 def settle(settings: Settings) -> None:
     """Finishes a change of several tables that was interrupted, if there is one."""
-    if swap.interrupted(settings):
+    if Swap(settings).interrupted:
         with at_rest(settings):
             pass
 
