@@ -21,7 +21,7 @@ from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
 from tidemark.engine.work import ALL, PARTS_OF_LINES, Part, Work
-from tidemark.errors import TidemarkError
+from tidemark.errors import SettingError, TidemarkError
 from tidemark.home import ACTIVITY, QUERY_VERSIONS, REQUESTS, Home
 from tidemark.kafka import client as kafka
 from tidemark.machine import heap_mebibytes
@@ -68,7 +68,13 @@ class Pipeline(Home):
 
     @cached_property
     def key(self) -> bytes:
-        """The visitor key. Raises TableError if it is missing, or is not that of the tables."""
+        """The visitor key. Raises TableError if it is missing, or is not that of the tables, and SettingError without a
+        setting of it where the home does not stay: a key made there would differ on the next cluster."""
+        if not self.lakehouse.can.keeps_home and not self.settings.meaning.visitor_key:
+            raise SettingError(
+                f"tables in {self.lakehouse.name} need a visitor_key that stays",
+                "Set TIDEMARK_VISITOR_KEY, from a secret.",
+            )
         return require_visitor_key(self, renew=self.renew_key)
 
     @cached_property
@@ -86,7 +92,7 @@ class Pipeline(Home):
         return requests.judging(self._knowledge, again=again)
 
     def require_key(self) -> None:
-        """Raises TableError if the visitor key is missing, or is not that of the tables."""
+        """Raises as `key`."""
         _ = self.key
 
     def warm_up(self) -> None:

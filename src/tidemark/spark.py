@@ -139,8 +139,8 @@ def spark_session(
         **(more or {}),
     }
     if SparkContext._gateway is None:
-        found = driver.start({**options, **own}, jars, _driver_options(settings, own), settings.run_directory)
-        SparkContext(gateway=found)
+        java = _driver_options(settings, own)
+        SparkContext(gateway=driver.start({**options, **own}, jars, java, settings.run_directory))
     builder = SparkSession.builder
     for key in options.keys() - own.keys():
         builder = builder.config(key, options[key])

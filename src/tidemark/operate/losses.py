@@ -7,8 +7,9 @@ loss: those of each table, of the checkpoints, and of quality.accounts.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -57,17 +58,24 @@ def require_repaired(settings: Settings) -> None:
         raise TableError(f"the repair of {settings.home} was interrupted", "Repeat it: `tidemark repair`.")
 
 
-def require_whole(home: Home, known: Collection[str]) -> None:
+def check_of(home: Home) -> Callable[[], None]:
+    """A function that raises as `require_whole`, for the tables that the flows have run on by now. Raises TableError if
+    a repair of the home was interrupted."""
+    require_repaired(home.settings)
+    return partial(require_whole, home, schema_check.known(home))
+
+
+def require_whole(home: Home, known: Collection[str] | None = None) -> None:
     """Raises TableError with the tables and the remedy, unless they have every committed batch.
 
-    `known` are the upsert tables that the flows have run on (`schema_check.known`): others are new. Looks at nothing
+    `known` are the upsert tables that the flows have run on, by default as of now: others are new. Looks at nothing
     where a commit outlives a power cut.
     """
     lakehouse, tables = home.lakehouse, home.graph.of_flows
     if lakehouse.can.durable:
         return
     require_repaired(home.settings)
-    lost = losses(home, known)
+    lost = losses(home, schema_check.known(home) if known is None else known)
     if lost:
         raise TableError(f"tables have lost what was committed: {'; '.join(map(str, lost))}", REPAIR)
     reverted = [table.name for table in tables if lost_swap(lakehouse, table)]

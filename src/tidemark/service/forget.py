@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidemark.operate import notes
+from tidemark.operate import losses, notes
 from tidemark.operate.forget import Forgotten, forget
 from tidemark.pipeline import Pipeline
-from tidemark.service.requirements import require_tables, require_whole
+from tidemark.service.requirements import require_tables
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 
@@ -15,7 +15,7 @@ def forget_visitor(settings: Settings, *, visitor: str, address: str) -> Forgott
     pipeline = Pipeline.of(settings)
     require_tables(pipeline)
     lakehouse.require_files(pipeline.lakehouse, "`forget`")
-    require_whole(pipeline)
+    losses.require_whole(pipeline)
     pipeline.require_key()
     forgotten = forget(pipeline, visitor=visitor, address=address)
     notes.record(settings, pipeline.store, "A visitor was deleted", notes.FORGET)

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tidemark.errors import HomeBusyError, SettingError, TableError
-from tidemark.operate import notes
+from tidemark.operate import losses, notes
 from tidemark.operate.difference import Changed
 from tidemark.operate.rebuild import Report
 from tidemark.parse.visitor import has_visitor_key
 from tidemark.pipeline import Pipeline
-from tidemark.service.requirements import only_writer_of, require_lasting_key, require_tables, require_whole
+from tidemark.service.requirements import require_tables
 from tidemark.service.run import run_flows
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
+from tidemark.store.lease import only_writer
 from tidemark.stream import inventory, lock, schema_check
 
 
@@ -45,7 +46,7 @@ def rebuild_table(
             raise TableError("catalog tables are rebuilt as a whole", "Leave out --since.")
         changed = _rebuild_catalog(pipeline, names, dry_run=dry_run, report=report)
     else:
-        require_whole(pipeline)
+        losses.require_whole(pipeline)
         if renew_key and not has_visitor_key(settings):
             _make_key(pipeline, dry_run=dry_run)
         changed = pipeline.rebuild(report).run(names, since, dry_run=dry_run)
@@ -83,7 +84,6 @@ def _make_key(pipeline: Pipeline, *, dry_run: bool) -> None:
 def _rebuild_catalog(
     pipeline: Pipeline, names: Sequence[str], *, dry_run: bool, report: Report
 ) -> list[Changed]:
-    require_lasting_key(pipeline)
     pipeline.require_key()
     changed = schema_check.changed(pipeline)
     if changed and dry_run:
@@ -92,7 +92,8 @@ def _rebuild_catalog(
             "Rebuild without --dry-run.",
         )
     names = schema_check.with_unfit(names, changed, pipeline.graph.rebuildable)
-    with lock.only_one(pipeline.settings), only_writer_of(pipeline, "a rebuild"):
+    home = pipeline.settings.home
+    with lock.only_one(pipeline.settings), only_writer(pipeline.lakehouse, "a rebuild", home=home):
         job = pipeline.rebuild_in_catalog(report)
         remade = job.tables(names)
         # A batch that was interrupted is in some tables only.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import partial
 
 from tidemark.contract.table import Table
 from tidemark.home import REQUESTS
@@ -13,12 +12,11 @@ from tidemark.local.broker import located
 from tidemark.operate import losses
 from tidemark.pipeline import Pipeline
 from tidemark.service.beside import Beside
-from tidemark.service.requirements import only_writer_of, require_lasting_key
 from tidemark.service.rounds import Add, run_in_rounds
 from tidemark.settings import Settings
 from tidemark.spark import starting_session
-from tidemark.store.lease import stopping_when
-from tidemark.stream import lock, schema_check
+from tidemark.store.lease import only_writer, stopping_when
+from tidemark.stream import lock
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.run import Side, run
 from tidemark.stream.topic_identity import has_read, require_same_topic
@@ -31,7 +29,7 @@ def run_pipeline(settings: Settings, *, once: bool, wait: float = 5.0) -> None:
     Raises TidemarkError: an unreachable Kafka, a busy home, an incompatible table or checkpoint.
     """
     pipeline = Pipeline.of(settings)
-    with lock.only_one(settings), only_writer_of(pipeline, "a pipeline") as lost:
+    with lock.only_one(settings), only_writer(pipeline.lakehouse, "a pipeline", home=settings.home) as lost:
         run_flows(pipeline, once=once, wait=wait, beside=[stopping_when(lost)])
 
 
@@ -45,9 +43,7 @@ def run_flows(
 ) -> None:
     """Runs all flows, under the caller's locks. `beside` are further functions that run until their event is set, and
     `remade` tables that are rebuilt right afterwards. Raises as `run_pipeline`."""
-    require_lasting_key(pipeline)
-    losses.require_repaired(pipeline.settings)
-    known = schema_check.known(pipeline)
+    require_whole = losses.check_of(pipeline)
     pipeline.require_key()
     pipeline = pipeline.with_settings(located(pipeline.settings))
     # Spark and an embedded broker start at the same time.
@@ -67,7 +63,7 @@ def run_flows(
             beside=add([*beside, *work.sides(once=once)], work.is_filling),
             remade=remade,
             metrics=metrics,
-            require_whole=partial(losses.require_whole, now, known),
+            require_whole=require_whole,
         )
         if once:
             work.once()

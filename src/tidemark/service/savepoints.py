@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidemark.operate import losses
 from tidemark.operate.savepoints import Savepoint, create, restore, saved_tables
 from tidemark.pipeline import Pipeline
-from tidemark.service.requirements import require_whole
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 
@@ -15,7 +15,7 @@ def make_savepoint(settings: Settings, name: str) -> Savepoint:
     """Creates a savepoint. Raises as `tidemark.operate.savepoints.create`."""
     pipeline = Pipeline.of(settings)
     lakehouse.require_files(pipeline.lakehouse, "`savepoint`")
-    require_whole(pipeline)
+    losses.require_whole(pipeline)
     return create(settings, name)
 
 

@@ -24,7 +24,7 @@ _RENEW_SECONDS = 20.0
 
 @contextmanager
 def only_writer(
-    house: Lakehouse, what: str, patience: float = LEASE_SECONDS + 10, *, home: Path | None = None
+    lakehouse: Lakehouse, what: str, patience: float = LEASE_SECONDS + 10, *, home: Path | None = None
 ) -> Iterator[threading.Event]:
     """Held by the pipeline, or a rebuild, for tables that other homes can also reach; waits up to `patience` s for
     the end of another holder. If the home's lock is sufficient, no lease is used. Gives an event that is set when
@@ -35,14 +35,14 @@ def only_writer(
     the caller holds the home's lock. Raises HomeBusyError if another's stays valid, or took this one meanwhile,
     PlatformError if the note cannot be written.
     """
-    register, lost = house.can.register, threading.Event()
+    register, lost = lakehouse.can.register, threading.Event()
     if register is None:
         yield lost
         return
     own = {"id": uuid.uuid4().hex, "what": what, "host": socket.gethostname(), "home": ""}
-    if home is not None:
+    if home is not None and lakehouse.can.keeps_home:
         own["home"] = str(home.resolve())
-    _acquire(register, house.name, own, patience)
+    _acquire(register, lakehouse.name, own, patience)
     done = threading.Event()
     renewing = threading.Thread(target=_renew, args=(register, own, done, lost), name="lease", daemon=True)
     renewing.start()
@@ -56,7 +56,7 @@ def only_writer(
                 register.clear()
     if lost.is_set():
         raise HomeBusyError(
-            f"another process has taken over the tables of {house.name}, because this one did not run for a while",
+            f"another process has taken over the tables of {lakehouse.name}, because this one did not run for a while",
             "Let only one of both run. `tidemark quality` finds rows that both have written.",
         )
 

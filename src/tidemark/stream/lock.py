@@ -70,9 +70,8 @@ def only_one(settings: Settings, name: str = "pipeline", *, settled: bool = True
     """Held by the pipeline, or by a job of another name, as long as it lives. Unless `settled` is false, an
     interrupted change of several tables is finished first. Raises HomeBusyError if another one of that name runs on
     the home, TableError if the home is only half restored."""
-    prepare_home(settings)
     with (
-        _held(settings, name, wait=False) as alone,
+        _held(settings, name, wait=False, prepare=True) as alone,
         _held(settings, _ANY, shared=True, wait=False) as admitted,
     ):
         if not (alone and admitted):
@@ -112,14 +111,12 @@ def only_savepoint(settings: Settings) -> Iterator[None]:
 @contextmanager
 def upkeep(settings: Settings) -> Iterator[bool]:
     """Held by upkeep. Yields whether no rebuild reads the source tables; none begins meanwhile."""
-    prepare_home(settings)
     with _held(settings, "upkeep"), _held(settings, "rebuild", wait=False) as no_rebuild:
         yield no_rebuild
 
 
 @contextmanager
 def _only_operation(settings: Settings) -> Iterator[None]:
-    prepare_home(settings)
     with _held(settings, "one-rebuild", wait=False) as held:
         if not held:
             raise HomeBusyError(
@@ -139,12 +136,14 @@ def _require_whole(settings: Settings) -> None:
 
 
 @contextmanager
-def _held(settings: Settings, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
+def _held(
+    settings: Settings, name: str, *, shared: bool = False, wait: bool = True, prepare: bool = False
+) -> Iterator[bool]:
     path = settings.run_directory / f"{name}.lock"
-    if not path.exists():
-        prepare_home(settings)
     with ExitStack() as stack:
         try:
+            if prepare or not path.exists():
+                prepare_home(settings)
             held = stack.enter_context(locked(path, shared=shared, wait=wait))
         except OSError as error:
             raise PlatformError(

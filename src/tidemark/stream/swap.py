@@ -148,7 +148,9 @@ class Swap:
             )  # fmt: skip
         else:
             files = self._taken(step.table, number)
-            target.create_write_transaction(list(files), step.mode, target.schema(), commit_properties=properties)
+            target.create_write_transaction(
+                list(files), step.mode, target.schema(), commit_properties=properties
+            )
 
     def _taken(self, table: str, number: int) -> Sequence[AddAction]:
         """Adds the staged files to the table's directory: as hard links if possible, else as copies. Their age starts
