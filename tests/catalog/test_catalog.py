@@ -21,6 +21,7 @@ from tests.recovery.killing import Pair, traffic
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.errors import HomeBusyError, SettingError, TableError
+from tidemark.loops import stopping_when
 from tidemark.operate import savepoints
 from tidemark.pipeline import TABLES
 from tidemark.service.forget import forget_visitor
@@ -269,7 +270,7 @@ def test_a_holder_whose_lease_was_taken_stops_and_says_so(
 
     def hold() -> None:
         with only_writer(house, "a pipeline") as lost:
-            watch = threading.Thread(target=lease.stopping_when(lost), args=(stopping,))
+            watch = threading.Thread(target=stopping_when(lost.is_set, 0.1), args=(stopping,))
             watch.start()
             (tmp_path / "writer.lease").write_text('{"id": "x", "what": "a pipeline", "host": "other"}')
             assert stopping.wait(10)

@@ -6,10 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
-from tidemark.errors import first_line
 from tidemark.home import Home
+from tidemark.loops import Side, every
 from tidemark.operate.background import in_background
 from tidemark.operate.retention import retention_days
 from tidemark.operate.upkeep import maintain
@@ -22,9 +23,7 @@ log = logging.getLogger("tidemark.operate.upkeep")
 _NICE = 10
 
 
-def keep(
-    home: Home, ended: Callable[[str], None] = lambda trouble: None
-) -> Callable[[threading.Event], None]:
+def keep(home: Home, ended: Callable[[str], None] = lambda trouble: None) -> Side:
     """A function that maintains the home's tables at intervals until its event is set, in a process of its own.
 
     A failure is logged, and the next run tries again; it never stops the flows. `ended` is called after each run with
@@ -37,22 +36,31 @@ def keep(
     load = partial(_upkeep_of, home.plain)
 
     def run(stopping: threading.Event) -> None:
-        if not whole:
-            return
-        due = time.monotonic() + whole
-        with in_background("upkeep", _NICE, settings.watching, load) as upkeep:
-            while not stopping.wait(hot):
-                trouble = ""
-                try:
-                    upkeep(time.monotonic() < due)
-                except Exception as error:  # a failed upkeep must not stop the pipeline
-                    trouble = first_line(error)
-                    log.error("upkeep failed, the next one tries again: %s", trouble)
-                ended(trouble)
-                if time.monotonic() >= due:
-                    due = time.monotonic() + whole
+        if whole:
+            with in_background("upkeep", _NICE, settings.watching, load) as upkeep:
+                every(hot, _Turns(upkeep, whole), "upkeep", log, ended)(stopping)
 
     return run
+
+
+@dataclass
+class _Turns:
+    """Calls `upkeep` for all of it after every `seconds`, and in between for what is quick."""
+
+    upkeep: Callable[[bool], None]
+    seconds: float
+    due: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.due = time.monotonic() + self.seconds
+
+    def __call__(self) -> None:
+        hot_only = time.monotonic() < self.due
+        try:
+            self.upkeep(hot_only)
+        finally:
+            if not hot_only:
+                self.due = time.monotonic() + self.seconds
 
 
 def _upkeep_of(home: Home) -> Callable[[bool], None]:

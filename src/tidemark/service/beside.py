@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from tidemark.local.records import read_record
+from tidemark.loops import Side
 from tidemark.operate import backfill, goal_notes, notes, observe, site_settings
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality
@@ -15,7 +16,6 @@ from tidemark.operate.rebuild import Rebuild, Report
 from tidemark.operate.upkeep_schedule import keep
 from tidemark.pipeline import Pipeline
 from tidemark.stream.metrics import Metrics
-from tidemark.stream.run import Side
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Beside:
         goal_notes.complete(pipeline)
         observe.once(self._observed)
         if settings.upkeep.quality_interval_seconds:
-            quality.attempt(partial(quality.run_if_new, settings, pipeline.store, pipeline.tables))
+            quality.once(settings, pipeline.store, pipeline.tables)
 
     def is_filling(self) -> bool:
         """Whether tables are being filled with history, or made anew, beside the flows."""

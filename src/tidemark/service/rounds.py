@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidemark.errors import SettingError
+from tidemark.loops import Side, stopping_when
 from tidemark.parse.custom import reading_of
 from tidemark.settings import Settings, Tables, tables_in
-from tidemark.stream.run import Side
 
 log = logging.getLogger("tidemark.run")
 
@@ -38,13 +38,13 @@ def run_in_rounds(
         def add(
             sides: Sequence[Side], busy: Callable[[], bool], changes: list[Tables] = changes
         ) -> list[Side]:
-            def watch(stopping: threading.Event) -> None:
-                while not stopping.wait(poll_seconds):
-                    if (tables := file.changed(busy)) is not None:
-                        changes.append(tables)
-                        stopping.set()
+            def changed() -> bool:
+                tables = file.changed(busy)
+                changes.extend([tables] if tables is not None else [])
+                return tables is not None
 
-            return [*(_in_turn(turns[n], side) for n, side in enumerate(sides)), watch]
+            own = [_in_turn(turns[n], side) for n, side in enumerate(sides)]
+            return [*own, stopping_when(changed, poll_seconds)]
 
         if run(settings, add) or not changes:
             return

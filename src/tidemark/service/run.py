@@ -9,17 +9,21 @@ from tidemark.contract.table import Table
 from tidemark.home import REQUESTS
 from tidemark.kafka import client as kafka
 from tidemark.local.broker import located
+from tidemark.loops import Side, stopping_when
 from tidemark.operate import losses
 from tidemark.pipeline import Pipeline
 from tidemark.service.beside import Beside
 from tidemark.service.rounds import Add, run_in_rounds
 from tidemark.settings import Settings
 from tidemark.spark import starting_session
-from tidemark.store.lease import only_writer, stopping_when
+from tidemark.store.lease import only_writer
 from tidemark.stream import lock
 from tidemark.stream.metrics import Metrics
-from tidemark.stream.run import Side, run
+from tidemark.stream.run import run
 from tidemark.stream.topic_identity import has_read, require_same_topic
+
+# How often it is asked whether another process has taken the tables over.
+_LOST_SECONDS = 0.5
 
 
 def run_pipeline(settings: Settings, *, once: bool, wait: float = 5.0) -> None:
@@ -30,7 +34,7 @@ def run_pipeline(settings: Settings, *, once: bool, wait: float = 5.0) -> None:
     """
     pipeline = Pipeline.of(settings)
     with lock.only_one(settings), only_writer(pipeline.lakehouse, "a pipeline", home=settings.home) as lost:
-        run_flows(pipeline, once=once, wait=wait, beside=[stopping_when(lost)])
+        run_flows(pipeline, once=once, wait=wait, beside=[stopping_when(lost.is_set, _LOST_SECONDS)])
 
 
 def run_flows(

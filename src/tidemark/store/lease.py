@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -59,17 +59,6 @@ def only_writer(
             f"another process has taken over the tables of {lakehouse.name}, because this one did not run for a while",
             "Let only one of both run. `tidemark quality` finds rows that both have written.",
         )
-
-
-def stopping_when(lost: threading.Event) -> Callable[[threading.Event], None]:
-    """A function that sets the event it is given, to stop a pipeline, once `lost` is set."""
-
-    def watch(stopping: threading.Event) -> None:
-        while not stopping.wait(0.5):
-            if lost.is_set():
-                stopping.set()
-
-    return watch
 
 
 def _acquire(register: Register, tables: str, own: Mapping[str, str], patience: float) -> None:

@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from tidemark.contract.quality_tables import INVENTORY
 from tidemark.contract.table import Table
 from tidemark.home import Home
+from tidemark.loops import Side
 from tidemark.signals import stop_signals
 from tidemark.store.sizes import sizes
 from tidemark.stream import inventory, lock
@@ -32,7 +33,6 @@ _POLL_SECONDS = 0.2
 _QUICK_POLL_SECONDS = 0.02
 _PATIENCE_SECONDS = 3.0
 log = logging.getLogger("tidemark.stream")
-Side = Callable[[threading.Event], None]
 
 
 def run(
