@@ -14,13 +14,12 @@ from tidemark.cli.docs import tables_page
 from tidemark.contract.graph import Graph
 from tidemark.contract.table import Table
 from tidemark.figures.declared import Goal
+from tidemark.home import Home
 from tidemark.operate import savepoints
 from tidemark.operate.quality.check import Checker
 from tidemark.operate.quality.runner import run
 from tidemark.pipeline import LAYER_TABLES, TABLES, Pipeline
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream.following import followers_of
 
 LAYERS = {table.name for table in LAYER_TABLES}
@@ -56,8 +55,8 @@ def test_the_flows_write_every_table(used: Settings) -> None:
 
 
 def test_quality_checks_every_table(used: Settings) -> None:
-    store = DeltaRsStore(lakehouse.of(used))
-    results = run(used, store, TABLES, Checker(used, store, TABLES).all)
+    home = Home.of(used, TABLES)
+    results = run(home, Checker(home).all)
     assert {row["table"] for row in results} == {table.name for table in TABLES} - RECORDS
     assert [row for row in results if not row["success"] and row["severity"] == "critical"] == []
 

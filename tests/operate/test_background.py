@@ -17,6 +17,7 @@ from tests.operate.quality.rows import good, rows
 from tests.processes import in_background as processes
 from tidemark.contract.quality_tables import RESULTS
 from tidemark.errors import PlatformError, TidemarkError
+from tidemark.home import Home
 from tidemark.local.process import process_mark, wait_until
 from tidemark.operate.background import in_background
 from tidemark.operate.quality.check import Checker
@@ -89,14 +90,14 @@ def test_no_process_survives_a_killed_parent(seconds: int) -> None:
 
 
 def test_another_process_finds_the_same(home: Settings, store: DeltaRsStore) -> None:
-    at = take_moment(home, store, TABLES)
+    at = take_moment(Home.of(home, TABLES))
 
-    with checking(home, store, TABLES) as check:
+    with checking(Home.of(home, TABLES)) as check:
         found = check(at)
         [child] = processes("quality")
         nice = child.nice()
 
-    assert found == Checker(home, store, TABLES).new(at)
+    assert found == Checker(Home.of(home, TABLES)).new(at)
     assert {r["expectation"] for r in found if not r["success"]} == {
         "invalid_status", "country_code", "country_located", "rows_accounted_for",
     }  # fmt: skip
@@ -112,7 +113,7 @@ def test_the_watch_survives_a_failing_run_and_a_killed_process(
     troubles: list[str] = []
     stopping = threading.Event()
     eager = home.changed(quality_interval_seconds=0.2)
-    side = watch(eager, DeltaRsStore(lakehouse.of(home)), TABLES, ended=troubles.append)
+    side = watch(Home.of(eager, TABLES), ended=troubles.append)
     thread = threading.Thread(target=side, args=(stopping,))
     with caplog.at_level(logging.ERROR, "tidemark.operate.quality"):
         thread.start()

@@ -41,7 +41,7 @@ class Beside:
             notes.write(settings, pipeline.store, notes.gap(before, self.started))
         checked = self.metrics.checked
         sides = [
-            quality.watch(settings, pipeline.store, pipeline.tables, checked, partial(ran, "quality")),
+            quality.watch(pipeline, checked, partial(ran, "quality")),
             observe.beside(self._observed, ran),
         ]
         if pipeline.lakehouse.can.files:  # otherwise upkeep is a separate job
@@ -58,7 +58,7 @@ class Beside:
         goal_notes.complete(pipeline)
         observe.once(self._observed)
         if settings.upkeep.quality_interval_seconds:
-            quality.once(settings, pipeline.store, pipeline.tables)
+            quality.once(pipeline)
 
     def is_filling(self) -> bool:
         """Whether tables are being filled with history, or made anew, beside the flows."""

@@ -30,7 +30,7 @@ def check_quality(
         known = ", ".join(pipeline.graph.names)
         raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
     require_tables(pipeline)
-    chosen = [table for table in pipeline.tables if not names or table.name in names]
-    checker = Checker(settings, pipeline.store, chosen, for_docs=True)
-    results = quality.run(settings, pipeline.store, chosen, partial(checker.all, since=since))
+    chosen = pipeline.only([table for table in pipeline.tables if not names or table.name in names])
+    checker = Checker(chosen, for_docs=True)
+    results = quality.run(chosen, partial(checker.all, since=since))
     return results, checker.write_docs()

@@ -10,6 +10,7 @@ import pytest
 
 from silver.requests import TABLE
 from tests.operate.quality.rows import good, rows
+from tidemark.home import Home
 from tidemark.operate.quality.check import Checker
 from tidemark.operate.quality.facts import take_moment
 from tidemark.pipeline import TABLES
@@ -32,7 +33,7 @@ def result(home: Settings, *sites: tuple[str, Mapping[str, int], timedelta]) -> 
         for number, address in enumerate(address for address, count in counts.items() for _ in range(count))
     ]
     store.append_arrow(TABLE, rows(TABLE, *lines))
-    results = Checker(home, store, [TABLE]).all(take_moment(home, store, [TABLE]))
+    results = Checker(Home.of(home, [TABLE])).all(take_moment(Home.of(home, [TABLE])))
     [of_rule] = [each for each in results if each["expectation"] == "no_proxy"]
     return of_rule
 
@@ -82,5 +83,5 @@ def test_without_requests_there_is_no_result(home: Settings) -> None:
     store = DeltaRsStore(lakehouse.of(home))
     for table in TABLES:
         store.ensure(table)
-    results = Checker(home, store, [TABLE]).all(take_moment(home, store, [TABLE]))
+    results = Checker(Home.of(home, [TABLE])).all(take_moment(Home.of(home, [TABLE])))
     assert "no_proxy" not in {each["expectation"] for each in results}

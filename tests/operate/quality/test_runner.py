@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from tests.operate.quality.rows import BAD, good, rows
 from tidemark import cli
 from tidemark.contract.quality_tables import RESULTS
+from tidemark.home import Home
 from tidemark.operate.quality.check import Checker
 from tidemark.operate.quality.facts import take_moment
 from tidemark.operate.quality.runner import run, run_if_new
@@ -56,7 +57,8 @@ class Scene:
         """What runs the checks of new rows, as one process does again and again."""
         tables = [TABLE[name] for name in names]
         changed = self.settings.changed(**settings)
-        return partial(run, changed, self.store, tables, Checker(changed, self.store, tables).new)
+        home = Home.of(changed, tables)
+        return partial(run, home, Checker(home).new)
 
 
 @pytest.fixture
@@ -117,7 +119,7 @@ def test_only_new_rows_are_looked_at(scene: Scene) -> None:
 
 def test_without_new_rows_a_single_run_starts_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere")
-    if_new = partial(run_if_new, scene.settings, scene.store, TABLES)
+    if_new = partial(run_if_new, Home.of(scene.settings, TABLES))
     with pytest.raises(FileNotFoundError, match="/nowhere"):
         if_new()
     scene.runner(tuple(TABLE))()
@@ -234,11 +236,12 @@ def test_spark_counts_the_same(scene: Scene, spark: SparkSession) -> None:
         hour = datetime.now(UTC) - timedelta(days=day, minutes=20)
         scene.add("gold.traffic", good(TABLE["gold.traffic"], window_start=hour, requests=10 + day))
     scene.add("quality.accounts", good(TABLE["quality.accounts"], 1, flow="jobs.one"))
-    at = take_moment(scene.settings, scene.store, tables)
+    home = Home.of(scene.settings, tables)
+    at = take_moment(home)
     scene.batch(1)  # later than the moment
 
     by_delta_rs, by_spark = (
-        Checker(scene.settings, store, tables) for store in (scene.store, SparkStore(spark, scene.house))
+        Checker(replace(home, opened=store)) for store in (scene.store, SparkStore(spark, scene.house))
     )
 
     found = by_delta_rs.all(at)

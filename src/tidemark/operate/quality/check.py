@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,10 +13,10 @@ from tidemark.contract.quality_tables import ACCOUNTS, RESULTS
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.errors import TableError
+from tidemark.home import Home
 from tidemark.operate.quality.facts import Facts, New, row_measures
 from tidemark.operate.quality.moment import Moment
 from tidemark.operate.retention import limited
-from tidemark.settings import Settings
 
 if TYPE_CHECKING:
     from tidemark.operate.quality.validation import Validation
@@ -36,14 +36,12 @@ class Checker:
     """Checks tables repeatedly; remembers which rows of each table were checked. Results are rows of quality.results
     without the run. All methods raise TableError for a table that cannot be read."""
 
-    def __init__(
-        self, settings: Settings, store: Store, tables: Sequence[Table], *, for_docs: bool = False
-    ) -> None:
-        self._settings = settings
-        self._store = store
+    def __init__(self, home: Home, *, for_docs: bool = False) -> None:
+        self._settings = home.settings
+        self._store = home.store
         self._for_docs = for_docs
-        passing = limited(settings.upkeep.retention_days)
-        accountable = [_accountable(table, passing) for table in tables]
+        passing = limited(home.settings.upkeep.retention_days)
+        accountable = [_accountable(table, passing) for table in home.tables]
         self._tables = [table for table in accountable if table.has_row_checks or table.accounted]
         self._seen: dict[str, datetime | None] | None = None
         self._newest: dict[str, datetime | None] = {}

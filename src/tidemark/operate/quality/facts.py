@@ -13,9 +13,9 @@ from tidemark.contract.measure import Measure, Scan, count, newest, repeated, to
 from tidemark.contract.quality_tables import ACCOUNTS
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.operate.quality.moment import Moment
 from tidemark.operate.quality.proxies import proxied
-from tidemark.settings import Settings
 from tidemark.stream import lock
 
 KEY_RULE = "key_unique"
@@ -34,12 +34,13 @@ class New:
     newest: datetime | None
 
 
-def take_moment(settings: Settings, store: Store, tables: Sequence[Table]) -> Moment:
+def take_moment(home: Home) -> Moment:
     """Now, between two micro-batches; batches wait for a few milliseconds."""
     now, seconds = datetime.now(UTC), time.monotonic()
-    checked = [table for table in tables if table.has_row_checks or table.accounted]
-    with lock.at_rest(settings):
-        return Moment(now, seconds, {table.name: store.version(table) for table in (*checked, ACCOUNTS)})
+    checked = [table for table in home.tables if table.has_row_checks or table.accounted]
+    with lock.at_rest(home.settings):
+        versions = {table.name: home.store.version(table) for table in (*checked, ACCOUNTS)}
+    return Moment(now, seconds, versions)
 
 
 def row_measures(table: Table, *, with_key: bool) -> dict[str, Measure]:

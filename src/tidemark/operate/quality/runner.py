@@ -5,22 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import pyarrow as pa
 
 from tidemark.contract.quality_tables import RESULTS
-from tidemark.contract.store import Store
-from tidemark.contract.table import Table
+from tidemark.home import Home
 from tidemark.loops import Side, attempted, every
 from tidemark.operate.background import in_background
 from tidemark.operate.quality.check import Check, Checker, Result
 from tidemark.operate.quality.facts import take_moment
-from tidemark.settings import Settings
-from tidemark.store import lakehouse
-from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream.lock import appending
 
 log = logging.getLogger("tidemark.operate.quality")
@@ -30,34 +26,32 @@ _NICE = 19
 _RUN = "quality run"
 
 
-def run(settings: Settings, store: Store, tables: Sequence[Table], check: Check) -> list[Result]:
+def run(home: Home, check: Check) -> list[Result]:
     """Checks the tables as they are now; writes quality.results and returns its new rows."""
-    at = take_moment(settings, store, tables)
+    at = take_moment(home)
     own = {"run_id": uuid.uuid4().hex, "run_time": at.time}
     results = [{**own, **result} for result in check(at)]
-    with appending(settings):
-        store.append_arrow(RESULTS, pa.Table.from_pylist(results, RESULTS.arrow_schema))
+    with appending(home.settings):
+        home.store.append_arrow(RESULTS, pa.Table.from_pylist(results, RESULTS.arrow_schema))
     return results
 
 
-def once(settings: Settings, store: Store, tables: Sequence[Table]) -> None:
+def once(home: Home) -> None:
     """Checks new rows, if there are any. A failure is logged."""
-    attempted(lambda: _logged(run_if_new(settings, store, tables)), _RUN, log)
+    attempted(lambda: _logged(run_if_new(home)), _RUN, log)
 
 
-def run_if_new(settings: Settings, store: Store, tables: Sequence[Table]) -> list[Result]:
+def run_if_new(home: Home) -> list[Result]:
     """A run over new rows, as in `watch`, if a table has rows that are newer than the last run; otherwise nothing is
     started or written."""
-    if not Checker(settings, store, tables).has_new(take_moment(settings, store, tables)):
+    if not Checker(home).has_new(take_moment(home)):
         return []
-    with checking(settings, store, tables) as check:
-        return run(settings, store, tables, check)
+    with checking(home) as check:
+        return run(home, check)
 
 
 def watch(
-    settings: Settings,
-    store: Store,
-    tables: Sequence[Table],
+    home: Home,
     report: Callable[[list[Result]], None] = lambda results: None,
     ended: Callable[[str], None] = lambda trouble: None,
 ) -> Side:
@@ -67,30 +61,29 @@ def watch(
     A run that fails is logged and tried again after the next interval; it never stops the flows. `ended` is told
     after each run what went wrong, empty if nothing did.
     """
-    interval = settings.upkeep.quality_interval_seconds
+    interval = home.settings.upkeep.quality_interval_seconds
 
     def beside(stopping: threading.Event) -> None:
         if interval:
-            with checking(settings, store, tables) as check:
+            with checking(home) as check:
 
                 def work() -> None:
-                    report(_logged(run(settings, store, tables, check)))
+                    report(_logged(run(home, check)))
 
                 every(interval, work, _RUN, log, ended)(stopping)
 
     return beside
 
 
-def checking(settings: Settings, store: Store, tables: Sequence[Table]) -> AbstractContextManager[Check]:
+def checking(home: Home) -> AbstractContextManager[Check]:
     """A check of new rows, in a process of its own if delta-rs reaches the tables."""
-    if not store.can.files:
-        return nullcontext(Checker(settings, store, tables).new)
-    load = partial(_check_of, settings, [table.plain for table in tables])
-    return in_background("quality", _NICE, settings.watching, load)
+    if not home.store.can.files:
+        return nullcontext(Checker(home).new)
+    return in_background("quality", _NICE, home.settings.watching, partial(_check_of, home.plain))
 
 
-def _check_of(settings: Settings, tables: Sequence[Table]) -> Check:
-    return Checker(settings, DeltaRsStore(lakehouse.of(settings)), tables).new
+def _check_of(home: Home) -> Check:
+    return Checker(home).new
 
 
 def _logged(results: list[Result]) -> list[Result]:
