@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from typing import Self
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from bronze import access_log
 from silver import requests
@@ -23,24 +22,17 @@ from tidemark.engine.arrays import Vectorized
 from tidemark.engine.work import ALL, PARTS_OF_LINES, Part, Work
 from tidemark.errors import SettingError, TidemarkError
 from tidemark.home import ACTIVITY, QUERY_VERSIONS, REQUESTS, Home
-from tidemark.kafka import client as kafka
-from tidemark.machine import heap_mebibytes
 from tidemark.operate.catalog_rebuild import CatalogRebuild
 from tidemark.operate.rebuild import Rebuild, Report
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import reading_of
 from tidemark.settings import Settings
-from tidemark.settings.sections import KafkaSettings
-from tidemark.store import deltalog
-from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
-from tidemark.stream.files import TableFiles
 from tidemark.stream.flow import Flow
 from tidemark.stream.following import followers_of
-from tidemark.stream.lag import TopicLag, table_lag, table_rows, topic_rows
-from tidemark.stream.reread import reread
 from tidemark.stream.schema_check import require_visitor_key
+from tidemark.stream.sources import TableSource, TopicSource
 
 LAYER_TABLES = tables()
 TABLES: tuple[Table, ...] = (*LAYER_TABLES, *QUALITY_TABLES)
@@ -116,13 +108,11 @@ class Pipeline(Home):
         """The flow from Kafka to the tables with one row per line, and to the tables with `now` that are made of
         accepted lines."""
         settings, graph = self.settings, self.graph
-        size = BatchSize(settings.batches, settings.spark)
         made, validation = self._aggregations(graph.now), self.validation()
         return Flow(
             name=REQUESTS,
             version=QUERY_VERSIONS[REQUESTS],
-            source=partial(_kafka_source, settings.kafka, size),
-            size=size,
+            source=TopicSource(settings.kafka, BatchSize(settings.batches, settings.spark)),
             prepare=access_log.access_log,
             work=Work(
                 judge=validation,
@@ -131,18 +121,15 @@ class Pipeline(Home):
             ),
             upserts=made,
             clocks=SITES.name,
-            lag=TopicLag(settings.kafka),
-            rows=partial(topic_rows, settings.kafka.topic),
             accounted=True,
             local_rows=settings.batches.local_rows,
-            reread=partial(reread, settings.kafka),
             schema=_schema_of_lines(validation),
         )
 
     @cached_property
     def activity_flow(self) -> Flow:
         """The flow from silver.requests to the other tables that are made of it."""
-        settings, lakehouse, accepted = self.settings, self.lakehouse, self.graph.accepted
+        batches = self.settings.batches
         made = self._aggregations(self.graph.later)
         aggregations: dict[str, tuple[Mergeable, Part]] = {table.name: (each, ALL) for table, each in made}
         work = Work(aggregations={**aggregations, _CLOCKS: (SiteClocks(), ALL)})
@@ -150,17 +137,14 @@ class Pipeline(Home):
         return Flow(
             name=ACTIVITY,
             version=QUERY_VERSIONS[ACTIVITY],
-            source=partial(_table_source, lakehouse, accepted, heap_mebibytes(settings.spark)),
+            source=TableSource(self, self.graph.accepted, columns),
             prepare=lambda rows: rows.select(*columns),
             work=work,
             upserts=made,
             clocks=_CLOCKS,
-            lag=partial(table_lag, partial(self.store.rows_since, accepted)),
             known=partial(_known_newest, self.store),
-            rows=partial(table_rows, lakehouse, accepted),
-            files=TableFiles(accepted, columns, lakehouse.can.files) if lakehouse.can.files else None,
-            interval_seconds=settings.batches.derive_interval_seconds,
-            local_rows=_TIMES_LOCAL_ROWS * settings.batches.local_rows,
+            interval_seconds=batches.derive_interval_seconds,
+            local_rows=_TIMES_LOCAL_ROWS * batches.local_rows,
             followers=followers_of(self),
         )
 
@@ -181,30 +165,3 @@ def _known_newest(store: Store, sites: Sequence[str]) -> Newest:
     where: Where = [[("site", "in", list(sites))]]
     rows = store.read(SITES, where, ["site", "newest_event_time"]).to_pylist() if sites else []
     return {row["site"]: row["newest_event_time"] for row in rows if row["newest_event_time"]}
-
-
-def _kafka_source(settings: KafkaSettings, size: BatchSize, spark: SparkSession) -> DataFrame:
-    return (
-        spark.readStream.format("kafka")
-        .options(**kafka.spark_options(settings))
-        .option("subscribe", settings.topic)
-        .option("startingOffsets", "earliest")
-        .option("includeHeaders", "true")
-        .option("failOnDataLoss", str(not settings.allow_data_loss).lower())
-        .option("maxOffsetsPerTrigger", size.lines)
-        .load()
-    )
-
-
-def _table_source(lakehouse: Lakehouse, table: Table, heap: int, spark: SparkSession) -> DataFrame:
-    """Batches of whole files of a table; `heap` in MiB is the driver's."""
-    reader = spark.readStream.format("delta").option("skipChangeCommits", "true")
-    # Up to about two million rows: a larger batch merges fewer rows into the tables for each of its lines. Its partial
-    # rows, which may be as many as its lines, pass through the driver's heap.
-    most = max(16, heap // 64)
-    reader = reader.option("maxBytesPerTrigger", f"{most}m").option("maxFilesPerTrigger", "200")
-    if lakehouse.can.files and deltalog.is_new(lakehouse.log(table)):
-        # Otherwise the first batch is the table's state, which takes Spark seconds to compute.
-        reader = reader.option("startingVersion", "0")
-    rows: DataFrame = lakehouse.load(reader, table)
-    return rows

@@ -29,16 +29,14 @@ from tidemark.engine.work import ALL, Part, Work
 from tidemark.home import Home
 from tidemark.machine import judging_threads, spare_threads
 from tidemark.stream.accounting import Account, Ledger
-from tidemark.stream.batch_size import BatchSize
 from tidemark.stream.changes import Known
 from tidemark.stream.crash import crash_point
 from tidemark.stream.deliveries import Deliveries, DeliveryIds
-from tidemark.stream.files import TableFiles
 from tidemark.stream.following import Follower, catch_up
 from tidemark.stream.merge import merge_into
 from tidemark.stream.progress import account_facts
 from tidemark.stream.query import Facts, Query
-from tidemark.stream.reread import refused
+from tidemark.stream.sources import Source
 
 _IDS = "delivery ids"
 log = logging.getLogger("tidemark.stream")
@@ -58,31 +56,23 @@ class Flow:
     names the aggregation with the newest event time of each site; `known` returns those of earlier batches for the
     sites of a batch, if a table needs them.
 
-    `lag` returns, from the checkpoint, the number of waiting rows; `rows` the maximum rows of a batch number, None
-    if unknown. `files`: the batches are whole files of a table, as far as its columns of these names.
-    `accounted`: the batches are lines, which are accounted for, and whose repeated deliveries are left out. `size`
-    bounds the batches of a source that asks it. A batch of up to `local_rows` is processed by the driver, a larger one
-    by executors. `reread`: another way to the source's rows of the batch of a number, for one that Spark's source
-    refuses. `followers` are tables made of tables that the flow commits; they are brought up to date at the end of each
-    batch, and with `catch_up`. `schema`: of the prepared rows, as far as the work needs them.
+    `accounted`: the batches are lines, which are accounted for, and whose repeated deliveries are left out. A batch of
+    up to `local_rows` is processed by the driver, a larger one by executors. `followers` are tables made of tables that
+    the flow commits; they are brought up to date at the end of each batch, and with `catch_up`. `schema`: of the
+    prepared rows, as far as the work needs them.
     """
 
     name: str
     version: int
-    source: Callable[[SparkSession], DataFrame]
+    source: Source
     prepare: Callable[[DataFrame], DataFrame]
     work: Work
     upserts: Sequence[tuple[Table, Aggregation]]
     clocks: str
-    lag: Callable[[Path], int | None]
     local_rows: int
     known: Callable[[Sequence[str]], Newest] = lambda sites: {}
-    rows: Callable[[Path, int], int | None] = lambda checkpoint, number: None
-    files: TableFiles | None = None
     accounted: bool = False
-    size: BatchSize | None = None
     interval_seconds: float = 0.0
-    reread: Callable[[SparkSession, Path, int], DataFrame] | None = None
     followers: Sequence[Follower] = ()
     schema: pa.Schema | None = None
 
@@ -96,12 +86,12 @@ class Flow:
         writer = cache(lambda: BatchWriter(self, home))
         return Query(
             name=self.name,
-            rows=lambda: self.prepare(self.source(home.spark)),
+            rows=lambda: self.prepare(self.source.stream(home.spark)),
             write=lambda prepared, commit: writer().write(prepared, commit),
             version=self.version,
             trigger={"processingTime": f"{self.interval_seconds:g} seconds"},
-            size=self.size,
-            lag=self.lag,
+            size=self.source.size,
+            lag=self.source.lag,
             commits=(*(table for table, _ in self.upserts), *([SITES] if self.accounted else [])),
         )
 
@@ -111,7 +101,7 @@ class Flow:
         if self.schema is None:
             return
         with suppress(Exception):
-            if (self.lag(self.checkpoint(home)) or 0) > self.local_rows:
+            if (self.source.lag(self.checkpoint(home)) or 0) > self.local_rows:
                 executors.warm_up(self.work, self.schema, home.spark)
 
     def catch_up(self, home: Home, known: Mapping[str, Known] = MappingProxyType({})) -> None:
@@ -145,10 +135,11 @@ class BatchWriter:
         try:
             return self._written(prepared, commit, started)
         except (Py4JJavaError, PySparkException) as error:
-            if not self.flow.reread or not refused(error):
+            spark, checkpoint = prepared.sparkSession, self.flow.checkpoint(self._home)
+            again = self.flow.source.again(error, spark, checkpoint, commit.number)
+            if again is None:
                 raise
         log.warning("batch %d of %s has a timestamp that Spark cannot read", commit.number, self.flow.name)
-        again = self.flow.reread(prepared.sparkSession, self.flow.checkpoint(self._home), commit.number)
         return self._written(self.flow.prepare(again), commit, started)
 
     def _written(self, prepared: DataFrame, commit: Commit, started: datetime) -> Mapping[str, Any]:
@@ -168,17 +159,16 @@ class BatchWriter:
             yield Local.of(work, fetched, self._judges)
             return
         label = f"{self.flow.name}-{commit.number:05d}"
-        files = self.flow.files
-        frame, read = files.spread(prepared) if files else (prepared, iter)
-        with distributed(work, frame, self._store, label, read, files.schema if files else None) as batch:
+        frame, read, schema = self.flow.source.spread(prepared)
+        with distributed(work, frame, self._store, label, read, schema) as batch:
             yield batch
 
     def _fetched(self, prepared: DataFrame, number: int) -> pa.Table | None:
-        rows = self.flow.rows(self.flow.checkpoint(self._home), number)
+        rows = self.flow.source.rows(self.flow.checkpoint(self._home), number)
         if rows is None or rows > self.flow.local_rows:
             return None
         try:
-            fetched = self.flow.files.fetch(prepared) if self.flow.files else prepared.toArrow()
+            fetched = self.flow.source.fetch(prepared)
         except (Py4JJavaError, PySparkException) as error:
             # The size of the rows is known only now. The limit exists for this case.
             if "spark.driver.maxResultSize" not in str(error):
