@@ -13,14 +13,10 @@ from random import Random
 from threading import Event as Flag
 from typing import Any, NamedTuple
 
-from confluent_kafka import Producer
-
 from examples.kit.events import MISSING, NOT_JSON, WRONG_TYPE
-from tidemark.errors import KafkaError
-from tidemark.kafka import client as kafka
+from tidemark.kafka.sending import Sender
 from tidemark.settings.sections import KafkaSettings
 
-_FLUSH_SECONDS = 30.0
 _TICK = 0.005  # seconds; events due within one are sent together
 _READY_SECONDS = 0.05
 
@@ -106,50 +102,22 @@ def send(
     """Sends history at once, waits for `ready`, and then sends events when they are due, as an open loop: overdue
     events follow at once. Events of one partition arrive in this order, each once. Ends when `stop` is set; returns
     the number of sent events when all are acknowledged. Raises KafkaError."""
-    failures: list[Any] = []
-    producer = Producer(
-        {
-            **kafka.client_config(settings),
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "compression.type": "lz4",
-            "delivery.report.only.error": True,
-            "on_delivery": lambda error, _message: failures.append(error),
-        }
-    )
+    sender = Sender(settings, "events")
     started: float | None = None
     sent = 0
     for event in events:
         if started is None and event.at >= 0:
-            while not (failures or ready() or stop.wait(_READY_SECONDS)):
-                producer.poll(0)
+            while not (ready() or stop.wait(_READY_SECONDS)):
+                sender.poll()
             started = time.monotonic()
         ahead = 0.0 if started is None else event.at - (time.monotonic() - started)
         if ahead > 0:
-            producer.poll(0)
+            sender.poll()
             stop.wait(max(ahead, _TICK))
-        if stop.is_set() or failures:
+        if stop.is_set():
             break
-        _produce(producer, event)
+        at = event.timestamp or int(time.time() * 1000)
+        sender.send(event.topic, event.value, key=event.key, partition=event.partition, timestamp=at)
         sent += 1
-    left = producer.flush(_FLUSH_SECONDS)
-    if failures:
-        raise kafka.kafka_error(settings, failures[0])
-    if left:
-        raise KafkaError(f"{left:,} events were not acknowledged by Kafka", "Look at the broker's log.")
+    sender.close()
     return sent
-
-
-def _produce(producer: Producer, event: Event) -> None:
-    while True:
-        try:
-            producer.produce(
-                event.topic,
-                event.value,
-                event.key,
-                event.partition,
-                timestamp=event.timestamp or int(time.time() * 1000),
-            )
-            return
-        except BufferError:
-            producer.poll(0.1)

@@ -12,17 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
-from tidemark.errors import InputError, KafkaError
+from tidemark.errors import InputError
 from tidemark.settings.sections import KafkaSettings
 from tidemark.traffic.shapes import COLUMNS, NAMED
 from tidemark.traffic.stream import DEFAULT_SITE, Block, Traffic
 
-if TYPE_CHECKING:
-    from confluent_kafka import Producer
-
-_FLUSH_SECONDS = 30.0
 _READER_SECONDS = 0.1
 
 Taken = Callable[[Block, float], None]
@@ -129,52 +125,22 @@ def send(
     Records have the headers that their site and their format need. The producer is idempotent: a retry
     writes no line twice. Returns when all are acknowledged. Raises KafkaError.
     """
-    from confluent_kafka import Producer
+    from tidemark.kafka.sending import Sender
 
-    from tidemark.kafka import client as kafka
-
-    failures: list[Any] = []
-    producer = Producer(
-        {
-            **kafka.client_config(settings),
-            "enable.idempotence": True,
-            "linger.ms": 5,
-            "compression.type": "lz4",
-            "message.max.bytes": kafka.MAX_RECORD_BYTES,
-            "delivery.report.only.error": True,
-            "on_delivery": lambda error, _message: failures.append(error),
-        }
-    )
-    headers = headers_of(traffic)
+    sender, headers = Sender(settings, "lines"), headers_of(traffic)
     sent = 0
     due = time.monotonic() + _SETTLE_SECONDS
     for block, behind in parts:
-        done = _produce(producer, settings.topic, block.lines, headers, stop)
+        done = 0
+        for line in block.lines:
+            if not sender.send(settings.topic, line, headers=headers, stopped=stop.is_set):
+                break
+            done += 1
         sent += done
-        producer.poll(0)
+        sender.poll()
         taken(block if done == len(block.lines) else block.part(0, done), behind)
-        if failures:
-            raise kafka.kafka_error(settings, failures[0])
-        if settled and time.monotonic() >= due and not producer.flush(_FLUSH_SECONDS):
+        if settled and time.monotonic() >= due and not sender.flush():
             settled()
             due = time.monotonic() + _SETTLE_SECONDS
-    left = producer.flush(_FLUSH_SECONDS)
-    if failures:
-        raise kafka.kafka_error(settings, failures[0])
-    if left:
-        raise KafkaError(f"{left:,} lines were not acknowledged by Kafka", "Look at the broker's log.")
+    sender.close()
     return sent
-
-
-def _produce(producer: Producer, topic: str, lines: list[bytes], headers: list[Any], stop: Event) -> int:
-    """Queues lines, waiting while the queue is full. Returns their number, which is smaller after a stop."""
-    for number, line in enumerate(lines):
-        while True:
-            try:
-                producer.produce(topic, line, headers=headers)
-                break
-            except BufferError:
-                if stop.is_set():
-                    return number
-                producer.poll(0.1)
-    return len(lines)
