@@ -98,11 +98,11 @@ class CatalogRebuild:
         for table in derivation.tables:
             self._drop(table)
             staged.ensure(table)
-        anew = judged and derivation is not self.of_lines
+        anew = judged and not derivation.validates
         source = self._rows(derivation.source, self._beside if anew else self.home.lakehouse)
         # Lines that are accepted already under another delivery of theirs.
         surplus: pa.Table | None = None
-        if derivation is self.of_lines:
+        if derivation.validates:
             before = self._rows(derivation.tables[0], self.home.lakehouse)
             days = self.home.settings.meaning.duplicate_days
             surplus = redelivery.surplus(source, derivation.judge, before, None, days)
@@ -114,7 +114,7 @@ class CatalogRebuild:
             self._number += 1
             chosen.put(source.where(part), staged, self._newest, Commit(_WRITER, self._number))
             self.report(names, done, len(parts))
-        if derivation is self.of_lines:
+        if derivation.validates:
             found = spans(self._rows(self.of_lines.tables[0], self._beside))
             self._newest = {site: row["newest"] for site, row in found.items()}
 

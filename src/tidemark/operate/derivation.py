@@ -67,10 +67,19 @@ class Derivation:
         )
 
     @property
+    def validates(self) -> bool:
+        """Whether it makes the tables with a row per accepted or rejected line."""
+        return self.work.judge is not None
+
+    @property
     def judge(self) -> Vectorized:
         """The validation of lines, for a derivation that validates."""
         assert self.work.judge
         return self.work.judge
+
+    def replaced_by(self, table: Table) -> str:
+        """The column of one of its tables by which a part of the rows is replaced."""
+        return table.clock if self.validates else table.time
 
     def put(self, rows: Rows, store: Store, newest: Newest, commit: Commit) -> None:
         """Makes the tables' rows from rows of the source; `newest` are the newest events of the sites."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 import pyarrow as pa
 
-from tidemark.contract.expression import column
+from tidemark.contract.expression import Expression, column
 from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
@@ -101,127 +101,143 @@ class Rebuild:
                     swap.discard()
                     journal.add(snapshot)
             staged = DeltaRsStore(swap.staged)
-            work = _Work(self, home, staged, journal.snapshots[0], since)
+            work = _Work(self, home, staged, since)
             try:
-                work.stage(names)
+                state = work.stage(names, journal.snapshots[0])
                 for later in journal.snapshots[1:]:
-                    work.catch_up(later)
+                    state = work.catch_up(state, later)
                 if dry_run:
-                    work.catch_up(snapshot)
-                    work.followed = stage(followers_of(home), names, home, swap.staged, staged)
-                    return list(work.compare(snapshot, None))
+                    state = work.catch_up(state, snapshot)
+                    followed = stage(followers_of(home), names, home, swap.staged, staged)
+                    return list(work.compare(state, followed, None))
                 with at_snapshot(home) as now:
                     crash_point("rebuild:before-catch-up")
                     journal.add(now)
-                    work.catch_up(now)
+                    state = work.catch_up(state, now)
                     crash_point("rebuild:caught-up")
-                    if steps := work.steps():
-                        swap.commit(steps, schema_check.rebuilt(settings, work.whole))
-                    work.followed = catch_up(followers_of(home), home, anew=names)
+                    if steps := state.steps:
+                        swap.commit(steps, schema_check.rebuilt(settings, state.whole))
+                    followed = catch_up(followers_of(home), home, anew=names)
                     after = {table.name: store.version(table) for table in home.tables}
-                return list(work.compare(now, after))
+                return list(work.compare(state, followed, after))
             finally:
                 if not (swap.interrupted or journal.outlives_failure):
                     swap.discard()
 
 
-class _Work:
-    """One rebuild: the staged tables, then the lines that arrived meanwhile."""
+@dataclass(frozen=True)
+class _Staged:
+    """What is staged as of a snapshot.
 
-    def __init__(
-        self, job: Rebuild, home: Home, staged: DeltaRsStore, snapshot: Snapshot, since: datetime | None
-    ) -> None:
+    `made` has each derivation and the start of its source's range (None: the beginning). `first_lack` and `second_lack`
+    are the lines that are not staged yet, for the tables of the first and of the second flow. `surplus`: keys of lines
+    of which another delivery is accepted; None if no line has an id.
+    """
+
+    snapshot: Snapshot
+    first_lack: Expression
+    second_lack: Expression
+    made: tuple[tuple[Derivation, datetime | None], ...] = ()
+    corrections: Corrections | None = None
+    surplus: pa.Table | None = None
+
+    @property
+    def tables(self) -> list[tuple[Table, str, datetime | None]]:
+        """The made tables, with the column and the value of it from which on (None: all) they are made."""
+        return [
+            (table, derivation.replaced_by(table), since)
+            for derivation, since in self.made
+            for table in derivation.tables
+        ]
+
+    @property
+    def whole(self) -> list[Table]:
+        """The tables that are recomputed from their whole source."""
+        return [table for table, _, since in self.tables if since is None]
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps of the swap that puts the tables in place."""
+        steps = [
+            Step(table.name, "overwrite")
+            if since is None
+            else Step(table.name, "replace", f"{name} >= '{iso(since)}'")
+            for table, name, since in self.tables
+        ]
+        if self.corrections:
+            steps.append(Step(SITES.name, "overwrite"))
+            if self.corrections.changes:
+                steps.append(Step(ACCOUNTS.name, "append"))
+        return steps
+
+
+class _Work:
+    """Stages the tables of one rebuild. Each method returns what is staged then."""
+
+    def __init__(self, job: Rebuild, home: Home, staged: DeltaRsStore, since: datetime | None) -> None:
         self._job = job
         self._home = home
         self._store = home.store
         self._accepted = home.graph.accepted
         self._staged = staged
-        self._snapshot = snapshot
-        # Which lines are not staged yet: for the tables of the first flow, and for those of the second.
-        self._first_lack = self._second_lack = snapshot.later()
         self._since = since
+        # Of the commit before; a killed rebuild repeats no commit.
         self._number = 0
-        # The tables that follow others and have changed.
-        self.followed: list[Table] = []
-        # Derivation, and the start of its source's range (None: from the beginning).
-        self._made: list[tuple[Derivation, datetime | None]] = []
-        self._corrections: Corrections | None = None
-        # Keys of lines of which another delivery is accepted; None if no line has an id.
-        self._surplus: pa.Table | None = None
 
-    def stage(self, names: Sequence[str]) -> None:
-        """Makes the staged tables from the lines before the snapshot."""
-        since = self._since
+    def stage(self, names: Sequence[str], at: Snapshot) -> _Staged:
+        """Makes the tables from the lines before a snapshot."""
+        since, state = self._since, _Staged(at, at.later(), at.later())
         of_lines, of_accepted = self._job.of_lines, self._job.of_accepted
         if any(table.name in names for table in of_lines.tables):
-            lines, days = self._source(of_lines, self._snapshot), self._home.settings.meaning.duplicate_days
-            self._surplus = redelivery.surplus(lines, of_lines.judge, self._accepted_before(), since, days)
-            self._make(of_lines, lines, since)
-            self._corrections = Corrections.of(self._accepted_before(), self._accepted_after())
+            lines, days = self._source(of_lines, at), self._home.settings.meaning.duplicate_days
+            surplus = redelivery.surplus(lines, of_lines.judge, self._accepted_before(at), since, days)
+            state = self._make(replace(state, surplus=surplus), of_lines, lines, since)
+            corrections = Corrections.of(self._accepted_before(at), self._accepted_after(at))
+            state = replace(state, corrections=corrections)
             names = [table.name for derivation in of_accepted for table in derivation.tables]
             if since is not None:
-                since = self._first_touched()
+                since = self._first_touched(at)
                 if since is None:  # no line before and none now
                     names = []
         chosen = [each for each in of_accepted if any(table.name in names for table in each.tables)]
         for derivation, start in together(chosen, since):
-            source = self._accepted_after() if self._corrections else self._source(derivation, self._snapshot)
-            self._make(derivation, source, start)
+            source = self._accepted_after(at) if state.corrections else self._source(derivation, at)
+            state = self._make(state, derivation, source, start)
+        return state
 
-    def catch_up(self, now: Snapshot) -> None:
-        """Adds the lines that arrived after the snapshot and are in the live tables `now`."""
-        if self._surplus is not None:
-            self._require_no_redelivery(now)
-        if self._corrections:
-            tail = self._live(self._accepted, now.versions[self._accepted.name]).where(self._first_lack)
-            self._corrections = self._corrections.caught_up(tail)
-        for derivation, since in self._made:
-            if derivation is self._job.of_lines:
+    def catch_up(self, state: _Staged, now: Snapshot) -> _Staged:
+        """Adds the lines that arrived after the snapshot of `state` and are in the live tables `now`."""
+        if state.surplus is not None:
+            self._require_no_redelivery(state.snapshot, now)
+        if state.corrections:
+            tail = self._live(self._accepted, now.versions[self._accepted.name]).where(state.first_lack)
+            state = replace(state, corrections=state.corrections.caught_up(tail))
+        for derivation, since in state.made:
+            if derivation.validates:
                 for table in derivation.tables:
-                    rows = self._live(table, now.versions[table.name]).where(self._first_lack)
+                    rows = self._live(table, now.versions[table.name]).where(state.first_lack)
                     rows = since_then(rows, table.clock, since)
                     staging.append(self._staged, table, rows, self._next())
             else:
                 version = now.passed if derivation.second else now.versions[derivation.source.name]
-                lack = self._second_lack if derivation.second else self._first_lack
+                lack = state.second_lack if derivation.second else state.first_lack
                 tail = self._live(derivation.source, version).where(lack)
-                self._put(derivation, since_then(tail, derivation.time, since))
-        if self._corrections:
-            rows = self._corrections.sites(self._store.read(SITES), SITES)
+                self._put(state, derivation, since_then(tail, derivation.time, since))
+        if state.corrections:
+            rows = state.corrections.sites(self._store.read(SITES), SITES)
             staging.put(self._staged, SITES, rows, self._next())
-            if self._corrections.changes:
-                entry = correction(self._store, ACCOUNTS, _WRITER, self._corrections)
+            if state.corrections.changes:
+                entry = correction(self._store, ACCOUNTS, _WRITER, state.corrections)
                 staging.put(self._staged, ACCOUNTS, entry, self._next())
-        self._snapshot, self._first_lack, self._second_lack = now, now.new(), now.later()
+        return replace(state, snapshot=now, first_lack=now.new(), second_lack=now.later())
 
-    @property
-    def whole(self) -> list[Table]:
-        """The tables that are recomputed from their whole source."""
-        return [table for table, _, since in self._tables() if since is None]
-
-    def _tables(self) -> Iterator[tuple[Table, str, datetime | None]]:
-        """The made tables, with the column and the value of it from which on (None: all) they are made."""
-        for derivation, since in self._made:
-            for table in derivation.tables:
-                yield table, table.clock if derivation is self._job.of_lines else table.time, since
-
-    def steps(self) -> list[Step]:
-        found = []
-        for table, name, since in self._tables():
-            if since is None:
-                found.append(Step(table.name, "overwrite"))
-            else:
-                found.append(Step(table.name, "replace", f"{name} >= '{iso(since)}'"))
-        if self._corrections:
-            found.append(Step(SITES.name, "overwrite"))
-            if self._corrections.changes:
-                found.append(Step(ACCOUNTS.name, "append"))
-        return found
-
-    def compare(self, before: Snapshot, after: Mapping[str, int] | None) -> Iterator[Changed]:
-        """Compares the rebuilt tables at `before` with the versions `after`, or with the staged tables."""
-        pairs = []
-        for table, name, since in (*self._tables(), *((table, table.time, None) for table in self.followed)):
+    def compare(
+        self, state: _Staged, followed: Sequence[Table], after: Mapping[str, int] | None
+    ) -> Iterator[Changed]:
+        """Compares the rebuilt tables, and those that follow them, with the versions `after`, or with the staged
+        tables."""
+        before, pairs = state.snapshot, []
+        for table, name, since in (*state.tables, *((table, table.time, None) for table in followed)):
             old = self._live(table, before.versions[table.name])
             new = self._live(table, after[table.name]) if after is not None else self._read_staged(table)
             if after is None and since is not None:
@@ -232,28 +248,28 @@ class _Work:
             revalued(*pair) for pair in pairs if pair[0] is self._accepted
         )
 
-    def _make(self, derivation: Derivation, source: Rows, since: datetime | None) -> None:
+    def _make(self, state: _Staged, derivation: Derivation, source: Rows, since: datetime | None) -> _Staged:
         for table in derivation.tables:
             self._staged.ensure(table)
-        self._made.append((derivation, since))
         source = since_then(source, derivation.time, since)
         names = ", ".join(table.name for table in derivation.tables)
         parts = time_ranges(source, derivation.time, CHUNK_ROWS)
         before = staged_parts(self._staged, derivation.tables, Commit(_WRITER, self._number), len(parts))
         self._job.report(names, before, len(parts))
         for done, part in enumerate(parts, start=1):
-            if self._put(derivation, source.where(part)):
+            if self._put(state, derivation, source.where(part)):
                 crash_point("rebuild:staging")
                 self._job.report(names, done, len(parts))
+        return replace(state, made=(*state.made, (derivation, since)))
 
-    def _put(self, derivation: Derivation, rows: Rows) -> bool:
+    def _put(self, state: _Staged, derivation: Derivation, rows: Rows) -> bool:
         """Stages rows; False where a rebuild that was killed has staged them."""
         commit = self._next()
-        if all(self._staged.committed(table, _WRITER) >= self._number for table in derivation.tables):
+        if all(self._staged.committed(table, _WRITER) >= commit.number for table in derivation.tables):
             return False
-        if derivation is self._job.of_lines:
-            derivation = derivation.without_repeated(self._surplus)
-        derivation.put(rows, self._staged, self._newest(), commit)
+        if derivation.validates:
+            derivation = derivation.without_repeated(state.surplus)
+        derivation.put(rows, self._staged, self._newest(state), commit)
         staging.number_all(self._staged, derivation.tables, commit)
         return True
 
@@ -261,9 +277,9 @@ class _Work:
         self._number += 1
         return Commit(_WRITER, self._number)
 
-    def _newest(self) -> dict[str, datetime]:
-        if self._corrections:
-            spans = {site: newest for site, (_, newest) in self._corrections.spans.items()}
+    def _newest(self, state: _Staged) -> dict[str, datetime]:
+        if state.corrections:
+            spans = {site: newest for site, (_, newest) in state.corrections.spans.items()}
         else:
             rows = self._store.read(SITES, columns=["site", "newest_event_time"]).to_pylist()
             spans = {row["site"]: row["newest_event_time"] for row in rows}
@@ -280,30 +296,30 @@ class _Work:
     def _read_staged(self, table: Table) -> Rows:
         return Rows(self._home.spark, (Slice(Swap(self._home.settings).staged, table),))
 
-    def _accepted_before(self) -> Rows:
+    def _accepted_before(self, at: Snapshot) -> Rows:
         table = self._accepted
-        return self._live(table, self._snapshot.versions[table.name]).where(~self._snapshot.later())
+        return self._live(table, at.versions[table.name]).where(~at.later())
 
-    def _accepted_after(self) -> Rows:
+    def _accepted_after(self, at: Snapshot) -> Rows:
         """The accepted lines before the snapshot, after the rebuild. A rebuild that was killed may have staged later
         ones."""
         table = self._accepted
-        staged, earlier = self._read_staged(table).where(~self._snapshot.later()), self._accepted_before()
+        staged, earlier = self._read_staged(table).where(~at.later()), self._accepted_before(at)
         return staged + earlier.where(column(table.clock) < self._since) if self._since else staged
 
-    def _require_no_redelivery(self, now: Snapshot) -> None:
+    def _require_no_redelivery(self, at: Snapshot, now: Snapshot) -> None:
         """Raises TableError if the running pipeline accepted another delivery of a newly accepted line meanwhile."""
         of_lines = self._job.of_lines
-        tail = self._live(of_lines.source, now.versions[of_lines.source.name]).where(self._snapshot.later())
+        tail = self._live(of_lines.source, now.versions[of_lines.source.name]).where(at.later())
         accepted = self._live(self._accepted, now.versions[self._accepted.name])
-        before = self._source(of_lines, self._snapshot)
-        if redelivery.collides(tail, accepted, before, self._accepted_after(), self._accepted_before()):
+        before = self._source(of_lines, at)
+        if redelivery.collides(tail, accepted, before, self._accepted_after(at), self._accepted_before(at)):
             raise TableError(
                 "a line that the rebuild accepts was delivered again while it ran", "Start the rebuild again."
             )
 
-    def _first_touched(self) -> datetime | None:
+    def _first_touched(self, at: Snapshot) -> datetime | None:
         """The earliest event time of the revalidated lines, in the old or the new result."""
         table = self._accepted
-        lines = since_then(self._accepted_before(), table.clock, self._since)
+        lines = since_then(self._accepted_before(at), table.clock, self._since)
         return min((row["first"] for row in spans(lines + self._read_staged(table)).values()), default=None)
