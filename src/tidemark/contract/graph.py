@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,9 +27,6 @@ class Graph:
             if table.name == name:
                 return table
         raise TableError(f"there is no table {name}", f"The tables are {', '.join(self.names)}.")
-
-    def __iter__(self) -> Iterator[Table]:
-        return iter(self.tables)
 
     @property
     def names(self) -> list[str]:

@@ -58,6 +58,22 @@ def require_repaired(settings: Settings) -> None:
         raise TableError(f"the repair of {settings.home} was interrupted", "Repeat it: `tidemark repair`.")
 
 
+def require_tables(home: Home, *, lost: bool = False) -> None:
+    """Raises TableError if the home's pipeline has not run yet or, unless they may be `lost`, if quality.accounts or
+    quality.sites is missing."""
+    # A job's home has accounts, too.
+    missing = [table for table in (ACCOUNTS, SITES) if not home.store.exists(table)]
+    if not missing:
+        return
+    if home.lakehouse.can.durable or deltalog.last_batch(home.checkpoint(REQUESTS)) < 0:
+        raise TableError(
+            f"no tables yet in {home.lakehouse.name}", "Run `tidemark run` or `tidemark demo` first."
+        )
+    if not lost:
+        where = home.lakehouse.path(missing[0])
+        raise TableError(f"table {missing[0].name} at {where} is lost", REPAIR)
+
+
 def check_of(home: Home) -> Callable[[], None]:
     """A function that raises as `require_whole`, for the tables that the flows have run on by now. Raises TableError if
     a repair of the home was interrupted."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import TableError
+from tidemark.operate import losses
 from tidemark.operate.quality import runner as quality
 from tidemark.operate.quality.check import Checker
 from tidemark.pipeline import Pipeline
-from tidemark.service.requirements import require_tables
 from tidemark.settings import Settings
 
 
@@ -29,7 +29,7 @@ def check_quality(
     if unknown:
         known = ", ".join(pipeline.graph.names)
         raise TableError(f"there is no table {', '.join(unknown)}", f"The tables are {known}.")
-    require_tables(pipeline)
+    losses.require_tables(pipeline)
     chosen = pipeline.only([table for table in pipeline.tables if not names or table.name in names])
     checker = Checker(chosen, for_docs=True)
     results = quality.run(chosen, partial(checker.all, since=since))

@@ -11,7 +11,6 @@ from tidemark.operate.difference import Changed
 from tidemark.operate.rebuild import Report
 from tidemark.parse.visitor import has_visitor_key
 from tidemark.pipeline import Pipeline
-from tidemark.service.requirements import require_tables
 from tidemark.service.run import run_flows
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
@@ -38,7 +37,7 @@ def rebuild_table(
     in_catalog = pipeline.lakehouse.can.replaces
     if not in_catalog:
         lakehouse.require_files(pipeline.lakehouse, "`rebuild`")
-    require_tables(pipeline)
+    losses.require_tables(pipeline)
     names = ["silver.requests"] if name == "all" else [name]
     before = schema_check.unapplied(pipeline)
     if in_catalog:

@@ -10,7 +10,6 @@ from tidemark.local.broker import located
 from tidemark.operate import losses
 from tidemark.operate.repair import Repair
 from tidemark.pipeline import Pipeline
-from tidemark.service.requirements import require_tables
 from tidemark.service.run import run_flows
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
@@ -24,7 +23,7 @@ def repair_tables(settings: Settings, report: Callable[[str], None]) -> None:
     Raises as `run_pipeline`, and TableError for losses that need a savepoint or a backup.
     """
     pipeline = Pipeline.of(settings)
-    require_tables(pipeline, lost=True)
+    losses.require_tables(pipeline, lost=True)
     lakehouse.require_repairable(pipeline.lakehouse)
     with lock.only_one(settings, settled=False):
         pipeline = pipeline.with_settings(located(settings))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tidemark.errors import TableError
 from tidemark.home import REQUESTS
+from tidemark.operate import losses
 from tidemark.operate.catalog_upkeep import maintain_catalog
 from tidemark.operate.upkeep import Done, maintain
 from tidemark.pipeline import Pipeline
-from tidemark.service.requirements import require_tables
 from tidemark.settings import Settings
 
 
@@ -21,5 +21,5 @@ def maintain_tables(settings: Settings) -> list[Done]:
             f"the checkpoints of the pipeline that writes to {pipeline.lakehouse.name} are not in {settings.home}",
             "Run `tidemark maintain` on the machine of the pipeline, with its home.",
         )
-    require_tables(pipeline)
+    losses.require_tables(pipeline)
     return maintain(pipeline)
