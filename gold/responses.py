@@ -5,12 +5,12 @@ from __future__ import annotations
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
-from tidemark.engine.counts import ROWS, Sum, Text, WindowedCounts
+from tidemark.engine.counts import ROWS, Number, Sum, Text, WindowedCounts
 
 WINDOW_SECONDS = 3600
 COUNTS = WindowedCounts(
     seconds=WINDOW_SECONDS,
-    by=("status", Text("method"), Text("protocol"), Text("host"), "bot"),
+    by=(Number("status"), Text("method"), Text("protocol"), Text("host"), "bot"),
     sums={"requests": ROWS, "bytes": Sum("bytes")},
     visitors="none",
 )
@@ -35,7 +35,7 @@ TABLE = Table(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the hour."),
         Column("window_end", "timestamp", "Its exclusive end."),
-        Column("status", "int", "HTTP status code."),
+        Column("status", "int", "HTTP status code; 0 where there was none."),
         Column("method", "string", "HTTP method; empty where there is none."),
         Column("protocol", "string", "Such as HTTP/1.1; empty where there is none."),
         Column("host", "string", "Host of the requests; empty where the lines have none."),

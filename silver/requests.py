@@ -20,9 +20,18 @@ from tidemark.parse.nearest import of_rejected
 from tidemark.parse.page import is_asset, is_pageview
 from tidemark.parse.site import valid_names
 from tidemark.parse.tags import CLICK_IDS, SEARCH_PARAMETERS
+from tidemark.parse.values import MOST_RESPONSE_BYTES
 
 EXPECTS = (
     Expectation("visitor_known", column("visitor_id").is_valid(), "visitor_id", "Every request has its visitor."),
+    Expectation(
+        "status_in_range", column("status").is_null() | column("status").between(100, 999),
+        "status", "The status has three digits, where there was one.",
+    ),
+    Expectation(
+        "size_in_range", column("bytes").between(0, MOST_RESPONSE_BYTES),
+        "bytes", "The size is not negative, and at most 1 TiB.",
+    ),
     Expectation(
         "country_code", column("country").matches("[A-Z]{2}"),
         "country", "The country is an ISO 3166-1 alpha-2 code or ZZ.",
@@ -30,8 +39,11 @@ EXPECTS = (
     Expectation(
         "pageview_is_page",
         ~column("pageview")
-        | ((column("method") == "GET") & ~column("bot") & ~column("asset") & (column("status") < 400)),
-        "pageview", "A pageview is a person's successful GET of a page.",
+        | (
+            (column("method").is_null() | (column("method") == "GET"))
+            & ~column("bot") & ~column("asset") & (column("status") < 400)
+        ),
+        "pageview", "A pageview is a person's successful GET of a page; without a method, a request for one.",
     ),
     Expectation(
         "country_located", column("country") != "ZZ", "country", "The address could be located.", severity="info"
@@ -58,15 +70,18 @@ TABLE = Table(
         Column("site", "string", "Site of the line."),
         Column("event_time", "timestamp", "Time in the log line, UTC, to the microsecond if the line has it."),
         Column("ingested_at", "timestamp", "When Tidemark read the line."),
-        Column("client_ip", "string", "Client address as logged. Personal data."),
+        Column(
+            "client_ip", "string",
+            "Client address in canonical form, a host name where the server logs one, or NULL. Personal data.",
+        ),
         Column("country", "string", "ISO 3166-1 alpha-2 country of the address; ZZ where unknown."),
         Column("visitor_id", "string", "Keyed hash of site, address and user agent."),
-        Column("method", "string", "HTTP method; NULL for a request that is not HTTP."),
+        Column("method", "string", "HTTP method; NULL for a request that is not HTTP, and in formats without one."),
         Column("path", "string", "Path without the query; NULL for a request that is not HTTP."),
         Column("query", "string", "Query without its question mark; NULL if there is none."),
         Column("protocol", "string", "Such as HTTP/1.1."),
-        Column("status", "int", "HTTP status code."),
-        Column("bytes", "long", "Size of the response; 0 where the log has a dash, or no size."),
+        Column("status", "int", "HTTP status code; NULL where there was none."),
+        Column("bytes", "long", "Size of the response; 0 where the line has none."),
         Column("duration_us", "long", "Time the server took, in microseconds; NULL where the line has none."),
         Column(
             "latency_bucket", "int",
@@ -103,7 +118,10 @@ TABLE = Table(
             "Purpose of an AI company's bot: training, search or assistant; NULL for people and other bots.",
         ),
         Column("asset", "boolean", "Whether the path is a file that belongs to a page."),
-        Column("pageview", "boolean", "GET by a non-bot of a non-asset path with status below 400."),
+        Column(
+            "pageview", "boolean",
+            "GET by a non-bot of a non-asset path with status below 400; in a format without methods, any request.",
+        ),
         Column("host", "string", "Host of the request in lower case, without port, where the line has it."),
         Column("remote_user", "string", "Authenticated user; NULL if none."),
         Column("format", "string", "Log format by which the line was read.", of="read_as"),

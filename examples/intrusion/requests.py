@@ -28,7 +28,7 @@ def judged(records: DataFrame) -> DataFrame:
     broken = {
         "malformed": ~read,
         "invalid_time": read & F.col("event_time").isNull(),
-        "invalid_status": read & F.col("status").isNull(),
+        "invalid_status": read & ~F.col("status_ok"),
     }
     accepted = reduce(Column.__and__, [~fault for fault in broken.values()])
     place = F.format_string("%05d/%019d", "record.partition", "record.offset")

@@ -227,7 +227,7 @@ def test_files_of_another_format_are_one_error_with_the_reasons(
     process = start(environment, path, "--json")
     out, err = process.communicate(timeout=240)
     assert process.returncode == 1 and out == b""
-    assert "none of the 3 lines is a valid log line: malformed (2), control_characters (1)." in err.decode()
+    assert "none of the 3 lines is a valid log line: malformed (3)." in err.decode()
     assert err.count(b"\n") == 1
     assert left() == []
 

@@ -99,7 +99,7 @@ def test_another_process_finds_the_same(home: Settings, store: DeltaRsStore) -> 
 
     assert found == Checker(Home.of(home, TABLES)).new(at)
     assert {r["expectation"] for r in found if not r["success"]} == {
-        "invalid_status", "country_code", "country_located", "rows_accounted_for",
+        "status_in_range", "country_code", "country_located", "rows_accounted_for",
     }  # fmt: skip
     assert nice == 19 and not child.is_running()
 

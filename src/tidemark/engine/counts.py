@@ -84,6 +84,18 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Number:
+    """A column of whole numbers of the key: NULL is 0."""
+
+    name: str
+    of: str = ""
+
+    def value(self, rows: pa.Table) -> Column:
+        """The column."""
+        return pc.fill_null(rows[self.of or self.name], 0)
+
+
+@dataclass(frozen=True)
 class Histogram:
     """A map from a whole number of each row to how many rows have it, of those for which `where` is true.
 
@@ -123,7 +135,7 @@ class WindowedCounts:
 
     seconds: int
     sums: Mapping[str, Sum]
-    by: tuple[str | Text, ...] = ()
+    by: tuple[str | Text | Number, ...] = ()
     where: Expression | None = field(default=None, compare=False)
     bounds: Mapping[str, tuple[str, Literal["min", "max"]]] = field(default_factory=dict)
     histograms: Mapping[str, Histogram] = field(default_factory=dict)

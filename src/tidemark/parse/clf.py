@@ -18,10 +18,21 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse.format import Format
 from tidemark.parse.layout import progress
-from tidemark.parse.logtime import event_time
+from tidemark.parse.logtime import any_time
 from tidemark.parse.text import Lines, has_byte_outside
-from tidemark.parse.values import Read, microseconds, present, request_of, size, status
+from tidemark.parse.values import (
+    Read,
+    columns_of,
+    microseconds,
+    path_and_query,
+    present,
+    request_of,
+    size,
+    statuses,
+)
 
+# What every line of the family has between its time and its request.
+MARK = '] "'
 _NO_IDENT = pa.array(["-", "", None])
 
 KINDS = ("combined", "common", "vhost_combined")
@@ -50,7 +61,7 @@ class Clf(Format):
     layout: str
 
     def may_be(self, text: pa.Array) -> Flags:
-        return flags_of(pc.match_substring(text, '] "'))
+        return flags_of(pc.match_substring(text, MARK))
 
     def read(self, lines: Lines) -> Read:
         return read(lines, pa.repeat(self.name, len(lines.sound)), tail=True)
@@ -86,29 +97,30 @@ def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:
     if not sound.any():
         return Read.nothing(len(sound))
 
-    http, method, target, protocol = request_of(where(sound, parts.at(1), None))
-    target = Pieces.of(lines.restored(where(http, target, None)), "?", 1)
+    _, method, target, protocol = request_of(where(sound, parts.at(1), None))
+    path, query = path_and_query(lines.restored(target))
     host = pc.replace_substring_regex(where(sound & vhost, words.at(0), None), r":\d*$", "")
     told = sound & (parts.count > 3)
     # With `tail`, lines of seven parts have words behind the last quote.
     more = _trailing(parts, result, sound & ((parts.count > (6 if tail else 7)) | (result.count == 3)))
+    time, zoneless = any_time(_without_end(where(sound, before.at(1), None), "] "))
     columns = {
         "host": pc.utf8_lower(pc.coalesce(lines.restored(host), more["host"])),
         "client_ip": where(sound, where(vhost, words.at(1), words.at(0)), None),
         "remote_user": present(lines.restored(where(sound, user, None))),
-        "event_time": event_time(_without_end(where(sound, before.at(1), None), "] ")),
-        "method": where(http, method, None),
-        "path": target.at(0),
-        "query": target.at(1),
-        "protocol": where(http, protocol, None),
-        "status": status(where(sound, result.at(0), None)),
-        "bytes": size(where(sound, result.at(1), None)),
+        "event_time": time,
+        "method": method,
+        "path": path,
+        "query": query,
+        "protocol": protocol,
+        **statuses(where(sound, result.at(0), None)),
+        "bytes": size(result.at(1), sound),
         "referrer": present(lines.restored(where(told, parts.at(3), None))),
         "user_agent": present(lines.restored(where(told, parts.at(5), None))),
         "duration_us": more["duration_us"],
         "edge_country": pa.nulls(len(sound), pa.string()),
         "forwarded": more["forwarded"],
-        "zoneless": pa.nulls(len(sound), pa.bool_()),
+        "zoneless": zoneless,
     }
     return Read(sound, columns)
 
@@ -124,20 +136,91 @@ def _trailing(parts: Pieces, result: Pieces, longer: Flags) -> dict[str, pa.Arra
     quoted = Pieces(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
     words = pc.fill_null(result.at(2).take(index), "")
     tail = pc.binary_join_element_wise(words, quoted, " ") if result.count.max() > 2 else quoted
-    numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
-    numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
-    single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
-    whole = _found(where(single, numbers, None), r" (?P<found>\d+) ")
-    duration = pc.coalesce(microseconds(_found(tail, _SECONDS), 6), microseconds(whole, 0))
-    found = {"duration_us": duration, "host": _found(tail, _HOST), "forwarded": _found(quoted, _FORWARDED)}
+    found = _told_behind(tail, quoted)
     spread = np.full(size, len(rows))
     spread[rows] = np.arange(len(rows))
     places = pa.array(spread, mask=spread == len(rows))
     return {name: column.take(places) for name, column in found.items()}
 
 
+def _told_behind(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
+    """Duration, host and addresses of proxies in the fields behind the last one of the format; `quoted` are those from
+    the first quote on."""
+    numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
+    numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
+    single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
+    whole = _found(where(single, numbers, None), r" (?P<found>\d+) ")
+    duration = pc.coalesce(microseconds(_found(tail, _SECONDS), 6), microseconds(whole, 0))
+    return {"duration_us": duration, "host": _found(tail, _HOST), "forwarded": _found(quoted, _FORWARDED)}
+
+
 def _found(text: pa.Array, pattern: str) -> pa.Array:
     return pc.struct_field(pc.extract_regex(text, pattern), "found")
+
+
+# The same fields where quotes inside them are not escaped, numbers stand before the referrer, or words are missing in
+# front. The status behind the request is what tells where that ends.
+_LOOSE_HEAD = (
+    r'^(?P<before>[^\["]*|"[^"]*"[^\["]*) ?\[(?P<time>\d[^\]]*)\] +"(?P<request>.*?)" +'
+    r"(?P<status>\d{3}|-) +(?P<bytes>\d+|-|\.)"
+)
+_LOOSE_TEXTS = r'(?P<numbers>(?: [^" ]+)*) +"(?P<referrer>.*?)" +"(?P<user_agent>.*?)"(?P<rest>(?: .*)?)$'
+# The last one is of a line that ends within the referrer or the agent.
+_LOOSE = (
+    _LOOSE_HEAD + _LOOSE_TEXTS,
+    _LOOSE_HEAD + r'(?P<rest>(?: [^"]*)?)$',
+    _LOOSE_HEAD + r' "(?P<referrer>[^"]*)(?:" "(?P<user_agent>[^"]*)|"? ?)$',
+)
+_LISTED = r"[0-9A-Fa-f.:\[\]]*[.:][0-9A-Fa-f.:\[\]]*(?:, ?[0-9A-Fa-f.:\[\]]+)*"
+_LOOSE_CLIENT = (
+    rf'^(?:(?P<host>[^ ",]*[^ ",:0-9a-f][^ ",]*) (?:- )?)?"?(?P<client_ip>{_LISTED})"?'
+    r"(?: +(?P<ident>[^ ]+))?(?: +(?P<user>[^ ].*))?$"
+)
+
+
+def read_loosely(lines: Lines, hidden: pa.Array) -> tuple[Read, np.ndarray]:
+    """The fields of lines that are nearly of the family; `hidden` are their texts with escapes hidden. And for each
+    line the index of its format in KINDS. Two lines in one are none."""
+    hidden = where(flags_of(pc.equal(pc.count_substring(hidden, MARK), 1)), hidden, None)
+    texts: dict[str, pa.Array] = {}
+    for pattern in _LOOSE:
+        parts = pc.extract_regex(hidden, pattern)
+        for name in (
+            "before",
+            "time",
+            "request",
+            "status",
+            "bytes",
+            "numbers",
+            "referrer",
+            "user_agent",
+            "rest",
+        ):
+            if parts.type.get_field_index(name) >= 0:
+                part = pc.struct_field(parts, name)
+                texts[name] = pc.coalesce(texts[name], part) if name in texts else part
+    sound = flags_of(pc.is_valid(texts["time"]))
+    before = pc.utf8_trim_whitespace(texts.pop("before"))
+    client = pc.extract_regex(before, _LOOSE_CLIENT)
+    first = pc.replace_substring_regex(before, "[ ].*$", "")
+    tail = pc.binary_join_element_wise(
+        pc.fill_null(texts.pop("numbers"), ""), pc.fill_null(texts.pop("rest"), ""), ""
+    )
+    more = _told_behind(tail, tail)
+    ident = pc.struct_field(client, "ident")
+    named = flags_of(pc.match_substring_regex(ident, r"^(?:[\w-]+\.)+[A-Za-z][\w-]*$"))
+    host = pc.coalesce(present(pc.struct_field(client, "host")), where(named, ident, None))
+    texts |= {
+        "client_ip": pc.coalesce(pc.struct_field(client, "client_ip"), first),
+        "remote_user": pc.struct_field(client, "user"),
+        "host": pc.coalesce(host, more["host"]),
+        "forwarded": more["forwarded"],
+    }
+    read = columns_of({name: lines.restored(text) for name, text in texts.items()}, sound)
+    vhost = flags_of(pc.is_valid(host))
+    common = flags_of(pc.is_null(texts["user_agent"]))
+    kinds = np.where(vhost, KINDS.index("vhost_combined"), np.where(common, KINDS.index("common"), 0))
+    return Read(read.sound, {**read.columns, "duration_us": more["duration_us"]}), kinds
 
 
 def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: int) -> np.ndarray:

@@ -28,7 +28,7 @@ KNOWN = (
     "country string, visitor_id string, browser string, os string, device string, bot boolean, bot_name string, "
     "bot_kind string, ai_purpose string, referrer_host string, channel string, source string, utm_source string, "
     "utm_medium string, utm_campaign string, utm_term string, utm_content string, click_id string, search_term string, "
-    "address_ok boolean, ingested_at timestamp, rules_version string"
+    "ingested_at timestamp, rules_version string"
 )
 
 
@@ -54,9 +54,8 @@ class Knowledge:
 
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
-    """The columns KNOWN of parsed lines (`tidemark.parse.detect.fields`) of sites. NULL without a `client_ip`, except
-    `ingested_at`, the time of the look-up, and `rules_version`. Also those columns of the lines that were
-    dictionary-encoded for it.
+    """The columns KNOWN of parsed lines (`tidemark.parse.detect.fields`) of sites. `ingested_at` is the time of the
+    look-up. Also those columns of the lines that were dictionary-encoded for it.
 
     The time is set here because Spark writes its own `current_timestamp` into the generated code and would compile
     it again for every micro-batch.
@@ -65,19 +64,13 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
     columns = (site, *(fields[name] for name in ("client_ip", "user_agent", "host", "referrer")))
     site, client_ip, agent, host, referrer = (_Coded.of(column) for column in columns)
     codes = country.lookup(knowledge.geo_database)([ip or "" for ip in client_ip.values])
-    valid = [ip is not None and country.is_address(ip) for ip in client_ip.values]
     agents = [user_agent.describe(value or "") for value in agent.values]
 
     visitors = _Pairs.of(site, client_ip, agent)
-    ids = [
-        visitor_id(knowledge.key, s or "", ip, ua or "") if ip is not None else None
-        for s, ip, ua in visitors.values
-    ]
+    ids = [visitor_id(knowledge.key, s or "", ip or "", ua or "") for s, ip, ua in visitors.values]
 
     return {
-        "country": client_ip.spread(
-            [c if ok else None for c, ok in zip(codes, valid, strict=True)], pa.string()
-        ),
+        "country": client_ip.spread(codes, pa.string()),
         "visitor_id": visitors.spread(ids, pa.string()),
         "browser": agent.spread([a.browser for a in agents], pa.string()),
         "os": agent.spread([a.os for a in agents], pa.string()),
@@ -87,10 +80,6 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
         "bot_kind": agent.spread([a.bot and a.bot.kind for a in agents], pa.string()),
         "ai_purpose": agent.spread([a.bot and a.bot.ai_purpose for a in agents], pa.string()),
         **_origins(knowledge.reading, site, host, referrer, fields["query"]),
-        "address_ok": client_ip.spread(
-            [ok if ip is not None else None for ok, ip in zip(valid, client_ip.values, strict=True)],
-            pa.bool_(),
-        ),
         "ingested_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), rows),
         "rules_version": _Coded([knowledge.version], np.zeros(rows, np.int32)).column,
         "client_ip": client_ip.column,

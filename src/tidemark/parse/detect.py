@@ -24,7 +24,7 @@ from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat, has_escaped_names, is_object, objects_of
 from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.text import Lines, text_of
-from tidemark.parse.values import COLUMNS, Read
+from tidemark.parse.values import COLUMNS, Read, address
 from tidemark.parse.w3c import W3c
 
 # Apache refuses request lines and headers over 8 KiB each, so a real line is far shorter than this.
@@ -35,10 +35,9 @@ MOST_WRAPPERS = 2
 # Input and output columns of `fields`, as Spark types.
 LINE = ("value", "format", "fields", "site")
 FIELDS = (
-    "fits boolean, utf8_ok boolean, text_ok boolean, well_formed boolean, format_known boolean, "
-    "fields_known boolean, host string, "
-    "client_ip string, remote_user string, event_time timestamp, method string, path string, query string, "
-    "protocol string, status int, bytes bigint, referrer string, user_agent string, duration_us bigint, "
+    "fits boolean, well_formed boolean, format_known boolean, fields_known boolean, whole boolean, status_ok boolean, "
+    "host string, client_ip string, remote_user string, event_time timestamp, method string, path string, "
+    "query string, protocol string, status int, bytes bigint, referrer string, user_agent string, duration_us bigint, "
     "edge_country string, read_as string"
 )
 
@@ -63,13 +62,13 @@ def parse(lines: DataFrame) -> DataFrame:
 
     Takes `value` (binary, one line), `format` (string, NULL to detect per line), `fields` (string, the names of the
     columns of a W3C log) and `site` (string); keeps all columns.
-    Adds FIELDS: `fits` (at most MOST_BYTES long), `utf8_ok`, `text_ok` (both, and no control characters inside),
-    `well_formed` (the line has the fields of a format), `format_known` (the sender named a known format, or none),
-    `fields_known` (false if it seems to be of a W3C log, but has no `fields`), and for well-formed lines `host` (lower
-    case), `client_ip`, `remote_user`, `event_time` (UTC), `method`, `path`, `query`, `protocol`, `status`, `bytes` (0
-    for "-", and for a format without it), `referrer`, `user_agent`, `duration_us`, `edge_country` (as a proxy located
-    the client) and `read_as` (the format). `method`, `path`, `query` and `protocol` are NULL for a request that is not
-    HTTP.
+    Adds FIELDS: `fits` (at most MOST_BYTES long), `well_formed` (the line has the fields of a format), `format_known`
+    (the sender named a known format, or none), `fields_known` (false if it seems to be of a W3C log, but has no
+    `fields`), `whole` (false for a part of a line that a container runtime split), and for well-formed lines
+    `status_ok` (the line says its status, or that there was none), `host` (lower case), `client_ip` (canonical, or a
+    host name), `remote_user`, `event_time` (UTC), `method`, `path`, `query`, `protocol`, `status`, `bytes` (0 where the
+    line has none), `referrer`, `user_agent`, `duration_us`, `edge_country` (as a proxy located the client) and
+    `read_as` (the format). `method`, `path`, `query` and `protocol` are NULL for a request that is not HTTP.
     """
     return Vectorized(LINE, FIELDS, fields).to_frame(lines)
 
@@ -78,17 +77,17 @@ def fields(lines: Arrays, reading: Reading = PLAIN) -> dict[str, pa.Array]:
     """The columns FIELDS of lines, see `parse`, with these settings."""
     value = pc.fill_null(lines["value"], b"")
     fits = flags_of(pc.less_equal(pc.binary_length(value), MOST_BYTES))
-    text, utf8_ok = text_of(value)
     header = reading.headers(lines["fields"], lines["site"])
-    found = detected(Lines.of(text, fits & utf8_ok, header), lines["format"], reading.formats)
-    columns = reading.settled(found.read.columns, lines["site"])
+    found = detected(Lines.of(text_of(value), fits, header), lines["format"], reading.formats)
+    read = found.read.columns
+    columns = reading.settled({**read, "client_ip": address(read["client_ip"])}, lines["site"])
     return {
         "fits": pa.array(fits),
-        "utf8_ok": pa.array(utf8_ok),
         "format_known": pa.array(found.known),
-        "text_ok": pa.array(found.lines.sound),
         "well_formed": pa.array(found.read.sound),
         "fields_known": pa.array(_fields_known(found)),
+        "whole": pa.array(_whole(found)),
+        "status_ok": pa.array(flags_of(read["status_ok"])),
         **{name: columns[name] for name in COLUMNS},
         "read_as": found.names,
     }
@@ -100,6 +99,14 @@ def _fields_known(found: Detected) -> Flags:
     if len(unread):
         known[unread] = ~w3c.lacks_header(found.lines.take(unread))
     return known
+
+
+def _whole(found: Detected) -> Flags:
+    whole = np.ones(len(found.read.sound), bool)
+    unread = np.flatnonzero(~found.read.sound)
+    if len(unread):
+        whole[unread] = ~wrappers.partial(found.lines.text.take(pa.array(unread)))
+    return whole
 
 
 @dataclass(frozen=True)
@@ -162,7 +169,7 @@ class _Search:
         self._all = (*DECLARED, *own)
         self.read = Read.nothing(len(named))
         self.which = np.full(len(named), -1)
-        self._lines = lines
+        self._lines = w3c.with_default_header(lines)
         self._hidden = lines.hidden
         self._named = named
         self._names = set(pc.unique(named).to_pylist())
@@ -186,6 +193,7 @@ class _Search:
                 self._put(rows, within.read, within.numbers)
         for doubtful in self._doubtful:
             self._put(*doubtful)
+        self._read_loosely()
 
     @property
     def _likely(self) -> list[Format]:
@@ -195,6 +203,11 @@ class _Search:
         if few and not pc.any(pc.match_substring_regex(self._hidden, _ANY_LAYOUT)).as_py():
             return [each for each in _PLAIN if not isinstance(each, Layout) or each.verbatim]
         return [each for each in _PLAIN if each.detected or each.name in self._names]
+
+    @property
+    def _of_family(self) -> Flags:
+        family: Flags = self._unnamed | _is_one_of(self._named, _FAMILY)
+        return family
 
     @property
     def _open(self) -> Flags:
@@ -237,8 +250,7 @@ class _Search:
 
     def _read_with_tail(self) -> None:
         """Reads lines of the combined family with trailing fields."""
-        named = self._unnamed | _is_one_of(self._named, _FAMILY)
-        possible = self._open & named & clf.may_have_tail(self._lines.parts)
+        possible = self._open & self._of_family & clf.may_have_tail(self._lines.parts)
         rows = np.flatnonzero(possible & ~is_object(self._lines.text))
         if len(rows):
             read = clf.read(self._lines.take(rows), self._named.take(pa.array(rows)), tail=True)
@@ -246,13 +258,23 @@ class _Search:
 
     def _read_behind_proxies(self) -> None:
         """Reads lines of the combined family that begin with a list of addresses."""
-        named = self._unnamed | _is_one_of(self._named, _FAMILY)
-        found, text, before = proxies.without_list(where(self._open & named, self._lines.text, None))
+        listed = where(self._open & self._of_family, self._lines.text, None)
+        found, text, before = proxies.without_list(listed)
         rows = np.flatnonzero(found)
         if len(rows):
             lines = Lines.of(text, np.ones(len(rows), bool))
             within = detected(lines, self._named.take(pa.array(rows)), most_wrappers=0)
             self._put(rows, proxies.forwarded(within.read, before), within.numbers)
+
+    def _read_loosely(self) -> None:
+        """Reads lines that are nearly of the combined family: with quotes that the server did not escape, fields in
+        between, or fewer words in front."""
+        rows = np.flatnonzero(
+            self._open & self._of_family & flags_of(pc.match_substring(self._hidden, clf.MARK))
+        )
+        if len(rows):
+            read, kinds = clf.read_loosely(self._lines.take(rows), self._hidden.take(pa.array(rows)))
+            self._put(rows, read, np.array([FORMATS.index(name) for name in clf.KINDS])[kinds])
 
     def _put_sure(self, rows: np.ndarray, read: Read, which: int) -> None:
         """Keeps the results with a sound address. Other lines may be in an envelope; if they are not, the address is

@@ -12,14 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import flags_of
-from tidemark.parse.country import is_address
 from tidemark.parse.detect import MOST_WRAPPERS, detected, fields
 from tidemark.parse.nearest import nearest
 from tidemark.parse.reading import PLAIN, Reading
-from tidemark.parse.text import Lines
+from tidemark.parse.text import Lines, text_of
 from tidemark.parse.values import COLUMNS
-
-_STATUSES = range(100, 600)
 
 
 @dataclass
@@ -86,30 +83,21 @@ _NO_FORMAT = "matches no format"
 
 def _faults(found: Mapping[str, pa.Array]) -> pa.Array:
     """The first fault of each line; empty for lines without one."""
-    clients = found["client_ip"].dictionary_encode()
-    valid = [client is not None and is_address(client) for client in clients.dictionary.to_pylist()]
-    addressed = pa.array(valid, pa.bool_()).take(clients.indices)
     faults = [
         ("is empty", found["filled"]),
         ("is too long", found["fits"]),
-        ("is not UTF-8", found["utf8_ok"]),
-        ("has control characters", found["text_ok"]),
         ("is from a W3C log whose header is missing", found["fields_known"]),
+        ("is a part of a line that a container runtime split", found["whole"]),
         (_NO_FORMAT, found["well_formed"]),
-        ("has no valid address of the client", addressed),
         ("has no valid time", pc.is_valid(found["event_time"])),
-        ("has no valid status", pc.is_in(found["status"], pa.array(_STATUSES, pa.int32()))),
-        ("has no valid size", pc.is_valid(found["bytes"])),
+        ("has no valid status", found["status_ok"]),
     ]
     return pa.array(np.select([~flags_of(holds) for _, holds in faults], [fault for fault, _ in faults], ""))
 
 
 def _wrapped(line: bytes, named: str | None, reading: Reading) -> bool:
     """Whether the line is read, but not without looking through an envelope."""
-    try:
-        lines = Lines.of(pa.array([line.decode()]), np.ones(1, bool))
-    except UnicodeDecodeError:
-        return False
+    lines = Lines.of(text_of(pa.array([line])), np.ones(1, bool))
     names = pa.array([named], pa.string())
     found, outside = (detected(lines, names, reading.formats, most).read for most in (MOST_WRAPPERS, 0))
     # An envelope of syslog can look like a part of the first field.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +20,27 @@ from tidemark.parse.values import Read, columns_of
 Refine = Callable[[dict[str, pa.Array]], Mapping[str, pa.Array]]
 Steps = list[tuple[str, str]]
 
-# What the values of some fields look like. A time of day is not an address.
-_VALUES = {
+# What the values of fields look like, by name and by how names begin, for lines that splitting does not read.
+_WORD = r"[^ \t]+"
+_TEXT = ".*?"
+_TYPES = {
+    "client_ip": r"[^ \t\",\]]+(?:, ?[^ \t\",\]]+)*",
+    "time": r"[^\]\"]*?\d[^\]\"]*?",
+    "status": r"\d{3}|-|-1",
+    "bytes": r"\d+|-|\.",
+    "method": r"[^ \t\"]+",
+    "protocol": r"[^ \t\"]+",
+    "duration": r"[-+]?[\d.]+|-",
+}
+# What tells a line that is nearly of a format from others. A time of day is not an address.
+_TELLING = {
     "client_ip": r"^\[?(?:\d+\.\d+\.\d+\.\d+|[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){5,}[0-9A-Fa-f.:]+)\]?"
     r"(?::\d+)?(?:,.*)?$",
     "time": r"^\d",
-    "status": r"^\d{3}$",
-    "bytes": r"^(?:\d+|-)(?: |$)",
+    "status": r"^(?:\d{3}|-)$",
+    "bytes": r"^(?:\d+|-|\.)(?: |$)",
 }
+_FIELD = re.compile(r'"\$(\w+)"|\$(\w+)')
 
 
 @dataclass(frozen=True)
@@ -38,6 +52,9 @@ class Layout(Format):
     underscore only have to be there. The first field, and those with an underscore between spaces, are one word. Of
     several layouts the first that a line has all fields of is taken. All lines match `pattern`, a regular expression.
     In a `squeezed` format several spaces count as one.
+
+    Lines that are not read so are matched against the layout with a pattern for each type of field, which also takes
+    quotes inside a quoted field, a dash without quotes in place of one, and a line that ends within its last field.
     """
 
     pattern: str
@@ -63,7 +80,29 @@ class Layout(Format):
             if not self.verbatim:
                 texts = {name: some.restored(each) for name, each in texts.items()}
             found = found.replaced(rows, columns_of(self.refine(texts), sound))
-        return found
+        return self._matched(lines, text, found)
+
+    def _matched(self, lines: Lines, text: pa.Array, read: Read) -> Read:
+        """The same with the lines that splitting has not read, or has not read to a time and a status."""
+        weak = ~(read.sound & flags_of(read.columns["status_ok"]))
+        weak |= flags_of(pc.is_null(read.columns["event_time"]))
+        rows = np.flatnonzero(lines.sound & weak)
+        for layout in self.layouts:
+            if not len(rows):
+                break
+            parts = pc.extract_regex(text.take(pa.array(rows)), _typed(layout))
+            sound = flags_of(pc.is_valid(parts))
+            if sound.any():
+                some = lines.take(rows)
+                names = [field.name for field in parts.type]
+                texts = dict(zip(names, parts.flatten(), strict=True))
+                if not self.verbatim:
+                    texts = {name: some.restored(each) for name, each in texts.items()}
+                matched = columns_of(self.refine(texts), sound)
+                sound &= flags_of(matched.columns["status_ok"])
+                read = read.kept(~_flags_at(rows[sound], len(text))).replaced(rows, matched.kept(sound))
+                rows = rows[~sound]
+        return read
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
         text = self._text(lines)
@@ -81,6 +120,36 @@ class Layout(Format):
         return squeezed(text) if self.squeezed else text
 
 
+@cache
+def _typed(layout: str) -> str:
+    """A regular expression for lines of a layout, with a group for each field that is not an underscore's."""
+    pattern, place = "^", 0
+    for match in _FIELD.finditer(layout):
+        quoted, name = match[1] is not None, match[1] or match[2]
+        pattern += re.escape(layout[place : match.start()])
+        place = match.end()
+        last = place == len(layout)
+        value = _type_of(name, quoted=quoted, last=last, behind=layout[place : place + 1])
+        group = f"(?:{value})" if name.startswith("_") else f"(?P<{name}>{value})"
+        pattern += rf'(?:"{group}{chr(34) if not last else chr(34) + "?"}|-)' if quoted else group
+    return f"{pattern}{re.escape(layout[place:])}$"
+
+
+def _type_of(name: str, *, quoted: bool, last: bool, behind: str) -> str:
+    known = _TYPES.get("duration" if name.startswith("duration") else name)
+    if known and not (last and not quoted):
+        return known
+    if last:
+        return ".*"
+    return _WORD if name.startswith("_") and not quoted and behind == " " else _TEXT
+
+
+def _flags_at(rows: np.ndarray, size: int) -> Flags:
+    flags = np.zeros(size, bool)
+    flags[rows] = True
+    return flags
+
+
 def _steps(layout: str) -> tuple[str, Steps]:
     """The text in front of the first field, and each field's name and the text behind it."""
     first, *parts = re.split(r"\$(\w+)", layout)
@@ -92,7 +161,7 @@ def progress(text: pa.Array, layout: str) -> tuple[np.ndarray, np.ndarray]:
     that one's name; empty if they have all."""
     found, reached = _split(text, layout)
     names = [name for name, _ in _steps(layout)[1]]
-    for name, pattern in _VALUES.items():
+    for name, pattern in _TELLING.items():
         if name in found:
             sound = flags_of(pc.match_substring_regex(found[name], pattern))
             reached = np.where(sound, reached, np.minimum(reached, names.index(name)))

@@ -22,10 +22,20 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 # The maximum offset from UTC in Java and Spark.
 _MOST_MINUTES_AHEAD = 18 * 60
 # What may follow the seconds.
-_REST = r"^(?:[.,](?P<fraction>\d{1,9}))? ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?$"
-_ZONE = r"(?:Z|UTC|[+-]\d\d:?\d\d)$"
-# Seconds, milliseconds, microseconds or nanoseconds since 1970; only seconds have decimals.
-_EPOCH = r"^\d{9,10}(\.\d+)?$|^\d{13}$|^\d{16}$|^\d{19}$"
+_REST = r"^(?:[.,](?P<fraction>\d{1,9}))? ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?$"
+_ZONE = r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)(?: \d{4})?$"
+# Seconds, milliseconds, microseconds or nanoseconds since 1970; only the first two have decimals.
+_EPOCH = r"^\d{9,10}(\.\d+)?$|^\d{13}(\.\d+)?$|^\d{16}$|^\d{19}$"
+# Times with the month's name that differ from the template in order and marks, and what they are in its form: `Wed, 12
+# Mar 2025 08:57:48 GMT`, `12-Mar-2025 08:57:48`, `Wed Mar 12 08:57:48 2025`.
+_MONTH = "(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_CLOCK = r"(?P<clock>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
+_NAMED = (
+    rf"^(?:[A-Z][a-z]{{2,8}},? )?(?P<day>\d\d?)[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :T]{_CLOCK}(?P<zone>.*)$",
+    rf"^(?:[A-Z][a-z]{{2,8}},? )?{_MONTH} +(?P<day>\d\d?),? {_CLOCK} (?:(?P<zone>[A-Z]{{3}}|[+-]\d{{4}}) )?"
+    r"(?P<year>\d{4})$",
+    rf"^{_MONTH} (?P<day>\d\d?), (?P<year>\d{{4}}) {_CLOCK}(?P<zone>.*)$",
+)
 
 # So many times of a batch decide whether times are repeated.
 _SAMPLE = 64
@@ -59,16 +69,20 @@ def _event_time(text: pa.Array) -> pa.Array:
 
 def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The same for more forms: brackets around it, `17/May/2015:10:05:03.5`, RFC 3339 (also with a space instead of
-    the T, and without a zone), and the time since 1970 in seconds (with decimals), milli-, micro- or nanoseconds.
-    And whether the time has no zone; then it is taken for UTC.
+    the T, with slashes in the date, and without a zone), those of RFC 1123 and of C's `ctime`, and the time since 1970
+    in seconds or milliseconds (with decimals), micro- or nanoseconds. And whether the time has no zone; then it is
+    taken for UTC.
 
     Digits beyond microseconds are left out.
     """
-    text = pc.utf8_trim(text, "[]")
     found = event_time(text)
     zoneless = np.zeros(len(text), bool)
     open_ = pc.is_null(found)
-    for parse in (_iso, _local, _epoch):
+    if found.null_count > text.null_count:
+        text = pc.utf8_trim(where(flags_of(open_), text, None), "[] ")
+        found = pc.coalesce(found, event_time(text))
+        open_ = pc.is_null(found)
+    for parse in (_iso, _local, _epoch, _named):
         rows = np.flatnonzero(flags_of(pc.and_(open_, pc.is_valid(text))))
         if not len(rows):
             break
@@ -96,7 +110,8 @@ def _iso(text: pa.Array) -> tuple[Numbers, Flags]:
         digit = np.equal(_ISO, ord("0"))[:, np.newaxis]
         same = ((digits >= 0) & (digits <= 9)) | ~digit
         marks = (head == _ISO[:, np.newaxis]) | digit
-        marks[10] |= head[10] == ord(" ")
+        marks[10] |= (head[10] == ord(" ")) | (head[10] == ord("t"))
+        marks[[4, 7]] |= (head[4] == ord("/")) & (head[7] == ord("/"))
         seconds, sound = _seconds(
             number(0, 4), number(5), number(8), number(11), number(14), number(17), ahead
         )
@@ -112,6 +127,22 @@ def _local(text: pa.Array) -> tuple[Numbers, Flags]:
         valid[fitting] = valid[fitting] & sound
         micros[fitting] += seconds * 1_000_000
     return micros, valid
+
+
+def _named(text: pa.Array) -> tuple[Numbers, Flags]:
+    template = pa.nulls(len(text), pa.string())
+    for pattern in _NAMED:
+        parts = pc.extract_regex(text, pattern)
+        day = pc.utf8_lpad(pc.struct_field(parts, "day"), 2, "0")
+        date = pc.binary_join_element_wise(
+            day, pc.struct_field(parts, "month"), pc.struct_field(parts, "year"), "/"
+        )
+        zone = pc.utf8_trim_whitespace(pc.struct_field(parts, "zone"))
+        clock = pc.binary_join_element_wise(pc.struct_field(parts, "clock"), zone, " ")
+        template = pc.coalesce(
+            template, pc.binary_join_element_wise(date, pc.utf8_rtrim_whitespace(clock), ":")
+        )
+    return _local(template)
 
 
 def _with_head(text: pa.Array, length: int) -> tuple[Flags, Numbers, Numbers, Numbers, Numbers, Flags]:
@@ -213,7 +244,8 @@ def _seconds(
     second: Numbers,
     ahead: Numbers,
 ) -> tuple[Numbers, Flags]:
-    """Seconds since 1970, and whether each is valid."""
+    """Seconds since 1970, and whether each is valid. A leap second, which ends a quarter of an hour in any zone, is the
+    next second."""
     valid = (
         (month > 0)
         & (month <= 12)
@@ -221,7 +253,7 @@ def _seconds(
         & (year <= 9998)
         & (hour < 24)
         & (minute < 60)
-        & (second < 60)
+        & ((second < 60) | ((second == 60) & (minute % 15 == 14)))
         & (np.abs(ahead) <= _MOST_MINUTES_AHEAD)
     )
     months = np.where(valid, (year - 1970) * 12 + month - 1, 0)

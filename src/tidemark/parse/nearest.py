@@ -28,7 +28,7 @@ def of_rejected(fields: Mapping[str, str], lines: Arrays) -> dict[str, pa.Array]
         none = pa.nulls(len(rejected), pa.string())
         return {"nearest": none, "lacks": none}
     read = rejected & flags_of(pc.is_valid(lines["read_as"]))
-    formats, lacks = nearest(lines["value"], lines["fields"], rejected & ~read & flags_of(lines["text_ok"]))
+    formats, lacks = nearest(lines["value"], lines["fields"], rejected & ~read & flags_of(lines["fits"]))
     reasons = lines["reasons"]
     starts = np.where(read, reasons.offsets.to_numpy()[:-1], 0)
     first = reasons.values.take(pa.array(starts, mask=~read))
@@ -44,8 +44,8 @@ def nearest(value: pa.Array, header: pa.Array, unread: Flags) -> tuple[pa.Array,
     rows = np.flatnonzero(unread)
     if len(rows):
         index = pa.array(rows)
-        text, sound = text_of(value.take(index))
-        lines = unwrapped(Lines.of(text, sound, header.take(index)))
+        text = text_of(value.take(index))
+        lines = unwrapped(Lines.of(text, np.ones(len(rows), bool), header.take(index)))
         most = np.full(len(rows), _FEW - 1)
         for format in DECLARED:
             reached, lacking = format.progress(lines)

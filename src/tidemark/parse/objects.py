@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -22,19 +22,24 @@ import pyarrow.json as pj
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Refine
-from tidemark.parse.text import Lines, has_byte_outside
-from tidemark.parse.values import Read, columns_of, each_distinct
+from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_outside
+from tidemark.parse.values import Read, columns_of, each_distinct, present
 
 # A block of so many lines is not halved.
 _FEW = 64
 _NUMBER = pa.decimal128(38, 9)
 _MOST_DIGITS = 28
 _PRINTABLE = ~np.isin(np.arange(256), [*range(32), 127])
+# Escapes that JSON does not have: servers write bytes so whose `escape=json` is off.
+_HEX = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9A-Fa-f]{2})+)")
+# Where shippers put lines that are no text, as the numbers of their bytes.
+_BYTES_AT = ("MESSAGE",)
 # A name with a character escaped like this is not found as it is written.
 _ESCAPED = r"\\u00(?:2[dD]|3[aA]|[4-7])"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_REQUIRED = ("client_ip", "time", "status")
+_REQUIRED = ("time", "status")
 _REQUEST = ("request", "target")
+# What an object without these may be is not certain, unless it is marked as one of its format.
+_CLIENT = ("client_ip", "method", "request")
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,12 @@ class Objects:
         return Objects(self.sound[rows], there)
 
     def first(self, paths: Iterable[str]) -> pa.Array:
-        """The text at the first of these paths that each object has."""
+        """The text at the first of these paths at which each object has more than a dash or nothing; where none has
+        more, that text."""
         there = [self.texts[path] for path in paths if path in self.texts]
-        return pc.coalesce(*there) if there else pa.nulls(len(self.sound), pa.string())
+        if not there:
+            return pa.nulls(len(self.sound), pa.string())
+        return there[0] if len(there) == 1 else pc.coalesce(*(present(each) for each in there), *there)
 
     def has(self, paths: Iterable[str]) -> Flags:
         """Whether objects have a text at one of these paths."""
@@ -68,16 +76,18 @@ class Objects:
 @dataclass(frozen=True)
 class JsonFormat(Format):
     """A format of JSON objects. `keys`: for each text that `tidemark.parse.values.columns_of` takes, the paths of
-    values, the preferred one first. An object is of the format if it has all paths `marks`, an address, a time, a
-    status, and a request or its target."""
+    values, the preferred one first. An object is of the format if it has all paths `marks`, a time, a status, and a
+    request or its target; in a format without marks, also an address or a method. No object is of it that has at a path
+    of `unless` a text that begins so."""
 
     marks: tuple[str, ...]
     keys: Mapping[str, tuple[str, ...]] = field(compare=False)
+    unless: Mapping[str, str] = field(default_factory=dict, compare=False, kw_only=True)
     refine: Refine = field(default=dict, compare=False, kw_only=True)
 
     @property
     def paths(self) -> list[str]:
-        return [*self.marks, *(path for paths in self.keys.values() for path in paths)]
+        return [*self.marks, *self.unless, *(path for paths in self.keys.values() for path in paths)]
 
     def may_be(self, text: pa.Array) -> Flags:
         return is_object(text)
@@ -92,6 +102,8 @@ class JsonFormat(Format):
             if not found.any():
                 break
             found = found & objects.has(paths)
+        for path, begin in self.unless.items():
+            found = found & ~flags_of(pc.starts_with(objects.first([path]), begin))
         return found
 
     def of(self, objects: Objects) -> Read:
@@ -107,19 +119,49 @@ class JsonFormat(Format):
         objects = objects_of(lines.text.take(pa.array(rows)), self.paths)
         lacking[rows[~objects.sound]] = "JSON"
         for name, paths in self._required:
-            there = objects.has(paths) & (lacking[rows] == "")
+            there = objects.has(paths)
             reached[rows[there]] += 1
             lacking[rows[~there & (lacking[rows] == "")]] = name
         return reached, lacking
 
     @property
     def _required(self) -> list[tuple[str, Sequence[str]]]:
-        asked = [path for name in _REQUEST for path in self.keys.get(name, ())]
+        def paths(names: Iterable[str]) -> list[str]:
+            return [path for name in names for path in self.keys.get(name, ())]
+
         return [
             *((path, [path]) for path in self.marks),
             *((name, self.keys[name]) for name in _REQUIRED),
-            ("request", asked),
+            ("request", paths(_REQUEST)),
+            *([] if self.marks else [("client_ip", paths(_CLIENT))]),
         ]
+
+
+_INITIALS = {"Ip": "IP", "Uri": "URI", "Url": "URL", "Http": "HTTP", "Us": "US", "Ms": "MS"}
+
+
+def spellings(names: Iterable[str]) -> Iterator[str]:
+    """Names of keys as people spell them: `client_ip` also as clientIp, clientIP, ClientIp, ClientIP, client-ip,
+    Client-Ip, Client-IP, Client_Ip, Client_ip, CLIENT_IP and clientip. Names within names, with dots in between, stay
+    as they are."""
+    for name in names:
+        if "." in name or not name[0].isalpha():
+            yield name
+            continue
+        words = name.split("_")
+        titles = [word.capitalize() for word in words]
+        initials = [_INITIALS.get(word, word) for word in titles]
+        yield from dict.fromkeys(
+            (
+                name,
+                *(words[0] + "".join(each[1:]) for each in (titles, initials)),
+                *(mark.join(each) for mark in ("", "-", "_") for each in (titles, initials)),
+                "-".join(words),
+                name.capitalize(),
+                name.upper(),
+                "".join(words),
+            )
+        )
 
 
 def is_object(text: pa.Array) -> Flags:
@@ -132,6 +174,7 @@ def objects_of(text: pa.Array, paths: Iterable[str], strings: pa.Array | None = 
     """The objects in lines that look like one; `text` has no control characters but tabs. `strings` are the texts
     between quotes in the lines, and maybe more: names that are not among them are not looked for."""
     wanted = sorted(set(paths))
+    text = _repaired(text)
     if strings is not None:
         wanted = _present(strings, wanted)
     blocks = list(_blocks(text, wanted))
@@ -155,6 +198,21 @@ def _blocks(text: pa.Array, paths: Sequence[str]) -> Iterable[Objects]:
         yield _one_by_one(text, paths)
 
 
+def _repaired(text: pa.Array) -> pa.Array:
+    r"""The lines with `\xHH`, which is no JSON, in a form that is: UTF-8 as text, other bytes as written."""
+    odd = flags_of(pc.match_substring(text, "\\x"))
+    if not odd.any():
+        return text
+    mask = pa.array(odd)
+    repaired = [_HEX.sub(_from_hex, line) for line in text.filter(mask).to_pylist()]
+    return pc.replace_with_mask(text, mask, pa.array(repaired, pa.string()))
+
+
+def _from_hex(found: re.Match[str]) -> str:
+    shown = decoded(bytes.fromhex(found[2].replace("\\x", "")))
+    return found[1] + json.dumps(escaped_controls(shown), ensure_ascii=False)[1:-1]
+
+
 def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:
     """Raises ArrowInvalid if a line is not an object with values of the types that the first one has."""
     first = _object(text[0].as_py())
@@ -173,7 +231,7 @@ def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:
     if table.num_rows != len(text):
         raise pa.ArrowInvalid("not one object a line")
     objects = pa.concat_arrays(table.to_struct_array().chunks)
-    return Objects(np.ones(len(text), bool), {path: _at(objects, path.split(".")) for path in paths})
+    return Objects(np.ones(len(text), bool), {path: _at(objects, path) for path in paths})
 
 
 def has_escaped_names(text: pa.Array) -> bool:
@@ -215,10 +273,10 @@ def _type(inner: Mapping[str, Any], value: Any) -> pa.DataType:
     return _NUMBER if isinstance(value, _Number) else pa.string()
 
 
-def _at(objects: pa.StructArray, path: Sequence[str]) -> pa.Array:
+def _at(objects: pa.StructArray, path: str) -> pa.Array:
     """The texts at a path."""
     column: pa.Array = objects
-    for name in path:
+    for name in path.split("."):
         if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
             return pa.nulls(len(objects), pa.string())
         column = pc.struct_field(column, name)
@@ -226,9 +284,18 @@ def _at(objects: pa.StructArray, path: Sequence[str]) -> pa.Array:
         counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
         starts = column.offsets.to_numpy()[:-1]
         return Pieces(column.values, starts, counts).at(0)
+    if path in _BYTES_AT and column.type == pa.list_(_NUMBER):
+        return pa.array([_text_of_bytes(each) for each in column.to_pylist()], pa.string())
     if pa.types.is_decimal(column.type):
         return _plain(column.cast(pa.string()))
     return column if pa.types.is_string(column.type) else pa.nulls(len(objects), pa.string())
+
+
+def _text_of_bytes(numbers: Sequence[Any] | None) -> str | None:
+    try:
+        return None if numbers is None else decoded(bytes(int(each) for each in numbers))
+    except (TypeError, ValueError):
+        return None
 
 
 def _plain(number: pa.Array) -> pa.Array:
@@ -244,12 +311,11 @@ def _printable(text: pa.Array) -> pa.Array:
     if not odd.any():
         return text
     mask = pa.array(odd)
-    escaped = each_distinct(text.filter(mask), lambda value: _CONTROL.sub(_escape, value))
-    return pc.replace_with_mask(text, mask, escaped)
+    return pc.replace_with_mask(text, mask, each_distinct(text.filter(mask), _escaped))
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\x{ord(found[0]):02X}"
+def _escaped(text: str) -> str:
+    return escaped_controls(text).replace("\t", "\\x09")
 
 
 class _Number(str):
@@ -277,17 +343,19 @@ def _object(line: str) -> dict[str, Any] | None:
 
 def _one_by_one(text: pa.Array, paths: Sequence[str]) -> Objects:
     found = [_object(line) for line in text.to_pylist()]
-    rows = [[_value(each, path.split(".")) for each in found] for path in paths]
+    rows = [[_value(each, path) for each in found] for path in paths]
     sound = np.array([each is not None for each in found])
     texts = {path: pa.array(row, pa.string()) for path, row in zip(paths, rows, strict=True)}
     return Objects(sound, texts)
 
 
-def _value(found: Any, path: Sequence[str]) -> str | None:
-    for name in path:
+def _value(found: Any, path: str) -> str | None:
+    for name in path.split("."):
         if not isinstance(found, dict):
             return None
         found = found.get(name)
+    if path in _BYTES_AT and isinstance(found, list) and found and isinstance(found[0], _Number):
+        return _text_of_bytes(found)
     if isinstance(found, list):
         found = found[0] if found and not isinstance(found[0], _Number) else None
     if not isinstance(found, str):

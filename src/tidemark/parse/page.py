@@ -33,7 +33,10 @@ def is_asset(path: pa.Array) -> pa.Array:
 
 
 def is_pageview(requests: Arrays) -> pa.Array:
-    """Whether a request is a person's successful GET of a page, by `bot`, `asset`, `method` and `status`."""
+    """Whether a request is a person's successful GET of a page, by `bot`, `asset`, `method`, `path` and `status`. A
+    path without a method is of a format that has none."""
     people = ~flags_of(requests["bot"]) & ~flags_of(requests["asset"])
-    got = flags_of(pc.equal(requests["method"], "GET")) & flags_of(pc.less(requests["status"], 400))
+    unknown = pc.and_(pc.is_null(requests["method"]), pc.is_valid(requests["path"]))
+    got = flags_of(pc.or_kleene(pc.equal(requests["method"], "GET"), unknown))
+    got &= flags_of(pc.less(requests["status"], 400))
     return pa.array(got & people)

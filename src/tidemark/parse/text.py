@@ -1,12 +1,16 @@
 r"""Raw bytes to text, and what text readers share: surrounding blanks, escapes, tabs between fields.
 
+Bytes that are no UTF-8, and control characters, become `\xHH`, as servers write them; terminal colours are removed.
+`\xHH` stays as logged, because the original bytes need not be text.
+
 Servers escape a quote inside a quoted field as `\"` and a backslash as `\\`. Both are replaced by control characters
-before a line is split at quotes, and restored in the fields. This is safe because a line with raw control characters
-is rejected (servers write those as `\xHH`). `\xHH` stays as logged, because the original bytes need not be text.
+before a line is split at quotes, and restored in the fields. This is safe because a line has no control characters
+by then.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,15 +21,21 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 
 HIDDEN_BACKSLASH, HIDDEN_QUOTE = "\x02", "\x01"
-_AROUND = " \t\r\n\ufeff"
+_AROUND = " \t\r\n\f\v\0\ufeff"
+_LINE_ENDS = list(b"\r\n")
 _TAB = ord("\t")
+# A colour or style of a terminal, raw or as it stands once control characters are escaped.
+_COLOUR = re.compile(r"(?:\x1b|\\x1[bB]|\\033|\\e)\[[0-9;:]*m")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
 # For each byte, whether text that starts or ends with it may need trimming.
 _MAY_BE_AROUND = np.isin(np.arange(256), list(_AROUND.encode()))
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines as text without surrounding blanks. Lines that are not `sound` text are empty.
+    """Lines as text without surrounding blanks, control characters and colours. Lines that are not to be read (not
+    `sound`) are empty.
 
     `escaped`: lines with a backslash. `tabbed`: lines with a tab inside. `parts`: the lines split at quotes, with
     escapes hidden, and with spaces instead of tabs outside quoted fields. `header`: the names of the columns of lines
@@ -44,7 +54,11 @@ class Lines:
         """Lines of strings; `sound` are those to read."""
         line = trimmed(line)
         controls, control = _bytes_of(line, lambda byte: (byte < 32) | (byte == 127))
-        sound = sound & ~_any(line, controls[control != _TAB])
+        # Several lines in one are none.
+        sound = sound & ~_any(line, controls[np.isin(control, _LINE_ENDS)])
+        if len(odd := np.unique(controls[control != _TAB])):
+            line = _printable(line, odd)
+            controls, control = _bytes_of(line, lambda byte: byte == _TAB)
         if not sound.all():
             line = where(sound, line, "")
         escaped = _any(line, _bytes_of(line, lambda byte: byte == ord("\\"))[0])
@@ -75,21 +89,47 @@ class Lines:
         return changed(field, self.escaped, (HIDDEN_QUOTE, '"'), (HIDDEN_BACKSLASH, "\\"))
 
 
-def text_of(value: pa.Array) -> tuple[pa.Array, Flags]:
-    """Lines as strings, and whether each is UTF-8; others are empty strings."""
+def text_of(value: pa.Array) -> pa.Array:
+    r"""Lines as strings, with `\xHH` in place of bytes that are no UTF-8."""
     try:
-        return value.cast(pa.string()), np.ones(len(value), bool)
+        return value.cast(pa.string())
     except pa.ArrowInvalid:  # the error does not name the line
-        valid = np.fromiter((_is_utf8(line) for line in value.to_pylist()), bool, len(value))
-        return where(valid, value, b"").cast(pa.string()), valid
+        return pa.array([decoded(line) for line in value.to_pylist()], pa.string())
 
 
-def _is_utf8(line: bytes) -> bool:
+def decoded(line: bytes) -> str:
+    r"""A line as text, with `\xHH` in place of bytes that are no UTF-8."""
     try:
-        line.decode()
+        return line.decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        # Half of a surrogate pair, which some programs encode like a character, is no UTF-8 either.
+        text = line.decode("utf-8", "surrogateescape")
+        return _NO_UTF8.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02X}", text)
+
+
+def escaped_controls(text: str) -> str:
+    r"""A text without colours of a terminal, and with `\xHH` in place of control characters other than tabs."""
+    return _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02X}", _COLOUR.sub("", text))
+
+
+def without_colours(text: pa.Array) -> pa.Array:
+    """The strings without colours of a terminal."""
+    coloured = flags_of(pc.match_substring(text, "["))
+    if coloured.any():
+        coloured &= flags_of(pc.match_substring_regex(text, _COLOUR.pattern))
+    if not coloured.any():
+        return text
+    mask = pa.array(coloured)
+    return pc.replace_with_mask(
+        text, mask, pc.replace_substring_regex(text.filter(mask), _COLOUR.pattern, "")
+    )
+
+
+def _printable(line: pa.Array, rows: np.ndarray) -> pa.Array:
+    """The lines with control characters escaped in those of these numbers."""
+    mask = _any(line, rows)
+    texts = [escaped_controls(each) for each in line.take(pa.array(rows)).to_pylist()]
+    return trimmed(pc.replace_with_mask(line, pa.array(mask), pa.array(texts, pa.string())))
 
 
 def trimmed(line: pa.Array) -> pa.Array:

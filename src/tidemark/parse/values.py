@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse.logtime import any_time
+from tidemark.parse.text import has_byte_outside
 
 # The columns of a line that has the fields of a format.
 COLUMNS = {
@@ -21,18 +24,35 @@ COLUMNS = {
     "user_agent": pa.string(), "duration_us": pa.int64(), "edge_country": pa.string(),
 }  # fmt: skip
 
-# Besides these, what the site's settings decide about: the addresses of proxies that a request came through, the
-# last one behind the others, and whether the time is without a zone.
-READ = COLUMNS | {"forwarded": pa.string(), "zoneless": pa.bool_()}
+# Besides these: the addresses of proxies that a request came through, the last one behind the others, and whether the
+# time is without a zone, about which the site's settings decide; and whether the line says its status, or that there
+# was none.
+READ = COLUMNS | {"forwarded": pa.string(), "zoneless": pa.bool_(), "status_ok": pa.bool_()}
 
 _METHODS = pa.array(["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"])
 _METHOD = "^[A-Z][A-Z_-]{1,31}$"
 _PROTOCOLS = pa.array(["HTTP/1.1", "HTTP/2.0", "HTTP/1.0", "HTTP/3.0", "HTTP/2", "HTTP/3"])
 _PROTOCOL = r"^HTTP/\d(\.\d)?$"
+# A request without a version: a path, an address or *, behind which the log may have cut the protocol.
+_UNVERSIONED = (
+    r"^(?P<method>[A-Z][A-Z_-]{1,31}) (?P<target>\*|(?:/|[a-z][a-z0-9+.-]*://).*?)"
+    r"(?: H(?:T(?:T(?:P(?:/(?:\d\.?)?)?)?)?)?)?$"
+)
+_OTHER_PROTOCOL = r" [A-Za-z]+/\d+(?:\.\d+)?$"
 # How many digits the point moves from each unit to microseconds.
 _UNITS = {"duration_s": 6, "duration_ms": 3, "duration_us": 0, "duration_ns": -3}
+_IN_IPV4 = np.isin(np.arange(256), list(b"0123456789."))
+_ADDRESS_AROUND = re.compile(r"^\[|\](?::\d*)?$")
+_NAME = re.compile(r"(?=.*[A-Za-z])(?!unknown$)[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?=.))*\.?")
+# A duration with its unit, as Go and others write it.
+_WITH_UNIT = r"^(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ns|us|µs|μs|ms|s|sec|secs|seconds?)$"
+_UNIT_NAMES = {"ns": -3, "us": 0, "µs": 0, "μs": 0, "ms": 3}
 # A number with more digits exceeds every allowed size.
 _MOST_DIGITS = 18
+# Larger sizes are errors of the log; the sum of the sizes of many lines must not overflow.
+MOST_RESPONSE_BYTES = 1 << 40
+# How servers write that there was no status.
+_NO_STATUS = pa.array(["-", "000", "-1", ""])
 
 
 @dataclass(frozen=True)
@@ -77,9 +97,10 @@ class Read:
 def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
     """Columns of the `sound` lines from the texts of fields, which need not all be there:
 
-    host, client_ip (a port is left out), remote_user, time, request (`METHOD target PROTOCOL`) or method, target
-    (with or without its scheme and host), query and protocol, status, bytes, referrer, user_agent, duration_s,
-    duration_ms, duration_us and duration_ns (the first of them that is there), edge_country (two letters), forwarded.
+    host, client_ip (also a list, the last of which is the line's own), remote_user, time, request (`METHOD target
+    PROTOCOL`) or method, target (with or without its scheme and host), query and protocol, status, bytes, referrer,
+    user_agent, duration_s, duration_ms, duration_us and duration_ns (the first of them that is there), edge_country (two
+    letters), forwarded.
     """
     rows = len(sound)
     found = {name: where(sound, text, None) for name, text in texts.items()}
@@ -88,44 +109,50 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
         return found.get(name, pa.nulls(rows, pa.string()))
 
     http, method, target, protocol = request_of(text("request"))
-    if "method" in found:
-        method = pc.coalesce(where(http, method, None), text("method"))
-        target = pc.coalesce(where(http, target, None), text("target"), _path_of(text("request")))
-        protocol = _protocol(pc.coalesce(where(http, protocol, None), text("protocol")))
-        named = one_of(method, _METHODS, _METHOD) | flags_of(pc.is_null(method))
+    if "target" in found or "method" in found:
+        asked = where(~http, text("request"), None)
+        method = pc.coalesce(method, text("method"))
+        target = pc.coalesce(target, present(text("target")), _path_of(asked))
+        protocol = protocol_of(pc.coalesce(protocol, text("protocol")))
+        named = one_of(method, _METHODS, _METHOD) | flags_of(pc.is_null(present(method)))
         http = named & _begun(target)
-    host, target = _without_host(where(http, target, None))
-    parts = Pieces.of(target, "?", 1)
-    query = parts.at(1)
+        method, target, protocol = (where(http, each, None) for each in (present(method), target, protocol))
+    host, target = _without_host(target)
+    path, query = path_and_query(target)
     if "query" in found:
-        told = pc.utf8_ltrim(present(text("query")), "?")
-        query = pc.coalesce(query, where(http, told, None))
+        query = pc.coalesce(query, where(http, _query(text("query")), None))
     time, zoneless = any_time(text("time"))
+    client, before = _last_of_list(text("client_ip"))
     return Read(
         sound,
         {
             "host": pc.coalesce(_host(text("host")), host),
-            "client_ip": address(text("client_ip")),
+            "client_ip": client,
             "remote_user": present(text("remote_user")),
             "event_time": time,
-            "method": where(http, method, None),
-            "path": parts.at(0),
+            "method": method,
+            "path": path,
             "query": query,
-            "protocol": where(http, protocol, None),
-            "status": status(text("status")),
-            "bytes": size(pc.coalesce(text("bytes"), where(sound, pa.repeat("-", rows), None))),
+            "protocol": protocol,
+            **statuses(text("status")),
+            "bytes": size(text("bytes"), sound),
             "referrer": present(text("referrer")),
             "user_agent": present(text("user_agent")),
             "duration_us": first_duration(found, rows),
             "edge_country": _country(text("edge_country")),
-            "forwarded": present(text("forwarded")),
+            "forwarded": pc.coalesce(present(text("forwarded")), before),
             "zoneless": zoneless,
         },
     )
 
 
 def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
-    """Whether a request is `METHOD target HTTP/n`, and its three parts."""
+    """Whether a request is one of HTTP, and its method, target and protocol; NULL for others, such as the bytes of a
+    TLS handshake, `-` or an empty text.
+
+    It is `METHOD target HTTP/n`, where the target may have blanks; or `METHOD target`, as of HTTP/0.9, and where a log
+    cuts the request.
+    """
     first = Pieces.of(request, " ", 1)
     second = Pieces.of(first.at(1), " ", 1, last=True)
     method, target, protocol = first.at(0), second.at(0), second.at(1)
@@ -135,7 +162,27 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
         & one_of(protocol, _PROTOCOLS, _PROTOCOL)
         & _begun(target)
     )
+    if http.all():
+        return http, method, target, protocol
+    method, target, protocol = (where(http, each, None) for each in (method, target, protocol))
+    odd = where(~http, request, None)
+    unversioned = flags_of(pc.match_substring_regex(odd, _UNVERSIONED))
+    rows = np.flatnonzero(unversioned & ~flags_of(pc.match_substring_regex(odd, _OTHER_PROTOCOL)))
+    if len(rows):
+        mask = np.zeros(len(http), bool)
+        mask[rows] = True
+        parts = pc.extract_regex(request.take(pa.array(rows)), _UNVERSIONED)
+        method = pc.replace_with_mask(method, pa.array(mask), pc.struct_field(parts, "method"))
+        target = pc.replace_with_mask(target, pa.array(mask), pc.struct_field(parts, "target"))
+        http = http | mask
     return http, method, target, protocol
+
+
+def path_and_query(target: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """A target's path, and its query, NULL where it is empty."""
+    parts = Pieces.of(target, "?", 1)
+    query = parts.at(1)
+    return parts.at(0), where(~flags_of(pc.equal(query, "")), query, None)
 
 
 def _begun(text: pa.Array) -> Flags:
@@ -153,20 +200,32 @@ def one_of(text: pa.Array, usual: pa.Array, pattern: str) -> Flags:
     return found
 
 
-def status(text: pa.Array) -> pa.Array:
-    """A number of three digits."""
-    number = flags_of(pc.equal(pc.binary_length(text), 3)) & flags_of(pc.ascii_is_decimal(text))
-    return where(number, text, None).cast(pa.int32())
+def statuses(text: pa.Array) -> dict[str, pa.Array]:
+    """`status`, a number of three digits from 100 on, which text may follow, NULL where there was none; and
+    `status_ok`, whether a text says either."""
+    exact = flags_of(pc.equal(pc.binary_length(text), 3)) & flags_of(pc.ascii_is_decimal(text))
+    odd = ~exact & flags_of(pc.is_valid(text))
+    none = flags_of(pc.equal(text, "000"))
+    if odd.any():
+        none |= flags_of(pc.is_in(text, _NO_STATUS))
+        number = flags_of(pc.match_substring_regex(text, r"^\d{3}(?:\.0+)?(?: .*)?$")) & odd
+        text, exact = where(~number, text, pc.utf8_slice_codeunits(text, 0, 3)), exact | number
+    number = where(exact, text, None).cast(pa.int32())
+    above = flags_of(pc.greater_equal(number, 100))
+    return {"status": where(above, number, None), "status_ok": pa.array(above | none)}
 
 
-def size(text: pa.Array) -> pa.Array:
-    """A number of digits; a dash means 0."""
+def size(text: pa.Array, sound: Flags) -> pa.Array:
+    """Bytes, from digits; 0 for any other text, such as a dash. NULL for lines that are not `sound`."""
+    if flags_of(pc.match_substring(text, ".")).any():
+        text = pc.replace_substring_regex(text, r"\.0*$", "")
     digits = pc.ascii_ltrim(text, "0")
-    number = flags_of(pc.ascii_is_decimal(text)) & flags_of(
+    number = flags_of(pc.ascii_is_decimal(digits)) & flags_of(
         pc.less_equal(pc.binary_length(digits), _MOST_DIGITS)
     )
-    zero = number & flags_of(pc.equal(digits, "")) | flags_of(pc.equal(text, "-"))
-    return where(zero, "0", where(number, digits, None)).cast(pa.int64())
+    value = where(number, digits, "0").cast(pa.int64())
+    value = where(flags_of(pc.less_equal(value, MOST_RESPONSE_BYTES)), value, 0)
+    return where(sound, value, None)
 
 
 def first_duration(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
@@ -174,8 +233,20 @@ def first_duration(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
     found = pa.nulls(rows, pa.int64())
     for unit, digits in _UNITS.items():
         if unit in texts:
-            found = pc.coalesce(found, microseconds(texts[unit], digits))
+            found = pc.coalesce(found, microseconds(texts[unit], digits), with_unit(texts[unit]))
     return found
+
+
+def with_unit(text: pa.Array) -> pa.Array:
+    """Microseconds of durations that name their unit, `12.5ms`; NULL for others."""
+    coded = text.dictionary_encode()
+    parts = pc.extract_regex(coded.dictionary, _WITH_UNIT)
+    number, unit = pc.struct_field(parts, "number"), pc.struct_field(parts, "unit")
+    value = pa.nulls(len(unit), pa.int64())
+    for name in pc.unique(unit.drop_null()).to_pylist():
+        some = where(flags_of(pc.equal(unit, name)), number, None)
+        value = pc.coalesce(value, microseconds(some, _UNIT_NAMES.get(name, 6)))
+    return value.take(coded.indices)
 
 
 def summed_seconds(parts: Sequence[pa.Array]) -> pa.Array:
@@ -220,12 +291,47 @@ def present(field: pa.Array) -> pa.Array:
 
 
 def address(text: pa.Array) -> pa.Array:
-    """An address without the port behind it, without brackets and without the zone of an IPv6 address."""
-    ported = flags_of(pc.match_substring_regex(text, r"^\d+\.\d+\.\d+\.\d+:\d+$|^\[|:.*%"))
-    if not ported.any():
+    """Addresses in canonical form, without brackets, port and zone: IPv6 in lower case and compressed, IPv4 for an
+    IPv6 address that maps one. A host name is in lower case. NULL for other texts."""
+    if not has_byte_outside(text, _IN_IPV4).any():
+        plain = text
+    else:
+        plain = pc.replace_substring_regex(text, r"^(\d+\.\d+\.\d+\.\d+):\d+$", r"\1")
+    coded = plain.dictionary_encode()
+    values = [None if each is None else canonical_address(each) for each in coded.dictionary.to_pylist()]
+    return pa.array(values, pa.string()).take(coded.indices)
+
+
+def canonical_address(text: str) -> str | None:
+    """One text as `address` has it."""
+    try:
+        # Much faster than `ipaddress`, and all that most addresses need.
+        socket.inet_pton(socket.AF_INET, text)
         return text
-    plain = pc.replace_substring_regex(text, r"^\[?([^\]%]*?)(?:%[^\]]*)?\]?(:\d+)?$", r"\1")
-    return where(~ported, text, plain)
+    except (OSError, ValueError):
+        pass
+    plain = _ADDRESS_AROUND.sub("", text).partition("%")[0]
+    try:
+        address = ipaddress.ip_address(plain)
+    except ValueError:
+        return text.lower() if _NAME.fullmatch(text) else None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+def _last_of_list(client: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The last of the addresses where the client's stands, and those in front of it."""
+    several = flags_of(pc.match_substring(client, ","))
+    if not several.any():
+        return client, pa.nulls(len(client), pa.string())
+    parts = Pieces.of(client, ",", 1, last=True)
+    last = pc.utf8_trim_whitespace(parts.at(1))
+    return where(several, last, client), where(several, parts.at(0), None)
+
+
+def _query(text: pa.Array) -> pa.Array:
+    """A query that has a field of its own, which may have its question mark and blanks around it."""
+    return present(pc.utf8_trim_whitespace(pc.utf8_ltrim(pc.utf8_trim_whitespace(text), "?")))
 
 
 def _path_of(request: pa.Array) -> pa.Array:
@@ -233,7 +339,7 @@ def _path_of(request: pa.Array) -> pa.Array:
     return where(flags_of(pc.starts_with(request, "/")), request, None)
 
 
-def _protocol(text: pa.Array) -> pa.Array:
+def protocol_of(text: pa.Array) -> pa.Array:
     """A protocol such as HTTP/1.1, also from its number alone, and in any case; NULL for others."""
     bare = flags_of(pc.match_substring_regex(text, r"^\d(\.\d)?$"))
     text = pc.utf8_upper(where(~bare, text, pc.binary_join_element_wise("HTTP/", text, "")))
@@ -263,7 +369,7 @@ def _host(text: pa.Array) -> pa.Array:
     return pc.utf8_lower(hosts).take(coded.indices)
 
 
-def each_distinct(text: pa.Array, change: Any) -> pa.Array:
+def each_distinct(text: pa.Array, change: Callable[[str], str | None]) -> pa.Array:
     """A function of strings, called once per distinct value."""
     coded = text.dictionary_encode()
     made = [None if value is None else change(value) for value in coded.dictionary.to_pylist()]

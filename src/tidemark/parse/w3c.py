@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 import numpy as np
@@ -15,28 +15,55 @@ from tidemark.parse.format import Format
 from tidemark.parse.text import Lines, changed, squeezed
 from tidemark.parse.values import Read, columns_of, each_distinct
 
-# The columns of a log for each text that `tidemark.parse.values.columns_of` takes, the preferred one first.
+# The columns of a log for each text that `tidemark.parse.values.columns_of` takes, the preferred one first, as
+# `_column` writes their names.
 _COLUMNS = {
-    "client_ip": ("c-ip",),
-    "remote_user": ("cs-username",),
-    "date": ("date", "date-local"),
-    "clock": ("time", "time-local"),
-    "timestamp": ("x-timestamp", "timestamp"),
-    "method": ("cs-method",),
-    "target": ("cs-uri-stem", "cs-uri"),
+    "client_ip": ("c-ip", "client-ip", "c-address"),
+    "remote_user": ("cs-username", "c-username"),
+    "date": ("date", "date-local", "date-utc"),
+    "clock": ("time", "time-local", "time-utc"),
+    "timestamp": ("x-timestamp", "timestamp", "gmttime", "localtime"),
+    "method": ("cs-method", "method"),
+    "target": ("cs-uri-stem", "cs-uri", "cs-url", "cs-uri-path"),
     "query": ("cs-uri-query",),
     "protocol": ("cs-version", "cs-protocol-version"),
-    "status": ("sc-status",),
-    "bytes": ("sc-bytes", "bytes"),
-    "referrer": ("cs(referer)", "cs(referrer)"),
-    "user_agent": ("cs(user-agent)",),
-    "host": ("x-host-header", "cs-host", "cs(host)"),
-    "taken": ("time-taken",),
+    "status": ("sc-status", "c-status", "status"),
+    "bytes": ("sc-bytes", "bytes", "bytessent"),
+    "referrer": ("cs-referer", "cs-referrer"),
+    "user_agent": ("cs-user-agent", "c-user-agent", "user-agent"),
+    "host": ("x-host-header", "cs-host", "cs-uri-host"),
     "edge_country": ("c-country",),
-    "forwarded": ("x-forwarded-for", "cs(x-forwarded-for)"),
+    "forwarded": ("x-forwarded-for", "cs-x-forwarded-for"),
+    "taken": ("time-taken", "x-time-taken", "x-duration"),
+    "duration_ms": ("timetakenms", "time-taken-ms"),
+    "duration_us": ("time-taken-us",),
 }
-_REQUIRED = ("client_ip", "time", "method", "target", "status")
-_LINE = r"^\d{4}-\d\d-\d\d[ \t]\d\d:\d\d:\d\d[ \t]"
+_REQUIRED = ("time", "target", "status")
+_LINE = r"^\d{4}-\d\d-\d\d[ \t]\d\d:\d\d:\d\d(?:\.\d+)?[ \t]"
+# The columns that IIS writes by default, and those of Azure's App Service, for lines without a header. More columns may
+# follow.
+_DEFAULTS = (
+    "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status"
+    " sc-substatus sc-win32-status time-taken",
+    "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) sc-status sc-substatus"
+    " sc-win32-status time-taken",
+    "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) sc-status sc-substatus"
+    " sc-win32-status",
+    "date time s-sitename cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Cookie)"
+    " cs(Referer) cs-host sc-status sc-substatus sc-win32-status sc-bytes cs-bytes time-taken",
+    "date time s-sitename s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) sc-status"
+    " sc-substatus sc-win32-status",
+    "date time s-sitename s-computername s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs-version"
+    " cs(User-Agent) cs(Cookie) cs(Referer) cs-host sc-status sc-substatus sc-win32-status sc-bytes cs-bytes"
+    " time-taken",
+)
+_ADDRESS = r"(?:[0-9A-Fa-f:.%]*[.:][0-9A-Fa-f:.%]*|-)"
+_VALUES = {
+    "s-ip": _ADDRESS,
+    "c-ip": _ADDRESS,
+    "cs-method": "(?:[A-Z]+|-)",
+    "sc-status": r"\d{3}",
+} | dict.fromkeys(("s-port", "sc-substatus", "sc-win32-status", "sc-bytes", "cs-bytes", "time-taken"), r"\d+")
 _HIDDEN_SPACE = "\x03"
 
 
@@ -63,12 +90,12 @@ class W3c(Format):
         for header in pc.unique(lines.header.drop_null()).to_pylist():
             rows = np.flatnonzero(lines.sound & flags_of(pc.equal(lines.header, header)))
             parts, sound = _split(lines.take(rows), header.split())
-            texts = dict(_texts(parts, [name.lower() for name in header.split()]))
+            texts = dict(_texts(parts, [_column(name) for name in header.split()]))
             if "taken" in texts:
-                texts[self.taken] = texts["taken"]
+                texts.setdefault(self.taken, texts["taken"])
             sound &= all(name in texts for name in _REQUIRED)
             if sound.any():
-                sound &= _addressed(texts)
+                sound &= _timed(texts)
             found = found.replaced(rows, columns_of(texts, sound))
         return found
 
@@ -80,21 +107,36 @@ class W3c(Format):
             rows = np.flatnonzero(mine & flags_of(pc.equal(lines.header, header)))
             some = lines.take(rows)
             parts, whole = _split(some, names)
-            texts = _texts(parts, [each.lower() for each in names])
-            # A line that has them all lacks an address.
-            absent = [name for name in _REQUIRED if name not in texts] or ["client_ip"]
+            texts = _texts(parts, [_column(each) for each in names])
+            # A line that has them all lacks a time or a status.
+            absent = [name for name in _REQUIRED if name not in texts] or ["status"]
             similar = flags_of(pc.match_substring_regex(some.text, _LINE))
-            if "client_ip" in texts:
-                similar |= _addressed(texts)
             reached[rows] = np.where(similar, np.minimum(parts.count, len(names)), 0)
             after = np.array([*names, ""], object)[reached[rows]]
             lacking[rows] = np.where(whole, absent[0], after)
         return reached, lacking
 
 
-def _addressed(texts: Mapping[str, pa.Array]) -> Flags:
-    """Whether lines have an address: other lines can have as many words as there are columns."""
-    return flags_of(pc.match_substring_regex(texts["client_ip"], "[.:]"))
+def _column(name: str) -> str:
+    """The name of a column in one spelling of several: `cs(User-Agent)` and `cs_user_agent` are `cs-user-agent`."""
+    return name.lower().replace("(", "-").replace(")", "").replace("_", "-")
+
+
+def _timed(texts: Mapping[str, pa.Array]) -> Flags:
+    """Whether lines have a time and a status: other lines can have as many words as there are columns."""
+    time = flags_of(pc.match_substring_regex(texts["time"], r"\d\d:\d\d|^\d{9}"))
+    return time & flags_of(pc.match_substring_regex(texts["status"], r"^(?:\d{3}|-)$"))
+
+
+def with_default_header(lines: Lines) -> Lines:
+    """The lines with the columns that IIS writes by default, for those without a header that have these."""
+    header = lines.header
+    for names in _DEFAULTS:
+        pattern = _LINE + " ".join(_VALUES.get(name, r"[^ ]+") for name in names.split()[2:]) + "(?: |$)"
+        rows = flags_of(pc.is_null(header)) & flags_of(pc.match_substring_regex(lines.text, pattern))
+        if rows.any():
+            header = pc.replace_with_mask(header, pa.array(rows), names)
+    return replace(lines, header=header)
 
 
 def lacks_header(lines: Lines) -> Flags:
@@ -103,7 +145,7 @@ def lacks_header(lines: Lines) -> Flags:
 
 
 def _split(lines: Lines, names: Sequence[str]) -> tuple[Pieces, Flags]:
-    """The columns of lines, and whether there are as many as names."""
+    """The columns of lines, and whether there are as many as names, or more if these are IIS's defaults."""
     # A line has tabs between all of its columns, or some in place of spaces.
     tabs = pc.count_substring(lines.text, "\t").to_numpy(zero_copy_only=False)
     tabbed = lines.tabbed & (tabs == len(names) - 1)
@@ -121,7 +163,11 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Pieces, Flags]:
     values = pc.replace_substring(parts.flat, _HIDDEN_SPACE, " ")
     if (quotes & tabbed).any():
         values = pc.replace_substring_regex(values, r'^"(.*)"$', r"\1")
-    return Pieces(values, parts.start, parts.count), parts.count == len(names)
+    # Of lines without a header, only the first columns are known.
+    known = " ".join(names) in _DEFAULTS
+    return Pieces(values, parts.start, parts.count), (
+        parts.count >= len(names)
+    ) if known else parts.count == len(names)
 
 
 def _texts(parts: Pieces, names: Sequence[str]) -> Mapping[str, pa.Array]:

@@ -6,26 +6,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of
-from tidemark.parse.objects import Objects, objects_of
+from tidemark.engine.arrays import Flags, flags_of, where
+from tidemark.parse.objects import Objects, is_object, objects_of
 
-# JSON: Docker and Fluent Bit, Vector and Filebeat, journald, and Filebeat once it has parsed a line.
-PATHS = ("log", "message", "MESSAGE", "event.original")
+# JSON: Docker and Fluent Bit, Vector and Filebeat, journald, Filebeat once it has parsed a line, Google Cloud, the
+# OpenTelemetry Collector, CloudWatch, Splunk.
+PATHS = (
+    "log", "message", "MESSAGE", "event.original", "textPayload", "body", "Body", "msg", "line", "@message", "_raw",
+    "_source.message",
+)  # fmt: skip
 
 _ISO = r"\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:?\d\d)"
 _TAG = r"[^ :\[]+(?:\[[^ \]]*\])?:"
 _DATA = r'(?:-|(?:\[(?:[^\]"\\]|\\.|"(?:[^"\\]|\\.)*")*\])+)'
 # Syslog as of RFC 3164 (also as files have it, and with an ISO time), of RFC 5424, and without a tag in front of JSON;
-# CRI; journald's export; `docker compose logs`.
+# CRI; journald's export; `docker compose logs`; `kubectl logs --prefix`; a time alone, as of `docker logs -t`.
 _PATTERNS = (
     rf"^(?:<\d{{1,3}}>)?(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_ISO}) (?:[^ ]*[^ :] )?{_TAG} ?(?P<line>.*)$",
     rf"^<\d{{1,3}}>\d [^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ {_DATA} (?P<line>.*)$",
     rf"^{_ISO} [^ ]+ +(?P<line>{{.*}})$",
-    rf"^{_ISO} (?:stdout|stderr) [FP] (?P<line>.*)$",
+    rf"^{_ISO} (?:stdout|stderr) F (?P<line>.*)$",
     r"^MESSAGE=(?P<line>.*)$",
     r"^[A-Za-z0-9][A-Za-z0-9_.-]* +\| (?P<line>.*)$",
+    r"^\[pod/[^\] ]+\] (?P<line>.*)$",
+    rf"^{_ISO} (?P<line>.*)$",
 )
-_BEGIN = r"^(?:<\d|[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\dT|MESSAGE=|[A-Za-z0-9][A-Za-z0-9_.-]* +\| )"
+_BEGIN = r"^(?:<\d|[A-Z][a-z]{2} [ \d]\d |\d{4}-\d\d-\d\dT|MESSAGE=|[A-Za-z0-9][A-Za-z0-9_.-]* +\| |\[pod/)"
+# A part of a line that CRI split, but for the last one; and of one that Docker split, at so many bytes.
+_QUOTED = r"""^(?:"[^"\s].*"|'[^'\s].*')$"""
+_CRI_PART = rf"^{_ISO} (?:stdout|stderr) P "
+_DOCKER_BYTES = 16 * 1024
 
 
 def unwrapped(text: pa.Array) -> pa.Array:
@@ -44,15 +54,35 @@ def unwrapped(text: pa.Array) -> pa.Array:
     return found
 
 
+def partial(text: pa.Array) -> Flags:
+    """Which lines are parts of lines that a container runtime split, without their last one."""
+    parts = flags_of(pc.match_substring_regex(text, _CRI_PART))
+    long = is_object(text) & flags_of(pc.greater_equal(pc.binary_length(text), _DOCKER_BYTES))
+    if long.any():
+        log = objects_of(text.filter(pa.array(long)), ("log", "stream")).texts
+        if {"log", "stream"} <= set(log):
+            split = flags_of(pc.greater_equal(pc.binary_length(log["log"]), _DOCKER_BYTES))
+            parts[long] = (
+                split & flags_of(pc.is_valid(log["stream"])) & ~flags_of(pc.ends_with(log["log"], "\n"))
+            )
+    return parts
+
+
 def _strings(text: pa.Array) -> pa.Array:
-    """The lines in JSON strings, as the Kafka exporter of OpenTelemetry writes them; NULL for other lines."""
+    """The lines in quotes: JSON strings, as the Kafka exporter of OpenTelemetry writes them, those of CSV, and lines
+    whose own quotes are as they were; NULL for other lines."""
     found = pa.nulls(len(text), pa.string())
-    quoted = flags_of(pc.and_(pc.starts_with(text, '"'), pc.ends_with(text, '"')))
-    if quoted.any():
-        mask = pa.array(quoted)
-        objects = objects_of(pc.binary_join_element_wise('{"line":', text.filter(mask), "}", ""), ["line"])
-        found = pc.replace_with_mask(found, mask, objects.texts["line"])
-    return found
+    quoted = flags_of(pc.match_substring_regex(text, _QUOTED))
+    if not quoted.any():
+        return found
+    mask = pa.array(quoted)
+    some = text.filter(mask)
+    bare = pc.utf8_slice_codeunits(some, 1, -1)
+    doubled = ~flags_of(pc.match_substring_regex(bare, r'(?:^|[^"])"(?:[^"]|$)'))
+    bare = where(~doubled, bare, pc.replace_substring(bare, '""', '"'))
+    objects = objects_of(pc.binary_join_element_wise('{"line":', some, "}", ""), ["line"])
+    inner = pc.coalesce(objects.texts.get("line", pa.nulls(len(some), pa.string())), bare)
+    return pc.replace_with_mask(found, mask, inner)
 
 
 def inside(objects: Objects) -> pa.Array:

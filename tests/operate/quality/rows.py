@@ -112,8 +112,8 @@ _GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
-    ("silver.requests", "invalid_status"): [{"status": 99}, {"status": 600}, {"status": None}],
-    ("silver.requests", "invalid_size"): [{"bytes": -1}, {"bytes": None}],
+    ("silver.requests", "status_in_range"): [{"status": 99}, {"status": 1000}],
+    ("silver.requests", "size_in_range"): [{"bytes": -1}, {"bytes": None}],
     ("silver.requests", "invalid_time"): [{"event_time": None}],
     ("silver.requests", "visitor_known"): [{"visitor_id": None}],
     ("silver.requests", "country_code"): [{"country": "de"}, {"country": "DEU"}, {"country": None},

@@ -107,13 +107,13 @@ def test_rows_that_are_kept_for_a_time_only_are_not_missed(
 def test_only_new_rows_are_looked_at(scene: Scene) -> None:
     scene.add("silver.requests", good(TABLE["silver.requests"], 5, status=99))
     runner = scene.runner(("silver.requests",))
-    assert ("silver.requests", "invalid_status") in failed(runner())
+    assert ("silver.requests", "status_in_range") in failed(runner())
 
     scene.batch(1)
     results = runner()
 
-    assert ("silver.requests", "invalid_status") not in failed(results)
-    [checked] = [r for r in results if r["expectation"] == "invalid_status"]
+    assert ("silver.requests", "status_in_range") not in failed(results)
+    [checked] = [r for r in results if r["expectation"] == "status_in_range"]
     assert checked["observed_value"] == "0 of 2 rows"
 
 
@@ -138,7 +138,7 @@ def test_a_new_process_goes_on_where_the_last_run_stopped(scene: Scene) -> None:
     scene.add("silver.requests", good(TABLE["silver.requests"], 5, ingested_at=january))
     scene.runner(("silver.requests",))()
 
-    [checked] = [r for r in scene.runner(("silver.requests",))() if r["expectation"] == "invalid_status"]
+    [checked] = [r for r in scene.runner(("silver.requests",))() if r["expectation"] == "status_in_range"]
 
     assert checked["observed_value"] == "0 of 2 rows"  # those of the last minutes, not January's
 
@@ -177,8 +177,8 @@ def test_rows_written_after_the_clock_was_set_back_are_looked_at(scene: Scene) -
 
     scene.batch(3, status=99)
 
-    assert failed(runner()) - before == {("silver.requests", "invalid_status")}
-    assert failed(scene.runner()()) - before == {("silver.requests", "invalid_status")}
+    assert failed(runner()) - before == {("silver.requests", "status_in_range")}
+    assert failed(scene.runner()()) - before == {("silver.requests", "status_in_range")}
 
 
 def test_a_table_without_new_rows_is_not_fresh(scene: Scene) -> None:

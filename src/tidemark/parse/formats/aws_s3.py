@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from tidemark.parse.layout import Layout
 
 # Version, host id, signature, cipher and kind of authentication are in front of the host.
-_HOST = r"^(?: [^ ]+){5} (?P<host>[^ ]+)"
+_HOST = r"^\"?(?: [^ ]+){5} (?P<host>[^ ]+)"
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
@@ -17,7 +17,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
 
 FORMAT = Layout(
     name="aws_s3",
-    about="Amazon S3's server access log; operations without a request, such as lifecycle rules, are rejected.",
+    about="Amazon S3's server access log; operations without a request, have no path.",
     docs="https://docs.aws.amazon.com/AmazonS3/latest/userguide/LogFormat.html",
     examples=(
         "79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be my-bucket [21/Nov/2026:10:00:00"

@@ -1,22 +1,11 @@
 """Caddy's access log."""
 
-from __future__ import annotations
+from tidemark.parse.objects import JsonFormat
 
-import pyarrow.compute as pc
+# Caddy logs a request that fails twice: here, and as an error, which also has the request and a status.
+NO_ERRORS = {"logger": "http.log.error"}
 
-from tidemark.engine.arrays import Flags, flags_of
-from tidemark.parse.objects import JsonFormat, Objects
-
-
-class Caddy(JsonFormat):
-    """Caddy logs a request that fails twice: here, and as an error, which also has the request and a status."""
-
-    def fits(self, objects: Objects) -> Flags:
-        errors = pc.starts_with(objects.first(self.keys["logger"]), "http.log.error")
-        return super().fits(objects) & ~flags_of(errors)
-
-
-FORMAT = Caddy(
+FORMAT = JsonFormat(
     name="caddy_json",
     about="Caddy's access log, a JSON object per request.",
     docs="https://caddyserver.com/docs/logging#structured-logs",
@@ -28,8 +17,8 @@ FORMAT = Caddy(
         '"resp_headers":{"Server":["Caddy"]}}',
     ),
     marks=("request.uri",),
+    unless=NO_ERRORS,
     keys={
-        "logger": ("logger",),
         # `client_ip` is `remote_ip` unless Caddy was told which proxies to trust.
         "client_ip": ("request.client_ip", "request.remote_ip", "request.remote_addr"),
         "remote_user": ("user_id",),
@@ -42,7 +31,7 @@ FORMAT = Caddy(
         "referrer": ("request.headers.Referer",),
         "user_agent": ("request.headers.User-Agent",),
         "host": ("request.host",),
-        "duration_s": ("duration",),
+        "duration_s": ("duration", "latency"),
         "forwarded": ("request.headers.X-Forwarded-For",),
     },
 )

@@ -38,6 +38,11 @@ FORMAT = Layout(
         ' $_queues {$headers} "$request"$_rest',
         "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
         ' $_queues "$request"$_rest',
+        # Syslog has cut the request.
+        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
+        ' $_queues {$headers} "$request',
+        "$client_ip [$time] $_frontend $_server $durations $status $bytes $_cookie $_cookies $_state $_connections"
+        ' $_queues "$request',
     ),
     refine=_refined,
 )

@@ -6,85 +6,97 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import flags_of, where
-from tidemark.parse.objects import JsonFormat
+from tidemark.parse.formats.caddy_json import NO_ERRORS
+from tidemark.parse.objects import JsonFormat, spellings
 
-KEYS = {
-    "client_ip": (
-        "remote_addr", "remote_ip", "client_ip", "clientip", "clientIp", "clientIP", "remoteIP", "remoteIp",
-        "remote_address", "remote_host", "downstream_remote_address", "client.ip", "client.address", "source.ip",
-        "source.address", "network.client.ip", "src_ip", "source_ip", "client", "remote", "ip", "addr",
-        "c-ip",
-    ),
-    "remote_user": ("remote_user", "remoteuser", "auth_user", "user.name", "username", "user"),
-    "time": (
-        "time_iso8601", "time_local", "start_time", "@timestamp", "timestamp", "time", "msec", "ts", "datetime", "date",
-    ),
-    "request": ("request", "request_line", "requestLine"),
-    "method": (
-        "request_method", "requestMethod", "method", "http_method", "httpMethod", "http.request.method", "http.method",
-        "verb", "cs-method",
-    ),
-    "target": (
-        "request_uri", "requestUri", "request_url", "url.original", "http.url_details.path", "http.url", "url", "uri",
-        "url.path", "request_path", "path", "cs-uri-stem",
-        "x-envoy-origin-path", "x-envoy-original-path",
-    ),
-    "query": (
-        "query_string", "querystring", "args", "query", "request_query", "url.query", "queryString", "cs-uri-query",
-    ),
-    "protocol": (
-        "server_protocol", "request_protocol", "protocol", "http_version", "httpversion", "httpVersion",
-        "http.version", "request_proto", "proto",
-    ),
-    "status": (
-        "status", "status_code", "statusCode", "http_status", "response_status", "response_code", "responseCode",
-        "http.response.status_code", "http.status_code", "response", "code", "sc-status",
-    ),
-    "bytes": (
-        "body_bytes_sent", "bytes_sent", "bytesSent", "bytes", "response_size", "responseSize", "response_body_size",
-        "response_length", "http.response.body.bytes", "http.response.bytes", "network.bytes_written", "size",
-        "length", "body_bytes", "sc-bytes",
-    ),
-    "referrer": (
-        "http_referer", "http_referrer", "referer", "referrer", "request_referer", "httpReferer",
-        "http.request.referrer", "http.referer", "cs-referer",
-    ),
-    "user_agent": (
-        "http_user_agent", "user_agent.original", "user_agent", "useragent", "userAgent", "request_user_agent",
-        "httpUserAgent", "http.useragent", "agent", "user-agent", "ua",
-        "cs-user-agent",
-    ),
-    "host": (
-        "vhost", "virtual_host", "http_host", "authority", ":authority", "request_host", "url.domain", "domain",
-        "server_name", "host",
-    ),
-    "duration_s": (
-        "request_time", "requestTime", "request_time_s", "request_duration_seconds", "duration_seconds", "duration_s",
-        "http.server.request.duration", "time_taken_s",
-    ),
-    "duration_ms": (
-        "request_time_ms", "duration_ms", "durationMs", "response_time_ms", "latency_ms", "elapsed_ms", "time_ms",
-    ),
-    "duration_us": (
-        "duration_us", "request_time_us", "response_time_us", "time_us", "elapsed_us", "microseconds", "durationMicros",
-        "duration_usec", "time_elapsed",
-    ),
-    "duration_ns": ("event.duration", "duration_ns", "durationNanos"),
-    "duration": ("duration",),
-    "milliseconds": ("response_flags", "upstream_cluster", "controller"),
-    "edge_country": (
-        "geoip_country_code", "geoip2_country_code", "country_code", "geo_country_code", "http_cf_ipcountry",
-        "cf_ipcountry",
-    ),
-    "forwarded": ("http_x_forwarded_for", "x_forwarded_for", "xForwardedFor", "x-forwarded-for", "forwarded_for"),
-}  # fmt: skip
+# Names within names have dots in between. Other names are known in every usual spelling: `remote_addr` stands for
+# `remoteAddr`, `RemoteAddr`, `remote-addr` and so on, too.
+_NAMES = {
+    "client_ip": """
+        client_ip client_addr client_address clientip real_ip remote_addr remote_ip remote_address remoteip remoteaddr
+        remote_host x_real_ip cf_connecting_ip downstream_remote_address downstream_remote client.ip client.address
+        source.ip source.address network.client.ip network.client_ip http.client_ip identity_source_ip
+        identity_sourceIp identity.sourceIp request.remote_ip request.client_ip req.remoteAddress src_ip source_ip
+        client_host client remote ip ip_address addr address peer host_ip user_ip visitor_ip c_ip
+    """,
+    "remote_user": "remote_user auth_user user.name username user_name user user_id userid",
+    "time": """
+        time_iso8601 time_local @timestamp timestamp start_time date_time datetime time_utc time_stamp
+        request_time_epoch event_time log_time local_time started_at start_utc msec time ts date when _time start
+    """,
+    "request": "request request_line http_request first_line",
+    "method": """
+        request_method http_method http.request.method http.method request.method req.method method verb cs_method
+    """,
+    "target": """
+        request_uri request_url original_uri original_url url.original http.url_details.path http.url http.target
+        request.uri request.url req.url url request_path uri uri_path url_path url.path http.path http_path path
+        resource_path endpoint target cs_uri_stem x_envoy_origin_path x_envoy_original_path
+    """,
+    "query": """
+        query_string request_query url.query http.query args query querystring request_args uri_query cs_uri_query
+    """,
+    "protocol": """
+        server_protocol request_protocol http_protocol http_version http.version http.flavor request_proto protocol
+        proto request.protocol
+    """,
+    "status": """
+        status status_code http_status http_status_code response_status response_code http.response.status_code
+        http.status_code response.status response.status_code res.statusCode response_status_code return_code
+        downstream_status sc_status response code
+    """,
+    "bytes": """
+        body_bytes_sent bytes_sent body_sent bytes response_size response_body_size resp_body_size response_length
+        response_bytes http.response.body.bytes http.response.bytes http.response_content_length network.bytes_written
+        response.size response.bytes res.contentLength content_length size length body_bytes body_size bytes_out
+        bytes_written sent_bytes resp_size sc_bytes
+    """,
+    "referrer": """
+        http_referer http_referrer referer referrer request_referer http.request.referrer http.referer
+        request.headers.referer req.headers.referer headers.referer header_referer cs_referer
+    """,
+    "user_agent": """
+        http_user_agent user_agent.original user_agent useragent request_user_agent http.useragent http.user_agent
+        request.headers.user-agent req.headers.user-agent headers.user-agent identity_userAgent identity.userAgent
+        header_user_agent agent browser ua cs_user_agent
+    """,
+    "host": """
+        http_host vhost virtual_host authority :authority request_host url.domain http.host request.host domain_name
+        domain server_name servername site_name host_header host hostname
+    """,
+    "duration_s": """
+        request_time request_time_s request_time_sec request_duration_seconds duration_seconds duration_s duration_sec
+        http.server.request.duration time_taken_s resp_time response_time responsetime response_time_s elapsed_seconds
+        latency_seconds
+    """,
+    "duration_ms": """
+        request_time_ms duration_ms response_time_ms latency_ms elapsed_ms time_ms time_taken_ms took_ms
+        request_duration_ms response_latency durationmillis duration_millis time_taken latencies.request
+    """,
+    "duration_us": """
+        duration_us request_time_us response_time_us time_us elapsed_us microseconds duration_micros duration_usec
+        time_elapsed time_taken_us request_time_micros
+    """,
+    "duration_ns": "event.duration duration_ns duration_nanos latency_ns elapsed_ns",
+    "duration": "duration latency elapsed took request_duration",
+    "milliseconds": "response_flags upstream_cluster controller",
+    "edge_country": """
+        geoip_country_code geoip2_country_code geoip2_data_country_code country_code geo_country_code http_cf_ipcountry
+        cf_ipcountry geoip.country_code geo.country_iso_code country
+    """,
+    "forwarded": """
+        http_x_forwarded_for x_forwarded_for xforwardedfor forwarded_for http.x_forwarded_for headers.x-forwarded-for
+        request.headers.x-forwarded-for req.headers.x-forwarded-for proxy_add_x_forwarded_for xff
+    """,
+}
+KEYS = {field: tuple(spellings(names.split())) for field, names in _NAMES.items()}
 
 
 def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     """A duration without a unit in its name is in milliseconds in the JSON of Envoy and Rails, and otherwise in seconds
-    if it has decimals. Others could be in any unit, and are left out."""
+    if it has decimals, or in the unit that it names. Others could be in any unit, and are left out."""
     milli = flags_of(pc.is_valid(texts["milliseconds"]))
-    seconds = ~milli & flags_of(pc.match_substring(texts["duration"], "."))
+    seconds = ~milli & flags_of(pc.match_substring_regex(texts["duration"], r"\.|[a-zµ]$"))
     return texts | {
         "duration_s": pc.coalesce(texts["duration_s"], where(seconds, texts["duration"], None)),
         "duration_ms": pc.coalesce(texts["duration_ms"], where(milli, texts["duration"], None)),
@@ -104,6 +116,7 @@ FORMAT = JsonFormat(
         ' "server_protocol": "HTTP/2.0", "status": 200, "bytes_sent": 512, "http_user_agent": "curl/8.5.0"}',
     ),
     marks=(),
+    unless=NO_ERRORS,
     keys=KEYS,
     refine=refined,
 )

@@ -1,0 +1,54 @@
+"""Caddy's access log by its console encoder: time, level, logger and message, then a JSON object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import Flags, flags_of
+from tidemark.parse.format import Format
+from tidemark.parse.formats import caddy_json
+from tidemark.parse.text import Lines
+from tidemark.parse.values import Read
+
+_LINE = r"^(?P<time>\d[0-9.eE+:/ TZ-]*)\t(?:[^\t{]*\t)+(?P<object>\{.*\})$"
+
+
+@dataclass(frozen=True)
+class Console(Format):
+    """The object is one of `caddy_json` without the time, which stands in front."""
+
+    def may_be(self, text: pa.Array) -> Flags:
+        return flags_of(pc.match_substring(text, "\t{"))
+
+    def read(self, lines: Lines) -> Read:
+        return caddy_json.FORMAT.read(_objects(lines))
+
+    def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
+        return caddy_json.FORMAT.progress(_objects(lines))
+
+
+def _objects(lines: Lines) -> Lines:
+    """The objects in lines with the time inside, as the other encoder writes it; empty for lines without one."""
+    parts = pc.extract_regex(lines.text, _LINE)
+    head = pc.binary_join_element_wise('{"time": "', pc.struct_field(parts, "time"), '", ', "")
+    inside = pc.utf8_slice_codeunits(pc.struct_field(parts, "object"), 1)
+    return replace(lines, text=pc.fill_null(pc.binary_join_element_wise(head, inside, ""), ""))
+
+
+FORMAT = Console(
+    name="caddy_console",
+    about="Caddy's access log by the encoder `console`: tabs between time, level, logger and message, then JSON.",
+    docs="https://caddyserver.com/docs/caddyfile/directives/log#console",
+    examples=(
+        '2026/11/21 10:00:00.123\tinfo\thttp.log.access.log0\thandled request\t{"request": {"remote_ip": "203.0.113.7",'
+        ' "remote_port": "41342", "client_ip": "203.0.113.7", "proto": "HTTP/2.0", "method": "GET", "host":'
+        ' "www.example.org", "uri": "/docs/?page=2", "headers": {"User-Agent": ["curl/8.5.0"], "Referer":'
+        ' ["https://example.org/a"]}}, "bytes_read": 0, "user_id": "", "duration": 0.000929675, "size": 512, "status":'
+        " 200}",
+    ),
+    verbatim=True,
+)
