@@ -548,7 +548,7 @@ REAL = [
         "vhost_combined",  # beats, nginx/access
         "1.128.3.4 2a02:cf40:10ff:f00f:0000:0000:0:8000, 10.225.192.17 10.2.2.121 - - [30/Dec/2016:06:47:09 +0000]"
         ' "GET /test.html HTTP/1.1" 404 8571 "-" "Mozilla/5.0 (compatible; Facebot 1.0)"',
-        "2016-12-30T06:47:09Z 2a02:cf40:10ff:f00f:0000:0000:0:8000 1.128.3.4 GET /test.html 404 8571"
+        "2016-12-30T06:47:09Z 2a02:cf40:10ff:f00f::8000 1.128.3.4 GET /test.html 404 8571"
         " Mozilla/5.0 (compatible; Facebot 1.0)",
     ),
     (

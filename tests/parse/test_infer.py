@@ -18,6 +18,7 @@ from tidemark.parse.custom import own_format, reading_of
 from tidemark.parse.detect import fields
 from tidemark.parse.infer import Ambiguous, Inferred, infer
 from tidemark.parse.text import Lines
+from tidemark.parse.values import address
 from tidemark.settings import Settings
 
 COLUMNS = {
@@ -44,7 +45,8 @@ def inferred(lines: Sequence[str]) -> Inferred:
 def read(result: Inferred, lines: Sequence[str]) -> list[dict[str, Any]]:
     """The columns of lines, as the inferred format reads them."""
     format = own_format("mine", result.format)
-    columns = format.read(Lines.of(pa.array(lines), np.ones(len(lines), bool))).columns
+    columns = dict(format.read(Lines.of(pa.array(lines), np.ones(len(lines), bool))).columns)
+    columns["client_ip"] = address(columns["client_ip"])
     return pa.table(dict(columns)).to_pylist()
 
 

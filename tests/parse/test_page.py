@@ -23,16 +23,17 @@ def test_files_of_pages_are_assets(path: str | None, asset: bool) -> None:
 
 def test_a_pageview_is_a_get_of_a_page_by_a_person_that_succeeds() -> None:
     rows = [
-        ("GET", 200, False, False, True),
-        ("GET", 304, False, False, True),
-        ("GET", 301, False, False, True),
-        ("HEAD", 200, False, False, False),
-        ("POST", 200, False, False, False),
-        (None, 200, False, False, False),
-        ("GET", 404, False, False, False),
-        ("GET", 200, True, False, False),
-        ("GET", 200, False, True, False),
+        ("GET", "/", 200, False, False, True),
+        ("GET", "/", 304, False, False, True),
+        ("GET", "/", 301, False, False, True),
+        ("HEAD", "/", 200, False, False, False),
+        ("POST", "/", 200, False, False, False),
+        (None, "/", 200, False, False, True),
+        (None, None, 200, False, False, False),
+        ("GET", "/", 404, False, False, False),
+        ("GET", "/", 200, True, False, False),
+        ("GET", "/", 200, False, True, False),
     ]
-    method, status, bot, asset, expected = (pa.array(column) for column in zip(*rows, strict=True))
-    found = is_pageview({"method": method, "status": status, "bot": bot, "asset": asset})
+    method, path, status, bot, asset, expected = (pa.array(column) for column in zip(*rows, strict=True))
+    found = is_pageview({"method": method, "path": path, "status": status, "bot": bot, "asset": asset})
     assert found.equals(expected)

@@ -72,9 +72,8 @@ class Ambiguous:
 
 def infer(lines: Sequence[bytes]) -> Inferred | Ambiguous | None:
     """The format of lines of access logs that no format reads; None if they have none in common, or are no requests."""
-    text, sound = text_of(pa.array(lines, pa.binary()))
-    sound &= flags_of(pc.less_equal(pc.binary_length(text), _MOST_BYTES))
-    sample = Lines.of(text, sound)
+    text = text_of(pa.array(lines, pa.binary()))
+    sample = Lines.of(text, flags_of(pc.less_equal(pc.binary_length(text), _MOST_BYTES)))
     sample = sample.take(
         np.flatnonzero(sample.sound & flags_of(pc.greater(pc.binary_length(sample.text), 0)))
     )

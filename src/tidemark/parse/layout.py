@@ -131,7 +131,8 @@ def _typed(layout: str) -> str:
         last = place == len(layout)
         value = _type_of(name, quoted=quoted, last=last, behind=layout[place : place + 1])
         group = f"(?:{value})" if name.startswith("_") else f"(?P<{name}>{value})"
-        pattern += rf'(?:"{group}{chr(34) if not last else chr(34) + "?"}|-)' if quoted else group
+        end = '"?' if last else '"'
+        pattern += f'(?:"{group}{end}|-)' if quoted else group
     return f"{pattern}{re.escape(layout[place:])}$"
 
 
@@ -139,7 +140,7 @@ def _type_of(name: str, *, quoted: bool, last: bool, behind: str) -> str:
     known = _TYPES.get("duration" if name.startswith("duration") else name)
     if known and not (last and not quoted):
         return known
-    if last:
+    if last and not quoted:
         return ".*"
     return _WORD if name.startswith("_") and not quoted and behind == " " else _TEXT
 

@@ -99,8 +99,8 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
 
     host, client_ip (also a list, the last of which is the line's own), remote_user, time, request (`METHOD target
     PROTOCOL`) or method, target (with or without its scheme and host), query and protocol, status, bytes, referrer,
-    user_agent, duration_s, duration_ms, duration_us and duration_ns (the first of them that is there), edge_country (two
-    letters), forwarded.
+    user_agent, duration_s, duration_ms, duration_us and duration_ns (the first of them that is there),
+    edge_country (two letters), forwarded.
     """
     rows = len(sound)
     found = {name: where(sound, text, None) for name, text in texts.items()}

@@ -46,6 +46,7 @@ APACHE: dict[str, Formatter] = {"combined": combined, "common": common, "vhost_c
 FORMATS: dict[str, Formatter] = {
     **APACHE,
     **{name: shapes.text(template) for name, template in shapes.TEMPLATES.items()},
+    "caddy_console": shapes.console,
     **{name: shapes.objects(shape) for name, shape in shapes.SHAPES.items()},
 }
 

@@ -47,6 +47,14 @@ TEMPLATES = {
         "{ip}:41342 [{local}.000] web shop/web1 0/0/0/{ms}/{ms} {status} {size} - - ---- 1/1/1/1/0 0/0 {{{host}}}"
         ' "{request}"'
     ),
+    "haproxy_clf": (
+        '{ip} - - [{clf}] "{request}" {status} {size} "" "" 41342 0 "web" "shop" "web1" 0 0 0 {ms} {ms}'
+        ' "----" 1 1 1 1 0 0 0'
+    ),
+    "iis_native": (
+        "{ip}, -, {us_day}, {clock}, W3SVC1, WEB1, 10.0.0.4, {ms}, 312, {size}, {status}, 0, {method},"
+        " {path_}, {query_},"
+    ),
     "envoy": (
         '[{day}T{clock}.000Z] "{request}" {status} - 0 {size} {ms} 0 "{ip}" "{agent}" "' + _ID[:36] + '" "{host}"'
         ' "10.0.0.4:80"'
@@ -84,13 +92,14 @@ TEMPLATES = {
 NAMED = ("apache_json", "ovh", "varnishncsa", "icecast")
 # Formats that have a duration in milliseconds or finer. Apache's own ones have it only if it is asked for.
 TIMED = (
-    "nginx_json", "caddy_json", "traefik_json", "traefik_clf", "envoy", "haproxy_http", "nginx_ingress", "npmplus",
+    "nginx_json", "caddy_json", "traefik_json", "traefik_clf", "envoy", "haproxy_http", "nginx_ingress",
+    "haproxy_clf", "iis_native", "caddy_console", "npmplus",
     "iis_w3c", "aws_alb", "aws_elb", "aws_s3", "cloudfront", "gcp_lb_json", "azure_json", "squid",
 )  # fmt: skip
 # Formats whose durations are whole seconds.
 ROUNDED = ("gandi", "icecast")
 # Formats without user agents.
-NO_AGENTS = ("common", "haproxy_http", "squid")
+NO_AGENTS = ("common", "haproxy_http", "haproxy_clf", "iis_native", "squid")
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,7 @@ class Moment:
             "clf": clf,
             "day": day,
             "day_": f"{at:%Y/%m/%d}",
+            "us_day": f"{at.month}/{at.day}/{at.year}",
             "clock": clock,
         }
 
@@ -177,6 +187,13 @@ def objects(
         return found
 
     return lines
+
+
+def console(hits: Sequence[Hit], second: int) -> list[bytes]:
+    """Hits of one epoch second as Caddy's console encoder writes them."""
+    head = Moment(second).forms
+    begin = f"{head['day_']} {head['clock']}.000\tinfo\thttp.log.access\thandled request\t".encode()
+    return [begin + line for line in objects(lambda v: {**_caddy(v), "ts": None})(hits, second)]
 
 
 def _texts(hit: Hit) -> dict[str, str]:
