@@ -7,9 +7,9 @@ import time
 import pyarrow as pa
 
 from benchmarks.figures import Figure
-from tidemark.contract.log_formats import FORMATS
 from tidemark.parse.detect import fields
-from tidemark.traffic import lines as shapes
+from tidemark.parse.formats import FORMATS
+from tidemark.traffic.lines import lines_of
 from tidemark.traffic.robots import Hit
 from tidemark.traffic.sinks import headers_of
 from tidemark.traffic.stream import Traffic, blocks
@@ -36,7 +36,7 @@ def measure(*, lines: int, runs: int) -> list[Figure]:
 def _batches(name: str, hits: list[tuple[int, Hit]]) -> list[dict[str, pa.Array]]:
     headers = dict(headers_of(Traffic(start=0, format=name)))
     said = {each: headers[each].decode() if each in headers else None for each in ("format", "fields")}
-    made = [line for second, hit in hits for line in shapes.FORMATS[name]([hit], second)]
+    made = lines_of(name, hits)
     return [
         {"value": pa.array(part, pa.binary()), "site": pa.array(["default"] * len(part))}
         | {each: pa.array([text] * len(part), pa.string()) for each, text in said.items()}

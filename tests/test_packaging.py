@@ -18,7 +18,7 @@ def test_it_has_every_module_and_list_of_every_package(home: Settings) -> None:
     modules = {
         path.relative_to(ROOT if package != "tidemark" else ROOT / "src").as_posix()
         for package in PACKAGES
-        for kind in ("*.py", "*.tsv")
+        for kind in ("*.py", "*.toml", "*.tsv")
         for path in (ROOT / ("src" if package == "tidemark" else "") / package).rglob(kind)
     }
     assert len(modules) > 80

@@ -12,7 +12,7 @@ from tidemark.settings import Settings
 
 PACKAGES = ("tidemark", "bronze", "silver", "gold")
 # Code, and the data that it reads.
-_SUFFIXES = (".py", ".tsv")
+_SUFFIXES = (".py", ".toml", ".tsv")
 # A fixed time for all files, so that the same code gives the same archive.
 _EPOCH = (2020, 1, 1, 0, 0, 0)
 

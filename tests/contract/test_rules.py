@@ -18,9 +18,9 @@ from bronze import access_log
 from silver import requests
 from tidemark import pipeline
 from tidemark.contract.expression import Expression, column
-from tidemark.contract.log_formats import FORMATS
 from tidemark.parse.columns import KNOWN
 from tidemark.parse.detect import FIELDS
+from tidemark.parse.formats import FORMATS
 from tidemark.parse.values import MOST_RESPONSE_BYTES
 
 # A failure is shown as found: shrinking it would take a Spark job a step.

@@ -127,6 +127,9 @@ OWN: list[tuple[str, Any, str, dict[str, Any]]] = [
               "user_agent": ("h>User-Agent",), "_kind": ("kind",)},
      '{"t": 1795255200, "c": {"ip": "203.0.113.7"}, "r": "GET /a?b=1 HTTP/1.1", "s": 200, "b": 512, "kind": "access",'
      ' "h": {"User-Agent": ["curl \\"8\\""]}}', {}),
+    ("keys", {"time": ("t",), "client_ip": ("ip",), "status": ("s",)},
+     '{"t": 1795255200, "ip": "203.0.113.7", "s": 200}',
+     {"bytes": 0} | dict.fromkeys(("method", "path", "query", "protocol", "user_agent"))),
 ]  # fmt: skip
 
 

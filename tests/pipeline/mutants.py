@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from tidemark.traffic.lines import APACHE, FORMATS
+from tidemark.parse.formats import FORMATS
+from tidemark.traffic.lines import APACHE, lines_of
 from tidemark.traffic.stream import Traffic, blocks
 
 Mutation = Callable[[bytes, random.Random], bytes]
@@ -75,7 +76,7 @@ def _stock(seed: int) -> Sequence[bytes]:
     hits = [(second, hit) for block in found for second, hit, _ in block.outcomes]
     for name in FORMATS:
         share = 1 if name in APACHE else 10
-        lines += [line for second, hit in hits[::share] for line in FORMATS[name]([hit], second)]
+        lines += lines_of(name, hits[::share])
     return lines
 
 

@@ -13,15 +13,16 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import fresh
 from tests.pipeline.mutants import mutants
 from tidemark.kafka import client as kafka
+from tidemark.parse.formats import FORMATS
 from tidemark.service.run import run_pipeline
 from tidemark.settings import Settings
-from tidemark.traffic.lines import FORMATS
-from tidemark.traffic.shapes import COLUMNS
+from tidemark.traffic.lines import line_format
 
 Place = tuple[int, int]
 _SITES = (None, None, None, b"shop", b"", b"\xff\xfe", "бар".encode(), b"default")
 _FORMATS = (*[None] * 60, *(name.encode() for name in FORMATS), b"no such format", b"\xff")
-_FIELDS = (None, None, *(fields.encode() for fields in COLUMNS.values()), b"date", b"\xff c-ip")
+_COLUMNS = (line_format(name).column_names for name in ("iis_w3c", "w3c_extended"))
+_FIELDS = (None, None, *(names.encode() for names in _COLUMNS), b"date", b"\xff c-ip")
 
 
 @pytest.mark.parametrize(

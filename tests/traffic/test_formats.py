@@ -15,17 +15,15 @@ from bronze import access_log
 from silver import requests
 from tests.pipeline.without_spark import ARRIVED, bronze
 from tidemark import pipeline
-from tidemark.contract.log_formats import FORMATS
 from tidemark.engine.work import Part, Work
 from tidemark.importing.comments import Comments
 from tidemark.importing.lines import LineSplitter
 from tidemark.parse.columns import Knowledge
+from tidemark.parse.formats import FORMATS
 from tidemark.settings.sections import MeaningSettings
-from tidemark.traffic.lines import APACHE, with_request_time
-from tidemark.traffic.lines import FORMATS as LINES
+from tidemark.traffic.lines import APACHE, line_format, lines_of, with_request_time
 from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
 from tidemark.traffic.robots import Hit
-from tidemark.traffic.shapes import NO_AGENTS, ROUNDED, TIMED
 from tidemark.traffic.sinks import first_lines, headers_of, write_file
 from tidemark.traffic.stream import Traffic, blocks, generate
 
@@ -35,6 +33,8 @@ LACKING = {"protocol", "host", "referrer", "referrer_host", "channel", "source",
 # Columns of other tables: of visitors, whose ids depend on the exact user agent, and of the run.
 OWN = {"updated_at", "visitors_sketch", "session_id", "visitor_id", "format"}
 NO_SIZES = {"zoraxy": {"bytes"}}
+# Formats whose durations are whole seconds.
+ROUNDED = ("gandi", "icecast")
 TIMES = {"gold.latency", "gold.page_latency"}
 
 
@@ -48,11 +48,17 @@ def hits(format: str) -> list[tuple[int, Hit]]:
     return [(second, hit) for block in blocks(traffic(format)) for second, hit, _ in block.outcomes]
 
 
+def same_hits(format: str) -> list[tuple[int, Hit]]:
+    return hits("combined" if line_format(format).agents else "common")
+
+
 @cache
-def lines_of(format: str) -> list[bytes]:
+def logged(format: str) -> list[bytes]:
     """The lines of the same hits; those of Apache's family have the request time, as others by themselves."""
-    made = hits("common" if format in NO_AGENTS else "combined")
-    form = with_request_time(LINES[format]) if format in APACHE else LINES[format]
+    made = same_hits(format)
+    if format not in APACHE:
+        return lines_of(format, made)
+    form = with_request_time(APACHE[format])
     return [line for second, hit in made for line in form([hit], second)]
 
 
@@ -66,7 +72,7 @@ def judged(format: str, lines: list[bytes], *, again: bool = False) -> pa.Table:
 @cache
 def tables(format: str) -> dict[str, list[dict[str, Any]]]:
     """Every table that is made of the requests, by name, without the columns LACKING and OWN."""
-    found = judged(format, lines_of(format))
+    found = judged(format, logged(format))
     assert [row["reasons"] for row in found.select(["reasons"]).to_pylist() if row["reasons"]] == []
     assert set(found["read_as"].to_pylist()) == {format}
     rows = Work().rows(requests.TABLE, Part("accepted"), found)
@@ -89,9 +95,10 @@ def tables(format: str) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_same_traffic_gives_the_same_tables_in_every_format(format: str) -> None:
-    expected, found = tables("common" if format in NO_AGENTS else "combined"), tables(format)
+    expected, found = tables("combined" if line_format(format).agents else "common"), tables(format)
+    timed = format in APACHE or (line_format(format).timed and format not in ROUNDED)
     assert len(expected["silver.sessions"]) > 15
-    for name in expected.keys() - (set() if format in TIMED else TIMES):
+    for name in expected.keys() - (set() if timed else TIMES):
         rows = expected[name]
         drop = NO_SIZES.get(format, set())
         assert [{k: v for k, v in row.items() if k not in drop} for row in found[name]] == [
@@ -101,19 +108,18 @@ def test_the_same_traffic_gives_the_same_tables_in_every_format(format: str) -> 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_lines_have_the_duration_of_the_response_if_their_format_has_one(format: str) -> None:
-    made = hits("common" if format in NO_AGENTS else "combined")
+    made = same_hits(format)
     seconds = [float(hit[1].seconds) for _, hit in made]
-    expected = [round(each * 1e6) for each in seconds] if format in TIMED else [None] * len(made)
+    expected = [round(each * 1e6) for each in seconds] if line_format(format).timed else [None] * len(made)
     if format in ROUNDED:
         expected = [int(each) * 1_000_000 for each in seconds]
-    lines = [line for second, hit in made for line in LINES[format]([hit], second)]
-    assert judged(format, lines)["duration_us"].to_pylist() == expected
+    assert judged(format, lines_of(format, made))["duration_us"].to_pylist() == expected
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_malformed_lines_of_every_format_are_rejected_for_their_reasons(format: str) -> None:
     spoiler = Spoiler(random.Random(1), KINDS if format in APACHE else ANY_FORMAT)
-    spoiled = [spoiler.spoil(line) for line in lines_of(format)[:200]]
+    spoiled = [spoiler.spoil(line) for line in logged(format)[:200]]
     found = judged(format, [line for line, _ in spoiled])
     assert [row["reasons"][:1] for row in found.select(["reasons"]).to_pylist()] == [
         [reason] for _, reason in spoiled
@@ -122,7 +128,7 @@ def test_malformed_lines_of_every_format_are_rejected_for_their_reasons(format: 
 
 @pytest.mark.parametrize("format", ["iis_w3c", "w3c_extended", "ovh"])
 def test_a_rebuild_reads_the_lines_of_bronze_with_their_headers(format: str) -> None:
-    first, second = (judged(format, lines_of(format)[:100], again=again) for again in (False, True))
+    first, second = (judged(format, logged(format)[:100], again=again) for again in (False, True))
     columns = [name for name in first.column_names if name != "ingested_at"]
     assert second.select(columns).to_pylist() == first.select(columns).to_pylist()
     assert set(second["read_as"].to_pylist()) == {format}
@@ -131,7 +137,7 @@ def test_a_rebuild_reads_the_lines_of_bronze_with_their_headers(format: str) -> 
 @pytest.mark.parametrize("format", ["combined", "iis_w3c", "w3c_extended"])
 def test_a_file_has_the_comments_of_its_format(format: str, tmp_path: Path) -> None:
     made, path = traffic(format), tmp_path / "some.log"
-    write_file(blocks(made, truth=False), path, threading.Event(), head=first_lines(format))
+    write_file(blocks(made, truth=False), path, threading.Event(), head=first_lines(made))
     splitter, comments = LineSplitter(), Comments()
     data = path.read_bytes()
     found = [

@@ -174,3 +174,16 @@ def test_live_lines_carry_the_time_of_now() -> None:
     shown = generate("--seconds", "1", "--rate", "1", "-o", "-").stdout.decode()
     at = datetime.strptime(shown.split("[")[1].split("]")[0], "%d/%b/%Y:%H:%M:%S %z")
     assert abs((datetime.now(UTC) - at).total_seconds()) < 30
+
+
+def test_lines_of_an_own_format(tmp_path: Path) -> None:
+    layout = "$time;$client_ip;$request;$status;$bytes;$duration_ms;$user_agent"
+    (tmp_path / "tidemark.toml").write_text(f"[formats.mine]\nlayout = '{layout}'\n", encoding="utf-8")
+    shown = generate(*FIXED, "--seconds", "1", "--home", tmp_path, "--format", "mine", "-o", "-").stdout
+    lines = shown.decode().splitlines()
+    assert len(lines) == 100
+    found = [line.split(";") for line in lines]
+    assert {parts[0] for parts in found} == {"2026-05-17T08:30:00.000000Z"}
+    assert {parts[3] for parts in found} >= {"200"} and all(parts[5].isdigit() for parts in found)
+    unknown = generate("--home", tmp_path, "--format", "other", "-o", "-")
+    assert unknown.returncode == 2 and b"'other' is not one of combined" in unknown.stderr

@@ -18,7 +18,7 @@ from tidemark.cli import tidemark
 from tidemark.contract.table import Table
 from tidemark.parse import networks
 from tidemark.parse.declaration import FIELDS
-from tidemark.parse.detect import DECLARED as DECLARED_FORMATS
+from tidemark.parse.declared import declared_formats
 from tidemark.parse.format import Format
 from tidemark.pipeline import TABLES
 from tidemark.settings import DECLARED, ENVIRONMENT_PREFIX
@@ -36,7 +36,7 @@ def pages() -> dict[str, str]:
     """The generated pages, by file name."""
     return {
         "tables.md": tables_page(TABLES),
-        "formats.md": formats_page(DECLARED_FORMATS),
+        "formats.md": formats_page(declared_formats()),
         "settings.md": settings_page(),
         "commands.md": commands_page(),
     }

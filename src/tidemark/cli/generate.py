@@ -17,13 +17,14 @@ import click
 from tqdm import tqdm
 
 from tidemark.cli import home_options, settings_of
-from tidemark.contract.log_formats import FORMATS
+from tidemark.cli.importing import FormatName
 from tidemark.errors import SettingError
 from tidemark.settings import Settings
 from tidemark.signals import stop_signals
 
 if TYPE_CHECKING:
     from tidemark.cli.week import Sent
+    from tidemark.traffic.lines import LineFormat
 
 _REPORT_SECONDS = 10.0
 _LEAST_SPEED = 1e-3
@@ -48,7 +49,7 @@ _LEAST_SPEED = 1e-3
 @click.option(
     "--format",
     "log_format",
-    type=click.Choice(FORMATS),
+    type=FormatName(),
     metavar="FORMAT",
     default="combined",
     show_default=True,
@@ -120,6 +121,7 @@ def generate_command(
         start=_start(start_time),
         seed=secrets.randbits(32) if seed is None else seed,
         format=log_format,
+        own=_own_format(log_format, settings),
         **options,
     )
     if output is None:
@@ -143,7 +145,7 @@ def generate_command(
             report.add(len(block.lines), behind)
 
         if output is not None:
-            write_file(blocks(traffic, outcomes_wanted), output, stop, taken, head=first_lines(log_format))
+            write_file(blocks(traffic, outcomes_wanted), output, stop, taken, head=first_lines(traffic))
         else:
             if sent is not None:
                 sent.load_week(count, stop.is_set)
@@ -165,6 +167,16 @@ def _sent(settings: Settings) -> Sent:
     from tidemark.cli.week import Sent
 
     return Sent(settings)
+
+
+def _own_format(name: str, settings: Settings) -> LineFormat | None:
+    """How lines of an own format are made; None for a built-in one."""
+    if name not in settings.formats:
+        return None
+    from tidemark.parse.custom import own_format
+    from tidemark.traffic.lines import logged_by
+
+    return logged_by(own_format(name, settings.formats[name]))
 
 
 def _start(text: str | None) -> int:

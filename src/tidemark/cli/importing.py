@@ -15,19 +15,19 @@ import click
 from tqdm import tqdm
 
 from tidemark.cli import home_options, settings_of
-from tidemark.contract.log_formats import FORMATS
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import follow_files
 from tidemark.importing.importer import DEFAULT_SITE, Options, import_files
 from tidemark.importing.sample import Sample
 from tidemark.importing.sources import STDIN, expand
 from tidemark.local.broker import located
+from tidemark.parse.formats import FORMATS
 from tidemark.settings import Settings
 
 _PLAIN_EVERY_SECONDS = 10.0
 
 
-class _OwnFormat(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+class FormatName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """The name of a format, or of one that the settings of the home declare."""
 
     name = "format"
@@ -47,7 +47,7 @@ def line_options(command: Any, *, own_formats: bool = False) -> Any:
     named = click.option(
         "--format",
         "log_format",
-        type=_OwnFormat() if own_formats else click.Choice(FORMATS),
+        type=FormatName() if own_formats else click.Choice(FORMATS),
         metavar="FORMAT",
         help="Format of the lines, see docs/formats.md (default: detected per line).",
     )

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import InputError, SettingError
 from tidemark.importing.comments import Comments
 from tidemark.importing.compression import READ_BYTES
@@ -20,6 +19,7 @@ from tidemark.importing.producer import PATIENCE_SECONDS, Headers, Sender
 from tidemark.importing.progress import Progress
 from tidemark.importing.sources import STDIN, expand, open_content, open_reader
 from tidemark.kafka import client as kafka
+from tidemark.parse.formats import FORMATS
 from tidemark.settings.sections import KafkaSettings
 
 DEFAULT_SITE = "default"

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tidemark.contract.log_formats import FORMATS
 from tidemark.ingest.body import DisconnectedError, Message, Receive, read_body, too_large
 from tidemark.ingest.delivery import Delivery
 from tidemark.ingest.records import MOST_KEY_CHARACTERS, PARAMETERS, records_of
 from tidemark.ingest.refusal import Budget, RefusedError, Share, busy
+from tidemark.parse.formats import FORMATS
 from tidemark.settings.sections import IngestSettings
 
 Scope = dict[str, Any]

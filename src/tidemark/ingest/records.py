@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from hashlib import blake2b
 from typing import Any, NoReturn
 
-from tidemark.contract.log_formats import FORMATS
 from tidemark.contract.parts import join, may_have_parts
 from tidemark.ingest.refusal import RefusedError, Share
+from tidemark.parse.formats import FORMATS
 
 Headers = list[tuple[str, str | bytes | None]]
 Record = tuple[bytes, Headers]

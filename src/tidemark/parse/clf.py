@@ -9,6 +9,7 @@ the header X-Forwarded-For, if it is the first field in quotes.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.parse import layout as layouts
 from tidemark.parse.format import Format
 from tidemark.parse.layout import progress
 from tidemark.parse.logtime import any_time
@@ -30,6 +32,7 @@ from tidemark.parse.values import (
     size,
     statuses,
 )
+from tidemark.parse.writing import Template
 
 # What every line of the family has between its time and its request.
 MARK = '] "'
@@ -68,6 +71,9 @@ class Clf(Format):
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
         return progress(lines.hidden, self.layout)
+
+    def template(self, columns: Collection[str]) -> Template:
+        return layouts.template((self.layout,), self.examples, lambda lines: lines.hidden)
 
 
 def read(lines: Lines, named: pa.Array, *, tail: bool = False) -> Read:

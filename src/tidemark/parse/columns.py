@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidemark.contract.log_formats import VERSION
 from tidemark.engine.arrays import Arrays
 from tidemark.parse import channels, country, networks, page, user_agent
 from tidemark.parse.channels import Campaign, Origin, origin_of
+from tidemark.parse.formats import VERSION
 from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.sources import comparable, host_of
 from tidemark.parse.tags import NO_TAGS, UTM, tags_of, told

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import SettingError
 from tidemark.parse import examples
 from tidemark.parse.declaration import declared_format
 from tidemark.parse.format import Format
+from tidemark.parse.formats import FORMATS
 from tidemark.parse.reading import Reading, SiteReading
 from tidemark.settings import Settings
 from tidemark.settings.formats import FormatSettings

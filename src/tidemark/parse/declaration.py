@@ -20,6 +20,7 @@ from tidemark.engine.arrays import flags_of, where
 from tidemark.errors import SettingError
 from tidemark.parse import durations, notations
 from tidemark.parse.format import Format
+from tidemark.parse.formats.haproxy_http import captured_host
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.time_forms import ORDERED_FIELDS, with_time
@@ -33,6 +34,8 @@ FIELDS = (
     "duration_ns", "duration", "edge_country", "forwarded", "half", *ORDERED_FIELDS,
 )  # fmt: skip
 
+# Those that become columns as they are.
+_PLAIN = {*FIELDS} - {"date", "clock", "half", "fraction", "zone", "duration", *ORDERED_FIELDS}
 _DOCS = {
     "apache": "https://httpd.apache.org/docs/2.4/mod/mod_log_config.html",
     "nginx": "https://nginx.org/en/docs/http/ngx_http_log_module.html#log_format",
@@ -45,16 +48,14 @@ _TOLD_IP = "told_ip"
 _IN_PLACE = {_TOLD_IP: "client_ip", "forwarded": "forwarded_client"}
 # A time with a zone, or since 1970.
 _ZONED = r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\]?$|^\d{9,}(?:\.\d+)?$"
-_LAST = r"^(?:(?P<others>.*?)[, ]*, *)?(?P<last>[^,]*)$"
-# The header Host, if it is the first one that HAProxy was told to capture.
-_HOST = r"^(?P<host>(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*)(?::\d+)?(?:[|}].*)?$"
 _REQUIRED = ("time", "status")
 # Something of a request or of a connection.
 _ASKED = ("client_ip", "request", "target", "host")
 
 
-def declared_format(name: str, declared: FormatSettings) -> Format:
-    """The format of a declaration. Raises SettingError if it cannot be read."""
+def declared_format(name: str, declared: FormatSettings, *, usual_times: bool = False) -> Format:
+    """The format of a declaration. With `usual_times` its times are only in notations of `tidemark.parse.logtime`.
+    Raises SettingError if it cannot be read."""
     if declared.keys:
         made: Layout | JsonFormat = _objects(name, declared.keys)
     elif declared.nginx.lstrip().startswith("{"):
@@ -68,6 +69,8 @@ def declared_format(name: str, declared: FormatSettings) -> Format:
         examples=declared.examples,
         detected=declared.detected,
     )
+    if usual_times and not _fields(made) - _PLAIN:
+        made = replace(made, refine=dict)
     return _with_pattern(made, declared.pattern) if declared.pattern else made
 
 
@@ -84,6 +87,13 @@ def _layouts(name: str, declared: FormatSettings) -> Sequence[str]:
     for text in declared.layout:
         _only_known(name, re.findall(r"\$(\w+)", text))
     return declared.layout
+
+
+def _fields(format: Layout | JsonFormat) -> set[str]:
+    if isinstance(format, JsonFormat):
+        return set(format.keys)
+    names = {name for layout in format.layouts for name in re.findall(r"\$(\w+)", layout)}
+    return {name for name in names if not name.startswith(("_", "upstream"))}
 
 
 def _with_pattern(made: Layout | JsonFormat, pattern: str) -> Layout:
@@ -116,7 +126,6 @@ def _json(name: str, keys: Mapping[str, tuple[str, ...]], marks: Sequence[str] =
                 keys[field] = keys.pop(other)
                 break
     _require(name, keys)
-    keys.setdefault("client_ip", ())
     return JsonFormat(name, "", "", (), tuple(marks), keys, refine=_refined)
 
 
@@ -223,9 +232,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         # The port always follows the address, which may be IPv6 without brackets.
         texts["client_ip"] = pc.replace_substring_regex(texts["client_port"], r":\d+$", "")
     if "forwarded_client" in texts:
-        last = pc.extract_regex(texts["forwarded_client"], _LAST)
-        texts["client_ip"] = pc.struct_field(last, "last")
-        texts["forwarded"] = pc.struct_field(last, "others")
+        texts["client_ip"] = texts["forwarded_client"]
     if "captured" in texts and "host" not in texts:
-        texts["host"] = pc.struct_field(pc.extract_regex(texts["captured"], _HOST), "host")
+        texts["host"] = captured_host(texts["captured"])
     return texts

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from tidemark.contract.log_formats import FORMATS
 from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_of, where
 from tidemark.parse import clf, proxies, w3c, wrappers
+from tidemark.parse.declared import declared_formats
 from tidemark.parse.format import Format
+from tidemark.parse.formats import FORMATS
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat, has_escaped_names, is_object, objects_of
 from tidemark.parse.reading import PLAIN, Reading
@@ -41,9 +41,7 @@ FIELDS = (
     "edge_country string, read_as string"
 )
 
-DECLARED: tuple[Format, ...] = tuple(
-    import_module(f"tidemark.parse.formats.{name}").FORMAT for name in FORMATS
-)
+DECLARED = declared_formats()
 _FAMILY = [each.name for each in DECLARED if isinstance(each, clf.Clf)]
 _OTHERS = [each for each in DECLARED if each.name not in _FAMILY]
 _JSON = [each for each in _OTHERS if isinstance(each, JsonFormat)]

@@ -7,10 +7,10 @@ import logging
 import numpy as np
 import pyarrow as pa
 
-from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import SettingError
 from tidemark.parse.explain import Kind, explained
 from tidemark.parse.format import Format
+from tidemark.parse.formats import FORMATS
 from tidemark.parse.reading import Reading
 from tidemark.parse.text import Lines
 

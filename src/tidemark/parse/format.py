@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from tidemark.engine.arrays import Flags
 from tidemark.parse.text import Lines
 from tidemark.parse.values import Read
+from tidemark.parse.writing import Template
 
 
 @dataclass(frozen=True)
@@ -40,3 +42,17 @@ class Format(ABC):
     @abstractmethod
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
         """How many of the format's fields lines have before the first one that they lack, and that one's name."""
+
+    @abstractmethod
+    def template(self, columns: Collection[str]) -> Template:
+        """How lines that say these of the columns `tidemark.parse.values.READ` are written, as far as the format has
+        them."""
+
+    def write(self, columns: Mapping[str, pa.Array]) -> pa.Array:
+        """Lines of columns, see `tidemark.parse.writing.Template.lines`. What is not in the columns is absent."""
+        return self.template(frozenset(columns)).lines(columns)
+
+    @property
+    def column_names(self) -> str:
+        """The names of the columns of a written W3C line; empty in other formats."""
+        return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.text import Lines, squeezed
 from tidemark.parse.values import Read, columns_of
+from tidemark.parse.writing import Composed, Template
 
 # Changes the texts of fields, by name, before they become columns.
 Refine = Callable[[dict[str, pa.Array]], Mapping[str, pa.Array]]
@@ -60,6 +62,7 @@ class Layout(Format):
     pattern: str
     layouts: tuple[str, ...]
     refine: Refine = field(default=dict, compare=False, kw_only=True)
+    compose: Mapping[str, Composed] = field(default_factory=dict, compare=False, kw_only=True)
     squeezed: bool = field(default=False, kw_only=True)
 
     def may_be(self, text: pa.Array) -> Flags:
@@ -115,6 +118,9 @@ class Layout(Format):
             reached[rows] = np.maximum(reached[rows], others)
         return reached, lacking
 
+    def template(self, columns: Collection[str]) -> Template:
+        return template(self.layouts, self.examples, self._text, verbatim=self.verbatim, compose=self.compose)
+
     def _text(self, lines: Lines) -> pa.Array:
         text = lines.text if self.verbatim else lines.hidden
         return squeezed(text) if self.squeezed else text
@@ -167,6 +173,29 @@ def progress(text: pa.Array, layout: str) -> tuple[np.ndarray, np.ndarray]:
             sound = flags_of(pc.match_substring_regex(found[name], pattern))
             reached = np.where(sound, reached, np.minimum(reached, names.index(name)))
     return reached, np.array([*names, ""])[reached]
+
+
+def template(
+    layouts: Sequence[str],
+    examples: Sequence[str],
+    text_of: Callable[[Lines], pa.Array],
+    *,
+    verbatim: bool = False,
+    compose: Mapping[str, Composed] | None = None,
+) -> Template:
+    """A template of the first layout that the first example is of."""
+    for layout in layouts if examples else ():
+        first, steps = _steps(layout)
+        # All fields, each with a name of its own.
+        numbered = [f"{name.lstrip('_')}_{number}" for number, (name, _) in enumerate(steps)]
+        behind = (f"${name}{text}" for name, (_, text) in zip(numbered, steps, strict=True))
+        text = text_of(Lines.of(pa.array(examples[:1]), np.ones(1, bool)))
+        found, reached = _split(text, first + "".join(behind))
+        if reached[0] == len(steps):
+            sample = [found[name][0].as_py() for name in numbered]
+            return templates.of_layout(first, steps, sample, verbatim=verbatim, compose=compose or {})
+    first, steps = _steps(layouts[0])
+    return templates.of_layout(first, steps, None, verbatim=verbatim, compose=compose or {})
 
 
 def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray]:

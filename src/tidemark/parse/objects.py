@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -20,10 +20,12 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Refine
 from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_outside
 from tidemark.parse.values import Read, columns_of, each_distinct, present
+from tidemark.parse.writing import Composed, Template
 
 # A block of so many lines is not halved.
 _FEW = 64
@@ -84,6 +86,7 @@ class JsonFormat(Format):
     keys: Mapping[str, tuple[str, ...]] = field(compare=False)
     unless: Mapping[str, str] = field(default_factory=dict, compare=False, kw_only=True)
     refine: Refine = field(default=dict, compare=False, kw_only=True)
+    compose: Mapping[str, Composed] = field(default_factory=dict, compare=False, kw_only=True)
 
     @property
     def paths(self) -> list[str]:
@@ -124,16 +127,20 @@ class JsonFormat(Format):
             lacking[rows[~there & (lacking[rows] == "")]] = name
         return reached, lacking
 
+    def template(self, columns: Collection[str]) -> Template:
+        example = self.examples[0] if self.examples else ""
+        return templates.of_object(self.keys, self.marks, example, columns, self.compose)
+
     @property
     def _required(self) -> list[tuple[str, Sequence[str]]]:
         def paths(names: Iterable[str]) -> list[str]:
             return [path for name in names for path in self.keys.get(name, ())]
 
+        asked = [("request", paths(_REQUEST)), *([] if self.marks else [("client_ip", paths(_CLIENT))])]
         return [
             *((path, [path]) for path in self.marks),
             *((name, self.keys[name]) for name in _REQUIRED),
-            ("request", paths(_REQUEST)),
-            *([] if self.marks else [("client_ip", paths(_CLIENT))]),
+            *((name, places) for name, places in asked if places),
         ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.text import Lines, changed, squeezed
 from tidemark.parse.values import Read, columns_of, each_distinct
+from tidemark.parse.writing import Template
 
 # The columns of a log for each text that `tidemark.parse.values.columns_of` takes, the preferred one first, as
 # `_column` writes their names.
@@ -115,6 +117,15 @@ class W3c(Format):
             after = np.array([*names, ""], object)[reached[rows]]
             lacking[rows] = np.where(whole, absent[0], after)
         return reached, lacking
+
+    def template(self, columns: Collection[str]) -> Template:
+        return templates.of_header(
+            [_column(name) for name in self.fields.split()], _COLUMNS, self.examples[0], self.taken
+        )
+
+    @property
+    def column_names(self) -> str:
+        return self.fields
 
 
 def _column(name: str) -> str:

@@ -16,7 +16,6 @@ from typing import BinaryIO
 
 from tidemark.errors import InputError
 from tidemark.settings.sections import KafkaSettings
-from tidemark.traffic.shapes import COLUMNS, NAMED
 from tidemark.traffic.stream import DEFAULT_SITE, Block, Traffic
 
 _READER_SECONDS = 0.1
@@ -35,17 +34,19 @@ def _ignore(_block: Block, _behind: float) -> None:
     pass
 
 
-def first_lines(format: str) -> bytes:
-    """The comments at the beginning of a file of this format."""
-    return f"#Version: 1.0\n#Fields: {COLUMNS[format]}\n".encode() if format in COLUMNS else b""
+def first_lines(traffic: Traffic) -> bytes:
+    """The comments at the beginning of a file of its lines."""
+    names = traffic.logged.column_names
+    return f"#Version: 1.0\n#Fields: {names}\n".encode() if names else b""
 
 
 def headers_of(traffic: Traffic) -> list[tuple[str, bytes]]:
     """The headers of each record, without those that have their default."""
+    format = traffic.logged
     said = {
         "site": "" if traffic.site == DEFAULT_SITE else traffic.site,
-        "format": traffic.format if traffic.format in NAMED else "",
-        "fields": COLUMNS.get(traffic.format, ""),
+        "format": traffic.format if format.named else "",
+        "fields": format.column_names,
     }
     return [(name, value.encode()) for name, value in said.items() if value]
 

@@ -10,13 +10,13 @@ from random import Random
 from typing import NamedTuple
 
 from tidemark.errors import SettingError
+from tidemark.parse.formats import FORMATS
 from tidemark.traffic.behaviour import Crowd
 from tidemark.traffic.faults import Span, unavailable, within
-from tidemark.traffic.lines import APACHE, FORMATS, Formatter, with_request_time
+from tidemark.traffic.lines import APACHE, Formatter, LineFormat, line_format, with_request_time
 from tidemark.traffic.malformed import ANY_FORMAT, KINDS, Spoiler
 from tidemark.traffic.robots import Hit
 from tidemark.traffic.schedule import Sample, counts
-from tidemark.traffic.shapes import NO_AGENTS, ROUNDED, TIMED
 from tidemark.traffic.site import build_site
 from tidemark.traffic.visitors import Population
 
@@ -32,7 +32,8 @@ class Traffic:
     end), `rate` the lines of one event second. `late` is the share that arrives up to `late_by` seconds after
     their time, `malformed` the share that must be rejected. `visitors` is the number of distinct people.
     `request_time` adds the response's duration to lines of a format of Apache's family, none of which has it by itself.
-    In `outages` every response is 503, in `silences` there is no line.
+    In `outages` every response is 503, in `silences` there is no line. `own` is how lines of an own format are made,
+    which `format` names.
     Raises SettingError for invalid values.
     """
 
@@ -50,6 +51,7 @@ class Traffic:
     request_time: bool = False
     outages: tuple[Span, ...] = ()
     silences: tuple[Span, ...] = ()
+    own: LineFormat | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("rate", 1e-3), ("visitors", 1), ("late_by", 1)):
@@ -66,7 +68,7 @@ class Traffic:
         for name in ("late", "malformed"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingError(f"{name} is {getattr(self, name):g}", "Use a fraction from 0 to 1.")
-        if self.format not in FORMATS:
+        if self.own is None and self.format not in FORMATS:
             raise SettingError(f"format is {self.format!r}", f"Use one of {', '.join(FORMATS)}.")
         if self.request_time and self.format not in APACHE:
             raise SettingError(
@@ -78,12 +80,17 @@ class Traffic:
     @property
     def timed(self) -> bool:
         """Whether lines have a duration."""
-        return self.request_time or self.format in (*TIMED, *ROUNDED)
+        return self.request_time or self.logged.timed
+
+    @property
+    def logged(self) -> LineFormat:
+        """How lines are made of hits."""
+        return self.own or line_format(self.format)
 
     @property
     def form(self) -> Formatter:
         """Makes lines of hits."""
-        form = FORMATS[self.format]
+        form = self.logged.lines
         return with_request_time(form) if self.request_time else form
 
 
@@ -135,7 +142,7 @@ def blocks(traffic: Traffic, truth: bool = True) -> Iterator[Block]:
     crowd_random, fault_random, late_random = (
         Random(f"{traffic.seed}/{n}") for n in ("crowd", "faults", "late")
     )
-    people = Population(crowd_random, traffic.visitors, agents_logged=traffic.format not in NO_AGENTS)
+    people = Population(crowd_random, traffic.visitors, agents_logged=traffic.logged.agents)
     crowd = Crowd(build_site(), people, crowd_random)
     form = traffic.form
     kinds = KINDS if traffic.format in APACHE else ANY_FORMAT

@@ -1,23 +1,7 @@
 """Logs of AWS Application Load Balancers."""
 
-from collections.abc import Mapping
-
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from tidemark.parse.formats.aws_elb import COMPOSE, refined
 from tidemark.parse.layout import Layout
-from tidemark.parse.values import summed_seconds
-
-
-def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
-    # Any of them is -1 where the balancer got no response.
-    parts = [texts[name] for name in ("request_time", "target_time", "response_time")]
-    return texts | {
-        "duration_us": summed_seconds(parts),
-        # The port always follows the address, which has no brackets even if it is IPv6.
-        "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
-    }
-
 
 FORMAT = Layout(
     name="aws_alb",
@@ -37,5 +21,6 @@ FORMAT = Layout(
         " $_target_status $_received"
         ' $bytes "$request" "$user_agent"$_rest',
     ),
-    refine=_refined,
+    refine=refined,
+    compose=COMPOSE,
 )

@@ -7,9 +7,11 @@ import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
 from tidemark.parse.values import summed_seconds
+from tidemark.parse.writing import Composed, Texts
 
 
-def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+def refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
+    """The fields of AWS' load balancers, with a duration and the client's address."""
     # Any of them is -1 where the balancer got no response.
     parts = [texts[name] for name in ("request_time", "target_time", "response_time")]
     return texts | {
@@ -18,6 +20,25 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
     }
 
+
+def _client(texts: Texts) -> pa.Array:
+    return pc.binary_join_element_wise(texts["client_ip"], ":2817", "")
+
+
+def _in_target(texts: Texts) -> pa.Array:
+    return texts["duration_s"]
+
+
+def _elsewhere(texts: Texts) -> pa.Array:
+    return pa.repeat("0.000", texts.rows)
+
+
+COMPOSE = {
+    "client_ip": Composed(("client_ip",), _client),
+    "request_time": Composed((), _elsewhere),
+    "target_time": Composed(("duration_us",), _in_target),
+    "response_time": Composed((), _elsewhere),
+}
 
 FORMAT = Layout(
     name="aws_elb",
@@ -37,5 +58,6 @@ FORMAT = Layout(
         " $_received $bytes"
         ' "$request"',
     ),
-    refine=_refined,
+    refine=refined,
+    compose=COMPOSE,
 )

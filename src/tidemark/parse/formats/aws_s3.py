@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
+from tidemark.parse.writing import Composed, Texts
 
 # Version, host id, signature, cipher and kind of authentication are in front of the host.
 _HOST = r"^\"?(?: [^ ]+){5} (?P<host>[^ ]+)"
@@ -13,6 +14,10 @@ _HOST = r"^\"?(?: [^ ]+){5} (?P<host>[^ ]+)"
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     return texts | {"host": pc.struct_field(pc.extract_regex(texts["rest"], _HOST), "host")}
+
+
+def _rest(texts: Texts) -> pa.Array:
+    return pc.binary_join_element_wise(" - - SigV4 - -", texts["host"], "TLSv1.3", " ")
 
 
 FORMAT = Layout(
@@ -33,4 +38,5 @@ FORMAT = Layout(
         ' $duration_ms $_processing "$referrer" "$user_agent"$rest',
     ),
     refine=_refined,
+    compose={"rest": Composed(("host",), _rest)},
 )

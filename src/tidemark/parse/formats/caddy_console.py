@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,8 +12,10 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import Flags, flags_of
 from tidemark.parse.format import Format
 from tidemark.parse.formats import caddy_json
+from tidemark.parse.templates import of_object
 from tidemark.parse.text import Lines
 from tidemark.parse.values import Read
+from tidemark.parse.writing import Slot, Template
 
 _LINE = r"^(?P<time>\d[0-9.eE+:/ TZ-]*)\t(?:[^\t{]*\t)+(?P<object>\{.*\})$"
 
@@ -29,6 +32,14 @@ class Console(Format):
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
         return caddy_json.FORMAT.progress(_objects(lines))
+
+    def template(self, columns: Collection[str]) -> Template:
+        [*head, object] = self.examples[0].split("\t")
+        keys = {field: paths for field, paths in caddy_json.FORMAT.keys.items() if field != "time"}
+        inner = of_object(keys, caddy_json.FORMAT.marks, object, columns, {})
+        first = "\t".join(["", *head[1:], inner.texts[0]])
+        texts, slots = ("", first, *inner.texts[1:]), (Slot("time", head[0]), *inner.slots)
+        return replace(inner, texts=texts, slots=slots)
 
 
 def _objects(lines: Lines) -> Lines:

@@ -1,13 +1,15 @@
 """Standard logs of Amazon CloudFront."""
 
 from collections.abc import Mapping
-from urllib.parse import unquote
+from functools import partial
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
 from tidemark.parse.values import each_distinct
+from tidemark.parse.writing import Composed, Texts
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
@@ -20,6 +22,10 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
 def _decoded(agent: str) -> str:
     # Older logs encode a space twice.
     return unquote(agent.replace("%2520", "%20"))
+
+
+def _agent(texts: Texts) -> pa.Array:
+    return each_distinct(texts["user_agent"], partial(quote, safe="/();,:=-._"))
 
 
 _COLUMNS = (
@@ -41,5 +47,6 @@ FORMAT = Layout(
     # Older logs have fewer columns.
     layouts=(f"{_COLUMNS}\t$protocol\t$_rest", f"{_COLUMNS}\t$protocol", _COLUMNS),
     refine=_refined,
+    compose={"user_agent": Composed(("user_agent",), _agent)},
     verbatim=True,
 )

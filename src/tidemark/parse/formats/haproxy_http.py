@@ -6,9 +6,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
+from tidemark.parse.writing import Composed, Texts
 
-# The header Host, if it is the first one that HAProxy was told to capture.
 _HOST = r"^(?P<host>(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*)(?::\d+)?(?:[|}].*)?$"
+
+
+def captured_host(headers: pa.Array) -> pa.Array:
+    """The header Host among captured ones, if it is the first; NULL otherwise."""
+    return pc.struct_field(pc.extract_regex(headers, _HOST), "host")
 
 
 def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
@@ -18,8 +23,20 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         "client_ip": pc.replace_substring_regex(texts["client_ip"], r":\d+$", ""),
         # The last time is that of the whole request. It has a plus where the log was written before its end.
         "duration_ms": pc.struct_field(pc.extract_regex(texts["durations"], r"/\+?(?P<all>\d+)$"), "all"),
-        "host": pc.struct_field(pc.extract_regex(captured, _HOST), "host"),
+        "host": captured_host(captured),
     }
+
+
+def _client(texts: Texts) -> pa.Array:
+    return pc.binary_join_element_wise(texts["client_ip"], ":41342", "")
+
+
+def _durations(texts: Texts) -> pa.Array:
+    return pc.binary_join_element_wise("0/0/0", texts["duration_ms"], texts["duration_ms"], "/")
+
+
+def _headers(texts: Texts) -> pa.Array:
+    return texts["host"]
 
 
 FORMAT = Layout(
@@ -45,4 +62,9 @@ FORMAT = Layout(
         ' $_queues "$request',
     ),
     refine=_refined,
+    compose={
+        "client_ip": Composed(("client_ip",), _client),
+        "durations": Composed(("duration_us",), _durations),
+        "headers": Composed(("host",), _headers),
+    },
 )

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.parse.layout import Layout
+from tidemark.parse.writing import Composed, Texts
 
 _DATE = r"^(?P<month>\d\d?)/(?P<day>\d\d?)/(?P<year>\d{4}|\d\d)$"
 
@@ -23,6 +24,10 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
     return texts | {"time": pc.binary_join_element_wise(date, clock, " ")}
 
 
+def _date(texts: Texts) -> pa.Array:
+    return texts["date_mdy"]
+
+
 FORMAT = Layout(
     name="iis_native",
     about="IIS's log file format, with commas between its columns. Its times have no zone; the month comes first.",
@@ -36,4 +41,5 @@ FORMAT = Layout(
         " $status, $_win32, $method, $target, $query,",
     ),
     refine=_refined,
+    compose={"date": Composed(("event_time",), _date)},
 )
