@@ -130,6 +130,10 @@ def test_a_list_with_quotes_of_rfc_7239() -> None:
         (f'{LOCAL} {REST} X-Forwarded-For="{CLIENT},{EDGE}"', CLIENT),
         (f'{DIRECT} {REST} X-Forwarded-For="{OTHER}"', DIRECT),
         (f'{LOCAL} {REST} X-Forwarded-For="-"', LOCAL),
+        (f'{LOCAL} {REST} "unknown, {CLIENT}, {EDGE}"', CLIENT),
+        (f'{LOCAL} {REST} "{CLIENT}, unknown, {EDGE}"', EDGE),
+        (f'{LOCAL} {REST} "for={CLIENT};proto=https, for={EDGE}"', CLIENT),
+        (f'{LOCAL} {REST} fwd="proto=https;for={CLIENT}"', CLIENT),
     ],
 )
 def test_wherever_the_list_stands(line: str, expected: str) -> None:

@@ -51,7 +51,9 @@ _HOST = (
     r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
     r'(?P<found>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
 )
-_FORWARDED = r'^ (?:[\w.-]+[=:])?"(?P<found>[0-9A-Fa-f:.\[]*[:.][0-9A-Fa-f:., \[\]]*)"'
+_LISTED = r"(?:unknown|[0-9A-Fa-f:., \[\]\\])*"
+# A list of addresses, or the header Forwarded of RFC 7239.
+_FORWARDED = rf'^ (?:[\w.-]+[=:])?"(?P<found>{_LISTED}[:.]{_LISTED}|(?i:for|by|host|proto)=[^"]*)"'
 _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
 _IN_ADDRESSES = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:"))
 _IN_HOSTS = ~np.isin(np.arange(256), list(b" =<>"))
