@@ -112,3 +112,37 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
         explain(tmp_path / "none.log")
     (tmp_path / "empty.log").touch()
     assert explain(tmp_path / "empty.log") == []
+
+
+def test_a_layout_that_lines_have_in_common_is_printed_with_one_line_taken_apart(tmp_path: Path) -> None:
+    path = log(
+        tmp_path,
+        *(f"2026-11-21 10:00:{n:02} 203.0.113.{n + 1} GET /a?b={n} 200 12ms" for n in range(20)),
+        COMBINED,
+    )
+    _, _, title, table, line = explain(path)
+    assert title == "20 lines of no format have a layout in common, which `tidemark import --infer` saves:"
+    assert table.splitlines() == [
+        "[formats.inferred]",
+        'layout = "$date $clock $client_ip $method $target $status $duration"',
+        "detected = true",
+    ]
+    assert line.splitlines() == [
+        "  client_ip    203.0.113.1",
+        "  event_time   2026-11-21T10:00:00Z",
+        "  method       GET",
+        "  path         /a",
+        "  query        b=0",
+        "  status       200",
+        "  bytes        0",
+        "  duration_us  12000",
+        "  2026-11-21 10:00:00 203.0.113.1 GET /a?b=0 200 12ms",
+    ]
+
+
+def test_an_ambiguous_layout_is_printed_in_both_readings(tmp_path: Path) -> None:
+    path = log(tmp_path, *(f"03/05/2026 10:00:{n:02} 203.0.113.{n + 1} GET /a 200" for n in range(20)))
+    _, question, first, one, second, other = explain(path)
+    assert question.endswith("Are the first numbers of 03/05/2026 day and month, or month and day?")
+    assert "$date_dmy" in first and "  event_time   2026-05-03T10:00:00Z" in one
+    assert "$date_mdy" in second and "  event_time   2026-03-05T10:00:00Z" in other

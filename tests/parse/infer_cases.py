@@ -215,6 +215,17 @@ CASES = [
           "time,client,verb,uri,code,size,duration_ms"),
     _case("csv, all in quotes", f"{ALL} bytes",
           lambda r: ",".join(f'"{each}"' for each in (r.iso, r.ip, r.method, r.target, r.status, _dash(r.size)))),
+    _case("csv of a spreadsheet", f"{ALL} bytes millis",
+          lambda r: f"{r.time:%m/%d/%Y},{r.time:%H:%M:%S},{r.ip},{r.method},{r.target},{r.status},{r.size},{r.millis}",
+          "Date,Time,Client IP,Method,URL,Status,Bytes,Duration (ms)"),
+    _case("twelve hours", ALL,
+          lambda r: f"{r.time.month}/{r.time.day}/{r.time.year} {r.time:%I:%M:%S %p},{r.ip},{r.method},{r.target},"
+          f"{r.status}"),
+    _case("dotted dates", ALL, lambda r: f"{r.time:%d.%m.%Y %H:%M:%S};{r.ip};{r.method};{r.target};{r.status}"),
+    _case("compact times", f"{ALL} millis",
+          lambda r: f"{r.time:%Y%m%dT%H%M%SZ} {r.ip} {r.method} {r.target} {r.status} {r.millis}ms"),
+    _case("double pipes", f"{ALL} bytes protocol", lambda r: f"{r.iso}||{r.ip}||{r.line}||{r.status}||{r.size}"),
+    _case("carets", f"{ALL} bytes", lambda r: f"{r.iso}^{r.ip}^{r.method}^{r.target}^{r.status}^{r.size}"),
     # Keys.
     _case("logfmt", f"{ALL} bytes millis agent",
           lambda r: f'time={r.iso} level=info msg="request done" ip={r.ip} method={r.method} path={r.target}'
@@ -230,6 +241,9 @@ CASES = [
           f' upstream_response_time={r.seconds}'),
     _case("microseconds by name", f"{ALL} micros",
           lambda r: f"at={r.iso} peer={r.ip} m={r.method} uri={r.target} rc={r.status} dur_us={r.micros}"),
+    _case("logrus", f"{ALL} millis agent",
+          lambda r: f'time="{r.iso}" level=info msg="request" method={r.method} uri="{r.target}" status={r.status}'
+          f' latency="{r.micros / 1000:.3f}ms" remote="[{r.ip}]:{r.number + 1000}" ua="{r.agent}"'),
     # JSON.
     _json("json of own names", f"{ALL} bytes millis agent",
           lambda r: {"zeit": r.iso, "adresse": r.ip, "methode": r.method, "pfad": r.target, "antwort": r.status,
@@ -238,6 +252,10 @@ CASES = [
           lambda r: {"meta": {"when": r.iso, "level": "info"}, "req": {"peer": {"addr": r.ip}, "verb": r.method,
                      "target": r.target, "hdr": {"ua": r.agent}},
                      "res": {"final_status": r.status, "written": r.size}}),
+    _json("json of a gateway", "time ip method path status protocol bytes",
+          lambda r: {"requestId": f"{r.number:x}", "ip": r.ip, "requestTime": r.clf_time, "httpMethod": r.method,
+                     "path": r.path, "status": str(r.status), "protocol": "HTTP/1.1",
+                     "responseLength": str(r.size)}),
     _json("json with a request line", f"{ALL} protocol",
           lambda r: {"at": r.time.timestamp(), "caller": r.ip, "first_line": r.line, "result": str(r.status)}),
 ]  # fmt: skip

@@ -200,6 +200,11 @@ def test_lines_in_an_envelope_have_the_layout_of_the_line_inside() -> None:
     assert inferred(lines).format.layout == inferred([case.line(r) for r in made]).format.layout
 
 
+def test_the_day_in_front_of_a_line_is_no_size() -> None:
+    lines = [f"{r.time:%b %d %H:%M:%S} web1 shop[7]: {CASES[0].line(r)}" for r in requests()]
+    assert inferred(lines).format.layout == inferred([CASES[0].line(r) for r in requests()]).format.layout
+
+
 def test_what_is_inferred_is_detected_and_says_so_in_its_declaration() -> None:
     case, made = CASES[0], requests(50)
     result = inferred([case.line(r) for r in made])

@@ -161,7 +161,9 @@ def formats_page(formats: Sequence[Format]) -> str:
         " it runs.\n"
         "- The host of the line itself, where the format has one, is an own host, too. Own hosts are compared whole,"
         " without `www.`; an international name is the same in both spellings (`münchen.example`,"
-        " `xn--mnchen-3ya.example`).",
+        " `xn--mnchen-3ya.example`).\n"
+        "- In a layout with `squeezed = true` several spaces count as one.",
+        _INFERENCE,
         "## Client behind proxies",
         "The client is the address of the line, unless that is the address of a trusted proxy. Then the forwarded"
         " addresses count: X-Forwarded-For, Forwarded, or a list in front of the address. From the end of the list, the"
@@ -190,6 +192,34 @@ def formats_page(formats: Sequence[Format]) -> str:
         "## Examples",
         *("\n".join([f"`{each.name}`", "", "```", *each.examples, "```"]) for each in formats),
     )
+
+
+_INFERENCE = """## Inference
+
+Tidemark infers the layout of lines that no format reads. `tidemark import FILE --infer` looks at the first 20,000\
+ lines of each file and saves what is sure as an own format in `<home>/tidemark.toml`: `detected`, named after the\
+ file, with a comment, to be read and corrected. A running pipeline takes it over before the lines are sent.\
+ Without `--infer` the import says what it would save. `tidemark rebuild silver.requests` then brings in the lines\
+ that are in quarantine. `tidemark explain FILE` prints the layout with one line taken apart. `tidemark view`\
+ always infers.
+
+- Lines are split by tabs, pipes, semicolons, commas or spaces, by quotes and brackets, and by keys such as\
+ `status=` and `client: `. JSON objects are split by their paths. Of several ways to split, the one with most\
+ fields counts. The first line of a CSV may name the columns. At least 95% of the lines must have the layout, and\
+ at least 3 lines.
+- Values and names tell the fields. A name that is known for a field counts more than values; names of an\
+ upstream, a port or an id exclude a column.
+- Lines must have a time, a status, and a request: a request line, a target with a method, an address or a user\
+ agent, or a method with an address. So error logs, metrics and other logs have no layout.
+- The time, the status and the client's address must be sure. Of two times that differ, of two columns of\
+ statuses, and of two addresses, nothing is saved: the message asks which one counts and shows both formats. Day\
+ and month are told apart by a day above 12, or by the order of the lines.
+- A duration is read if its unit is sure: `12ms`, `took_ms`, seconds with three decimals and a median below one\
+ second, or numbers that only one unit allows. Whole numbers without a name are never a duration.
+- A whole number without a name is the size if it stands behind the status and half of the values exceed 1,000, or\
+ if answers without a body have none and the same target has the same size again.
+- What is not sure among durations, sizes and other fields is left out, with a note. A single address in all of 20\
+ or more lines is left out as well."""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -11,9 +11,12 @@ import click
 
 from tidemark.cli import home_options, settings_of
 from tidemark.cli.importing import line_options
+from tidemark.cli.inferring import described
+from tidemark.importing.sample import Sample
 from tidemark.importing.sources import blocks_of, expand
 from tidemark.parse.custom import reading_of
 from tidemark.parse.explain import Kind, explained
+from tidemark.service.inferring import sampled
 
 _MOST_SHOWN = 160
 
@@ -29,17 +32,23 @@ def explain_command(
     """Show the formats of the lines in log FILEs: paths, quoted globs, compressed files, or - for standard input.
 
     For each kind of line it prints their number and the fields of the first one. For lines that would be rejected
-    it prints the nearest format and the first field that differs. It imports nothing. Own formats and settings of
+    it prints the nearest format and the first field that differs. If lines of no format have a layout in common, it
+    prints that, with one line taken apart. It imports nothing. Own formats and settings of
     the site come from the home that --home names.
     """
-    reading = reading_of(settings_of(ctx, **overrides))
-    for kind in explained(_lines(files), log_format, site, reading):
+    settings, sample = settings_of(ctx, **overrides), Sample()
+    for kind in explained(_lines(files, sample), log_format, site, reading_of(settings)):
         click.echo("\n".join(_described(kind)) + "\n")
+    result = sampled(sample.lines, log_format, site, settings)
+    if text := "\n".join(described(result, _taken_apart)):
+        click.echo(text + "\n")
 
 
-def _lines(files: Sequence[str]) -> Iterator[tuple[list[bytes], str]]:
-    blocks = (block for path in expand(files) for block in blocks_of(path))
-    return ((block.lines, block.fields) for block in blocks if block.lines)
+def _lines(files: Sequence[str], sample: Sample) -> Iterator[tuple[list[bytes], str]]:
+    for block in (block for path in expand(files) for block in blocks_of(path)):
+        if block.lines:
+            sample.look(block)
+            yield block.lines, block.fields
 
 
 def _described(kind: Kind) -> Iterator[str]:
@@ -54,9 +63,14 @@ def _described(kind: Kind) -> Iterator[str]:
     else:
         envelope = " in an envelope" if kind.wrapped else ""
         yield f"{lines} of {kind.format}{envelope}" + (f", rejected: {kind.fault}" if kind.fault else "")
-        for name, value in kind.columns.items():
-            if value is not None:
-                yield f"  {name:<12} {_shown(value)}"
+    yield from _taken_apart(kind)
+
+
+def _taken_apart(kind: Kind) -> Iterator[str]:
+    """The first line of a kind, and its columns if it has a format."""
+    for name, value in kind.columns.items() if kind.format else ():
+        if value is not None:
+            yield f"  {name:<12} {_shown(value)}"
     text = kind.line.decode("utf-8", "backslashreplace")
     text = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
     yield "  " + (text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ def line_options(command: Any, *, own_formats: bool = False) -> Any:
 @partial(line_options, own_formats=True)
 @click.option("--follow", is_flag=True, help="Keep running and import new lines, across rotation.")
 @click.option("--complete", is_flag=True, help="Import an unfinished last line as it is.")
+@click.option("--infer", is_flag=True, help="Save the layout of lines that no format reads, if it is sure.")
 @click.option("--again", is_flag=True, help="Import files again that were imported before.")
 @home_options
 @click.pass_context
@@ -72,6 +73,7 @@ def import_command(
     follow: bool,
     complete: bool,
     again: bool,
+    infer: bool,
     **overrides: Any,
 ) -> None:
     """Import log FILEs, each line once: paths, quoted globs, compressed files, or - for standard input.
@@ -80,6 +82,9 @@ def import_command(
     has grown, the import adds the rest. An unfinished last line waits for the next import, unless its file is
     compressed. Standard input has no identity: each import adds all of it. To continue an interrupted import,
     run the same command again.
+
+    With --infer, the first lines of each file that no format reads are looked at. If they have a layout in common, it
+    is saved in the settings file of the home as an own format, by which lines are read from then on.
     """
     stop = _StopSignal()
     started = time.monotonic()
@@ -88,6 +93,15 @@ def import_command(
         from tidemark.parse.custom import reading_of
 
         reading_of(settings)
+    if infer and log_format:
+        raise click.UsageError(
+            "--infer looks for a format, and --format names one: leave out one of them.", ctx
+        )
+    before = settings
+    if infer:
+        from tidemark.cli.inferring import save_inferred  # imports much
+
+        settings = save_inferred(expand(files), site, settings, click.echo)
     sample = Sample()
     bar = _Bar(0 if follow else _total(files))
     options = Options(
@@ -113,7 +127,12 @@ def import_command(
         if report.files:
             click.echo(_summary(report, time.monotonic() - started))
             if sample.taken:
-                click.echo(_formats(sample, log_format, site, settings))
+                for line in _formats(sample, log_format, site, settings, infer=infer and report.stream):
+                    click.echo(line)
+            if settings is not before and report.known:
+                click.echo(
+                    f"{report.known:,} lines were there before: `tidemark rebuild silver.requests` reads them by it"
+                )
     if report.stopped and not follow:
         raise SystemExit(130)
 
@@ -139,21 +158,24 @@ def _summary(report: Report, seconds: float) -> str:
     return f"stopped; {text}. {rest}"
 
 
-def _formats(sample: Sample, named: str | None, site: str, settings: Settings) -> str:
+def _formats(
+    sample: Sample, named: str | None, site: str, settings: Settings, *, infer: bool
+) -> Iterator[str]:
     # Takes a second to import, which must not delay the import of lines.
-    from tidemark.parse.custom import reading_of
-    from tidemark.parse.explain import formats
+    from tidemark.cli import inferring
+    from tidemark.service.inferring import sampled
 
-    found, reading = Counter[str](), reading_of(settings)
-    for fields, lines in sample.lines.items():
-        found += formats(lines, fields, named, site, reading)
+    result = sampled(sample.lines, named, site, settings)
     whole = sample.taken == sample.seen
-    said = "formats" if whole else f"formats in a sample of {sample.taken:,} lines"
-    counts = ", ".join(f"{name} {count:,}" for name, count in found.most_common() if name)
-    if not found[""]:
-        return f"{said}: {counts}"
-    unread = f"{found['']:,} of no format; `tidemark explain` shows where they differ"
-    return f"{said}: {counts}, {unread}" if counts else f"{said}: {unread}"
+    title = "formats" if whole else f"formats in a sample of {sample.taken:,} lines"
+    counts = [f"{name} {count:,}" for name, count in result.formats.most_common() if name]
+    if unread := result.formats[""]:
+        counts.append(f"{unread:,} of no format; `tidemark explain` shows where they differ")
+    yield f"{title}: {', '.join(counts)}"
+    if infer and inferring.save_result(STDIN, result, settings, click.echo, wait=False) is not settings:
+        yield inferring.LATER
+    elif not infer and (text := inferring.outlook(result)):
+        yield text
 
 
 def _total(files: tuple[str, ...]) -> int:

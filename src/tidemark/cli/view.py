@@ -77,7 +77,7 @@ def view_command(
 
     Starts a broker, the pipeline and the dashboard on free ports, imports the files, prints the figures as they
     become exact, and opens the dashboard over the files' whole time. Stays until Ctrl-C, and adds the lines that the
-    files gain. Other homes stay as they are.
+    files gain. Other homes stay as they are. If lines of no format have a layout in common, they are read by it.
 
     The tables are kept in the user's cache directory. The next view of the same files, renamed, compressed or grown,
     imports only new lines; without any, it starts no pipeline. The ten homes used last are kept, for 30 days after
@@ -128,6 +128,10 @@ def _view(patterns: Sequence[str], site: str, log_format: str, *, browser: bool,
             prepare_home(settings)
             # A killed predecessor's processes end within seconds.
             wait_until(lambda: not any(map(live_record, settings.run_directory.glob("*.json"))), timeout=10)
+            if not (home.unchanged or log_format):
+                from tidemark.cli.inferring import with_inferred  # imports much
+
+                settings = with_inferred(paths, site, settings)
             given = Given(patterns, paths, site, log_format)
             opened = (lambda address: _open(address + _view_of(site))) if browser else None
             return Look(settings, home, given, view_of=_view_of(site), as_json=as_json, opened=opened).run()

@@ -64,12 +64,19 @@ def explained(
     return sorted(kinds.values(), key=lambda kind: -kind.count)
 
 
-def formats(
+def formats_and_unread(
     block: Sequence[bytes], header: str, named: str | None, site: str | None, reading: Reading = PLAIN
-) -> Counter[str]:
-    """The number of lines by format; "" has those of none."""
-    found = fields(_arrays(block, header, named, site), reading)["read_as"]
-    return Counter({each["values"] or "": each["counts"] for each in pc.value_counts(found).to_pylist()})
+) -> tuple[Counter[str], list[bytes]]:
+    """The number of lines by format, "" for those of none, and the lines of none that are text."""
+    lines = _arrays(block, header, named, site)
+    found = fields(lines, reading)
+    counts = pc.value_counts(found["read_as"]).to_pylist()
+    unread = flags_of(pc.and_(found["text_ok"], pc.invert(found["well_formed"])))
+    filled = flags_of(pc.greater(pc.binary_length(lines["value"]), 0))
+    return (
+        Counter({each["values"] or "": each["counts"] for each in counts}),
+        lines["value"].filter(pa.array(unread & filled)).to_pylist(),
+    )
 
 
 def _arrays(block: Sequence[bytes], header: str, named: str | None, site: str | None) -> dict[str, pa.Array]:

@@ -99,7 +99,8 @@ def _fields(found: Inferred | Ambiguous) -> tuple[int, bool, int]:
     names = re.findall(r"\$(\w+)", " ".join(first.format.layout[:1])) or list(first.format.keys)
     known = [name for name in names if not name.startswith("_") and name not in _PARTS]
     weight = len(known) + (_IN_REQUEST if "request" in known else 0)
-    return weight, any("\t" in layout for layout in first.format.layout), len(known) - len(names)
+    unknown = sum(name.startswith("_") for name in names)
+    return weight, any("\t" in layout for layout in first.format.layout), -unknown
 
 
 def _readings(lines: Lines) -> Iterator[Inferred | Ambiguous]:
@@ -121,7 +122,9 @@ def _readings(lines: Lines) -> Iterator[Inferred | Ambiguous]:
             if roles is None:
                 continue
             formats = [_layout(split, fields, is_squeezed) for fields in roles.readings]
-            yield from _checked(lines, roles, formats, split.columns, rows[split.rows])
+            first = int(split.header)  # the names of the columns are no line of the log
+            rest = lines.take(np.arange(first, len(lines.text)))
+            yield from _checked(rest, roles, formats, split.columns, rows[split.rows] - first)
 
 
 def _splits(lines: Lines, hidden: pa.Array, *, verbatim: bool) -> Iterator[Split]:

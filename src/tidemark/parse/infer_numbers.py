@@ -97,7 +97,8 @@ def _evidence(columns: Sequence[Column], number: int, place: dict[str, int]) -> 
 
 
 def _of_targets(target: pa.Array, status: pa.Array, value: pa.Array) -> int:
-    """How much says that a target has the same value again and again, compared with what chance would do."""
+    """How much says that a target has the same value again and again, compared with what chance would do, and with
+    whatever request comes next."""
     answered = flags_of(pc.equal(status, "200"))
     keys = where(answered, target, None).dictionary_encode().indices
     keys, rows = keys.drop_null().to_numpy(), np.flatnonzero(flags_of(pc.is_valid(keys)))
@@ -108,7 +109,7 @@ def _of_targets(target: pa.Array, status: pa.Array, value: pa.Array) -> int:
         return 0
     alike = np.mean(np.diff(values[order])[pairs] == 0)
     _, counts = np.unique(values, return_counts=True)
-    chance = np.sum((counts / counts.sum()) ** 2)
+    chance = max(np.sum((counts / counts.sum()) ** 2), np.mean(np.diff(values) == 0))
     if alike >= max(_MOSTLY, chance + 0.3):
         return _CERTAIN
     return -1 if len(counts) >= _PAIRS else -1 - _CERTAIN

@@ -39,11 +39,13 @@ _Outline = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Split:
-    """Columns of the lines of these `rows`, and their shapes, those with most fixed text first."""
+    """Columns of the lines of these `rows`, and their shapes, those with most fixed text first. `header`: the first
+    line has the names of the columns."""
 
     columns: tuple[Column, ...]
     shapes: tuple[Shape, ...]
     rows: np.ndarray
+    header: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class _Scanned:
 
 def splits(lines: Sequence[str]) -> Iterator[Split]:
     """The ways to split lines that nearly all of them allow."""
-    for separator in ("\t", "|", ";", ",", " "):
+    for separator in ("\t", "||", "|", ";", "^", "~", ",", " "):
         if sum(separator in line for line in lines) < LEAST_SHARE * len(lines):
             continue
         shares = (_RARE, _USUAL, 1.0)
@@ -101,11 +103,11 @@ def _split(lines: Sequence[str], separator: str, keys: frozenset[str], whole: bo
         for number, value in zip(numbers[scanned[row].shape], scanned[row].values, strict=True):
             columns[number][place] = value
     titles, first = [name for name, _ in names], int(rows[0] == 0)
-    if _is_heading(scanned[0].values, [column[first:] for column in columns]):
+    if header := _is_heading(scanned[0].values, [column[first:] for column in columns]):
         titles, rows = list(scanned[0].values), rows[first:]
         columns = [column[first:] for column in columns]
     texts_of = [pa.array(column, pa.string()) for column in columns]
-    return _refined(Split(tuple(map(Column, titles, texts_of)), tuple(shapes), np.array(rows)))
+    return _refined(Split(tuple(map(Column, titles, texts_of)), tuple(shapes), np.array(rows), header))
 
 
 def _identities(keys: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -142,9 +144,9 @@ def _pattern(separator: str, keys: frozenset[str]) -> re.Pattern[str]:
         end = r"(?=[ ,;|)\]}\[\"]|:(?: |$)|$)"
         word, tail = r"(?:[^ ]*[^ ,;:|])?", r"[,;:|]*"
     else:
-        mark = re.escape(separator)
+        mark, first = re.escape(separator), re.escape(separator[0])
         end = rf"(?= *(?:{mark}|$))"
-        word, tail = rf"(?:[^{mark}]*[^{mark} ])?", rf" *{mark}?"
+        word, tail = rf"(?:[^{first}]*[^{first} ])?", rf" *(?:{mark})?"
     groups = (
         rf"\"(?P<q>[^\"]*)\"{end}",
         rf"'(?P<s>[^']*)'{end}",
@@ -230,7 +232,7 @@ def _refined(split: Split) -> Split:
         _joined(each for part in shape for each in (inside[part] if isinstance(part, int) else (part,)))
         for shape in split.shapes
     )
-    return Split(tuple(columns), shapes, split.rows)
+    return Split(tuple(columns), shapes, split.rows, split.header)
 
 
 def _joined(parts: Iterator[str | int]) -> Shape:

@@ -68,7 +68,7 @@ def _candidates(columns: Sequence[Column]) -> list[Fields]:
             continue
         kinds = column.kinds
         ranks = fields_named(column.name)
-        if kinds & {"time", "epoch"} and (not ranks or "time" in ranks):
+        if "time" in kinds or ("epoch" in kinds and (not ranks or "time" in ranks)):
             candidates.append(_with_neighbours(columns, number, {number: "time"}))
         elif kinds & {"time_dmy", "time_mdy"}:
             candidates.append(_with_neighbours(columns, number, {number: "time_?"}))

@@ -166,7 +166,7 @@ class Progress:
             write_record(
                 self._record,
                 pid=os.getpid(), state=self._state, endpoint=self._endpoint, looked_at=looked_at, flows=flows,
-                troubles=dict(self.metrics.troubles),
+                troubles=dict(self.metrics.troubles), formats=sorted(self._settings.formats),
             )  # fmt: skip
 
     def _summary(self, name: str) -> dict[str, Any]:

@@ -1,0 +1,82 @@
+"""Changes to a settings file by the program: everything else in it stays, comments too."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tidemark.errors import SettingError
+
+
+def text_of(path: Path) -> str:
+    """The text of a settings file; empty if there is none. Raises SettingError if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} cannot be read: {error}", "Correct or remove the file.") from error
+
+
+def with_table(
+    text: str, kind: str, name: str, values: Mapping[str, Any] | None, comments: Sequence[str] = ()
+) -> str:
+    """The text of a settings file with these values as the table `[kind.name]`; without values, without the table. The
+    comments stand below the name of a new table. Raises SettingError for a text that is no TOML."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise SettingError(f"the settings cannot be read: {error}", "Correct them.") from error
+    if kind not in document:
+        document[kind] = tomlkit.table(is_super_table=True)
+    tables: Any = document[kind]
+    if values is None:
+        tables.pop(name, None)
+    elif name in tables:
+        _update(tables[name], values)
+    else:
+        table = tomlkit.table()
+        for comment in comments:
+            table.add(tomlkit.comment(comment))
+        for key, value in values.items():
+            table[key] = _plain(value)
+        tables[name] = table
+    if not tables:
+        document.pop(kind)
+    return tomlkit.dumps(document)
+
+
+def _plain(value: Any) -> Any:
+    """Texts with quotes or backslashes inside as they are, without escapes, where TOML allows it."""
+    import tomlkit
+
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, str) and set('"\\') & set(value) and value.isprintable() and "'" not in value:
+        return tomlkit.string(value, literal=True)
+    return value
+
+
+def replace(path: Path, text: str) -> None:
+    """Writes the file in one step, so no reader sees a part of it. A new one is its owner's alone. Raises OSError."""
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o600)
+    Path(file.name).replace(path)
+
+
+def _update(table: MutableMapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Value by value, which keeps the comments between them."""
+    for key in set(table) - set(values):
+        del table[key]
+    for key, value in values.items():
+        if table.get(key) != value:
+            table[key] = value
