@@ -73,7 +73,7 @@ class Request:
 def requests(count: int = 300, seed: int = 7, start: datetime = START) -> list[Request]:
     """Requests of some days, in the order of their times."""
     chance = random.Random(seed)
-    time, made = start, []
+    time, log = start, []
     for number in range(count):
         time += timedelta(milliseconds=chance.randrange(1, 1_500_000))
         path = chance.choice(PATHS)
@@ -84,7 +84,7 @@ def requests(count: int = 300, seed: int = 7, start: datetime = START) -> list[R
             if number % 5
             else f"2001:db8::{chance.randrange(1, 65_000):x}"
         )
-        made.append(
+        log.append(
             Request(
                 number, time, ip, chance.choices(("GET", "POST", "HEAD"), (85, 10, 5))[0], path,
                 f"page={number % 7}" if chance.random() < 0.3 else "", status, size,
@@ -93,7 +93,7 @@ def requests(count: int = 300, seed: int = 7, start: datetime = START) -> list[R
                 int(chance.lognormvariate(9, 1.6)),
             )
         )  # fmt: skip
-    return made
+    return log
 
 
 @dataclass(frozen=True)

@@ -79,11 +79,11 @@ def assert_read(columns: dict[str, Any], request: Request, names: frozenset[str]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_layout_is_inferred_and_reads_its_lines(case: Case) -> None:
-    made = requests()
-    lines = [case.line(request) for request in made]
+    log = requests()
+    lines = [case.line(request) for request in log]
     result = inferred([case.header, *lines] if case.header else lines)
     assert result.share > 0.99 and result.example in lines
-    for columns, request in zip(read(result, lines), made, strict=True):
+    for columns, request in zip(read(result, lines), log, strict=True):
         assert_read(columns, request, case.columns)
 
 
@@ -145,15 +145,15 @@ def test_two_columns_that_may_be_the_status_ask_which_it_is() -> None:
 
 
 def test_two_addresses_and_two_times_ask_which_it_is() -> None:
-    made = requests()
+    log = requests()
     result = ambiguous(
-        [f"{r.iso} {r.ip} 198.51.100.{r.number % 9} {r.method} {r.target} {r.status}" for r in made]
+        [f"{r.iso} {r.ip} 198.51.100.{r.number % 9} {r.method} {r.target} {r.status}" for r in log]
     )
     assert result.question.startswith("which is the client's address, ")
     result = ambiguous(
         [
             f"{r.iso} {r.time + timedelta(seconds=9):%Y-%m-%dT%H:%M:%SZ} {r.ip} {r.line!r} {r.status}"
-            for r in made
+            for r in log
         ]
     )
     assert result.question.startswith("which time is that of the request, ")
@@ -182,8 +182,8 @@ def test_the_unit_of_a_duration_is_told_by_its_numbers_or_left_out(
 
 
 def test_numbers_that_may_be_a_size_or_a_duration_are_left_out() -> None:
-    made = requests()
-    result = inferred([f"{r.iso} {r.ip} {r.line!r} {r.status} {r.micros % 800}" for r in made])
+    log = requests()
+    result = inferred([f"{r.iso} {r.ip} {r.line!r} {r.status} {r.micros % 800}" for r in log])
     assert result.format.layout == ("$time $client_ip '$request' $status $_5",)
     assert "may be the size of the answer or a duration: left out" in result.notes[0]
 
@@ -195,9 +195,9 @@ def test_a_layout_that_less_than_95_of_100_lines_have_is_not_used() -> None:
 
 
 def test_lines_in_an_envelope_have_the_layout_of_the_line_inside() -> None:
-    case, made = CASES[0], requests()
-    lines = [json.dumps({"log": case.line(r) + "\n", "stream": "stdout", "time": r.iso}) for r in made]
-    assert inferred(lines).format.layout == inferred([case.line(r) for r in made]).format.layout
+    case, log = CASES[0], requests()
+    lines = [json.dumps({"log": case.line(r) + "\n", "stream": "stdout", "time": r.iso}) for r in log]
+    assert inferred(lines).format.layout == inferred([case.line(r) for r in log]).format.layout
 
 
 def test_the_day_in_front_of_a_line_is_no_size() -> None:
@@ -206,9 +206,9 @@ def test_the_day_in_front_of_a_line_is_no_size() -> None:
 
 
 def test_what_is_inferred_is_detected_and_says_so_in_its_declaration() -> None:
-    case, made = CASES[0], requests(50)
-    result = inferred([case.line(r) for r in made])
+    case, log = CASES[0], requests(50)
+    result = inferred([case.line(r) for r in log])
     reading = reading_of(dataclasses.replace(Settings(), formats={"mine": result.format}))
-    lines = {"value": pa.array([case.line(r).encode() for r in made])}
+    lines = {"value": pa.array([case.line(r).encode() for r in log])}
     columns = fields(lines | dict.fromkeys(("format", "fields", "site"), pa.nulls(50, pa.string())), reading)
     assert set(columns["read_as"].to_pylist()) == {"mine"}

@@ -20,7 +20,7 @@ from tidemark.errors import SettingError
 from tidemark.parse.custom import own_format
 from tidemark.parse.infer_kinds import LEAST_SHARE, Column
 from tidemark.parse.infer_objects import columns_of_objects
-from tidemark.parse.infer_roles import Fields, Roles, roles_of
+from tidemark.parse.infer_roles import MOST_WITHOUT_STATUS, Fields, Roles, roles_of
 from tidemark.parse.infer_split import Shape, Split, splits
 from tidemark.parse.nearest import unwrapped
 from tidemark.parse.text import Lines, squeezed, text_of
@@ -32,7 +32,6 @@ LEAST_LINES = 3
 # So many lines are split one by one; the format that is inferred reads all.
 _EXAMPLES = 1_000
 _MOST_BYTES = 65_536
-_WITHOUT_STATUS = ("-", "0", "000", "")
 _NAME = "inferred"
 # A request line has so many fields more than one: method, target and protocol.
 _IN_REQUEST = 2
@@ -40,6 +39,7 @@ _IN_REQUEST = 2
 _PARTS = frozenset(("clock", "zone", "half"))
 # A first column that looks like the name of a container, in front of its line as `docker compose` writes it.
 _COLUMN = r"^(?:[A-Za-z0-9_.-]*[A-Za-z.]|[A-Za-z0-9.]*) +\| "
+_NAMED_DATE = "^[A-Z][a-z]{2}"
 # A dump of a database, whose rows may be requests.
 _STATEMENT = r"^(?i)(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|COPY|CREATE|ALTER)\s"
 
@@ -93,9 +93,9 @@ def _best(readings: Iterable[Inferred | Ambiguous]) -> Inferred | Ambiguous | No
     return max(readings, key=_fields, default=None)
 
 
-def _fields(found: Inferred | Ambiguous) -> tuple[int, bool, int]:
+def _fields(reading: Inferred | Ambiguous) -> tuple[int, bool, int]:
     """A layout is better the more fields it has, and the fewer columns it leaves open. Tabs separate nothing else."""
-    first = found if isinstance(found, Inferred) else found.readings[0]
+    first = reading if isinstance(reading, Inferred) else reading.readings[0]
     names = re.findall(r"\$(\w+)", " ".join(first.format.layout[:1])) or list(first.format.keys)
     known = [name for name in names if not name.startswith("_") and name not in _PARTS]
     weight = len(known) + (_IN_REQUEST if "request" in known else 0)
@@ -169,7 +169,7 @@ def _tried(
         return None
     text = lines.text if format.verbatim else lines.hidden
     read = format.read(lines).kept(format.may_be(text))
-    readable = _readable(read, lines)
+    readable = _readable(read)
     if readable.mean() < LEAST_SHARE:
         return None
     texts = {name: lines.take(rows).restored(columns[number].values) for number, name in fields.items()}
@@ -184,11 +184,12 @@ def _tried(
     return Inferred(declared, float(readable.mean()), notes, example)
 
 
-def _readable(read: Read, lines: Lines) -> np.ndarray:
+def _readable(read: Read) -> np.ndarray:
     """The lines with all fields and a time. A status may be lacking, as `-` or 000, if few lines lack it."""
     timed = read.sound & flags_of(pc.is_valid(read.columns["event_time"]))
     with_status = flags_of(pc.is_valid(read.columns["status"]))
-    return timed if timed.any() and with_status[timed].mean() >= 0.8 else timed & with_status
+    few_without = timed.any() and with_status[timed].mean() >= 1 - MOST_WITHOUT_STATUS
+    return timed if few_without else timed & with_status
 
 
 def _keys(columns: Sequence[Column], fields: Fields) -> FormatSettings:
@@ -200,12 +201,18 @@ def _keys(columns: Sequence[Column], fields: Fields) -> FormatSettings:
 
 def _layout(split: Split, fields: Fields, is_squeezed: bool) -> FormatSettings | None:
     layouts = [_rendered(split, shape, fields) for shape in split.shapes]
-    if not all(layouts):
-        return None
     usable = tuple(dict.fromkeys(each for each in layouts if each and _has_time_and_status(each)))
-    if not usable:
+    if not usable or not all(layouts):
         return None
-    return FormatSettings(layout=usable, squeezed=is_squeezed, detected=True)
+    named = any(re.match(r"\$(?:time|date)", each) for each in usable) and _begins_with_name(split)
+    return FormatSettings(
+        layout=usable, pattern=_NAMED_DATE if named else "", squeezed=is_squeezed, detected=True
+    )
+
+
+def _begins_with_name(split: Split) -> bool:
+    """Whether lines begin with the name of a weekday or month, where own formats expect a digit of the time."""
+    return bool(re.match(_NAMED_DATE, split.columns[0].present[0].as_py()))
 
 
 def _has_time_and_status(layout: str) -> bool:

@@ -22,7 +22,7 @@ from tidemark.parse.infer_numbers import (
 from tidemark.parse.infer_times import times_of
 
 # Fewer lines than this may lack a status, because the client had gone.
-_MOST_WITHOUT_STATUS = 0.2
+MOST_WITHOUT_STATUS = 0.2
 # So many different hosts at most, as a share of lines.
 _MOST_HOSTS = 0.2
 # So few lines may be of one client.
@@ -98,7 +98,7 @@ class _Search:
     def statuses(self) -> list[int]:
         """The columns that may be the status, more than one only if neither names nor values decide."""
         numbers = self._named("status", lambda column: "status" in column.kinds)
-        usable = [number for number in numbers if self.columns[number].share >= 1 - _MOST_WITHOUT_STATUS]
+        usable = [number for number in numbers if self.columns[number].share >= 1 - MOST_WITHOUT_STATUS]
         always = [number for number in usable if self.columns[number].share == 1.0]
         if always and len(usable) > len(always) and not self._has_name(usable, "status"):
             usable = always
@@ -150,15 +150,8 @@ class _Search:
         if not single:  # the host that asks, as in LTSV
             of_host = [n for n in self._free() if "host" in fields_named(self.columns[n].name)]
             single = [number for number in of_host if "address" in self.columns[number].kinds]
-        always = [number for number in single if self.columns[number].share >= MOST]
-        single = always or single
-        constant = [number for number in single if len(pc.unique(self.columns[number].present)) == 1]
-        if len(constant) < len(single) or not self._has_name(single, "client_ip"):
-            # The server's own address, or that of a proxy, unless there are few lines.
-            few = len(self.columns[0].values) < _FEW and len(single) == 1
-            single = single if few else [number for number in single if number not in constant]
-            for number in constant if not (single or few) else ():
-                self.notes.append(f"{shown_of(self.columns[number])} is the same in all lines: left out")
+        single = [number for number in single if self.columns[number].share >= MOST] or single
+        single = self._without_constant(single)
         if len(single) > 1 and self._has_name(single, "client_ip"):
             single = single[:1]
         if len(single) > 1:
@@ -167,6 +160,18 @@ class _Search:
             self.other = {single[1]: "client_ip"}
         if single:
             self.fields[single[0]] = "client_ip"
+
+    def _without_constant(self, numbers: list[int]) -> list[int]:
+        """Without addresses that are the same in all lines: the server's own, or a proxy's. One whose name says that it
+        is the client's stays, and the only one of few lines."""
+        constant = [number for number in numbers if len(pc.unique(self.columns[number].present)) == 1]
+        only = len(constant) == len(numbers)
+        few = len(numbers) == 1 and len(self.columns[0].values) < _FEW
+        if only and (few or self._has_name(numbers, "client_ip")):
+            return numbers
+        for number in constant if only else ():
+            self.notes.append(f"{shown_of(self.columns[number])} is the same in all lines: left out")
+        return [number for number in numbers if number not in constant]
 
     def others(self) -> None:
         """The fields that a request may lack."""
@@ -283,9 +288,9 @@ class _Search:
             if number not in self.fields and not is_of_another(column.name)
         ]
 
-    def _named(self, name: str, fits: Callable[[Column], bool], *, by_name: bool = False) -> list[int]:
+    def _named(self, name: str, is_one: Callable[[Column], bool], *, by_name: bool = False) -> list[int]:
         """The free columns that may be a field: those whose name says so, or else those whose name says nothing."""
-        free = [number for number in self._free() if fits(self.columns[number])]
+        free = [number for number in self._free() if is_one(self.columns[number])]
         named = self._preferred([n for n in free if name in fields_named(self.columns[n].name)], name)
         if named or by_name:
             return named
@@ -297,11 +302,11 @@ class _Search:
     def _has_name(self, numbers: Sequence[int], name: str) -> bool:
         return all(name in fields_named(self.columns[number].name) for number in numbers)
 
-    def _unique(self, name: str, fits: Callable[[Column], bool], *, by_name: bool = False) -> None:
+    def _unique(self, name: str, is_one: Callable[[Column], bool], *, by_name: bool = False) -> None:
         """Takes the only column that may be a field, or of several with a name of the field the preferred one."""
         if name in self.fields.values():
             return
-        candidates = self._named(name, fits, by_name=by_name)
+        candidates = self._named(name, is_one, by_name=by_name)
         if candidates and (len(candidates) == 1 or self._has_name(candidates, name)):
             self.fields[candidates[0]] = name
         elif candidates:

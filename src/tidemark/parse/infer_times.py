@@ -90,13 +90,13 @@ def _clock(columns: Sequence[Column], date: int) -> int | None:
 
 def _with_neighbours(columns: Sequence[Column], last: int, fields: Fields) -> Fields:
     """The same with AM or PM, and the zone, right behind it."""
-    found = dict(fields)
+    more = dict(fields)
     for kind in ("half", "zone"):
         behind = last + 1
         if behind < len(columns) and kind in columns[behind].kinds and columns[behind].share >= MOST:
-            found[behind] = kind
+            more[behind] = kind
             last = behind
-    return found
+    return more
 
 
 def _ordered(columns: Sequence[Column], fields: Fields) -> list[Fields]:
