@@ -19,6 +19,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
+from tests.parse.infer_cases import CASES, requests
 from tidemark.cli import tidemark
 from tidemark.cli import view as command
 from tidemark.cli.figure_lines import printable
@@ -197,6 +198,21 @@ def test_a_look_opens_the_dashboard_follows_the_file_and_stops_on_ctrl_c(
     assert "Traceback" not in output.read_text()
     # What came while it ran is kept, too.
     assert as_json(environment, path)["requests"] == log.figures()["requests"]
+
+
+@pytest.mark.slow
+def test_lines_of_no_format_are_read_by_the_layout_that_they_have_in_common(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "shop.log"
+    path.write_text("\n".join(CASES[0].line(request) for request in requests(200)) + "\n")
+    process = start(environment, path, "--json")
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err.decode()
+    saved = rf"{re.escape(str(path))}: the layout .*, saved as the format shop in .*\n"
+    assert re.fullmatch(saved, err.decode())
+    figures = json.loads(out)
+    assert (figures["lines"], figures["requests"], figures["rejected"]) == (200, 200, 0)
 
 
 def await_text(output: Path, pattern: str, process: subprocess.Popen[bytes]) -> str:
