@@ -191,6 +191,17 @@ CASES = [
     _case("kong", f"{ALL} protocol agent bytes",
           lambda r: f'{r.ip} - [{r.clf_time}] "{r.line}" {r.status} {_dash(r.size)} "-" "{r.agent}" kong_request_id:'
           f' "{r.number:032x}"'),
+    _case("python", f"{ALL} protocol",
+          lambda r: f'{r.ip} - - [{r.time:%d/%b/%Y %H:%M:%S}] "{r.line}" {r.status} -'),
+    _case("django", "time method path query status protocol bytes",
+          lambda r: f'[{r.time:%d/%b/%Y %H:%M:%S}] "{r.line}" {r.status} {r.size}'),
+    _case("tomcat's dates", f"{ALL} millis",
+          lambda r: f"{r.time:%d-%b-%Y %H:%M:%S}.250 INFO [exec-{r.number % 9}] {r.method} {r.target} {r.status}"
+          f" {r.millis}ms {r.ip}"),
+    _case("dates of mails", f"{ALL} protocol bytes",
+          lambda r: f'[{r.time:%a, %d %b %Y %H:%M:%S GMT}] {r.ip} "{r.line}" {r.status} {r.size}'),
+    _case("months first", f"{ALL} millis",
+          lambda r: f"{r.time:%b %d, %Y %H:%M:%S}|{r.ip}|{r.method}|{r.target}|{r.status}|{r.millis}ms"),
     _case("pf-like brackets", f"{ALL} host",
           lambda r: f"[{r.iso}] [{r.host}] [{r.ip}] [{r.method} {r.target}] [{r.status}]"),
     # One separator.
@@ -252,6 +263,8 @@ CASES = [
           lambda r: {"meta": {"when": r.iso, "level": "info"}, "req": {"peer": {"addr": r.ip}, "verb": r.method,
                      "target": r.target, "hdr": {"ua": r.agent}},
                      "res": {"final_status": r.status, "written": r.size}}),
+    _json("json without address", "time method path query status",
+          lambda r: {"when": r.iso, "verb": r.method, "endpoint": r.target, "final_status": r.status, "pid": 17}),
     _json("json of a gateway", "time ip method path status protocol bytes",
           lambda r: {"requestId": f"{r.number:x}", "ip": r.ip, "requestTime": r.clf_time, "httpMethod": r.method,
                      "path": r.path, "status": str(r.status), "protocol": "HTTP/1.1",

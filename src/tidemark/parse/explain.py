@@ -67,11 +67,11 @@ def explained(
 def formats_and_unread(
     block: Sequence[bytes], header: str, named: str | None, site: str | None, reading: Reading = PLAIN
 ) -> tuple[Counter[str], list[bytes]]:
-    """The number of lines by format, "" for those of none, and the lines of none that are text."""
+    """The number of lines by format, "" for those of none, and these lines, but for empty and too long ones."""
     lines = _arrays(block, header, named, site)
     found = fields(lines, reading)
     counts = pc.value_counts(found["read_as"]).to_pylist()
-    unread = flags_of(pc.and_(found["text_ok"], pc.invert(found["well_formed"])))
+    unread = flags_of(pc.and_(found["fits"], pc.invert(found["well_formed"])))
     filled = flags_of(pc.greater(pc.binary_length(lines["value"]), 0))
     return (
         Counter({each["values"] or "": each["counts"] for each in counts}),

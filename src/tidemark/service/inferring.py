@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tidemark.contract.log_formats import FORMATS
 from tidemark.errors import PlatformError, SettingError
 from tidemark.local.directories import prepare_home
 from tidemark.local.records import live_record
 from tidemark.parse.custom import reading_of
 from tidemark.parse.explain import formats_and_unread
+from tidemark.parse.formats import FORMATS
 from tidemark.parse.infer import Ambiguous, Inferred, infer
 from tidemark.settings import Settings, edit, trouble
 from tidemark.settings.formats import FormatSettings
