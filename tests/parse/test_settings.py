@@ -161,6 +161,12 @@ def test_a_detected_own_format_needs_no_name() -> None:
     assert read(line, reading(mine=FormatSettings(layout=layout))) is None
 
 
+def test_a_list_of_addresses_is_no_part_of_a_header_in_front() -> None:
+    own = reading(mine=FormatSettings(nginx=NGINX.replace("$remote_addr", "$proxy_add_x_forwarded_for")))
+    row = read(f"<190>Nov 21 10:00:00 web1 nginx: 198.51.100.1, {COMBINED}", own, "mine")
+    assert row is not None and row["client_ip"] == "203.0.113.7"
+
+
 def damaged(chance: random.Random) -> str:
     line = chance.choice(OWN)[2]
     for _ in range(chance.choice((0, 1, 2, 4))):

@@ -99,10 +99,10 @@ def columns_of(rows: list[dict[str, Any]]) -> dict[str, pa.Array]:
 def read(format: Format, lines: pa.Array) -> list[dict[str, Any]]:
     texts = {"format": format.name, "fields": format.column_names or None, "site": "shop"}
     others = {name: pa.array([text] * len(lines), pa.string()) for name, text in texts.items()}
-    found: list[dict[str, Any]] = pa.table(
+    result: list[dict[str, Any]] = pa.table(
         fields({"value": lines.cast(pa.binary()), **others}, READING)
     ).to_pylist()
-    return found
+    return result
 
 
 def truncated(format: Format, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,14 +120,14 @@ def truncated(format: Format, row: Mapping[str, Any]) -> dict[str, Any]:
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_what_is_written_is_read_back_equal(format: Format, data: st.DataObject) -> None:
-    made = data.draw(rows(format))
-    lines = format.write(columns_of(made))
-    says = format.template(tuple(TYPES)).columns & COLUMNS.keys()
-    assert says >= {"client_ip", "event_time", "status"}
-    for line, row, found in zip(lines.to_pylist(), made, read(format, lines), strict=True):
-        assert found["well_formed"] and found["read_as"] == format.name, line
+    drawn = data.draw(rows(format))
+    lines = format.write(columns_of(drawn))
+    columns = format.template(tuple(TYPES)).columns & COLUMNS.keys()
+    assert columns >= {"client_ip", "event_time", "status"}
+    for line, row, result in zip(lines.to_pylist(), drawn, read(format, lines), strict=True):
+        assert result["well_formed"] and result["read_as"] == format.name, line
         expected = truncated(format, row)
-        assert {name: found[name] for name in says} == {name: expected[name] for name in says}, line
+        assert {name: result[name] for name in columns} == {name: expected[name] for name in columns}, line
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)
@@ -137,9 +137,9 @@ def test_a_request_that_is_not_http_is_written_as_it_came(format: Format) -> Non
         "duration_us": 0, "request": r"\x16\x03", "host": "www.example.org",
     }  # fmt: skip
     lines = format.write(columns_of([row]))
-    [found] = read(format, lines)
-    assert found["well_formed"], lines[0]
-    assert [found[name] for name in ("client_ip", "status", "method", "path")] == [
+    [result] = read(format, lines)
+    assert result["well_formed"], lines[0]
+    assert [result[name] for name in ("client_ip", "status", "method", "path")] == [
         "203.0.113.7",
         400,
         None,

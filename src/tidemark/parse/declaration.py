@@ -42,10 +42,10 @@ _DOCS = {
     "haproxy": "https://docs.haproxy.org/3.0/configuration.html#8.2.6",
     "tomcat": "https://tomcat.apache.org/tomcat-11.0-doc/config/valve.html#Access_Log_Valve",
 }
-_TOLD_IP = "told_ip"
+_GIVEN_IP = "given_ip"
 # The fields that stand in place of the client's address in a format that lacks it, and their name then. A server
 # appends the address of its client to the list X-Forwarded-For.
-_IN_PLACE = {_TOLD_IP: "client_ip", "forwarded": "forwarded_client"}
+_IN_PLACE = {_GIVEN_IP: "client_ip", "forwarded": "forwarded_client"}
 # A time with a zone, or since 1970.
 _ZONED = r"(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\]?$|^\d{9,}(?:\.\d+)?$"
 _REQUIRED = ("time", "status")
@@ -57,21 +57,21 @@ def declared_format(name: str, declared: FormatSettings, *, usual_times: bool = 
     """The format of a declaration. With `usual_times` its times are only in notations of `tidemark.parse.logtime`.
     Raises SettingError if it cannot be read."""
     if declared.keys:
-        made: Layout | JsonFormat = _objects(name, declared.keys)
+        format: Layout | JsonFormat = _objects(name, declared.keys)
     elif declared.nginx.lstrip().startswith("{"):
-        made = _json(name, _nginx_keys(name, declared.nginx))
+        format = _json(name, _nginx_keys(name, declared.nginx))
     else:
-        made = replace(_layout(name, _layouts(name, declared)), squeezed=declared.squeezed)
-    made = replace(
-        made,
+        format = replace(_layout(name, _layouts(name, declared)), squeezed=declared.squeezed)
+    format = replace(
+        format,
         about=declared.about or f"A format of the settings, by `{declared.notation}`.",
         docs=declared.docs or _DOCS.get(declared.notation, ""),
         examples=declared.examples,
         detected=declared.detected,
     )
-    if usual_times and not _fields(made) - _PLAIN:
-        made = replace(made, refine=dict)
-    return _with_pattern(made, declared.pattern) if declared.pattern else made
+    if usual_times and not _fields(format) - _PLAIN:
+        format = replace(format, refine=dict)
+    return _with_pattern(format, declared.pattern) if declared.pattern else format
 
 
 def _layouts(name: str, declared: FormatSettings) -> Sequence[str]:
@@ -96,17 +96,17 @@ def _fields(format: Layout | JsonFormat) -> set[str]:
     return {name for name in names if not name.startswith(("_", "upstream"))}
 
 
-def _with_pattern(made: Layout | JsonFormat, pattern: str) -> Layout:
-    if isinstance(made, JsonFormat):
-        raise SettingError(f"the format {made.name} of JSON objects has a pattern", "Leave it out.")
+def _with_pattern(format: Layout | JsonFormat, pattern: str) -> Layout:
+    if isinstance(format, JsonFormat):
+        raise SettingError(f"the format {format.name} of JSON objects has a pattern", "Leave it out.")
     try:
         pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as error:
         raise SettingError(
-            f"the pattern of format {made.name} is no regular expression: {error}",
+            f"the pattern of format {format.name} is no regular expression: {error}",
             "Write it in the syntax of RE2, which has no look-around.",
         ) from error
-    return replace(made, pattern=pattern)
+    return replace(format, pattern=pattern)
 
 
 def _objects(name: str, keys: Mapping[str, Sequence[str]]) -> JsonFormat:
@@ -156,12 +156,12 @@ def _with_fields_once(name: str, layout: str) -> str:
     layout = re.sub(r"\$client_ip:\$_\w+", "$client_port", layout)
     numbers = Counter[str]()
 
-    def once(found: re.Match[str]) -> str:
-        field = found[1]
+    def once(match: re.Match[str]) -> str:
+        field = match[1]
         if field.startswith(("_", "upstream")):
             return f"${field}"
         numbers[field] += 1
-        if numbers[field] == 1 and field != _TOLD_IP:
+        if numbers[field] == 1 and field != _GIVEN_IP:
             return f"${field}"
         return f"${field}_{numbers[field]}" if field == "time" else f"$_{field}"
 
@@ -183,8 +183,8 @@ def _nginx_keys(name: str, text: str) -> Mapping[str, tuple[str, ...]]:
         raise SettingError(f"the format {name} is not JSON: {error}", "Correct it.") from error
     keys: dict[str, tuple[str, ...]] = {}
     for path, value in _paths(shape):
-        if found := notations.VARIABLE.fullmatch(value):
-            field = notations.variable(found[1] or found[2])
+        if match := notations.VARIABLE.fullmatch(value):
+            field = notations.variable(match[1] or match[2])
             if not field.startswith(("_", "upstream")):
                 keys[field] = (*keys.get(field, ()), path)
     return keys

@@ -25,8 +25,8 @@ def format_of(name: str) -> Format:
     """
     file = files(formats) / f"{name}.toml"
     if not file.is_file():
-        found: Format = import_module(f"{formats.__name__}.{name}").FORMAT
-        return found
+        format: Format = import_module(f"{formats.__name__}.{name}").FORMAT
+        return format
     values = tomllib.loads(file.read_text(encoding="utf-8"))
     if "clf" in values:
         return Clf(name, layout=values.pop("clf"), **_described(values))

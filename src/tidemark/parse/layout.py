@@ -34,6 +34,8 @@ _TYPES = {
     "protocol": r"[^ \t\"]+",
     "duration": r"[-+]?[\d.]+|-",
 }
+# The fields of own formats in which the client's address stands in a list, or in front of a port.
+_LIKE = {"forwarded_client": "client_ip", "client_port": "client_ip"}
 # What tells a line that is nearly of a format from others. A time of day is not an address.
 _TELLING = {
     "client_ip": r"^\[?(?:\d+\.\d+\.\d+\.\d+|[0-9A-Fa-f:.]*::[0-9A-Fa-f:.]*|(?:[0-9A-Fa-f]+:){5,}[0-9A-Fa-f.:]+)\]?"
@@ -143,7 +145,7 @@ def _typed(layout: str) -> str:
 
 
 def _type_of(name: str, *, quoted: bool, last: bool, behind: str) -> str:
-    known = _TYPES.get("duration" if name.startswith("duration") else name)
+    known = _TYPES.get("duration" if name.startswith("duration_") else _LIKE.get(name, name))
     if known and not (last and not quoted):
         return known
     if last and not quoted:

@@ -2,8 +2,8 @@
 HAProxy's `log-format` and the `pattern` of Tomcat's AccessLogValve.
 
 The result has `$name` in place of each field, see `tidemark.parse.layout.Layout`; LITERAL stands for a `$` of the text.
-Names that begin with an underscore stand for values that Tidemark has no column for. `told_ip` is an address that
-others have told the server, or that of a proxy: the client only where a line has no other one.
+Names that begin with an underscore stand for values that Tidemark has no column for. `given_ip` is an address that a
+proxy gives to the server, or that of a proxy: the client only where a line has no other one.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from tidemark.errors import SettingError
 
 LITERAL = "\x00"
 
-_TOLD_IP = "told_ip"
+_GIVEN_IP = "given_ip"
 _VARIABLES = {
-    "remote_addr": "client_ip", "realip_remote_addr": _TOLD_IP, "remote_user": "remote_user", "time_local": "time",
+    "remote_addr": "client_ip", "realip_remote_addr": _GIVEN_IP, "remote_user": "remote_user", "time_local": "time",
     "time_iso8601": "time", "msec": "time", "request": "request", "request_method": "method", "request_uri": "target",
     "uri": "target", "document_uri": "target", "args": "query", "query_string": "query", "server_protocol": "protocol",
     "status": "status", "body_bytes_sent": "bytes", "bytes_sent": "bytes", "http_referer": "referrer",
     "http_user_agent": "user_agent", "host": "host", "http_host": "host", "server_name": "host",
     "request_time": "duration_s", "http_x_forwarded_for": "forwarded", "proxy_add_x_forwarded_for": "forwarded",
     "geoip_country_code": "edge_country", "geoip2_country_code": "edge_country", "http_cf_ipcountry": "edge_country",
-    "proxy_protocol_addr": _TOLD_IP, "http_x_real_ip": _TOLD_IP, "http_cf_connecting_ip": _TOLD_IP,
-    "http_true_client_ip": _TOLD_IP, "http_x_client_ip": _TOLD_IP,
+    "proxy_protocol_addr": _GIVEN_IP, "http_x_real_ip": _GIVEN_IP, "http_cf_connecting_ip": _GIVEN_IP,
+    "http_true_client_ip": _GIVEN_IP, "http_x_client_ip": _GIVEN_IP,
 }  # fmt: skip
 _HEADERS = {
     "referer": "referrer", "user-agent": "user_agent", "host": "host", "x-forwarded-for": "forwarded",
-    "cf-ipcountry": "edge_country", "x-real-ip": _TOLD_IP, "cf-connecting-ip": _TOLD_IP, "true-client-ip": _TOLD_IP,
-    "x-client-ip": _TOLD_IP,
+    "cf-ipcountry": "edge_country", "x-real-ip": _GIVEN_IP, "cf-connecting-ip": _GIVEN_IP, "true-client-ip": _GIVEN_IP,
+    "x-client-ip": _GIVEN_IP,
 }  # fmt: skip
 # Of Apache and of Tomcat, whose `%D` is not here because its unit depends on the version.
 _DIRECTIVES = {
@@ -66,7 +66,7 @@ _ITEM = re.compile(
     r"(?:\[(?P<sample>(?:[^\[\]]|\[[^\]]*\])*)\]|(?P<alias>[A-Za-z]+)|(?P<percent>%))"
 )
 _FETCH = re.compile(r"(?:req\.f?hdr|hdr)\((?P<header>[\w-]+)[,)]")
-# Values that HAProxy writes with quotes if it is told to: not numbers and times.
+# Values that HAProxy writes with quotes with the flag Q: not numbers and times.
 _QUOTED = (
     "ci", "r", "HM", "HP", "HPO", "HQ", "HU", "HV", "b", "f", "ft", "s", "hr", "hs", "CC", "CS", "ID", "H", "si", "bi",
     "fi", "sslc", "sslv",
@@ -77,7 +77,7 @@ _CAPTURES = {"hr": "{$captured}", "hs": "{$_captured}"}
 
 def nginx(text: str) -> str:
     """The layout of a `log_format` that is not JSON."""
-    return VARIABLE.sub(lambda found: f"${variable(found[1] or found[2])}", text)
+    return VARIABLE.sub(lambda match: f"${variable(match[1] or match[2])}", text)
 
 
 def variable(name: str) -> str:
@@ -108,7 +108,7 @@ def _directives(text: str, taken: str) -> str:
     """`taken` is the field of `%D`."""
     # The query begins with its question mark, so that both are the target.
     text = text.replace("%U%q", "%U").replace("$", LITERAL)
-    return _DIRECTIVE.sub(lambda found: _directive(found[1], found[2], taken), text)
+    return _DIRECTIVE.sub(lambda match: _directive(match[1], match[2], taken), text)
 
 
 def _directive(argument: str | None, letter: str, taken: str) -> str:
@@ -123,7 +123,7 @@ def _directive(argument: str | None, letter: str, taken: str) -> str:
     if letter == "i" and argument:
         return f"${_HEADERS.get(argument.lower(), '_header')}"
     if letter == "a" and argument == "c":  # the proxy behind which the client is
-        return f"${_TOLD_IP}"
+        return f"${_GIVEN_IP}"
     if argument and letter in "sr":  # attributes of Tomcat's sessions and requests
         return "$_attribute"
     return "$" + _DIRECTIVES.get(letter, f"_{letter[-1]}")
@@ -146,21 +146,21 @@ def _time(form: str | None) -> str:
 def haproxy(text: str) -> list[str]:
     """The layouts of a `log-format`, with and without captured headers."""
     text = text.replace("\\ ", " ").replace('\\"', '"').replace("$", LITERAL)
-    items = {found["alias"] for found in _ITEM.finditer(text)}
+    items = {match["alias"] for match in _ITEM.finditer(text)}
     fields = _ALIASES | dict.fromkeys([each for each in _TOTALS if each in items][:1], "duration_ms")
     if "Ts" in items:  # other times have their milliseconds, or a zone behind the seconds
         fields["ms"] = "fraction"
     always = False
 
-    def field(found: re.Match[str]) -> str:
+    def field(match: re.Match[str]) -> str:
         nonlocal always
-        flags, alias = found["flags"] or "", found["alias"] or ""
-        if found["percent"]:
+        flags, alias = match["flags"] or "", match["alias"] or ""
+        if match["percent"]:
             return "%"
         if alias == "o":  # sets the flags of all others
             always = "+Q" in flags
             return ""
-        name = _sample(found["sample"]) if found["sample"] is not None else fields.get(alias, f"_{alias}")
+        name = _sample(match["sample"]) if match["sample"] is not None else fields.get(alias, f"_{alias}")
         quoted = "+Q" in flags or (always and "-Q" not in flags)
         value = _CAPTURES.get(alias, f"${name}")
         return f'"{value}"' if quoted and (alias in _QUOTED or not alias) else value
@@ -170,8 +170,8 @@ def haproxy(text: str) -> list[str]:
 
 def _sample(expression: str) -> str:
     """The field of a sample expression, which may be a header of the request."""
-    if found := _FETCH.match(expression):
-        return _HEADERS.get(found["header"].lower(), "_header")
+    if match := _FETCH.match(expression):
+        return _HEADERS.get(match["header"].lower(), "_header")
     return _SAMPLES.get(expression.split(",")[0], "_sample")
 
 

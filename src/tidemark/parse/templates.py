@@ -1,4 +1,4 @@
-"""Templates of lines, made of the declarations of formats and their first examples."""
+"""Templates of lines, from the declarations of formats and their first examples."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tidemark.parse.text import HIDDEN_BACKSLASH, HIDDEN_QUOTE
 from tidemark.parse.writing import COLUMNS_OF, Composed, Slot, Template, quoted, unchanged
 
 _DURATIONS = {"duration_s", "duration_ms", "duration_us", "duration_ns", "duration"}
-# Fields that say nothing that one of these does not say.
+# Fields whose values are those of one of these, too.
 _REDUNDANT = {
     "request": {"target", "method"}, "target": {"request"}, "method": {"request"}, "query": {"request", "target"},
     "protocol": {"request"}, **{each: _DURATIONS - {each} for each in _DURATIONS},
 }  # fmt: skip
-# Stand around the number of a slot while an object is made to text.
+# Stand around the number of a slot while an object becomes text.
 _BEGIN, _END = "\ue000", "\ue001"
 
 
@@ -60,7 +60,7 @@ def of_object(
     compose: Mapping[str, Composed],
 ) -> Template:
     """Objects like the example with the values of fields at the paths of `keys`. Columns that it lacks are added at the
-    preferred path of a field that says them."""
+    preferred path of a field that has them."""
     shape: dict[str, Any] = json.loads(example) if example else {}
     slots: list[Slot] = []
 
@@ -79,9 +79,9 @@ def of_object(
             put(field, *there[0])
     present = {slot.field for slot in slots}
     for field, paths in keys.items():
-        said = COLUMNS_OF.get(field, (field,))
+        of_field = COLUMNS_OF.get(field, (field,))
         redundant = present & _REDUNDANT.get(field, set())
-        wanted = paths and field not in present and not redundant and set(said) & set(columns)
+        wanted = paths and field not in present and not redundant and set(of_field) & set(columns)
         if wanted and put(field, paths[0], None):
             present.add(field)
     for path in marks:
@@ -94,12 +94,12 @@ def of_object(
 
 
 def _at(shape: Mapping[str, Any], path: Sequence[str]) -> Any:
-    found: Any = shape
+    value: Any = shape
     for name in path:
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             return None
-        found = found.get(name)
-    return None if isinstance(found, dict) else found
+        value = value.get(name)
+    return None if isinstance(value, dict) else value
 
 
 def _put(shape: dict[str, Any], path: Sequence[str], value: object) -> bool:

@@ -41,7 +41,7 @@ _UNITS = {"s": _SECOND, "ms": 1_000, "us": 1, "ns": 1}
 _PLAIN = (
     "client_ip", "remote_user", "method", "protocol", "referrer", "user_agent", "host", "edge_country", "forwarded",
 )  # fmt: skip
-# The columns that a field's text says.
+# The columns of a field's text.
 COLUMNS_OF = {
     "client_port": ("client_ip",), "forwarded_client": ("client_ip", "forwarded"),
     **dict.fromkeys(("time", "date", "clock", "fraction", "zone", *_FORMS), ("event_time",)),
@@ -61,7 +61,7 @@ class Slot:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the field's text says."""
+        """The columns that the field's text has."""
         if self.field not in ("request", "target"):
             return COLUMNS_OF.get(self.field, (self.field,))
         host = ("host",) if _ABSOLUTE.match(self.sample or "") else ()
@@ -75,7 +75,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Composed:
-    """How the text of a format's own field is made of others, and the columns that it says."""
+    """How the text of a format's own field is composed of others, and the columns that it has."""
 
     columns: tuple[str, ...]
     text: Callable[[Texts], pa.Array]
@@ -93,9 +93,9 @@ class Template:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns `tidemark.parse.values.READ` that its lines say."""
-        says = (self.compose.get(slot.field, slot).columns for slot in self.slots)
-        return frozenset(column for columns in says for column in columns)
+        """The columns `tidemark.parse.values.READ` that its lines have."""
+        each = (self.compose.get(slot.field, slot).columns for slot in self.slots)
+        return frozenset(column for columns in each for column in columns)
 
     def lines(self, columns: Mapping[str, pa.Array]) -> pa.Array:
         """Lines of columns, which need not all be there: those of `tidemark.parse.values.READ`, and `request` for the
@@ -104,9 +104,9 @@ class Template:
         parts: list[pa.Array | str] = [self.texts[0]]
         for slot, behind in zip(self.slots, self.texts[1:], strict=True):
             own = self.compose.get(slot.field)
-            found = own.text(texts) if own else texts.of(slot)
+            text = own.text(texts) if own else texts.of(slot)
             absent = "null" if slot.bare else _ABSENT
-            parts += [pc.fill_null(self.escape(found), absent), behind]
+            parts += [pc.fill_null(self.escape(text), absent), behind]
         return pc.binary_join_element_wise(*parts, "")
 
 
@@ -178,10 +178,10 @@ class Texts(Mapping[str, pa.Array]):
     def _target(self, sample: str | None) -> pa.Array:
         path, query = self.column("path"), self.column("query")
         target = path if "query" in self.fields else joined("?", path, query)
-        found = _ABSOLUTE.match(sample or "")
-        if not found:
+        url = _ABSOLUTE.match(sample or "")
+        if not url:
             return target
-        scheme, port = found["scheme"], found["port"] or ""
+        scheme, port = url["scheme"], url["port"] or ""
         begin = pc.binary_join_element_wise(scheme, self.column("host"), port, "")
         absolute = flags_of(pc.and_(pc.is_valid(begin), pc.starts_with(target, "/")))
         return where(absolute, pc.binary_join_element_wise(begin, target, ""), target)
@@ -234,8 +234,8 @@ def joined(between: str, first: pa.Array, *others: pa.Array) -> pa.Array:
 
 def _zone(sample: str) -> str:
     """The zone UTC, written as in a sample that ends with any zone; empty if it has none."""
-    found = re.search(r" ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$", sample)
-    return re.sub(r"[+-]\d\d(:?)\d\d", r"+00\g<1>00", found[0]) if found else ""
+    zone = re.search(r" ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)$", sample)
+    return re.sub(r"[+-]\d\d(:?)\d\d", r"+00\g<1>00", zone[0]) if zone else ""
 
 
 def _strftime(time: pa.Array, form: str) -> pa.Array:
@@ -243,20 +243,20 @@ def _strftime(time: pa.Array, form: str) -> pa.Array:
 
 
 def _written(time: pa.Array, micros: pa.Array, sample: str) -> pa.Array | None:
-    """Times as in a sample; None if it is not known how that is made."""
+    """Times as in a sample; None for a form that is not known."""
     for pattern, form in _TIMES:
-        if found := re.fullmatch(rf"{pattern}(?:(?P<mark>[.,])(?P<fraction>\d+))?(?P<zone>\D.*)?", sample):
+        if match := re.fullmatch(rf"{pattern}(?:(?P<mark>[.,])(?P<fraction>\d+))?(?P<zone>\D.*)?", sample):
             text = _strftime(time, form)
-            digits = len(found["fraction"] or "")
-            parts = [text, found["mark"], _fraction(micros, digits)] if digits else [text]
+            digits = len(match["fraction"] or "")
+            parts = [text, match["mark"], _fraction(micros, digits)] if digits else [text]
             return pc.binary_join_element_wise(*parts, _zone(sample), "")
     return None
 
 
 def _since_1970(micros: pa.Array, sample: str) -> pa.Array:
-    found = _EPOCH.fullmatch(sample)
-    assert found is not None
-    digits, decimals = len(found["whole"]), len(found["fraction"] or "")
+    number = _EPOCH.fullmatch(sample)
+    assert number is not None
+    digits, decimals = len(number["whole"]), len(number["fraction"] or "")
     if digits == 19:
         return pc.binary_join_element_wise(micros.cast(pa.string()), "000", "")
     whole = pc.divide(micros, {13: 1_000, 16: 1}.get(digits, _SECOND)).cast(pa.string())

@@ -50,21 +50,21 @@ class FormatSettings:
 
     @property
     def declared(self) -> str:
-        """How lines are read, as text: the declaration itself if nothing else says anything about it."""
-        said = {
+        """How lines are read, as text: the declaration itself if it is all that decides."""
+        values = {
             each.name: getattr(self, each.name)
             for each in fields(self)
             if each.name not in _TEXTS and getattr(self, each.name)
         }
-        only = next(iter(said.values())) if len(said) == 1 else None
-        return only if isinstance(only, str) else json.dumps(said, ensure_ascii=False)
+        only = next(iter(values.values())) if len(values) == 1 else None
+        return only if isinstance(only, str) else json.dumps(values, ensure_ascii=False)
 
 
-def formats_of(found: Any, source: str) -> dict[str, FormatSettings]:
+def formats_of(tables: Any, source: str) -> dict[str, FormatSettings]:
     """The tables `[formats.NAME]` of a file. Raises SettingError."""
     formats = {
         name: FormatSettings(**values, source=source)
-        for name, values in tables_of("formats", found, FormatSettings, source).items()
+        for name, values in tables_of("formats", tables, FormatSettings, source).items()
     }
     for name, each in formats.items():
         if sum(bool(getattr(each, notation)) for notation in NOTATIONS) != 1:

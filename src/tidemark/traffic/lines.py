@@ -1,6 +1,6 @@
 """Formats hits as log lines of any format; times in UTC.
 
-Lines of Apache's own formats are made of constant parts, for speed; those of others by the formats' declarations, which
+Lines of Apache's own formats consist of constant parts, for speed; those of others by the formats' declarations, which
 are imported only for them.
 """
 
@@ -82,11 +82,11 @@ def logged_by(format: Format) -> LineFormat:
     """How hits are logged by a format's declaration."""
     from tidemark.traffic.columns import COLUMNS
 
-    write, says = written(format), format.template(COLUMNS).columns
+    write, columns = written(format), format.template(COLUMNS).columns
     return LineFormat(
         lambda hits, second: write(hits, [second] * len(hits)),
-        agents="user_agent" in says,
-        timed="duration_us" in says,
+        agents="user_agent" in columns,
+        timed="duration_us" in columns,
         named=not format.detected,
         column_names=format.column_names,
     )
@@ -103,8 +103,8 @@ def written(format: Format) -> Callable[[Sequence[Hit], Sequence[int]], list[byt
     def lines(hits: Sequence[Hit], seconds: Sequence[int]) -> list[bytes]:
         if not hits:
             return []
-        made: list[bytes] = template.lines(columns_of(hits, seconds)).cast(pa.binary()).to_pylist()
-        return made
+        result: list[bytes] = template.lines(columns_of(hits, seconds)).cast(pa.binary()).to_pylist()
+        return result
 
     return lines
 
