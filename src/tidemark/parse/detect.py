@@ -46,6 +46,7 @@ _FAMILY = [each.name for each in DECLARED if isinstance(each, clf.Clf)]
 _OTHERS = [each for each in DECLARED if each.name not in _FAMILY]
 _JSON = [each for each in _OTHERS if isinstance(each, JsonFormat)]
 _PLAIN = [each for each in _OTHERS if not isinstance(each, JsonFormat)]
+_FIRST_W3C = next(each for each in _PLAIN if isinstance(each, W3c))
 _FEW = 200
 _ANY_LAYOUT = "|".join(
     f"(?:{each.pattern})"
@@ -167,7 +168,7 @@ class _Search:
         self._all = (*DECLARED, *own)
         self.read = Read.nothing(len(named))
         self.which = np.full(len(named), -1)
-        self._lines = w3c.with_default_header(lines)
+        self._lines = lines
         self._hidden = lines.hidden
         self._named = named
         self._names = set(pc.unique(named).to_pylist())
@@ -178,6 +179,8 @@ class _Search:
     def run(self, most_wrappers: int) -> None:
         inner = self._read_objects()
         for format in (*self._likely, *self._own):
+            if format is _FIRST_W3C:
+                self._lines = w3c.with_default_header(self._lines, self._open)
             self._attempt(format)
         self._read_with_tail()
         self._read_behind_proxies()
@@ -256,7 +259,10 @@ class _Search:
 
     def _read_behind_proxies(self) -> None:
         """Reads lines of the combined family that begin with a list of addresses."""
-        listed = where(self._open & self._of_family, self._lines.text, None)
+        open_ = self._open & self._of_family
+        if not open_.any():
+            return
+        listed = where(open_, self._lines.text, None)
         found, text, before = proxies.without_list(listed)
         rows = np.flatnonzero(found)
         if len(rows):

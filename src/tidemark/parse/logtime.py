@@ -78,8 +78,8 @@ def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
     found = event_time(text)
     zoneless = np.zeros(len(text), bool)
     open_ = pc.is_null(found)
-    if found.null_count > text.null_count:
-        text = pc.utf8_trim(where(flags_of(open_), text, None), "[] ")
+    if found.null_count > text.null_count and pc.any(pc.starts_with(text, "[")).as_py():
+        text = pc.utf8_trim(text, "[] ")
         found = pc.coalesce(found, event_time(text))
         open_ = pc.is_null(found)
     for parse in (_iso, _local, _epoch, _named):

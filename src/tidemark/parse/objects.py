@@ -23,7 +23,7 @@ from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Refine
-from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_outside
+from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_outside, has_pair
 from tidemark.parse.values import Read, columns_of, each_distinct, present
 from tidemark.parse.writing import Composed, Template
 
@@ -64,7 +64,14 @@ class Objects:
         there = [self.texts[path] for path in paths if path in self.texts]
         if not there:
             return pa.nulls(len(self.sound), pa.string())
-        return there[0] if len(there) == 1 else pc.coalesce(*(present(each) for each in there), *there)
+        if len(there) == 1:
+            return there[0]
+        best = present(there[0])
+        for other in there[1:]:
+            if not best.null_count:
+                return best
+            best = pc.coalesce(best, present(other))
+        return pc.coalesce(best, *there)
 
     def has(self, paths: Iterable[str]) -> Flags:
         """Whether objects have a text at one of these paths."""
@@ -207,7 +214,7 @@ def _blocks(text: pa.Array, paths: Sequence[str]) -> Iterable[Objects]:
 
 def _repaired(text: pa.Array) -> pa.Array:
     r"""The lines with `\xHH`, which is no JSON, in a form that is: UTF-8 as text, other bytes as written."""
-    odd = flags_of(pc.match_substring(text, "\\x"))
+    odd = has_pair(text, b"\\x")
     if not odd.any():
         return text
     mask = pa.array(odd)

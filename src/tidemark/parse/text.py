@@ -172,6 +172,20 @@ def has_byte_outside(text: pa.Array, allowed: np.ndarray) -> Flags:
     return _any(text, _bytes_of(text, lambda byte: ~allowed[byte])[0])
 
 
+def has_pair(text: pa.Array, pair: bytes) -> Flags:
+    """Whether a string has these two bytes behind each other."""
+    first, second = pair
+    _, offsets, data = text.buffers()
+    if data is None or not len(text):
+        return np.zeros(len(text), bool)
+    ends = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    byte = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+    places = np.flatnonzero(byte[:-1] == first)
+    places = places[byte[places + 1] == second] + ends[0]
+    rows = np.searchsorted(ends, places, side="right") - 1
+    return _any(text, rows[places + 1 < ends[rows + 1]])
+
+
 def _bytes_of(text: pa.Array, wanted: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The wanted bytes: their rows and values. One pass over all bytes, several times as fast as
     Arrow's search per string."""

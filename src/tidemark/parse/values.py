@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse.logtime import any_time
-from tidemark.parse.text import has_byte_outside
 
 # The columns of a line that has the fields of a format.
 COLUMNS = {
@@ -41,14 +40,18 @@ _UNVERSIONED = (
 _OTHER_PROTOCOL = r" [A-Za-z]+/\d+(?:\.\d+)?$"
 # How many digits the point moves from each unit to microseconds.
 _UNITS = {"duration_s": 6, "duration_ms": 3, "duration_us": 0, "duration_ns": -3}
-_IN_IPV4 = np.isin(np.arange(256), list(b"0123456789."))
+# A number with more digits exceeds every allowed size.
+_MOST_DIGITS = 18
+# A number of bytes with zeros in front, or a decimal point behind.
+_SIZE = rf"^0*(?P<digits>\d{{1,{_MOST_DIGITS}}})(?:\.0*)?$"
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_IPV4 = rf"^{_OCTET}\.{_OCTET}\.{_OCTET}\.{_OCTET}$"
+_PORT = re.compile(r"^(\d+\.\d+\.\d+\.\d+):\d+$")
 _ADDRESS_AROUND = re.compile(r"^\[|\](?::\d*)?$")
 _NAME = re.compile(r"(?=.*[A-Za-z])(?!unknown$)[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?=.))*\.?")
 # A duration with its unit, as Go and others write it.
 _WITH_UNIT = r"^(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ns|us|µs|μs|ms|s|sec|secs|seconds?)$"
 _UNIT_NAMES = {"ns": -3, "us": 0, "µs": 0, "μs": 0, "ms": 3}
-# A number with more digits exceeds every allowed size.
-_MOST_DIGITS = 18
 # Larger sizes are errors of the log; the sum of the sizes of many lines must not overflow.
 MOST_RESPONSE_BYTES = 1 << 40
 # How servers write that there was no status.
@@ -165,13 +168,14 @@ def request_of(request: pa.Array) -> tuple[Flags, pa.Array, pa.Array, pa.Array]:
     if http.all():
         return http, method, target, protocol
     method, target, protocol = (where(http, each, None) for each in (method, target, protocol))
-    odd = where(~http, request, None)
-    unversioned = flags_of(pc.match_substring_regex(odd, _UNVERSIONED))
-    rows = np.flatnonzero(unversioned & ~flags_of(pc.match_substring_regex(odd, _OTHER_PROTOCOL)))
-    if len(rows):
+    rows = np.flatnonzero(~http & flags_of(pc.is_valid(request)))
+    some = request.take(pa.array(rows))
+    unversioned = flags_of(pc.match_substring_regex(some, _UNVERSIONED))
+    unversioned &= ~flags_of(pc.match_substring_regex(some, _OTHER_PROTOCOL))
+    if unversioned.any():
         mask = np.zeros(len(http), bool)
-        mask[rows] = True
-        parts = pc.extract_regex(request.take(pa.array(rows)), _UNVERSIONED)
+        mask[rows[unversioned]] = True
+        parts = pc.extract_regex(some.filter(pa.array(unversioned)), _UNVERSIONED)
         method = pc.replace_with_mask(method, pa.array(mask), pc.struct_field(parts, "method"))
         target = pc.replace_with_mask(target, pa.array(mask), pc.struct_field(parts, "target"))
         http = http | mask
@@ -205,27 +209,29 @@ def statuses(text: pa.Array) -> dict[str, pa.Array]:
     `status_ok`, whether a text says either."""
     exact = flags_of(pc.equal(pc.binary_length(text), 3)) & flags_of(pc.ascii_is_decimal(text))
     odd = ~exact & flags_of(pc.is_valid(text))
-    none = flags_of(pc.equal(text, "000"))
+    none = np.zeros(len(text), bool)
     if odd.any():
-        none |= flags_of(pc.is_in(text, _NO_STATUS))
+        none = flags_of(pc.is_in(text, _NO_STATUS))
         number = flags_of(pc.match_substring_regex(text, r"^\d{3}(?:\.0+)?(?: .*)?$")) & odd
         text, exact = where(~number, text, pc.utf8_slice_codeunits(text, 0, 3)), exact | number
-    number = where(exact, text, None).cast(pa.int32())
-    above = flags_of(pc.greater_equal(number, 100))
-    return {"status": where(above, number, None), "status_ok": pa.array(above | none)}
+    status = where(exact, text, None).cast(pa.int32())
+    number = pc.fill_null(status, -1).to_numpy(zero_copy_only=False)
+    above = number >= 100
+    return {"status": where(above, status, None), "status_ok": pa.array(above | none | (number == 0))}
 
 
 def size(text: pa.Array, sound: Flags) -> pa.Array:
     """Bytes, from digits; 0 for any other text, such as a dash. NULL for lines that are not `sound`."""
-    if flags_of(pc.match_substring(text, ".")).any():
-        text = pc.replace_substring_regex(text, r"\.0*$", "")
-    digits = pc.ascii_ltrim(text, "0")
-    number = flags_of(pc.ascii_is_decimal(digits)) & flags_of(
-        pc.less_equal(pc.binary_length(digits), _MOST_DIGITS)
+    usual = flags_of(pc.ascii_is_decimal(text)) & flags_of(
+        pc.less_equal(pc.binary_length(text), _MOST_DIGITS)
     )
-    value = where(number, digits, "0").cast(pa.int64())
-    value = where(flags_of(pc.less_equal(value, MOST_RESPONSE_BYTES)), value, 0)
-    return where(sound, value, None)
+    value = where(usual, text, "0").cast(pa.int64())
+    odd = sound & ~usual & ~flags_of(pc.equal(text, "-")) & flags_of(pc.is_valid(text))
+    if odd.any():
+        digits = pc.struct_field(pc.extract_regex(text.filter(pa.array(odd)), _SIZE), "digits")
+        value = pc.replace_with_mask(value, pa.array(odd), pc.fill_null(digits, "0").cast(pa.int64()))
+    beyond = flags_of(pc.greater(value, MOST_RESPONSE_BYTES))
+    return where(sound, where(~beyond, value, 0) if beyond.any() else value, None)
 
 
 def first_duration(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
@@ -293,24 +299,21 @@ def present(field: pa.Array) -> pa.Array:
 def address(text: pa.Array) -> pa.Array:
     """Addresses in canonical form, without brackets, port and zone: IPv6 in lower case and compressed, IPv4 for an
     IPv6 address that maps one. A host name is in lower case. NULL for other texts."""
-    if not has_byte_outside(text, _IN_IPV4).any():
-        plain = text
-    else:
-        plain = pc.replace_substring_regex(text, r"^(\d+\.\d+\.\d+\.\d+):\d+$", r"\1")
-    coded = plain.dictionary_encode()
-    values = [None if each is None else canonical_address(each) for each in coded.dictionary.to_pylist()]
-    return pa.array(values, pa.string()).take(coded.indices)
+    coded = text.dictionary_encode()
+    values = coded.dictionary
+    odd = ~flags_of(pc.match_substring_regex(values, _IPV4))
+    if odd.any():
+        mask = pa.array(odd)
+        canonical = [None if each is None else canonical_address(each) for each in values.filter(mask).to_pylist()]
+        values = pc.replace_with_mask(values, mask, pa.array(canonical, pa.string()))
+    return values.take(coded.indices)
 
 
+@lru_cache(maxsize=100_000)
 def canonical_address(text: str) -> str | None:
     """One text as `address` has it."""
-    try:
-        # Much faster than `ipaddress`, and all that most addresses need.
-        socket.inet_pton(socket.AF_INET, text)
-        return text
-    except (OSError, ValueError):
-        pass
-    plain = _ADDRESS_AROUND.sub("", text).partition("%")[0]
+    plain = _ADDRESS_AROUND.sub("", text).partition("%")[0] if ":" in text else text
+    plain = _PORT.sub(r"\1", plain)
     try:
         address = ipaddress.ip_address(plain)
     except ValueError:

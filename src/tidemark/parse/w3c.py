@@ -139,12 +139,18 @@ def _timed(texts: Mapping[str, pa.Array]) -> Flags:
     return time & flags_of(pc.match_substring_regex(texts["status"], r"^(?:\d{3}|-)$"))
 
 
-def with_default_header(lines: Lines) -> Lines:
-    """The lines with the columns that IIS writes by default, for those without a header that have these."""
+def with_default_header(lines: Lines, unread: Flags) -> Lines:
+    """The lines with the columns that IIS writes by default, for those without a header that are not read yet and have
+    these columns."""
     header = lines.header
+    unread = unread & ~lines.tabbed & flags_of(pc.is_null(header))
+    dated = flags_of(pc.match_substring_regex(where(unread, lines.text, None), _LINE))
+    if not dated.any():
+        return lines
+    text = where(dated, lines.text, None)
     for names in _DEFAULTS:
         pattern = _LINE + " ".join(_VALUES.get(name, r"[^ ]+") for name in names.split()[2:]) + "(?: |$)"
-        rows = flags_of(pc.is_null(header)) & flags_of(pc.match_substring_regex(lines.text, pattern))
+        rows = flags_of(pc.is_null(header)) & flags_of(pc.match_substring_regex(text, pattern))
         if rows.any():
             header = pc.replace_with_mask(header, pa.array(rows), names)
     return replace(lines, header=header)

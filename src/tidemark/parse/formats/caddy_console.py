@@ -17,6 +17,7 @@ from tidemark.parse.text import Lines
 from tidemark.parse.values import Read
 from tidemark.parse.writing import Slot, Template
 
+_BEGIN = r"^\d[0-9.eE+:/ TZ-]*\t"
 _LINE = r"^(?P<time>\d[0-9.eE+:/ TZ-]*)\t(?:[^\t{]*\t)+(?P<object>\{.*\})$"
 
 
@@ -25,7 +26,7 @@ class Console(Format):
     """The object is one of `caddy_json` without the time, which stands in front."""
 
     def may_be(self, text: pa.Array) -> Flags:
-        return flags_of(pc.match_substring(text, "\t{"))
+        return flags_of(pc.match_substring_regex(text, _BEGIN))
 
     def read(self, lines: Lines) -> Read:
         return caddy_json.FORMAT.read(_objects(lines))
