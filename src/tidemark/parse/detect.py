@@ -42,10 +42,20 @@ FIELDS = (
 )
 
 DECLARED = declared_formats()
+
+
+def _cost_of_test(format: Format) -> int:
+    """Which formats are tried first: those that only lines with a header may be of, then those of which the start of
+    a line tells."""
+    if isinstance(format, W3c):
+        return 0
+    return 1 if not isinstance(format, Layout) or format.pattern.startswith("^") else 2
+
+
 _FAMILY = [each.name for each in DECLARED if isinstance(each, clf.Clf)]
 _OTHERS = [each for each in DECLARED if each.name not in _FAMILY]
 _JSON = [each for each in _OTHERS if isinstance(each, JsonFormat)]
-_PLAIN = [each for each in _OTHERS if not isinstance(each, JsonFormat)]
+_PLAIN = sorted((each for each in _OTHERS if not isinstance(each, JsonFormat)), key=_cost_of_test)
 _FIRST_W3C = next(each for each in _PLAIN if isinstance(each, W3c))
 _FEW = 200
 _ANY_LAYOUT = "|".join(
@@ -273,9 +283,9 @@ class _Search:
     def _read_loosely(self) -> None:
         """Reads lines that are nearly of the combined family: with quotes that the server did not escape, fields in
         between, or fewer words in front."""
-        rows = np.flatnonzero(
-            self._open & self._of_family & flags_of(pc.match_substring(self._hidden, clf.MARK))
-        )
+        rows = np.flatnonzero(self._open & self._of_family)
+        if len(rows):
+            rows = rows[flags_of(pc.match_substring(self._hidden.take(pa.array(rows)), clf.MARK))]
         if len(rows):
             read, kinds = clf.read_loosely(self._lines.take(rows), self._hidden.take(pa.array(rows)))
             self._put(rows, read, np.array([FORMATS.index(name) for name in clf.KINDS])[kinds])

@@ -89,6 +89,8 @@ class Layout(Format):
 
     def _matched(self, lines: Lines, text: pa.Array, read: Read) -> Read:
         """The same with the lines that splitting has not read, or has not read to a time and a status."""
+        if self.verbatim:  # has neither quotes nor escapes
+            return read
         weak = ~(read.sound & flags_of(read.columns["status_ok"]))
         weak |= flags_of(pc.is_null(read.columns["event_time"]))
         rows = np.flatnonzero(lines.sound & weak)

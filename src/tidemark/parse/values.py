@@ -304,7 +304,9 @@ def address(text: pa.Array) -> pa.Array:
     odd = ~flags_of(pc.match_substring_regex(values, _IPV4))
     if odd.any():
         mask = pa.array(odd)
-        canonical = [None if each is None else canonical_address(each) for each in values.filter(mask).to_pylist()]
+        canonical = [
+            None if each is None else canonical_address(each) for each in values.filter(mask).to_pylist()
+        ]
         values = pc.replace_with_mask(values, mask, pa.array(canonical, pa.string()))
     return values.take(coded.indices)
 

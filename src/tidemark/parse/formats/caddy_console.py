@@ -17,7 +17,7 @@ from tidemark.parse.text import Lines
 from tidemark.parse.values import Read
 from tidemark.parse.writing import Slot, Template
 
-_BEGIN = r"^\d[0-9.eE+:/ TZ-]*\t"
+_BEGIN = r"^\d[0-9.eE+:/ TZ-]*\t[^\t\d]{0,20}\t[^\t]*\t[^{]*\{"
 _LINE = r"^(?P<time>\d[0-9.eE+:/ TZ-]*)\t(?:[^\t{]*\t)+(?P<object>\{.*\})$"
 
 
