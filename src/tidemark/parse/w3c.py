@@ -144,6 +144,8 @@ def with_default_header(lines: Lines, unread: Flags) -> Lines:
     these columns."""
     header = lines.header
     unread = unread & ~lines.tabbed & flags_of(pc.is_null(header))
+    if not unread.any():
+        return lines
     dated = flags_of(pc.match_substring_regex(where(unread, lines.text, None), _LINE))
     if not dated.any():
         return lines
