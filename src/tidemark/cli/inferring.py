@@ -51,8 +51,7 @@ def save_result(
     """Saves what was inferred from a file's lines, if it is sure; returns the settings with it."""
     result = sample.inferred
     if isinstance(result, Ambiguous):
-        say(f"{path}: {result.question} Declare one of these in {settings.home / 'tidemark.toml'}:")
-        say("\n\n".join(inferring.declaration(_NAME, each.format) for each in result.readings))
+        say(f"{path}: {outlook(sample)}")
     if not isinstance(result, Inferred):
         return settings
     name = inferring.save(settings, path, sample, result)
@@ -65,10 +64,11 @@ def save_result(
 
 
 def outlook(sample: inferring.Sampled) -> str:
-    """What an import with `--infer` would do about lines that no format reads; empty if it would do nothing."""
+    """What an import with `--infer` would do about lines that no format reads, or what it would have to ask; empty if
+    these are no requests."""
     result, lines = sample.inferred, f"{len(sample.unread):,} lines match no format"
     if isinstance(result, Ambiguous):
-        return f"{lines}. {_sentence(result.question)} `tidemark explain` shows both readings."
+        return f"{lines}. {_sentence(result.question)} `tidemark explain` prints a format for either answer."
     if isinstance(result, Inferred):
         return (
             f"{lines}; they look like {shown(result)}. `tidemark import --infer` saves that, and {REBUILD}."
