@@ -50,6 +50,10 @@ class Request:
         return self.path + (f"?{self.query}" if self.query else "")
 
     @property
+    def socket(self) -> str:
+        return f"{f'[{self.ip}]' if ':' in self.ip else self.ip}:{40_000 + self.number}"
+
+    @property
     def line(self) -> str:
         return f"{self.method} {self.target} HTTP/1.1"
 
@@ -148,8 +152,7 @@ CASES = [
     _case("host in front", f"{ALL} host bytes agent",
           lambda r: f'{r.host} {r.ip} [{r.clf_time}] "{r.method} {r.target}" {r.status} {_dash(r.size)} "{r.agent}"'),
     _case("port", f"{ALL} agent",
-          lambda r: f'{"[" + r.ip + "]" if ":" in r.ip else r.ip}:{40_000 + r.number} {r.iso} {r.method} {r.target}'
-          f' {r.status} "{r.agent}"'),
+          lambda r: f'{r.socket} {r.iso} {r.method} {r.target} {r.status} "{r.agent}"'),
     _case("forwarded", f"{ALL} forwarded bytes",
           lambda r: f'{r.ip} "{"-" if r.number % 3 else "198.51.100.7, 10.0.0.1"}" [{r.clf_time}] "{r.line}" {r.status}'
           f' {_dash(r.size)}'),
@@ -254,7 +257,7 @@ CASES = [
           lambda r: f"at={r.iso} peer={r.ip} m={r.method} uri={r.target} rc={r.status} dur_us={r.micros}"),
     _case("logrus", f"{ALL} millis agent",
           lambda r: f'time="{r.iso}" level=info msg="request" method={r.method} uri="{r.target}" status={r.status}'
-          f' latency="{r.micros / 1000:.3f}ms" remote="[{r.ip}]:{r.number + 1000}" ua="{r.agent}"'),
+          f' latency="{r.micros / 1000:.3f}ms" remote="{r.socket}" ua="{r.agent}"'),
     # JSON.
     _json("json of own names", f"{ALL} bytes millis agent",
           lambda r: {"zeit": r.iso, "adresse": r.ip, "methode": r.method, "pfad": r.target, "antwort": r.status,

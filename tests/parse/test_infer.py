@@ -194,6 +194,13 @@ def test_a_layout_that_less_than_95_of_100_lines_have_is_not_used() -> None:
     assert infer([line.encode() for line in [*lines[:94], *["some note"] * 6]]) is None
 
 
+@pytest.mark.parametrize(
+    "line", ["[ (" * 1_300, '" ' * 2_000, "a=1 b: 2, " * 400, "|;" * 2_000, "x " * 30_000]
+)
+def test_lines_with_very_many_fields_have_no_layout(line: str) -> None:
+    assert infer([line.encode()] * 50) is None
+
+
 def test_lines_in_an_envelope_have_the_layout_of_the_line_inside() -> None:
     case, log = CASES[0], requests()
     lines = [json.dumps({"log": case.line(r) + "\n", "stream": "stdout", "time": r.iso}) for r in log]

@@ -32,6 +32,8 @@ LEAST_LINES = 3
 # So many lines are split one by one; the format that is inferred reads all.
 _EXAMPLES = 1_000
 _MOST_BYTES = 65_536
+# Longer lines are not split, which takes time.
+_MOST_SPLIT_BYTES = 4_096
 _NAME = "inferred"
 # A request line has so many fields more than one: method, target and protocol.
 _IN_REQUEST = 2
@@ -112,6 +114,10 @@ def _readings(lines: Lines) -> Iterator[Inferred | Ambiguous]:
             yield from _checked(lines, roles, formats, columns, objects)
         return
     rows = np.unique(np.linspace(0, len(lines.text) - 1, _EXAMPLES).astype(np.int64))
+    short = flags_of(pc.less_equal(pc.binary_length(lines.text.take(pa.array(rows))), _MOST_SPLIT_BYTES))
+    if short.mean() < LEAST_SHARE:
+        return
+    rows = rows[short]
     some = lines.take(rows)
     several = flags_of(pc.match_substring(some.text, "  ")).any()
     for texts, is_squeezed in ((some.hidden, False), (squeezed(some.hidden), True)):
@@ -122,7 +128,7 @@ def _readings(lines: Lines) -> Iterator[Inferred | Ambiguous]:
             if roles is None:
                 continue
             formats = [_layout(split, fields, is_squeezed) for fields in roles.readings]
-            first = int(split.header)  # the names of the columns are no line of the log
+            first = int(split.header and rows[0] == 0)  # the names of the columns are no line of the log
             rest = lines.take(np.arange(first, len(lines.text)))
             yield from _checked(rest, roles, formats, split.columns, rows[split.rows] - first)
 

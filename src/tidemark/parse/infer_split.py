@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +30,10 @@ _TELLING = frozenset(
      "status", "duration", "protocol")
 )  # fmt: skip
 
+_MOST_FIELDS = 80
+_LEVELS = 2
+# So many lines show whether others are worth a look, with a little less in common.
+_FEW, _LEAST_OF_FEW = 100, 0.8
 # Lines with fewer fields in common are of no layout.
 _LEAST_IN_COMMON = 4
 
@@ -56,6 +62,16 @@ class _Scanned:
     values: tuple[str, ...]
     keys: tuple[str, ...]
 
+    def up_to(self, length: int) -> _Scanned:
+        """The first values, of which the last one takes the rest of the line."""
+        if len(self.values) < length:
+            return self
+        rest = [
+            part for pair in zip(self.values[length - 1 :], self.texts[length:], strict=True) for part in pair
+        ]
+        values = (*self.values[: length - 1], "".join(rest))
+        return _Scanned((*self.texts[:length], ""), values, self.keys[:length])
+
     @property
     def shape(self) -> _Outline:
         return self.texts, self.keys
@@ -66,8 +82,7 @@ def splits(lines: Sequence[str]) -> Iterator[Split]:
     for separator in ("\t", "||", "|", ";", "^", "~", ",", " "):
         if sum(separator in line for line in lines) < LEAST_SHARE * len(lines):
             continue
-        shares = (_RARE, _USUAL, 1.0)
-        keys = dict.fromkeys(_keys(lines, separator, share) for share in shares)
+        keys = dict.fromkeys((*_keys(lines, separator), frozenset[str]()))
         attempts = ((each, whole) for whole in (True, False) for each in keys)
         split = next(filter(None, (_split(lines, separator, *attempt) for attempt in attempts)), None)
         if split is not None:
@@ -77,20 +92,12 @@ def splits(lines: Sequence[str]) -> Iterator[Split]:
 def _split(lines: Sequence[str], separator: str, keys: frozenset[str], whole: bool) -> Split | None:
     """The split of lines that are alike as a `whole`, or else up to the last field that they have in common."""
     pattern = _pattern(separator, keys)
-    scanned = [_scan(line, pattern, separator) for line in lines]
-    common = Counter(each.shape for each in scanned).most_common(_MOST_SHAPES)
-    (main, most), unnamed = common[0], common[0][0][1].count("")
-    usual = {
-        shape
-        for shape, count in common
-        if shape[1].count("") == unnamed and (count > _RARE * len(lines) or count == most)
-    }
-    if sum(each.shape in usual for each in scanned) < LEAST_SHARE * len(lines):
-        length = 0 if whole else _length_in_common(scanned, main)
-        if not length:
-            return None
-        scanned = [_with_rest(line, each, length) for line, each in zip(lines, scanned, strict=True)]
-        usual = {((*main[0][:length], ""), main[1][:length])}
+    few = [_scan(line, pattern, separator) for line in lines[:: max(len(lines) // _FEW, 1)]]
+    if not _outlines(few, whole, _LEAST_OF_FEW)[1]:
+        return None
+    scanned, usual = _outlines([_scan(line, pattern, separator) for line in lines], whole, LEAST_SHARE)
+    if not usual:
+        return None
     names: dict[tuple[str, int], int] = {}
     shapes, numbers = list[Shape](), dict[_Outline, list[int]]()
     for texts, of_texts in sorted(usual, key=lambda shape: -sum(map(len, shape[0]))):
@@ -110,6 +117,26 @@ def _split(lines: Sequence[str], separator: str, keys: frozenset[str], whole: bo
     return _refined(Split(tuple(map(Column, titles, texts_of)), tuple(shapes), np.array(rows), header))
 
 
+def _outlines(
+    scanned: Sequence[_Scanned], whole: bool, least: float
+) -> tuple[Sequence[_Scanned], Collection[_Outline]]:
+    """The lines, and the outlines that at least this share of them has, which differ in quotes and keys; none if there
+    are not so many. Unless they have to be alike as a `whole`, the last field in common may take the rest of lines."""
+    common = Counter(each.shape for each in scanned).most_common(_MOST_SHAPES)
+    (main, most), unnamed = common[0], common[0][0][1].count("")
+    usual = {
+        shape: count
+        for shape, count in common
+        if shape[1].count("") == unnamed and (count > _RARE * len(scanned) or count == most)
+    }
+    if sum(usual.values()) >= least * len(scanned):
+        return scanned, usual
+    length = 0 if whole else _length_in_common(scanned, main, least)
+    if not length:
+        return scanned, ()
+    return [each.up_to(length) for each in scanned], [((*main[0][:length], ""), main[1][:length])]
+
+
 def _identities(keys: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Columns by their key, or by their number among those without one."""
     seen = Counter[str]()
@@ -123,17 +150,22 @@ def _shape(texts: Sequence[str], numbers: Sequence[int]) -> Shape:
     return (*between, texts[-1])
 
 
-def _keys(lines: Sequence[str], separator: str, least: float) -> frozenset[str]:
-    """The texts `key=`, `key: ` and `key:` in front of values, in more than this share of lines."""
+def _keys(lines: Sequence[str], separator: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The texts `key=`, `key: ` and `key:` in front of values: those that several lines have, and the usual ones."""
     start = re.compile(rf"(?:^|[{re.escape(separator)}\[({{,;|\"] *)({_KEY})(= ?|: ?)")
     counts = Counter(key for line in lines for key in set(start.findall(line)))
-    colons = sum(count >= _USUAL * len(lines) for (_, sign), count in counts.items() if sign.startswith(":"))
-    return frozenset(
-        name + sign
+    least = _USUAL * len(lines)
+    colons = sum(count >= least for (_, sign), count in counts.items() if sign.startswith(":"))
+    keys = {
+        name + sign: count
         for (name, sign), count in counts.items()
         if name.lower() not in _SCHEMES
-        and count > max(least * len(lines), 1)
-        and (sign.startswith("=") or (count >= _USUAL * len(lines) and (sign == ": " or colons >= 2)))
+        and (sign.startswith("=") or (count >= least and (sign == ": " or colons >= 2)))
+    }
+    several = max(_RARE * len(lines), 1)
+    return (
+        frozenset(key for key, count in keys.items() if count > several),
+        frozenset(key for key, count in keys.items() if count > max(least, 1)),
     )
 
 
@@ -169,6 +201,9 @@ def _scan(line: str, pattern: re.Pattern[str], separator: str) -> _Scanned:
     pending, place = "", 0
     while True:
         match = pattern.match(line, place)
+        if len(values) == _MOST_FIELDS:  # of no layout
+            values[-1] += pending + line[place:]
+            return _Scanned((*texts, ""), tuple(values), tuple(keys))
         if match is None or (separator == " " and match.end() == place):
             pending += line[place : place + 1]
             place += 1
@@ -187,22 +222,22 @@ def _scan(line: str, pattern: re.Pattern[str], separator: str) -> _Scanned:
     return _Scanned((*texts, pending), tuple(values), tuple(keys))
 
 
-def _length_in_common(scanned: Sequence[_Scanned], main: _Outline) -> int:
-    """How many of the first fields lines have in common, if not all; 0 if they are too few."""
-    for length in range(len(main[1]), _LEAST_IN_COMMON - 1, -1):
-        alike = sum(
-            each.texts[:length] == main[0][:length] and len(each.values) >= length for each in scanned
-        )
-        if alike >= LEAST_SHARE * len(scanned):
-            return length
-    return 0
-
-
-def _with_rest(line: str, scanned: _Scanned, length: int) -> _Scanned:
-    """The first values, of which the last one takes the rest of the line."""
-    begun = sum(map(len, scanned.texts[:length])) + sum(map(len, scanned.values[: length - 1]))
-    values = (*scanned.values[: length - 1], line[begun:])
-    return _Scanned((*scanned.texts[:length], ""), values, scanned.keys[:length])
+def _length_in_common(scanned: Sequence[_Scanned], main: _Outline, least: float) -> int:
+    """How many of the first fields so many lines have in common; 0 if they are too few."""
+    lengths = sorted(
+        (
+            sum(
+                1
+                for _ in takewhile(
+                    lambda pair: pair[0] == pair[1], zip(each.texts[:-1], main[0][:-1], strict=False)
+                )
+            )
+            for each in scanned
+        ),
+        reverse=True,
+    )
+    length = lengths[math.ceil(least * len(lengths)) - 1]
+    return length if length >= _LEAST_IN_COMMON else 0
 
 
 def _is_heading(first: Sequence[str], columns: Sequence[Sequence[str | None]]) -> bool:
@@ -214,12 +249,12 @@ def _is_heading(first: Sequence[str], columns: Sequence[Sequence[str | None]]) -
     )
 
 
-def _refined(split: Split) -> Split:
-    """The columns that have fields within their values are split further."""
+def _refined(split: Split, levels: int = _LEVELS) -> Split:
+    """The columns that have fields within their values are split further, so many times within each other."""
     columns: list[Column] = []
     inside: dict[int, Shape] = {}
     for number, column in enumerate(split.columns):
-        inner = _inner(column)
+        inner = _inner(column, levels - 1) if levels else None
         if inner is None:
             inside[number] = (len(columns),)
             columns.append(column)
@@ -246,7 +281,7 @@ def _joined(parts: Iterator[str | int]) -> Shape:
     return tuple(shape)
 
 
-def _inner(column: Column) -> Split | None:
+def _inner(column: Column, levels: int) -> Split | None:
     """The fields within the values of a column that are of no kind themselves; None if there is none of use."""
     if column.kinds - {"word", "agent", "target", "url"} or len(column.present) < 2:
         return None
@@ -257,17 +292,17 @@ def _inner(column: Column) -> Split | None:
     for separator in (" ", ",", "|", ";", "/"):
         if sum(separator in value for value in present) < MOST * len(present):
             continue
-        split = _alike(values, column.missing, present, separator)
+        split = _alike(values, column.missing, present, separator, levels)
         if split is not None and any(each.kinds & _TELLING for each in split.columns):
             return split
     return None
 
 
 def _alike(
-    values: Sequence[str | None], missing: Flags, present: Sequence[str], separator: str
+    values: Sequence[str | None], missing: Flags, present: Sequence[str], separator: str, levels: int
 ) -> Split | None:
     """The columns within values that all have one shape."""
-    pattern = _pattern(separator, _keys(present, separator, _USUAL))
+    pattern = _pattern(separator, _keys(present, separator)[1])
     scanned = [_scan(value, pattern, separator) for value in present]
     (texts, keys), count = Counter(each.shape for each in scanned).most_common(1)[0]
     if count < MOST * len(present) or len(keys) < 2:
@@ -278,12 +313,6 @@ def _alike(
         each = None if none else next(rows)
         for number, column in enumerate(columns):
             column.append(each.values[number] if each is not None and each.shape == (texts, keys) else None)
-    return _refined(
-        Split(
-            tuple(
-                Column(key, pa.array(column, pa.string())) for key, column in zip(keys, columns, strict=True)
-            ),
-            (_shape(texts, range(len(keys))),),
-            np.arange(len(values)),
-        )
-    )
+    texts_of = [pa.array(column, pa.string()) for column in columns]
+    shape = _shape(texts, range(len(keys)))
+    return _refined(Split(tuple(map(Column, keys, texts_of)), (shape,), np.arange(len(values))), levels)
