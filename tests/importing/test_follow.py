@@ -280,6 +280,22 @@ def test_a_writer_that_goes_on_at_its_place_after_copy_and_truncate(
     assert lines() == sorted(content)
 
 
+def test_a_writer_that_allocates_its_file_before_it_writes(
+    following: Following, options: Options, lines: Lines, numbered: Numbered, tmp_path: Path
+) -> None:
+    path, content = tmp_path / "u_ex.log", numbered(50)
+    path.write_bytes(bytes(65_536))
+    with following(path) as report, path.open("r+b") as log:
+        for count, line in enumerate(content, start=1):
+            log.write(line + b"\r\n")
+            log.flush()
+            if count % 10 == 0:
+                until(lambda count=count: report.added == count)
+        path.rename(tmp_path / "u_ex.1")
+    assert import_files([str(tmp_path / "u_ex.1")], options).added == 0
+    assert lines() == sorted(content)
+
+
 def test_a_file_that_is_no_log_is_named_once(
     following: Following, lines: Lines, numbered: Numbered, write: Write, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import sqlite3
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from tidemark.importing.sources import blocks_of, open_reader
 Lines = Callable[[], list[bytes]]
 Numbered = Callable[..., list[bytes]]
 Write = Callable[..., Path]
+Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 def cri(tag: str, content: str, stream: str = "stdout") -> str:
@@ -60,6 +62,24 @@ def test_a_file_that_grows_is_renamed_and_compressed(
     packed.write_bytes(gzip.compress(whole))
     import_files([str(renamed), str(packed)], options)
     assert lines() == sorted(content)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_standard_input(tidemark: Start, lines: Lines, numbered: Numbered, form: str) -> None:
+    content = numbered(3000)
+    started = tidemark("-", stdin=subprocess.PIPE)
+    out, err = started.communicate(text(content, **FORMS[form]), timeout=60)
+    assert started.returncode == 0, err
+    assert b"1 file: 3,000 lines added" in out
+    assert lines() == sorted(content)
+
+
+def test_standard_input_that_is_no_log(tidemark: Start, lines: Lines) -> None:
+    started = tidemark("-", stdin=subprocess.PIPE)
+    _, err = started.communicate(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)), timeout=60)
+    assert started.returncode == 1 and err.count(b"\n") == 1
+    assert b"standard input is a PNG image, not a log" in err
+    assert lines() == []
 
 
 def test_a_hole_at_the_beginning_is_left_out_and_counted(

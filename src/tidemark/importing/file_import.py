@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tidemark.errors import InputError
 from tidemark.importing.comments import Comments
+from tidemark.importing.compression import READ_BYTES
 from tidemark.importing.identity import Entry, entry_of
 from tidemark.importing.lines import Block, LineSplitter
 from tidemark.importing.producer import Batch
@@ -72,6 +73,13 @@ class FileImport:
         data = self.reader.read(size)
         self._add(self.splitter.feed(data), data)
         return len(data)
+
+    def again_at_last_nuls(self) -> int:
+        """Moves back before NUL bytes at the end of a plain file, in whose place its writer may yet put lines. Returns
+        their number."""
+        nuls = self.splitter.forget_last_nuls(READ_BYTES)
+        self.reader.back(nuls)
+        return nuls
 
     def finish(self) -> None:
         """Adds the last line even without a line feed."""

@@ -123,6 +123,7 @@ class _Follower:
             read += more
             if work.due:
                 work.commit(self._report)
+        read -= work.again_at_last_nuls()
         if work.overdue:
             work.commit(self._report)
         if read:

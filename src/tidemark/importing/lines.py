@@ -110,6 +110,13 @@ class LineSplitter:
             self._take(text, block, "complete")
         return block
 
+    def forget_last_nuls(self, most: int) -> int:
+        """Forgets the NUL bytes at the end of the stream, unless they are more than `most`. Returns their number; what
+        is fed next has to begin with the bytes that are now in their place."""
+        nuls = self._last_nuls if self._last_nuls <= most else 0
+        self._last_nuls -= nuls
+        return nuls
+
     def release(self) -> Block:
         """The lines that wait for the rest of another one, whose parts stay as they are. An unfinished last line still
         waits."""

@@ -71,6 +71,10 @@ class RawFile:
         start = max(0, offset - tail)
         return self.at(start, offset - start)
 
+    def back(self, size: int) -> None:
+        """Moves back in a regular file."""
+        self.position -= size
+
     def again(self) -> RawFile:
         """The same regular file from its position 0 on."""
         other = copy.copy(self)

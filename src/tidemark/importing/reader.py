@@ -37,7 +37,7 @@ class Reader:
         if self._compression and self.regular:
             self._compression.check(self._raw)
         self._verify = verify
-        self._content = self._from_start(verify=verify)
+        self._content: _Content = self._members(verify=verify) or self._raw
 
     @property
     def compressed(self) -> bool:
@@ -74,7 +74,7 @@ class Reader:
         """The beginning of the content, which `read` returns as well. Of a broken file, the readable part; of a
         stream, its first line, for which it waits. Raises InputError for a content that is no text."""
         if self.regular:
-            head = _head_of(self._from_start(verify=False))
+            head = _head_of(self._members(verify=False) or self._raw.again())
         else:
             data = self._raw.peek(HEAD_BYTES, lambda data: b"\n" in data)
             head = Head(len(data) - len(data.lstrip(b"\0")), data.lstrip(b"\0"))
@@ -87,6 +87,10 @@ class Reader:
     def skip(self, offset: int, tail: int) -> bytes | None:
         """Moves to `offset` from the start. Returns the `tail` bytes before it, or None if the content is shorter."""
         return self._content.skip(offset, tail)
+
+    def back(self, size: int) -> None:
+        """Moves back in a plain file."""
+        self._raw.back(size)
 
     def begins_with(self, head: bytes, at: int) -> bool:
         """Whether a plain file still has these bytes at a position; false once it was overwritten."""
@@ -120,10 +124,10 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _from_start(self, *, verify: bool) -> _Content:
+    def _members(self, *, verify: bool) -> Members | None:
         if self._compression and self.regular:
             return Members(self._raw, self._compression, verify=verify)
-        return self._raw.again() if self.regular else self._raw
+        return None
 
 
 def _head_of(content: _Content) -> Head:
