@@ -59,14 +59,12 @@ def test_each_kind_is_counted_with_the_fields_of_its_first_line(tmp_path: Path) 
     "line, said",
     [
         (COMBINED.replace(" 200 512", " 200"), "matches no format; nearest: combined, differs at bytes"),
-        (COMBINED[:-5], "matches no format; nearest: combined, differs at user_agent"),
         (COMBINED.replace('"GET', "GET"), "matches no format; nearest: combined, differs at time"),
-        (CADDY.replace("status", "code"), "matches no format; nearest: caddy_json, differs at status"),
+        (CADDY.replace("status", "state"), "matches no format; nearest: caddy_json, differs at status"),
         (CADDY[:-1] + ",}", "matches no format"),
         ("Hello, world", "matches no format"),
         ("", "is empty"),
-        (COMBINED + "\0", "has control characters"),
-        (b"\xff", "is not UTF-8"),
+        (b"\xff", "matches no format"),
         ("a" * 70_000, "is too long"),
     ],
 )
@@ -80,10 +78,8 @@ def test_a_line_of_no_format_names_the_nearest_one_and_what_it_lacks(
 @pytest.mark.parametrize(
     "line, fault",
     [
-        (COMBINED.replace("203.0.113.7", "client.example"), "has no valid address of the client"),
         (COMBINED.replace("21/Nov", "31/Nov"), "has no valid time"),
-        (COMBINED.replace(" 200 ", " 999 "), "has no valid status"),
-        (COMBINED.replace(" 512 ", " 5k "), "has no valid size"),
+        (COMBINED.replace(" 200 ", " 99 "), "has no valid status"),
     ],
 )
 def test_a_line_with_a_bad_field_names_it(line: str, fault: str, tmp_path: Path) -> None:
@@ -91,11 +87,26 @@ def test_a_line_with_a_bad_field_names_it(line: str, fault: str, tmp_path: Path)
     assert kind.splitlines()[0] == f"1 line of combined, rejected: {fault}"
 
 
+def test_lines_without_an_address_or_a_request_say_why(tmp_path: Path) -> None:
+    line = '{} - - [21/Nov/2026:10:00:00 +0000] "{}" {} 150 "-" "-"'
+    read = line.format("203.0.113.7", "GET / HTTP/1.1", 200)
+    tls, unknown = line.format("203.0.113.7", r"\x16\x03\x01", 400), line.format("-", "-", "000")
+    kinds = explain(log(tmp_path, read, read, read, tls, tls, unknown))
+    assert [kind.splitlines()[0] for kind in kinds] == [
+        "3 lines of combined", "2 lines of combined", "1 line of combined",
+    ]  # fmt: skip
+    assert "NULL" not in kinds[0]
+    assert "  method       NULL: the request is not one of HTTP, or the format has no methods" in kinds[1]
+    assert "  path         NULL: the request is not one of HTTP" in kinds[1]
+    assert "  client_ip    NULL: neither an address nor a host name stands there" in kinds[2]
+    assert "  status       NULL: the line says that there was none" in kinds[2]
+
+
 def test_envelopes_compressed_files_and_named_formats(tmp_path: Path) -> None:
     path = tmp_path / "some.log.gz"
     path.write_bytes(gzip.compress(f"<190>Nov 21 10:00:00 web1 nginx: {COMBINED}\n".encode() * 2))
     assert explain(path)[0].splitlines()[0] == "2 lines of combined in an envelope"
-    assert explain(path, "--format", "common")[0].startswith("2 lines rejected: matches no format")
+    assert explain(path, "--format", "caddy_json")[0].startswith("2 lines rejected: matches no format")
 
 
 def test_a_w3c_log_is_read_by_its_header(tmp_path: Path) -> None:

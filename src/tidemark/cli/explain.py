@@ -15,7 +15,7 @@ from tidemark.cli.inferring import described
 from tidemark.importing.sample import Sample
 from tidemark.importing.sources import blocks_of, expand
 from tidemark.parse.custom import reading_of
-from tidemark.parse.explain import Kind, explained
+from tidemark.parse.explain import ABSENT, Kind, explained
 from tidemark.service.inferring import sampled
 
 _MOST_SHOWN = 160
@@ -71,6 +71,8 @@ def _taken_apart(kind: Kind) -> Iterator[str]:
     for name, value in kind.columns.items() if kind.format else ():
         if value is not None:
             yield f"  {name:<12} {_shown(value)}"
+        elif name in kind.absent.split(","):
+            yield f"  {name:<12} NULL: {ABSENT[name]}"
     text = kind.line.decode("utf-8", "backslashreplace")
     text = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
     yield "  " + (text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")

@@ -22,13 +22,14 @@ from tidemark.parse.values import COLUMNS
 @dataclass
 class Kind:
     """Lines of one kind: their `format`, or the one that they are `nearest` to and the field that they `lack`; the
-    `fault` for which they would be rejected; the first of them, its columns, whether it is in an envelope, and their
-    number."""
+    `fault` for which they would be rejected; which columns of ABSENT are NULL, with commas in between; the first of
+    them, its columns, whether it is in an envelope, and their number."""
 
     format: str
     nearest: str
     lack: str
     fault: str
+    absent: str
     line: bytes
     columns: Mapping[str, Any]
     wrapped: bool
@@ -43,19 +44,25 @@ def explained(
 ) -> list[Kind]:
     """The kinds of lines, the most frequent first. A block is lines, and the names of their columns for a W3C log.
     `named` is the format that the sender names; `site` and `reading` are the lines' site and the settings."""
-    kinds: dict[tuple[str, str, str, str], Kind] = {}
+    kinds: dict[tuple[str, str, str, str, str], Kind] = {}
     for block, header in blocks:
         lines = _arrays(block, header, named, site)
         found = fields(lines, reading)
         faults = _faults(found | {"filled": pc.greater(pc.binary_length(lines["value"]), 0)})
         near, lack = nearest(lines["value"], lines["fields"], flags_of(pc.equal(faults, _NO_FORMAT)))
-        texts = {"format": found["read_as"], "nearest": near, "lack": lack, "fault": faults}
+        texts = {
+            "format": found["read_as"],
+            "nearest": near,
+            "lack": lack,
+            "fault": faults,
+            "absent": _absent(found),
+        }
         table = pa.table({name: pc.fill_null(text, "") for name, text in texts.items()})
         groups = table.append_column("row", pa.array(np.arange(len(block))))
         for group in (
             groups.group_by(table.column_names).aggregate([("row", "min"), ("row", "count")]).to_pylist()
         ):
-            key = (group["format"], group["nearest"], group["lack"], group["fault"])
+            key = (group["format"], group["nearest"], group["lack"], group["fault"], group["absent"])
             if key not in kinds:
                 row = group["row_min"]
                 columns = {name: found[name][row].as_py() for name in COLUMNS}
@@ -86,6 +93,21 @@ def _arrays(block: Sequence[bytes], header: str, named: str | None, site: str | 
 
 
 _NO_FORMAT = "matches no format"
+# Columns that a request usually has, and what a line without them says.
+ABSENT = {
+    "client_ip": "neither an address nor a host name stands there",
+    "method": "the request is not one of HTTP, or the format has no methods",
+    "path": "the request is not one of HTTP",
+    "status": "the line says that there was none",
+}
+
+
+def _absent(found: Mapping[str, pa.Array]) -> pa.Array:
+    """The names of ABSENT that are NULL in each line that is read, with commas in between."""
+    missing = (
+        pc.if_else(pc.and_(found["well_formed"], pc.is_null(found[name])), f"{name},", "") for name in ABSENT
+    )
+    return pc.utf8_rtrim(pc.binary_join_element_wise(*missing, ""), ",")
 
 
 def _faults(found: Mapping[str, pa.Array]) -> pa.Array:
