@@ -105,8 +105,8 @@ def formats_page(formats: Sequence[Format]) -> str:
         "- A line may be wrapped once or twice: in a syslog header (RFC 3164 or 5424), CRI, a journald export, the"
         " output of `docker compose logs`, a JSON string, or the JSON of Docker, Fluent Bit, Vector, Filebeat or"
         " journald, with the line in `log`, `message` or `MESSAGE`.\n"
-        "- A line of no format is rejected as `malformed`. silver.rejected names the nearest format and the first field"
-        " that differs.\n"
+        "- A line of no format is rejected as `malformed` ([Rejected lines](rejected.md)). silver.rejected names the"
+        " nearest format and the first field that differs.\n"
         "- `tidemark generate` writes every format.",
         _grid(
             ("format", "", "lines"),

@@ -22,7 +22,7 @@ def _rest(texts: Texts) -> pa.Array:
 
 FORMAT = Layout(
     name="aws_s3",
-    about="Amazon S3's server access log; operations without a request, have no path.",
+    about="Amazon S3's server access log; operations without a request have no path.",
     docs="https://docs.aws.amazon.com/AmazonS3/latest/userguide/LogFormat.html",
     examples=(
         "79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be my-bucket [21/Nov/2026:10:00:00"
