@@ -218,3 +218,17 @@ def test_lines_that_wait_for_a_part_are_released_where_a_stream_is_stopped() -> 
     assert splitter.release().lines == [line.encode() for line in lines]
     assert splitter.unfinished and splitter.pending == len("unfinished")
     assert splitter.release().lines == []
+
+
+def test_a_last_part_that_no_runtime_splits_is_a_whole_line() -> None:
+    head = b"2026-11-21T10:00:00.1Z stdout "
+    whole, part = head + b"P GET /a\n", head + b"P " + b"a" * 8_192 + b"\n"
+    splitter = LineSplitter()
+    assert splitter.feed(whole).lines == []
+    assert splitter.finish_whole().lines == [head + b"F GET /a"]
+    assert (splitter.pending, splitter.offset, splitter.lines) == (0, len(whole), 1)
+    assert splitter.feed(head + b"F GET /b\n").lines == [head + b"F GET /b"]
+    for waiting in (part, part + whole, b"no line feed"):
+        splitter = LineSplitter()
+        assert splitter.feed(waiting).lines == splitter.finish_whole().lines == []
+        assert splitter.pending == len(waiting)

@@ -17,6 +17,8 @@ from typing import Literal
 # The last part of a line is among so many lines behind the first one.
 MOST_LINES = 1_000
 _DOCKER_BYTES = 16 * 1024
+# No runtime splits a shorter line: containerd does at 16 KiB, CRI-O at 8 KiB.
+_LEAST_CRI_BYTES = 4 * 1024
 _WINDOW_BYTES = _DOCKER_BYTES // 2
 _CRI = re.compile(rb"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) )([PF]) ")
 _DOCKER_BEGIN = b'{"log":'
@@ -42,6 +44,12 @@ def may_have_parts(text: bytes) -> bool:
     # A line of 16 KiB covers one of these windows.
     ends = range(_WINDOW_BYTES, len(text) + 1, _WINDOW_BYTES)
     return b" P " in text or any(text.find(b"\n", end - _WINDOW_BYTES, end) < 0 for end in ends)
+
+
+def is_whole(line: bytes) -> bool:
+    """Whether a line has the form of a part, but is too short for one: its container ended without a line feed."""
+    found = _CRI.match(line)
+    return found is not None and found[3] == b"P" and len(line) - found.end() < _LEAST_CRI_BYTES
 
 
 def join(lines: Sequence[bytes], most_bytes: int, rest: Rest, senders: Sequence[Hashable] = ()) -> Joined:

@@ -85,6 +85,10 @@ class FileImport:
         """Adds the last line even without a line feed."""
         self._add(self.splitter.finish(), b"")
 
+    def finish_whole(self) -> None:
+        """Adds the last line of a file that may grow if it is whole although it is marked as a part."""
+        self._add(self.splitter.finish_whole(), b"")
+
     def release(self) -> None:
         """Adds the lines that wait for the rest of another one, see LineSplitter."""
         self._add(self.splitter.release(), b"")

@@ -217,6 +217,8 @@ def _read_on(work: FileImport, options: Options, report: Report, *, complete: bo
         if not size and not (reader.regular and options.stopped()):
             if complete:
                 work.finish()
+            else:
+                work.finish_whole()
             break
         if work.due or (not reader.regular and work.overdue):
             work.commit(report)

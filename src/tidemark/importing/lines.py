@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tidemark.contract.parts import Rest, join, may_have_parts
+from tidemark.contract.parts import Rest, is_whole, join, may_have_parts
 from tidemark.importing.text import HEAD_BYTES, HOLE, HOLE_BYTES, PLAIN, Text
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
@@ -107,6 +107,13 @@ class LineSplitter:
             self._carry = b""
         elif text:
             self.unended = bool(self._split(text)[1])
+            self._take(text, block, "complete")
+        return block
+
+    def finish_whole(self) -> Block:
+        """The last line of a stream that may grow, if it is whole although it is marked as a part."""
+        block, text = Block(converted=not self._plain), self._carry
+        if self._plain and text.count(b"\n") == 1 and text.endswith(b"\n") and is_whole(text):
             self._take(text, block, "complete")
         return block
 
