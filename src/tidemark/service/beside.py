@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
 from tidemark.local.records import read_record
-from tidemark.loops import Side
-from tidemark.operate import backfill, goal_notes, notes, observe, site_settings
+from tidemark.loops import Side, attempted
+from tidemark.operate import backfill, goal_notes, notes, observe, quarantine, site_settings
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality
 from tidemark.operate.rebuild import Rebuild, Report
 from tidemark.operate.upkeep_schedule import keep
 from tidemark.pipeline import Pipeline
 from tidemark.stream.metrics import Metrics
+
+log = logging.getLogger("tidemark.service")
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Beside:
         sides = [
             quality.watch(pipeline, checked, partial(ran, "quality")),
             observe.beside(self._observed, ran),
+            lambda stopping: self._name_readable(),
         ]
         if pipeline.lakehouse.can.files:  # otherwise upkeep is a separate job
             completed = partial(goal_notes.complete, pipeline)
@@ -53,6 +57,7 @@ class Beside:
     def once(self) -> None:
         """The same work after the flows have caught up."""
         pipeline, settings = self.pipeline, self.pipeline.settings
+        self._name_readable()
         if pipeline.lakehouse.can.files:
             backfill.fill(pipeline, self._rebuilding)
         goal_notes.complete(pipeline)
@@ -63,6 +68,18 @@ class Beside:
     def is_filling(self) -> bool:
         """Whether tables are being filled with history, or made anew, beside the flows."""
         return bool(self.pipeline.lakehouse.can.files) and backfill.pending(self.pipeline)
+
+    def _name_readable(self) -> None:
+        """At a start with other rules than those of the newest rows, logs how many rejected lines can be read now."""
+        attempted(self._log_readable, "the look at rejected lines", log)
+
+    def _log_readable(self) -> None:
+        pipeline = self.pipeline
+        before = notes.rules_before(pipeline.store, pipeline.graph.accepted, self.started)
+        if before not in (None, pipeline.rules_version):
+            lines = quarantine.readable(pipeline, pipeline.validation(), self.started)
+            if lines.accepted:
+                log.warning("%s", lines)
 
     @property
     def _rebuilding(self) -> Callable[[Report], Rebuild]:
