@@ -461,6 +461,9 @@ HEADER = "date time c-ip cs-method cs-uri-stem sc-status cs(User-Agent)"
         ("1795255200 203.0.113.7 GET /docs/ 200 curl/8.5.0", HEADER.replace("date time", "timestamp"), {}),
         ("10:00:00 2026-11-21 curl/8.5.0 200 /docs/ GET 203.0.113.7", " ".join(
             ["time", "date", "cs(User-Agent)", "sc-status", "cs-uri-stem", "cs-method", "c-ip"]), {}),
+        # SHOUTcast has no methods, and encodes agents.
+        ("203.0.113.7 203.0.113.7 2026-11-21 10:00:00 /docs/ 200 curl%2F8.5.0 512",
+         "c-ip c-dns date time cs-uri-stem c-status cs(User-Agent) sc-bytes", {"method": None, "bytes": 512}),
     ],
 )  # fmt: skip
 def test_a_line_of_a_w3c_log_is_read_by_its_header(line: str, header: str, differs: dict[str, Any]) -> None:

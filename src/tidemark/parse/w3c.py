@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
@@ -66,6 +67,7 @@ _VALUES = {
     "cs-method": "(?:[A-Z]+|-)",
     "sc-status": r"\d{3}",
 } | dict.fromkeys(("s-port", "sc-substatus", "sc-win32-status", "sc-bytes", "cs-bytes", "time-taken"), r"\d+")
+_ENCODED = re.compile("%(?:25)?[0-9A-Fa-f]{2}")
 _HIDDEN_SPACE = "\x03"
 
 
@@ -212,6 +214,6 @@ def _texts(parts: Pieces, names: Sequence[str]) -> Mapping[str, pa.Array]:
 
 def decoded(agent: str) -> str:
     """A user agent as it was sent: CloudFront encodes it, in older logs twice; IIS writes + for a space."""
-    if "%20" in agent or "%2520" in agent:
+    if _ENCODED.search(agent):
         return unquote(agent.replace("%25", "%"))
     return agent if " " in agent else agent.replace("+", " ")
