@@ -19,7 +19,7 @@ def printed(*blocks: Block, named: str | None = None) -> str:
     sample = Sample()
     for block in blocks:
         sample.look(block)
-    return _formats(sample, named, "default", Settings())
+    return "\n".join(_formats(sample, named, "default", Settings(), infer=False))
 
 
 def test_every_line_of_a_small_import_is_counted() -> None:

@@ -85,7 +85,7 @@ def split(parts: Sequence[bytes], text: Text, limit: int, *, resumed: bool = Fal
     return lines + block.lines, long + block.parts
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(st.one_of(contents(), container_logs()), CUTS, st.sampled_from([5, 40, 100, 50_000]), st.booleans())
 @example((PLAIN, b"a" + bytes(600) + b"b\n"), [1, 300, 601], 40, True)
 @example((Text("utf-16-be"), "a\nb".encode("utf-16-be")), [1, 2, 3, 4, 5], 40, True)

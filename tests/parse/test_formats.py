@@ -672,8 +672,11 @@ def test_a_real_log() -> None:
     lines = gzip.decompress(SAMPLE.read_bytes()).splitlines()
     rows = judge(lines)
     good = [(reference(line), row) for line, row in zip(lines, rows, strict=True) if row["accepted"]]
-    assert (len(good), len(rows) - len(good)) == (9_999, 1)
-    assert [{name: row[name] for name in FIELDS} for _, row in good] == [expected for expected, _ in good]
+    assert (len(good), len(rows) - len(good)) == (10_000, 0)
+    # The reference reads whole lines only, and one ends within its agent.
+    whole = [(expected, row) for expected, row in good if expected is not None]
+    assert len(whole) == 9_999
+    assert [{name: row[name] for name in FIELDS} for _, row in whole] == [expected for expected, _ in whole]
 
 
 def test_a_duration_has_its_bucket() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 PARSED = """
 CREATE TABLE parsed AS
-SELECT *, regexp_matches(request, ?) AS http, contains(target, '?') AS asks,
-       if(asks, target[strpos(target, '?') + 1:], '') AS query
+SELECT *, regexp_matches(request, ?) AS http,
+       if(contains(target, '?'), target[strpos(target, '?') + 1:], '') AS query, query <> '' AS asks
 FROM (
   SELECT site, g.ip, strptime(g.time, '%d/%b/%Y:%H:%M:%S %z') AS t, g.request, CAST(g.status AS INT) AS status,
          if(regexp_matches(line, '" \\d{3} [0-9-]+( \\d+\\.\\d{3})?$'), 'common', 'combined') AS form,

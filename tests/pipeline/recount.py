@@ -21,7 +21,8 @@ from tests.pipeline import meaning, queries
 
 _LINE = (
     r'^(\S+) \S+ (.+?) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
-    r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)")?(?: (\d+\.\d{3}))?$'
+    # A line may end within its agent.
+    r'(?: "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)(?:"|$))?(?: (\d+\.\d{3}))?$'
 )
 _ASSET = (
     r"\.(css|js|mjs|map|webmanifest|wasm|a?png|jpe?g|gif|svg|ico|cur|webp|avif|heic|jxl|bmp|tiff?|woff2?|ttf|otf|eot"

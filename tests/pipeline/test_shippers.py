@@ -231,12 +231,14 @@ def test_keys_of_odd_objects_stop_nothing(spark: SparkSession) -> None:
 
 STRINGS = {
     r'"a \"b\" \u00e9"': 'a "b" é',
-    '""': "",
+    '""': None,
     '"': None,
     '"a': None,
-    r'"a\"': None,
-    '"a" "b"': None,
-    '"a"}{"line":"b"': None,
+    # No JSON: lines in quotes whose own quotes are as they were, or doubled as in CSV.
+    r'"a\"': "a\\",
+    '"a" "b"': 'a" "b',
+    '"a ""b"" c"': 'a "b" c',
+    '"a"}{"line":"b"': 'a"}{"line":"b',
     '"a",': None,
     '["a"]': None,
 }
