@@ -112,19 +112,6 @@ def escaped_controls(text: str) -> str:
     return _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02X}", _COLOUR.sub("", text))
 
 
-def without_colours(text: pa.Array) -> pa.Array:
-    """The strings without colours of a terminal."""
-    coloured = flags_of(pc.match_substring(text, "["))
-    if coloured.any():
-        coloured &= flags_of(pc.match_substring_regex(text, _COLOUR.pattern))
-    if not coloured.any():
-        return text
-    mask = pa.array(coloured)
-    return pc.replace_with_mask(
-        text, mask, pc.replace_substring_regex(text.filter(mask), _COLOUR.pattern, "")
-    )
-
-
 def _printable(line: pa.Array, rows: np.ndarray) -> pa.Array:
     """The lines with control characters escaped in those of these numbers."""
     mask = _any(line, rows)
