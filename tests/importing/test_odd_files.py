@@ -180,10 +180,11 @@ def test_what_an_earlier_version_has_imported_is_recognised(
 
 def test_a_part_waits_for_its_rest_across_imports(options: Options, lines: Lines, tmp_path: Path) -> None:
     path = tmp_path / "0.log"
+    part = "x" * 5_000  # No runtime splits a line of less than 4 KiB.
     steps = [
-        ([cri("F", "one"), cri("P", "tw")], 1, 1),
-        ([cri("F", "other", "stderr"), cri("P", "o")], 0, 1),
-        ([cri("F", "!"), cri("P", "thr")], 2, 1),
+        ([cri("F", "one"), cri("P", part)], 1, 1),
+        ([cri("F", "other", "stderr"), cri("P", part)], 0, 1),
+        ([cri("F", "!"), cri("P", part)], 2, 1),
     ]
     for more, added, unfinished in steps:
         with path.open("ab") as file:
@@ -192,7 +193,7 @@ def test_a_part_waits_for_its_rest_across_imports(options: Options, lines: Lines
         assert (report.added, report.unfinished) == (added, unfinished)
     assert import_files([str(path)], dataclasses.replace(options, complete=True)).added == 1
     assert import_files([str(path)], dataclasses.replace(options, complete=True)).added == 0
-    joined = [cri("F", "one"), cri("F", "two!"), cri("F", "other", "stderr"), cri("F", "thr")]
+    joined = [cri("F", "one"), cri("F", f"{part}{part}!"), cri("F", "other", "stderr"), cri("F", part)]
     assert lines() == sorted(line.encode() for line in joined)
 
 
