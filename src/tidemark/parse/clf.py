@@ -21,7 +21,7 @@ from tidemark.parse import layout as layouts
 from tidemark.parse.format import Format
 from tidemark.parse.layout import progress
 from tidemark.parse.logtime import any_time
-from tidemark.parse.text import Lines, has_byte_outside
+from tidemark.parse.text import Lines, has_byte_of
 from tidemark.parse.values import (
     Read,
     columns_of,
@@ -55,8 +55,9 @@ _LISTED = r"(?:unknown|[0-9A-Fa-f:., \[\]\\])*"
 # A list of addresses, or the header Forwarded of RFC 7239.
 _FORWARDED = rf'^ (?:[\w.-]+[=:])?"(?P<found>{_LISTED}[:.]{_LISTED}|(?i:for|by|host|proto)=[^"]*)"'
 _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
-_IN_ADDRESSES = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:"))
-_IN_HOSTS = ~np.isin(np.arange(256), list(b" =<>"))
+# Bytes that addresses, and hosts, cannot have.
+_NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:"))
+_NOT_IN_HOSTS = np.isin(np.arange(256), list(b" =<>"))
 
 
 @dataclass(frozen=True)
@@ -245,9 +246,8 @@ def kind(lines: Lines, read: Read, combined: int, common: int, vhost_combined: i
 def doubtful(read: Read) -> Flags:
     """Whether the client's address or the host has characters that it cannot have: then a line may be of another
     format, or in an envelope."""
-    return has_byte_outside(read.columns["client_ip"], _IN_ADDRESSES) | has_byte_outside(
-        read.columns["host"], _IN_HOSTS
-    )
+    address = has_byte_of(read.columns["client_ip"], lambda byte: _NOT_IN_ADDRESSES[byte])
+    return address | has_byte_of(read.columns["host"], lambda byte: _NOT_IN_HOSTS[byte])
 
 
 def _has_host(words: Pieces, named: pa.Array) -> Flags:

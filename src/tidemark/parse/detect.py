@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -57,12 +58,13 @@ _OTHERS = [each for each in DECLARED if each.name not in _FAMILY]
 _JSON = [each for each in _OTHERS if isinstance(each, JsonFormat)]
 _PLAIN = sorted((each for each in _OTHERS if not isinstance(each, JsonFormat)), key=_cost_of_test)
 _FIRST_W3C = next(each for each in _PLAIN if isinstance(each, W3c))
-_FEW = 200
-_ANY_LAYOUT = "|".join(
-    f"(?:{each.pattern})"
+# The layouts that the start of a line tells, and what any of them starts with: one test for all of them.
+_STARTS = {
+    each.name: each.pattern
     for each in _PLAIN
-    if isinstance(each, Layout) and each.detected and not each.verbatim
-)
+    if isinstance(each, Layout) and each.pattern.startswith("^") and not each.verbatim
+}
+_ANY_START = "|".join(f"(?:{pattern})" for pattern in _STARTS.values())
 _PATHS = [*wrappers.PATHS, *(path for each in _JSON for path in each.paths)]
 
 
@@ -164,7 +166,7 @@ def detected(
     rows = np.flatnonzero(open_ & known)
     if not len(rows):
         return Detected(lines, read, which, formats, known)
-    search = _Search(lines.take(rows), named.take(pa.array(rows)), own)
+    search = _Search(lines.take(rows), named if len(rows) == len(named) else named.take(pa.array(rows)), own)
     search.run(most_wrappers)
     which[rows] = search.which
     return Detected(lines, read.replaced(rows, search.read), which, formats, known)
@@ -188,7 +190,7 @@ class _Search:
 
     def run(self, most_wrappers: int) -> None:
         inner = self._read_objects()
-        for format in (*self._likely, *self._own):
+        for format in (*_PLAIN, *self._own):
             if format is _FIRST_W3C:
                 self._lines = w3c.with_default_header(self._lines, self._open)
             self._attempt(format)
@@ -207,15 +209,6 @@ class _Search:
         self._read_loosely()
 
     @property
-    def _likely(self) -> list[Format]:
-        """The formats to try. Of a few lines, as of a log with a broken one here and there, one test tells whether any
-        layout is likely."""
-        few = self._names == {None} and len(self.which) <= _FEW
-        if few and not pc.any(pc.match_substring_regex(self._hidden, _ANY_LAYOUT)).as_py():
-            return [each for each in _PLAIN if not isinstance(each, Layout) or each.verbatim]
-        return [each for each in _PLAIN if each.detected or each.name in self._names]
-
-    @property
     def _of_family(self) -> Flags:
         family: Flags = self._unnamed | _is_one_of(self._named, _FAMILY)
         return family
@@ -231,13 +224,21 @@ class _Search:
             named = np.zeros(len(self._unnamed), bool)
         if isinstance(format, W3c):
             return self._open & (named | (self._unnamed & format.with_header(self._lines)))
-        return self._open & (named | self._unnamed if format.detected else named)
+        candidates = self._open & (named | self._unnamed if format.detected else named)
+        return candidates & self._started if format.name in _STARTS else candidates
+
+    @cached_property
+    def _started(self) -> Flags:
+        """Which of the lines that are not read before the first layout may be of one that their start tells."""
+        return flags_of(pc.match_substring_regex(where(self._open, self._hidden, None), _ANY_START))
 
     def _attempt(self, format: Format) -> None:
+        if not (format.detected or format.name in self._names):
+            return
         rows = np.flatnonzero(self._candidates(format))
         if len(rows):
             text = self._lines.text if format.verbatim else self._hidden
-            rows = rows[format.may_be(text.take(pa.array(rows)))]
+            rows = rows[format.may_be(text if len(rows) == len(text) else text.take(pa.array(rows)))]
         if len(rows):
             self._put_sure(rows, format.read(self._lines.take(rows)), self._all.index(format))
 

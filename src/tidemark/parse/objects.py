@@ -23,7 +23,7 @@ from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse import templates
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Refine
-from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_outside, has_pair
+from tidemark.parse.text import Lines, decoded, escaped_controls, has_byte_of, has_pair, is_control
 from tidemark.parse.values import Read, columns_of, each_distinct, present
 from tidemark.parse.writing import Composed, Template
 
@@ -31,7 +31,6 @@ from tidemark.parse.writing import Composed, Template
 _FEW = 64
 _NUMBER = pa.decimal128(38, 9)
 _MOST_DIGITS = 28
-_PRINTABLE = ~np.isin(np.arange(256), [*range(32), 127])
 # Escapes that JSON does not have: servers write bytes so whose `escape=json` is off.
 _HEX = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[0-9A-Fa-f]{2})+)")
 # Where shippers put lines that are no text, as the numbers of their bytes.
@@ -321,7 +320,7 @@ def _plain(number: pa.Array) -> pa.Array:
 
 def _printable(text: pa.Array) -> pa.Array:
     r"""Control characters as servers write them in other formats, `\xHH`."""
-    odd = has_byte_outside(text, _PRINTABLE)
+    odd = has_byte_of(text, is_control)
     if not odd.any():
         return text
     mask = pa.array(odd)

@@ -26,6 +26,8 @@ _LINE_ENDS = list(b"\r\n")
 _TAB = ord("\t")
 # A colour or style of a terminal, raw or as it stands once control characters are escaped.
 _COLOUR = re.compile(r"(?:\x1b|\\x1[bB]|\\033|\\e)\[[0-9;:]*m")
+_DELETE = re.compile(rb"\x7f")
+_BACKSLASH = re.compile(rb"\\")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 # For each byte, whether text that starts or ends with it may need trimming.
@@ -53,7 +55,7 @@ class Lines:
     def of(line: pa.Array, sound: Flags, header: pa.Array | None = None) -> Lines:
         """Lines of strings; `sound` are those to read."""
         line = trimmed(line)
-        controls, control = _bytes_of(line, lambda byte: (byte < 32) | (byte == 127))
+        controls, control = _bytes_of(line, is_control)
         # Several lines in one are none.
         sound = sound & ~_any(line, controls[np.isin(control, _LINE_ENDS)])
         if len(odd := np.unique(controls[control != _TAB])):
@@ -61,14 +63,16 @@ class Lines:
             controls, control = _bytes_of(line, lambda byte: byte == _TAB)
         if not sound.all():
             line = where(sound, line, "")
-        escaped = _any(line, _bytes_of(line, lambda byte: byte == ord("\\"))[0])
+        escaped = has_byte_of(line, _is_backslash)
         tabbed = _any(line, controls[control == _TAB])
         parts = Pieces.of(_hide_escapes(line, escaped), '"')
         header = pa.nulls(len(line), pa.string()) if header is None else header
         return Lines(line, header, sound, escaped, tabbed, _spaces_for_tabs(parts, tabbed))
 
     def take(self, rows: np.ndarray) -> Lines:
-        """The lines of these numbers."""
+        """The lines of these rising numbers."""
+        if len(rows) == len(self.sound):
+            return self
         index = pa.array(rows)
         text, parts = self.text.take(index), self.parts.take(rows)
         header = self.header.take(index)
@@ -154,9 +158,20 @@ def squeezed(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(text, pa.array(several), some)
 
 
-def has_byte_outside(text: pa.Array, allowed: np.ndarray) -> Flags:
-    """Whether a string has a byte whose entry in `allowed`, a table of 256 flags, is false."""
-    return _any(text, _bytes_of(text, lambda byte: ~allowed[byte])[0])
+def has_byte_of(text: pa.Array, wanted: Callable[[np.ndarray], np.ndarray]) -> Flags:
+    """Whether a string has a byte that is wanted: `wanted` gives a flag for each byte of an array."""
+    return _any(text, _bytes_of(text, wanted)[0])
+
+
+def _is_backslash(byte: np.ndarray) -> np.ndarray:
+    # Most texts have none, which a search tells several times as fast as a comparison.
+    return byte == ord("\\") if _BACKSLASH.search(byte.data) else np.zeros(0, bool)
+
+
+def is_control(byte: np.ndarray) -> np.ndarray:
+    """Which bytes are control characters."""
+    controls: np.ndarray = byte < 32
+    return controls | (byte == 127) if _DELETE.search(byte.data) else controls
 
 
 def has_pair(text: pa.Array, pair: bytes) -> Flags:
