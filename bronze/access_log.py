@@ -1,4 +1,4 @@
-"""bronze.access_log: every line, unchanged, kept without limit."""
+"""bronze.access_log: every line as the privacy mode of its site leaves it, by default unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OBJECT = "_object"
 
 TABLE = Table(
     name="bronze.access_log",
-    about="One row per Kafka record, byte for byte. Every other table can be rebuilt from it.",
+    about="One row per Kafka record, byte for byte unless it is masked. Every other table can be rebuilt from it.",
     kind="append",
     key=("topic", "partition", "offset"),
     time="kafka_timestamp",
@@ -36,7 +36,9 @@ TABLE = Table(
                "`tidemark_fields`."),
         Column("id", "string", "Delivery id of a sender that may repeat lines: header `id`, or key `tidemark_id`."),
         Column("chunk", "string", "Number of this part of an overlong line: header `chunk`."),
-        Column("value", "binary", "The raw line without its line end."),
+        Column("value", "binary", "The raw line without its line end, or what the privacy mode leaves of it."),
+        Column("privacy", "string", "Mode by which the line is masked, and what it does not say any more, such as its "
+               "visitor: header `privacy`, if it is sealed with the visitor key; NULL: not masked."),
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL if the record has no "
                "timestamp, or one before 1970 or after 9998."),
         Column("ingested_at", "timestamp", "When Tidemark read the line."),
@@ -54,6 +56,7 @@ def access_log(records: DataFrame) -> DataFrame:
         f"coalesce({_given('site')}, 'default') AS site",
         *(f"{_given(name)} AS {name}" for name in ("format", "fields", "id")),
         f"{_header('chunk')} AS chunk",
+        f"{_header('privacy')} AS privacy",
         # A record without a value is an empty line, not a missing one.
         "coalesce(value, X'') AS value",
         f"CASE WHEN timestamp BETWEEN {_FIRST} AND {_LAST} THEN timestamp END AS kafka_timestamp",

@@ -21,6 +21,7 @@ from tidemark.parse.page import is_asset, is_pageview
 from tidemark.parse.site import valid_names
 from tidemark.parse.tags import CLICK_IDS, SEARCH_PARAMETERS
 from tidemark.parse.values import MOST_RESPONSE_BYTES
+from tidemark.privacy.masking import MASKABLE, Masking, columns
 
 EXPECTS = (
     Expectation("visitor_known", column("visitor_id").is_valid(), "visitor_id", "Every request has its visitor."),
@@ -136,9 +137,11 @@ TABLE = Table(
 )  # fmt: skip
 
 
-def judging(knowledge: Knowledge, *, again: bool = False) -> Vectorized:
+def judging(knowledge: Knowledge, masking: Masking | None = None, *, again: bool = False) -> Vectorized:
     """What makes rows of bronze.access_log to judged lines: adds every column of this table, `accepted`, `reasons`
-    (empty for a good line), and what the rules speak of. Lines judged `again` keep their `ingested_at`."""
+    (empty for a good line), and what the rules speak of. Lines judged `again` keep their `ingested_at`.
+
+    With `masking` also `privacy`, and the columns of bronze that the privacy mode may change."""
     inputs = (
         "site",
         "value",
@@ -146,17 +149,26 @@ def judging(knowledge: Knowledge, *, again: bool = False) -> Vectorized:
         "fields",
         "chunk",
         "kafka_timestamp",
+        *(["privacy"] if masking else []),
         *(["ingested_at"] if again else []),
     )
     verdicts = "accepted boolean, reasons array<string>, nearest string, lacks string"
     judged = f"latency_bucket int, asset boolean, pageview boolean, {verdicts}"
-    return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {judged}", partial(_judged, REJECTING, knowledge))
+    if masking:
+        judged += ", privacy string" + (f", {MASKABLE}" if masking.privacy.active else "")
+    return Vectorized(inputs, f"{FIELDS}, {KNOWN}, {judged}", partial(_judged, REJECTING, knowledge, masking))
 
 
-def _judged(rules: Sequence[RejectingRule], knowledge: Knowledge, lines: Arrays) -> Arrays:
-    found = {**lines, **fields(lines, knowledge.reading)}
-    found |= describe(knowledge, lines["site"], found)
-    if "ingested_at" in lines:
+def _judged(
+    rules: Sequence[RejectingRule], knowledge: Knowledge, masking: Masking | None, lines: Arrays
+) -> Arrays:
+    again = "ingested_at" in lines
+    if masking:
+        found = {**lines, **columns(knowledge, masking, lines, trusted=again)}
+    else:
+        found = {**lines, **fields(lines, knowledge.reading)}
+        found |= describe(knowledge, lines["site"], found)
+    if again:
         found["ingested_at"] = lines["ingested_at"]
     found["site_ok"] = valid_names(lines["site"])
     found["latency_bucket"] = buckets(found["duration_us"], FINE)

@@ -26,6 +26,7 @@ from tidemark.operate.catalog_rebuild import CatalogRebuild
 from tidemark.operate.rebuild import Rebuild, Report
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import reading_of
+from tidemark.privacy.masking import Masking
 from tidemark.settings import Settings
 from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
@@ -81,7 +82,7 @@ class Pipeline(Home):
 
     def validation(self, *, again: bool = False) -> Vectorized:
         """Turns lines into validated lines; `again` those of bronze. Raises as `key`."""
-        return requests.judging(self._knowledge, again=again)
+        return requests.judging(self._knowledge, self._masking, again=again)
 
     def require_key(self) -> None:
         """Raises as `key`."""
@@ -151,6 +152,10 @@ class Pipeline(Home):
     @cached_property
     def _knowledge(self) -> Knowledge:
         return Knowledge(self.key, self.settings.meaning.geo_database, reading_of(self.settings))
+
+    @cached_property
+    def _masking(self) -> Masking:
+        return Masking.of(self.settings, self.key)
 
     def _aggregations(self, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
         return [(table, table.made(self.settings.meaning)) for table in tables if table.made]

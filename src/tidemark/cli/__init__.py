@@ -7,13 +7,16 @@ import importlib
 import logging
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemark import __version__
 from tidemark.errors import PlatformError, TidemarkError
 from tidemark.settings import Settings, load
+
+if TYPE_CHECKING:
+    from tidemark.privacy.door import Door
 
 # Errors of a file system that cannot be written, or not by this user.
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
@@ -93,6 +96,16 @@ _refuse_options_as_values(tidemark)
 def settings_of(ctx: click.Context, **more: Any) -> Settings:
     """The settings of this call: the group's, overridden by the command's own options."""
     return load({**ctx.obj, **{k: v for k, v in more.items() if v is not None}})
+
+
+def door_of(settings: Settings) -> Door | None:
+    """What masks lines before they are sent; None if lines of all sites are kept as they are. Raises as
+    `tidemark.privacy.door.Door.of`."""
+    if not settings.privacy.active:
+        return None
+    from tidemark.privacy.door import Door
+
+    return Door.of(settings)
 
 
 def home_options(command: Any) -> Any:

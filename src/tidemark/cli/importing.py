@@ -14,12 +14,13 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import door_of, home_options, settings_of
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import follow_files
-from tidemark.importing.importer import DEFAULT_SITE, Options, import_files
+from tidemark.importing.importer import Options, import_files
 from tidemark.importing.sample import Sample
 from tidemark.importing.sources import STDIN, expand
+from tidemark.kafka.records import DEFAULT_SITE
 from tidemark.local.broker import located
 from tidemark.parse.formats import FORMATS
 from tidemark.settings import Settings
@@ -115,6 +116,7 @@ def import_command(
         stopped=lambda: stop.received,
         advance=bar.advance,
         look=sample.look,
+        door=door_of(settings),
     )
     report = Report()
     try:

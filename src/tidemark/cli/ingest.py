@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tidemark.cli import home_options, settings_of
+from tidemark.cli import door_of, home_options, settings_of
 
 
 @click.command("ingest")
@@ -24,4 +24,4 @@ def ingest_command(ctx: click.Context, /, **home: Any) -> None:
 
     settings = settings_of(ctx, **home)
     logs.configure(settings.watching)
-    serve(located(settings).kafka, settings.ingest, tuple(settings.formats))
+    serve(located(settings).kafka, settings.ingest, tuple(settings.formats), door_of(settings))

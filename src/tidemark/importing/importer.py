@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidemark.errors import InputError, SettingError
 from tidemark.importing.comments import Comments
@@ -15,14 +16,17 @@ from tidemark.importing.compression import READ_BYTES
 from tidemark.importing.file_import import BATCH_SECONDS, FileImport, Look, Report, Send
 from tidemark.importing.identity import read_head, recognise, resume
 from tidemark.importing.lines import LineSplitter
-from tidemark.importing.producer import PATIENCE_SECONDS, Headers, Sender
+from tidemark.importing.producer import PATIENCE_SECONDS, Sender
 from tidemark.importing.progress import Progress
 from tidemark.importing.sources import STDIN, expand, open_content, open_reader
 from tidemark.kafka import client as kafka
+from tidemark.kafka.records import DEFAULT_SITE, Headers
 from tidemark.parse.formats import FORMATS
 from tidemark.settings.sections import KafkaSettings
 
-DEFAULT_SITE = "default"
+if TYPE_CHECKING:  # takes a second to import, which only masked lines need
+    from tidemark.privacy.door import Door
+
 _PIPE_BYTES = 1024 * 1024  # The capacity of a pipe.
 
 
@@ -31,7 +35,8 @@ class Options:
     """Options of one call. `own_formats` are those that the user has declared. `complete`: a last line without a
     line feed is complete.
 
-    `say` gets notices; `stopped` is called between blocks. `look` sees each block of lines that is read.
+    `door` masks the lines. `say` gets notices; `stopped` is called between blocks. `look` sees each block of lines that
+    is read.
     """
 
     kafka: KafkaSettings
@@ -45,6 +50,7 @@ class Options:
     advance: Callable[[int], None] = lambda _: None
     look: Look = lambda _: None
     patience: float = PATIENCE_SECONDS
+    door: Door | None = None
 
     def __post_init__(self) -> None:
         if not self.site or len(self.site) > 200 or not self.site.isprintable():
@@ -111,6 +117,7 @@ def open_sender(first_line: bytes, progress: Progress, options: Options) -> Send
         progress,
         transactional_id(options.kafka.topic, options.site, first_line),
         options.headers,
+        door=options.door,
         say=options.say,
         stopped=options.stopped,
         patience=options.patience,

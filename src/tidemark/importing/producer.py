@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError as Fault
 from confluent_kafka import KafkaException, Producer
@@ -17,7 +18,11 @@ from tidemark.importing.identity import Entry
 from tidemark.importing.lines import Block
 from tidemark.importing.progress import Progress
 from tidemark.kafka import client as kafka
+from tidemark.kafka.records import Headers
 from tidemark.settings.sections import KafkaSettings
+
+if TYPE_CHECKING:  # takes a second to import, which only masked lines need
+    from tidemark.privacy.door import Door
 
 PATIENCE_SECONDS = 60.0
 _TRANSACTION_SECONDS = 30.0
@@ -33,8 +38,6 @@ _REFUSED = (
     Fault.MSG_SIZE_TOO_LARGE,
     Fault.TOPIC_EXCEPTION,
 )
-
-Headers = list[tuple[str, str | bytes | None]]
 
 
 @dataclass
@@ -61,6 +64,7 @@ class Sender:
         transactional_id: str,
         headers: Headers,
         *,
+        door: Door | None = None,
         say: Callable[[str], None],
         stopped: Callable[[], bool],
         patience: float = PATIENCE_SECONDS,
@@ -74,6 +78,7 @@ class Sender:
         self._progress = progress
         self._id = transactional_id
         self._headers = headers
+        self._door = door
         self._say = say
         self._stopped = stopped
         self._patience = patience
@@ -160,6 +165,9 @@ class Sender:
             own = [*self._headers, ("fields", block.fields)] if block.fields else self._headers
             headers = own or None
             partition = self._partitions[next(self._turn) % len(self._partitions)]
+            if self._door:
+                self._produce_masked(self._door, block, dict(own), partition, deadline)
+                continue
             for line in block.lines:
                 try:
                     # Positional arguments are faster; this is the hot path of an import.
@@ -171,6 +179,17 @@ class Sender:
             producer.poll(0)
         self._produce(self._progress.topic, entry.to_json(), entry.id, 0, [], deadline)
         self._patiently(lambda: producer.commit_transaction(_SLICE_SECONDS), deadline)
+
+    def _produce_masked(
+        self, door: Door, block: Block, named: dict[str, Any], partition: int, deadline: float
+    ) -> None:
+        records = door.records(block.lines, named)
+        if block.parts:
+            data, chunks = zip(*block.parts, strict=True)
+            records += door.records(data, named, chunks)
+        for value, headers in records:
+            self._produce(self._settings.topic, value, None, partition, headers, deadline)
+        self._producer.poll(0)
 
     def _produce(
         self, topic: str, value: bytes, key: str | None, partition: int, headers: Headers, deadline: float

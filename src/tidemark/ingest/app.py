@@ -8,7 +8,7 @@ import hmac
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from tidemark.ingest.body import DisconnectedError, Message, Receive, read_body, too_large
@@ -17,6 +17,9 @@ from tidemark.ingest.records import MOST_KEY_CHARACTERS, PARAMETERS, records_of
 from tidemark.ingest.refusal import Budget, RefusedError, Share, busy
 from tidemark.parse.formats import FORMATS
 from tidemark.settings.sections import IngestSettings
+
+if TYPE_CHECKING:  # takes a second to import, which only masked lines need
+    from tidemark.privacy.door import Door
 
 Scope = dict[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -42,10 +45,16 @@ class App:
     """An ASGI application. A request is answered with 200 when Kafka has acknowledged all of its lines."""
 
     def __init__(
-        self, settings: IngestSettings, token: str, delivery: Delivery, own_formats: Collection[str] = ()
+        self,
+        settings: IngestSettings,
+        token: str,
+        delivery: Delivery,
+        own_formats: Collection[str] = (),
+        door: Door | None = None,
     ) -> None:
         self._settings = settings
         self._formats = (*FORMATS, *own_formats)
+        self._door = door
         self._token = token
         self._delivery = delivery
         self._budget = Budget(settings.buffer_bytes)
@@ -98,6 +107,7 @@ class App:
             key=key,
             share=share,
             formats=self._formats,
+            door=self._door,
         )
         await self._delivery.send(records)
         return len(records)

@@ -12,9 +12,9 @@ from typing import Any
 from confluent_kafka import KafkaError as Fault
 from confluent_kafka import KafkaException, Producer
 
-from tidemark.ingest.records import Record
 from tidemark.ingest.refusal import RETRY_SECONDS, RefusedError, busy
 from tidemark.kafka import client as kafka
+from tidemark.kafka.records import Record
 from tidemark.settings.sections import IngestSettings, KafkaSettings
 
 _MOST_WAITING = 1_000_000

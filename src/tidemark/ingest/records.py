@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from hashlib import blake2b
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tidemark.contract.parts import join, may_have_parts
 from tidemark.ingest.refusal import RefusedError, Share
+from tidemark.kafka.records import DEFAULT_SITE, Headers, Record
 from tidemark.parse.formats import FORMATS
 
-Headers = list[tuple[str, str | bytes | None]]
-Record = tuple[bytes, Headers]
+if TYPE_CHECKING:  # takes a second to import, which only masked lines need
+    from tidemark.privacy.door import Door
+
 _Numbered = tuple[int, bytes, dict[str, str]]
 
-DEFAULT_SITE = "default"
 MOST_KEY_CHARACTERS = 255
 MOST_FIELDS_CHARACTERS = 4096
 MOST_LINE_BYTES = 8 * 1024 * 1024
@@ -35,13 +36,15 @@ def records_of(
     key: str,
     share: Share,
     formats: Collection[str] = FORMATS,
+    door: Door | None = None,
 ) -> list[Record]:
     """The records of a body of plain lines, or of one JSON object per line.
 
     `common`: headers of every line: `site`, `format`, `fields`. `formats`: the names that a format may have. `key`: the
     request's Idempotency-Key; each line without an `id` gets one from it, from the line's number and from its bytes, so
     that a key used for another body hides no line. Parts of a line that a container runtime has split are one line,
-    with the number and the headers of the first one. Raises RefusedError, with the number of the line.
+    with the number and the headers of the first one. `door` masks the lines. Raises RefusedError, with the number of
+    the line.
     """
     if not body:
         return []
@@ -65,13 +68,35 @@ def records_of(
         numbered.append((number, line, named))
     if may_have_parts(body):
         numbered = _joined(numbered)
-    records = []
+    if door:
+        return _masked(door, numbered, key)
     for number, line, named in numbered:
-        if key and not named.get("id"):
-            digest = blake2b(line, digest_size=8).hexdigest()
-            named["id"] = f"{key}:{number}:{digest}"
-        records.append((line, _headers(named)))
-    return records
+        _identify(named, key, number, line)
+    return [(line, _headers(named)) for _, line, named in numbered]
+
+
+def _masked(door: Door, numbered: list[_Numbered], key: str) -> list[Record]:
+    """The records of lines, masked together where their headers but the id are the same."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, (_, _, named) in enumerate(numbered):
+        groups.setdefault(tuple(named.get(name, "") for name in PARAMETERS), []).append(place)
+    found: dict[int, Record] = {}
+    for texts, places in groups.items():
+        lines = [numbered[place][1] for place in places]
+        masked = door.records(lines, dict(zip(PARAMETERS, texts, strict=True)))
+        for place, (value, headers) in zip(places, masked, strict=True):
+            number, _, named = numbered[place]
+            _identify(named, key, number, value)
+            given = {name for name, _ in headers}
+            own: Headers = [("id", named["id"])] if named.get("id") and "id" not in given else []
+            found[place] = value, [*headers, *own]
+    return [found[place] for place in range(len(numbered))]
+
+
+def _identify(named: dict[str, str], key: str, number: int, line: bytes) -> None:
+    if key and not named.get("id"):
+        digest = blake2b(line, digest_size=8).hexdigest()
+        named["id"] = f"{key}:{number}:{digest}"
 
 
 def _joined(numbered: list[_Numbered]) -> list[_Numbered]:

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidemark.errors import InputError, PlatformError, SettingError
 from tidemark.ingest.app import PATH, App
@@ -16,15 +17,23 @@ from tidemark.local.ports import frees_up
 from tidemark.settings.addresses import is_loopback
 from tidemark.settings.sections import IngestSettings, KafkaSettings
 
+if TYPE_CHECKING:  # takes a second to import, which only masked lines need
+    from tidemark.privacy.door import Door
+
 # Also idle connections count.
 _MOST_CONNECTIONS = 1_000
 _KEEP_ALIVE_SECONDS = 20
 log = logging.getLogger("tidemark.ingest")
 
 
-def serve(settings: KafkaSettings, ingest: IngestSettings, own_formats: Collection[str] = ()) -> None:
+def serve(
+    settings: KafkaSettings,
+    ingest: IngestSettings,
+    own_formats: Collection[str] = (),
+    door: Door | None = None,
+) -> None:
     """Returns after SIGTERM or SIGINT, when the requests under way are answered. `own_formats`: the names of the
-    user's formats.
+    user's formats. `door` masks the lines.
 
     Raises SettingError for an address without a token that other machines reach, InputError for an unreadable file of
     the token, PlatformError if the port is taken, KafkaError if Kafka cannot be reached.
@@ -39,7 +48,7 @@ def serve(settings: KafkaSettings, ingest: IngestSettings, own_formats: Collecti
         kafka.ensure_topic(settings, settings.topic)
         delivery = Delivery(settings, ingest)
         config = uvicorn.Config(
-            App(ingest, token, delivery, own_formats),
+            App(ingest, token, delivery, own_formats, door),
             http="h11",
             ws="none",
             loop="asyncio",

@@ -55,8 +55,8 @@ _LISTED = r"(?:unknown|[0-9A-Fa-f:., \[\]\\])*"
 # A list of addresses, or the header Forwarded of RFC 7239.
 _FORWARDED = rf'^ (?:[\w.-]+[=:])?"(?P<found>{_LISTED}[:.]{_LISTED}|(?i:for|by|host|proto)=[^"]*)"'
 _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
-# Bytes that addresses, and hosts, cannot have.
-_NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:"))
+# Bytes that addresses, and hosts, cannot have. A dash is in place of an address that is not kept.
+_NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:-"))
 _NOT_IN_HOSTS = np.isin(np.arange(256), list(b" =<>"))
 
 

@@ -86,13 +86,18 @@ def parse(lines: DataFrame) -> DataFrame:
 
 def fields(lines: Arrays, reading: Reading = PLAIN) -> dict[str, pa.Array]:
     """The columns FIELDS of lines, see `parse`, with these settings."""
+    return read(lines, reading)[1]
+
+
+def read(lines: Arrays, reading: Reading) -> tuple[Detected, dict[str, pa.Array]]:
+    """The same columns, and the lines and formats that they were read of."""
     value = pc.fill_null(lines["value"], b"")
     fits = flags_of(pc.less_equal(pc.binary_length(value), MOST_BYTES))
     header = reading.headers(lines["fields"], lines["site"])
     found = detected(Lines.of(text_of(value), fits, header), lines["format"], reading.formats)
     read = found.read.columns
     columns = reading.settled({**read, "client_ip": address(read["client_ip"])}, lines["site"])
-    return {
+    return found, {
         "fits": pa.array(fits),
         "format_known": pa.array(found.known),
         "well_formed": pa.array(found.read.sound),

@@ -23,6 +23,7 @@ from tidemark.figures.alert_rules import Rule, rules_of
 from tidemark.figures.declared import Goal, funnels_of, goals_of, require_usable, segments_of
 from tidemark.figures.toml_tables import toml_of
 from tidemark.settings.formats import FormatSettings, format_files, formats_of
+from tidemark.settings.privacy import Privacy, privacy_of, without_privacy
 from tidemark.settings.sections import (
     BatchesSettings,
     BrokerSettings,
@@ -66,6 +67,7 @@ class Settings:
     sites: Mapping[str, SiteSettings] = field(default_factory=dict)
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
     alerts: Mapping[str, Rule] = field(default_factory=dict)
+    privacy: Privacy = field(default_factory=Privacy)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -146,7 +148,7 @@ def _declared(of: type, section: str = "") -> Iterator[tuple[str, Declared]]:
             about = dict(each.metadata)
             name = about.pop("name") or each.name
             yield name, Declared(section, each.name, types[each.name], each.default, **about)
-        elif dataclasses.is_dataclass(types[each.name]):
+        elif dataclasses.is_dataclass(types[each.name]) and each.name != "privacy":
             yield from _declared(types[each.name], each.name)
 
 
@@ -203,10 +205,12 @@ class Tables:
     formats: Mapping[str, FormatSettings]
     goals: Mapping[str, Goal]
     alerts: Mapping[str, Rule]
+    privacy: Privacy
 
     @classmethod
     def of(cls, settings: Settings) -> Tables:
-        return cls(settings.sites, settings.formats, settings.meaning.goals, settings.alerts)
+        meaning = settings.meaning
+        return cls(settings.sites, settings.formats, meaning.goals, settings.alerts, settings.privacy)
 
     def with_formats(self, directory: Path) -> Tables:
         """The same with the formats of a directory. Raises SettingError."""
@@ -221,13 +225,20 @@ class Tables:
         """The settings with these tables."""
         meaning = dataclasses.replace(settings.meaning, goals=self.goals)
         return dataclasses.replace(
-            settings, sites=self.sites, formats=self.formats, alerts=self.alerts, meaning=meaning
+            settings,
+            sites=self.sites,
+            formats=self.formats,
+            alerts=self.alerts,
+            privacy=self.privacy,
+            meaning=meaning,
         )
 
 
 def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], Tables]:
     """The flat settings of a file, and its tables. Raises SettingError."""
-    sites = sites_of(file.pop("sites", {}), source)
+    sites, private = without_privacy(file.pop("sites", {}))
+    privacy = privacy_of(file.pop("privacy", {}), private, source)
+    sites = sites_of(sites, source)
     formats = formats_of(file.pop("formats", {}), source)
     goals = goals_of(file.pop("goals", {}), source)
     alerts = rules_of(file.pop("alerts", {}), source, goals)
@@ -235,7 +246,7 @@ def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], Tables]:
     funnels_of(file.pop("funnels", {}), source)
     segments_of(file.pop("segments", {}), source)
     values = {name: _parse(name, raw, source) for name, raw in file.items()}
-    return values, Tables(sites, formats, goals, alerts)
+    return values, Tables(sites, formats, goals, alerts, privacy)
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:

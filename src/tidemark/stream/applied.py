@@ -8,6 +8,7 @@ from dataclasses import fields
 
 from tidemark.contract.table import Table
 from tidemark.settings import Settings
+from tidemark.settings.privacy import described
 from tidemark.settings.sites import SiteSettings
 
 # The entry of a table's state with them.
@@ -31,6 +32,7 @@ def _of_lines(settings: Settings) -> dict[str, str]:
         "duplicate_days": str(settings.meaning.duplicate_days),
         **{f"formats.{name}": each.declared for name, each in settings.formats.items()},
     }
+    found |= described(settings.privacy)
     usual = SiteSettings()
     for name, site in settings.sites.items():
         found |= {

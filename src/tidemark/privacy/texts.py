@@ -1,0 +1,124 @@
+"""Masking of texts: addresses, e-mail addresses, user names in URLs, and values of parameters, wherever they stand."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.engine.arrays import flags_of
+from tidemark.parse.values import canonical_address
+from tidemark.settings.privacy import ANONYMOUS
+
+REMOVED = "removed"
+# What stands in a line where there is no value.
+NONE = "-"
+# Bits of an address that stay, by its version.
+_KEPT_BITS = {4: 24, 6: 48}
+# Characters that a URL may have encoded, also twice.
+_PERCENT = "%(?:25)*"
+_AT = rf"(?:@|{_PERCENT}40)"
+_LOCAL = rf"(?:[^\W_]|[_.+'~-]|{_PERCENT}(?:2[BbDdEe]|5[Ff]|[89A-Fa-f][0-9A-Fa-f]))"
+_EMAIL = re.compile(rf"{_LOCAL}{{1,64}}{_AT}[^\W_][\w.-]{{0,252}}\.[^\W\d_]{{2,24}}")
+_USERINFO = re.compile(rf"((?::|{_PERCENT}3[Aa])(?://|(?:{_PERCENT}2[Ff]){{2}}))[^/?#\s\"@&]{{1,200}}?{_AT}")
+_DOT = rf"(?:\.|{_PERCENT}2[Ee])"
+_IPV4 = re.compile(rf"(\d{{1,3}}{_DOT}\d{{1,3}}{_DOT}\d{{1,3}}{_DOT})\d{{1,3}}")
+_COLON = rf"(?::|{_PERCENT}3[Aa])"
+_IPV6 = re.compile(rf"(?:[0-9A-Fa-f]{{0,4}}{_COLON}){{2,8}}[0-9A-Fa-f]{{0,4}}")
+_ENCODED_COLON = re.compile(rf"{_PERCENT}3[Aa]")
+# A test of texts that have nothing to mask, which takes a fraction of the time.
+_SUSPECT = (
+    rf"(?i){_AT}|\d{_DOT}\d{{1,3}}{_DOT}\d{{1,3}}{_DOT}\d|{_COLON}{_COLON}|(?:[0-9a-f]{{1,4}}{_COLON}){{7}}"
+)
+
+
+@dataclass(frozen=True)
+class TextMask:
+    """The masking of texts at a level of `tidemark.settings.privacy`, with the names of parameters to strip."""
+
+    level: int
+    strip: tuple[str, ...]
+
+    def column(self, text: pa.Array) -> pa.Array:
+        """Paths, queries, URLs or hosts; the same array if there is nothing to mask."""
+        coded = text.dictionary_encode()
+        suspect = flags_of(pc.match_substring_regex(coded.dictionary, self._suspect))
+        if not suspect.any():
+            return text
+        mask = pa.array(suspect)
+        masked = pa.array(list(map(self.text, coded.dictionary.filter(mask).to_pylist())), pa.string())
+        return pc.replace_with_mask(coded.dictionary, mask, masked).take(coded.indices)
+
+    def text(self, text: str) -> str:
+        """One text."""
+        text = self._parameters.sub(rf"\1{REMOVED}", text)
+        text = self._encoded_parameters.sub(rf"\1{REMOVED}", text)
+        if "@" in text or "40" in text:
+            text = _EMAIL.sub(REMOVED, _USERINFO.sub(r"\1", text))
+        return self._addresses(text)
+
+    def unread(self, line: str) -> str:
+        """A line of which it is not known where its fields begin: values of parameters also as JSON and other notations
+        have them."""
+        return self.text(self._named.sub(rf"\1{REMOVED}", line))
+
+    def addresses(self, addresses: Sequence[str | None]) -> list[str | None]:
+        """Clients as `tidemark.parse.values.address` has them. A name is not kept."""
+        if self.level == ANONYMOUS:
+            return [None] * len(addresses)
+        return [each and _network(each) for each in addresses]
+
+    @cached_property
+    def _suspect(self) -> str:
+        return rf"{_SUSPECT}|(?:^|[?&;#]|{_PERCENT}(?:3f|26|3b|23)){self._names}(?:=|{_PERCENT}3d)"
+
+    @cached_property
+    def _names(self) -> str:
+        # Without a name nothing matches.
+        return f"(?:{'|'.join(map(re.escape, self.strip))})" if self.strip else r"[^\x00-\x{10FFFF}]"
+
+    @cached_property
+    def _pattern(self) -> str:
+        return self._names if self.strip else "(?!)"
+
+    @cached_property
+    def _parameters(self) -> re.Pattern[str]:
+        return re.compile(rf"(?i)((?:^|[?&;#]){self._pattern}=)[^&;#\s\"]+")
+
+    @cached_property
+    def _encoded_parameters(self) -> re.Pattern[str]:
+        before, equals = rf"(?:^|[?&;#]|{_PERCENT}(?:3f|26|3b|23))", rf"(?:=|{_PERCENT}3d)"
+        return re.compile(rf"(?i)({before}{self._pattern}{equals})(?:(?!{_PERCENT}(?:26|3b|23))[^&;#\s\"])+")
+
+    @cached_property
+    def _named(self) -> re.Pattern[str]:
+        return re.compile(rf"(?i)(\b{self._pattern}\b[\\\"']*\s*[:=]\s*[\\\"']*)[^\s\"'&;,}}\\]+")
+
+    def _addresses(self, text: str) -> str:
+        text = _IPV6.sub(self._ipv6, text)
+        return _IPV4.sub(NONE if self.level == ANONYMOUS else r"\g<1>0", text)
+
+    def _ipv6(self, found: re.Match[str]) -> str:
+        text = _ENCODED_COLON.sub(":", found[0])
+        if "::" not in text and text.count(":") < 7:
+            return found[0]  # a time
+        if self.level == ANONYMOUS:
+            return NONE
+        return _network(text) or _network(text.strip(":")) or NONE
+
+
+@lru_cache(maxsize=100_000)
+def _network(address: str) -> str | None:
+    """The first address of the network of an address, in canonical form; None for a name."""
+    canonical = canonical_address(address)
+    try:
+        found = ipaddress.ip_address(canonical or "")
+    except ValueError:
+        return None
+    network = ipaddress.ip_network((found, _KEPT_BITS[found.version]), strict=False)
+    return str(network.network_address)

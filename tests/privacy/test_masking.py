@@ -1,0 +1,218 @@
+"""A masked line says nothing that the mode does not leave, and is read to the same row otherwise."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.parse import test_writing as writing
+from tests.privacy.lines import (
+    ANONYMOUS,
+    CHANGED,
+    CHANGED_BY_ANONYMOUS,
+    MASKED,
+    as_bronze,
+    bronze,
+    judged,
+    without,
+)
+from tidemark.parse.detect import DECLARED
+from tidemark.parse.format import Format
+from tidemark.settings.privacy import SitePrivacy
+
+AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+LINE = (
+    '198.51.100.77 - {user} [21/Nov/2026:10:00:00 +0000] "GET {target} HTTP/1.1" 200 5 "{referrer}" "'
+    + AGENT
+    + '"'
+)
+
+
+def line(user: str = "-", target: str = "/", referrer: str = "-") -> bytes:
+    return LINE.format(user=user, target=target, referrer=referrer).encode()
+
+
+def masked(value: bytes, home: Path, mode: SitePrivacy = MASKED) -> str:
+    [row] = judged(bronze([value]), home, mode)
+    assert isinstance(row["value"], bytes)
+    return row["value"].decode()
+
+
+def test_a_masked_line_has_the_network_of_its_address(tmp_path: Path) -> None:
+    assert masked(line("alice"), tmp_path) == line().decode().replace("198.51.100.77", "198.51.100.0")
+    shown = masked(line("alice"), tmp_path, ANONYMOUS)
+    assert shown == '- - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "-"'
+
+
+@pytest.mark.parametrize(
+    "target, kept",
+    [
+        ("/a?token=s3cret&page=2", "/a?token=removed&page=2"),
+        ("/a?page=2&TOKEN=s3cret;x=1", "/a?page=2&TOKEN=removed;x=1"),
+        ("/a?next=%2Fb%3Ftoken%3Ds3cret%26page%3D2", "/a?next=%2Fb%3Ftoken%3Dremoved%26page%3D2"),
+        ("/a;session=s3cret", "/a;session=removed"),
+        ("/users/bob.smith@example.org/edit", "/users/removed/edit"),
+        ("/a?q=bob%2Bnews%40example.org&x=1", "/a?q=removed&x=1"),
+        ("/a?u=https://bob:s3cret@example.org/x", "/a?u=https://example.org/x"),
+        ("/whois/203.0.113.9", "/whois/203.0.113.0"),
+        ("/whois/2001:db8:1:2::9", "/whois/2001:db8:1::"),
+        ("/whois?ip=2001%3Adb8%3A1%3A2%3A%3A9", "/whois?ip=2001:db8:1::"),
+        ("/tokens?tokens=7", "/tokens?tokens=7"),
+        ("/at/10:20:30?x=a:b", "/at/10:20:30?x=a:b"),
+    ],
+)  # fmt: skip
+def test_targets_and_referrers(target: str, kept: str, tmp_path: Path) -> None:
+    [row] = judged(bronze([line(target=target, referrer=f"https://example.net{target}")]), tmp_path, MASKED)
+    query = f"?{row['query']}" if row["query"] else ""
+    assert f"{row['path']}{query}" == kept
+    assert row["referrer"] == f"https://example.net{kept}"
+    assert "s3cret" not in str(row["value"]) and "bob" not in str(row["value"])
+
+
+@pytest.mark.parametrize("mode", (MASKED, ANONYMOUS), ids=lambda mode: mode.mode)
+def test_the_examples_of_all_formats_are_read_as_before(mode: SitePrivacy, tmp_path: Path) -> None:
+    examples = [(format, each.encode()) for format in DECLARED for each in format.examples]
+    lines = bronze(
+        [each for _, each in examples],
+        format=[format.name for format, _ in examples],
+        fields=[format.column_names or None for format, _ in examples],
+    )
+    exact, first = judged(lines, tmp_path), judged(lines, tmp_path, mode)
+    again = judged(as_bronze(first), tmp_path, mode)
+    changed = CHANGED if mode is MASKED else CHANGED_BY_ANONYMOUS
+    for (format, _), before, row, later in zip(examples, exact, first, again, strict=True):
+        assert without(row, changed) == without(before, changed), format.name
+        assert without(later, {"ingested_at"}) == without(row, {"ingested_at"}), format.name
+        assert row["remote_user"] is None
+        assert before["client_ip"] is None or str(before["client_ip"]) not in str(row["value"])
+
+
+@pytest.mark.parametrize("format", writing.FORMATS, ids=lambda format: format.name)
+@settings(max_examples=2, deadline=None)
+@given(data=st.data())
+def test_lines_of_every_format(format: Format, data: st.DataObject) -> None:
+    drawn = data.draw(writing.rows(format))
+    secrets = st.from_regex("[a-z]{9}", fullmatch=True)
+    for row in drawn:
+        secret = data.draw(secrets)
+        row["client_ip"] = data.draw(st.sampled_from(("198.51.100.77", "2001:db8:1:2::9")))
+        row["remote_user"] = f"user{secret}"
+        row["path"] = f"/p/{secret}@example.org"
+        row["query"] = f"a=1&token={secret}&b={row['client_ip']}"
+        row["referrer"] = f"https://u{secret}:p{secret}@example.net/?email={secret}"
+        row["secret"] = secret
+    values = format.write(writing.columns_of(drawn)).to_pylist()
+    lines = bronze(
+        [each.encode() for each in values],
+        format=[format.name] * len(values),
+        fields=[format.column_names or None] * len(values),
+    )
+    with tempfile.TemporaryDirectory() as home:
+        for mode in (MASKED, ANONYMOUS):
+            exact = judged(lines, Path(home), reading=writing.READING)
+            found = judged(lines, Path(home), mode, writing.READING)
+            again = judged(as_bronze(found), Path(home), mode, writing.READING)
+            for row, before, after, later in zip(drawn, exact, found, again, strict=True):
+                kept = f"{after['value']!r}{without(after, {'privacy'})}"
+                assert row["secret"] not in kept and str(row["client_ip"]) not in kept
+                same = {"event_time", "status", "method", "bytes", "country", "browser", "bot", "read_as"}
+                assert {name: after[name] for name in same} == {name: before[name] for name in same}
+                assert mode is ANONYMOUS or after["visitor_id"] == before["visitor_id"]
+                assert without(later, {"ingested_at"}) == without(after, {"ingested_at"})
+
+
+UNREAD = (
+    'no format 198.51.100.77 and [2001:db8:1:2::9]:443 for bob@example.org "token":"s3cret" key=s3cret'
+    ' password: s3cret https://u:s3cret@example.net/?a=1&sig=s3cret "Some Agent/1.0"'
+)
+
+
+def test_a_line_that_cannot_be_read_has_no_addresses_and_parameters(tmp_path: Path) -> None:
+    [row] = judged(bronze([UNREAD.encode()]), tmp_path, MASKED)
+    assert row["reasons"] == ["malformed"]
+    assert row["value"] == (
+        b'no format 198.51.100.0 and [2001:db8:1::]:443 for removed "token":"removed" key=removed'
+        b' password: removed https://example.net/?a=1&sig=removed "Some Agent/1.0"'
+    )
+
+
+def test_of_an_anonymous_line_that_cannot_be_read_only_the_shape_is_kept(tmp_path: Path) -> None:
+    assert masked('no format 198.51.100.77 "Agent é/1"'.encode(), tmp_path, ANONYMOUS) == (
+        'xx xxxxxx 000.00.000.00 "xxxxx x/0"'
+    )
+
+
+def test_of_an_overlong_line_only_the_shape_is_kept(tmp_path: Path) -> None:
+    [row] = judged(bronze([b"ab1@" * 20_000]), tmp_path, MASKED)
+    assert row["reasons"] == ["too_long"] and row["value"] == b"xx0@" * 20_000
+
+
+def test_a_second_masking_changes_nothing(tmp_path: Path) -> None:
+    first = judged(bronze([UNREAD.encode(), line("alice")]), tmp_path, MASKED)
+    again = judged(bronze([row["value"] for row in first]), tmp_path, MASKED)  # type: ignore[misc]
+    assert [row["value"] for row in again] == [row["value"] for row in first]
+
+
+def test_facts_without_the_key_are_not_believed(tmp_path: Path) -> None:
+    [row] = judged(bronze([line()]), tmp_path, MASKED)
+    forged = str(row["privacy"]).replace("country=", "country=DE\tx=")
+    [found] = judged(bronze([line()], privacy=[forged]), tmp_path, MASKED)
+    assert (found["country"], found["privacy"]) == (row["country"], row["privacy"])
+
+
+def test_facts_of_another_line_do_not_keep_an_address(tmp_path: Path) -> None:
+    """Who can write to the topic can repeat facts of a line that is masked, but not with a line that is not."""
+    [row] = judged(bronze([line()]), tmp_path, MASKED)
+    [found] = judged(bronze([line("alice")], privacy=[str(row["privacy"])]), tmp_path, MASKED)
+    assert found["value"] == row["value"]
+
+
+def test_facts_are_those_of_a_site(tmp_path: Path) -> None:
+    [row] = judged(bronze([line()]), tmp_path, MASKED)
+    [found] = judged(bronze([row["value"]], privacy=[str(row["privacy"])], site="blog"), tmp_path, MASKED)  # type: ignore[list-item]
+    assert found["visitor_id"] != row["visitor_id"]
+
+
+def test_masked_lines_become_anonymous_and_never_exact_again(tmp_path: Path) -> None:
+    first = judged(bronze([line(), line(target="/b")]), tmp_path, MASKED)
+    stricter = judged(as_bronze(first), tmp_path, ANONYMOUS)
+    assert {str(row["value"])[:6] for row in stricter} == {"b'- - "}
+    assert [row["client_ip"] for row in stricter] == [None, None]
+    assert stricter[0]["visitor_id"] == stricter[1]["visitor_id"] != first[0]["visitor_id"]
+    back = judged(as_bronze(stricter), tmp_path)
+    assert without(back[0], {"ingested_at"}) == without(stricter[0], {"ingested_at"})
+
+
+@pytest.mark.parametrize("header", ('"http_sec_gpc":"1"', '"http_dnt":"1"', '"headers":{"Dnt":["1"]}'))
+def test_requests_that_ask_for_privacy(header: str, tmp_path: Path) -> None:
+    value = (
+        '{"time_iso8601":"2026-11-21T10:00:00+00:00","remote_addr":"198.51.100.77","request":"GET / HTTP/1.1",'
+        f'"status":"200","http_user_agent":"{AGENT}",{header}}}'
+    ).encode()
+    for mode, kept in ((SitePrivacy(), True), (SitePrivacy(respect_gpc=True), False)):
+        [row] = judged(bronze([value]), tmp_path, mode)
+        assert (b"198.51.100.77" in row["value"], row["user_agent"] is not None) == (kept, kept)  # type: ignore[operator]
+        [other] = judged(bronze([value.replace(b'"1"', b'"0"')]), tmp_path, mode)
+        assert other["client_ip"] == "198.51.100.77"
+
+
+def test_names_of_parameters_are_a_setting(tmp_path: Path) -> None:
+    mode = replace(MASKED, strip=("ticket",))
+    [row] = judged(bronze([line(target="/a?ticket=1&token=2")]), tmp_path, mode)
+    assert row["query"] == "ticket=removed&token=2"
+    [row] = judged(bronze([line(target="/a?ticket=1&token=2")]), tmp_path, replace(MASKED, strip=()))
+    assert row["query"] == "ticket=1&token=2"
+
+
+def test_visitors_of_a_day_are_exact_and_nobody_is_known_the_next_day(tmp_path: Path) -> None:
+    days = [b"21/Nov", b"21/Nov", b"22/Nov"]
+    rows = judged(bronze([line().replace(b"21/Nov", day) for day in days]), tmp_path, ANONYMOUS)
+    first, second, third = (row["visitor_id"] for row in rows)
+    assert first == second != third
+    assert datetime(2026, 11, 22, 10, tzinfo=UTC) == rows[2]["event_time"]
