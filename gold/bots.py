@@ -21,7 +21,7 @@ _PAGE = (
 )
 COUNTS = WindowedCounts(
     seconds=WINDOW_SECONDS,
-    by=(Text("bot_name"), Text("bot_kind")),
+    by=(Text("bot_name"), Text("bot_kind"), Text("bot_verified")),
     where=column("bot"),
     sums={
         "requests": ROWS,
@@ -29,6 +29,7 @@ COUNTS = WindowedCounts(
         "bytes": Sum("bytes"),
         "robots_txt": Sum(where=_ROBOTS),
         "errors": Sum(where=_FAILED),
+        "disallowed": Sum("disallowed"),
     },
     visitors="none",
 )
@@ -54,7 +55,8 @@ TABLE = Table(
             "parts_of_requests",
             (column("requests") >= 1)
             & (column("pages") + column("errors") <= column("requests"))
-            & (column("robots_txt") <= column("requests")),
+            & (column("robots_txt") <= column("requests"))
+            & (column("disallowed").is_null() | (column("disallowed") <= column("requests"))),
             "requests",
             "A bot makes a request, and no more of one kind than of all.",
         ),
@@ -67,11 +69,19 @@ TABLE = Table(
         Column("window_end", "timestamp", "Its exclusive end."),
         Column("bot_name", "string", "Name of the bot, see silver.requests; empty in rows from before it had one."),
         Column("bot_kind", "string", "Kind of the bot, see silver.requests; empty likewise."),
+        Column(
+            "bot_verified", "string",
+            "verified or forged, see silver.requests; empty where nobody publishes networks of the bot.",
+        ),
         Column("requests", "long", "Accepted requests."),
         Column("pages", "long", "GETs with a status below 400 of what is neither an asset nor /robots.txt."),
         Column("bytes", "long", "Bytes of all responses."),
         Column("robots_txt", "long", "Requests of /robots.txt."),
         Column("errors", "long", "Responses with a status of 400 and above."),
+        Column(
+            "disallowed", "long",
+            "Requests that the site's robots.txt (setting `robots`) forbids to the bot; 0 without that setting.",
+        ),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),
 )  # fmt: skip

@@ -4,7 +4,7 @@ python scripts/networks.py DIRECTORY DATE
 
 DIRECTORY has one folder per list to renew, named like it, with the operator's files in any text format. Every network
 in them is taken. Other lists stay. DATE is the day on which the operators published the files. A new list begins as a
-file with only its first line: kind, date and source.
+file with only its first line: kind, date, source and licence, and for a crawler the names of its bots.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def main() -> None:
     directory, date = Path(sys.argv[1]), sys.argv[2]
     renewed = [TARGET / f"{folder.name}.tsv" for folder in sorted(directory.iterdir()) if folder.is_dir()]
     for path in renewed:
-        kind, _, source = _header(path)
+        kind, _, *others = _header(path)
         files = sorted((directory / path.stem).iterdir())
         named = [ip_network(text) for file in files for text in _NETWORK.findall(file.read_text("utf-8"))]
         # Some lists have networks that are reserved for documentation.
         networks = [each for each in named if each.is_global or kind == "private"]
         if not networks:
             raise SystemExit(f"{directory / path.stem} has no networks")
-        _write(path, (kind, date, source), networks)
+        _write(path, (kind, date, *others), networks)
     # An operator's list of all networks has those of its CDN, too, maybe in smaller parts, which would win.
     cdns = [each for path in TARGET.glob("*.tsv") if _header(path)[0] == "cdn" for each in _networks(path)]
     for path in renewed:

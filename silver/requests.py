@@ -13,10 +13,11 @@ from tidemark.contract.table import Column, Table
 from tidemark.engine.arrays import Arrays, Vectorized
 from tidemark.engine.verdict import verdict
 from tidemark.figures.quantiles import FINE, buckets
-from tidemark.parse.bots import KINDS, OTHER_KIND
+from tidemark.parse.bots import FORGED_KIND, KINDS, OTHER_KIND
 from tidemark.parse.columns import KNOWN, Knowledge, describe
 from tidemark.parse.detect import FIELDS, fields
 from tidemark.parse.nearest import of_rejected
+from tidemark.parse.networks import PUBLIC_KINDS
 from tidemark.parse.page import is_asset, is_pageview
 from tidemark.parse.site import valid_names
 from tidemark.parse.tags import CLICK_IDS, SEARCH_PARAMETERS
@@ -76,6 +77,15 @@ TABLE = Table(
             "Client address in canonical form, a host name where the server logs one, or NULL. Personal data.",
         ),
         Column("country", "string", "ISO 3166-1 alpha-2 country of the address; ZZ where unknown."),
+        Column(
+            "network", "string",
+            f"Kind of the address's network: {', '.join(PUBLIC_KINDS[:-1])} or {PUBLIC_KINDS[-1]} (such as iCloud "
+            "Private Relay, whose users are people); NULL for any other.",
+        ),
+        Column("asn", "int", "Number of its autonomous system; NULL without `asn_database`."),
+        Column("as_org", "string", "Organisation that runs that, likewise."),
+        Column("city", "string", "City of the address, in English; NULL without `city_database`."),
+        Column("region", "string", "Its region, such as a state, likewise."),
         Column("visitor_id", "string", "Keyed hash of site, address and user agent."),
         Column("method", "string", "HTTP method; NULL for a request that is not HTTP, and in formats without one."),
         Column("path", "string", "Path without the query; NULL for a request that is not HTTP."),
@@ -113,11 +123,20 @@ TABLE = Table(
         Column("device", "string", "desktop, mobile, tablet, bot or other."),
         Column("bot", "boolean", "Whether the user agent is on the list of known crawlers."),
         Column("bot_name", "string", "The part of the user agent that names the bot, such as GPTBot; NULL for people."),
-        Column("bot_kind", "string", f"{', '.join(KINDS)} or {OTHER_KIND}; NULL for people."),
+        Column(
+            "bot_kind", "string",
+            f"{', '.join(KINDS)} or {OTHER_KIND}; {FORGED_KIND} if `bot_verified` is; NULL for people.",
+        ),
+        Column(
+            "bot_verified", "string",
+            "verified if the address is in a network that the bot's operator publishes for it, else forged; NULL for "
+            "people, without an address, and where nobody publishes networks.",
+        ),
         Column(
             "ai_purpose", "string",
             "Purpose of an AI company's bot: training, search or assistant; NULL for people and other bots.",
         ),
+        Column("disallowed", "boolean", "Whether `robots` of the site forbids the path to the bot; NULL for people."),
         Column("asset", "boolean", "Whether the path is a file that belongs to a page."),
         Column(
             "pageview", "boolean",
@@ -130,8 +149,8 @@ TABLE = Table(
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka."),
         Column(
             "rules_version", "string",
-            "Geo data, lists and rules for user agents, bots, channels, sources and networks, log formats and settings "
-            "of sites that the row was made with.",
+            "Geo data, databases of addresses, lists and rules for user agents, bots, channels, sources and networks, "
+            "log formats and settings of sites that the row was made with.",
         ),
     ),
 )  # fmt: skip

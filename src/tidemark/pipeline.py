@@ -24,6 +24,7 @@ from tidemark.errors import SettingError, TidemarkError
 from tidemark.home import ACTIVITY, QUERY_VERSIONS, REQUESTS, Home
 from tidemark.operate.catalog_rebuild import CatalogRebuild
 from tidemark.operate.rebuild import Rebuild, Report
+from tidemark.parse import newer
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import reading_of
 from tidemark.privacy.masking import Masking
@@ -151,7 +152,8 @@ class Pipeline(Home):
 
     @cached_property
     def _knowledge(self) -> Knowledge:
-        return Knowledge(self.key, self.settings.meaning.geo_database, reading_of(self.settings))
+        databases = {name: newer.database(self.settings, name) for name in newer.DATABASES}
+        return Knowledge(self.key, reading=reading_of(self.settings), **databases)
 
     @cached_property
     def _masking(self) -> Masking:

@@ -105,6 +105,10 @@ def odd(rows: pa.Table) -> pa.Table:
         asset=some([False, True]),
         bot_name=some([None, "GPTBot", "bot"]),
         bot_kind=some([None, "ai-crawler", "other"]),
+        bot_verified=some([None, "verified", "forged"]),
+        disallowed=some([None, False, True]),
+        network=some([None, "hosting"]),
+        as_org=some([None, "Example Ltd"]),
         search_term=some([None, "shoes", "Schuhe für 日本", long]),
     )
 

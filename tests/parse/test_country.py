@@ -50,7 +50,8 @@ def _encoded(value: Any) -> bytes:
         case list():
             return bytes([len(value), 11 - 7]) + b"".join(map(_encoded, value))
         case str():
-            return bytes([2 << 5 | len(value)]) + value.encode()
+            size = [len(value)] if len(value) < 29 else [29, len(value) - 29]
+            return bytes([2 << 5 | size[0], *size[1:]]) + value.encode()
         case _:
             return bytes([6 << 5 | 4]) + int(value).to_bytes(4, "big")
 

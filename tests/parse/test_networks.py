@@ -91,15 +91,19 @@ def test_each_list_says_its_kind_its_day_and_its_source() -> None:
     assert {each.kind for each in networks.lists()} == set(networks.KINDS)
     for each in networks.lists():
         assert each.networks and len(each.date) == 10 and each.source.startswith("https://"), each.name
+        assert each.licence == "CC0-1.0" and bool(each.bots) == (each.kind == "crawler"), each.name
         assert [str(ip_network(text)) for text in each.networks] == list(each.networks), each.name
     assert max(each.date for each in networks.lists()) in networks.version()
 
 
-def test_other_content_of_a_list_is_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = networks.version()
-    changed = tuple((name, text + "192.0.2.0/24\n") for name, text in networks._texts())
-    monkeypatch.setattr(networks, "_texts", lambda: changed)
-    assert networks.version.__wrapped__() not in (before, "")
+def test_a_list_of_a_home_replaces_the_one_of_its_name_and_changes_the_version() -> None:
+    header = "# hosting\t2026-11-01\thttps://example.com/networks\tCC0-1.0"
+    own = (("amazon", f"{header}\n192.0.2.0/24\n"), ("example", f"{header}\n198.51.100.0/24\n"))
+    addresses = ["192.0.2.1", "198.51.100.1", "3.5.140.2"]
+    assert networks.kinds_of(addresses, own) == ["hosting", "hosting", None]
+    assert networks.kinds_of(addresses) == [None, None, "hosting"]
+    assert Trust.of(("example",), own).trusts(pa.array(addresses)).tolist() == [False, True, False]
+    assert networks.version(own).startswith("2026-11-01-") and networks.version(own) != networks.version()
 
 
 def test_no_network_of_a_cdn_is_within_one_of_its_operators_hosting() -> None:
@@ -146,3 +150,22 @@ def test_another_name_is_an_error_that_names_those_that_exist() -> None:
     with pytest.raises(SettingError, match="'cloudfare' of trusted_proxies is no network") as error:
         Trust.of(("private", "cloudfare"))
     assert "cloudflare" in error.value.remedy
+
+
+CRAWLERS = [each for each in networks.lists() if each.bots]
+
+
+@pytest.mark.parametrize("each", CRAWLERS, ids=lambda each: each.name)
+def test_a_bot_is_verified_in_the_networks_of_its_list_and_forged_outside(each: networks.NetworkList) -> None:
+    edges = [str(ip_network(text)[place]) for text in each.networks for place in (0, -1)]
+    bot = max(each.bots)
+    assert networks.verified([bot.title()] * len(edges), edges) == ["verified"] * len(edges)
+    elsewhere = ["198.51.100.7", "2001:db8::1", "3.5.140.2", "104.28.10.20"]
+    assert networks.verified([bot] * 4, elsewhere) == ["forged"] * 4
+
+
+def test_a_bot_without_published_networks_or_address_is_not_verifiable() -> None:
+    bots = ["Bytespider", None, "Googlebot", "Googlebot"]
+    assert networks.verified(bots, ["66.249.66.1", "66.249.66.1", None, "crawl.example"]) == [None] * 4
+    # Anyone can send requests from the hosting where fetchers of users run.
+    assert networks.verified(["Googlebot", "Google-Read-Aloud"], ["34.64.6.1"] * 2) == ["forged", "verified"]

@@ -105,9 +105,9 @@ def _audience(read: Read, expected: Expected) -> None:
 
 _COUNTS = ["visitors", "pageviews", "requests", "bot_requests"]
 REQUESTS = [
-    "site", "event_time", "country", "method", "path", "status", "bytes", "duration_us", "latency_bucket", "bot",
-    "bot_name", "bot_kind", "ai_purpose", "channel", "source", "utm_source", "utm_medium", "utm_campaign", "utm_term",
-    "utm_content", "click_id", "search_term", "asset", "pageview",
+    "site", "event_time", "country", "method", "path", "status", "bytes", "duration_us", "latency_bucket", "network",
+    "bot", "bot_name", "bot_kind", "bot_verified", "ai_purpose", "channel", "source", "utm_source", "utm_medium",
+    "utm_campaign", "utm_term", "utm_content", "click_id", "search_term", "asset", "pageview",
 ]  # fmt: skip
 
 Comparison = Callable[[Read, Expected], None]
@@ -182,8 +182,14 @@ RECOUNTED: dict[str, Comparison] = {
     ),
     "gold.bots": _same(
         "gold.bots",
-        ["site", "window_start", "bot_name", "bot_kind", "requests", "pages", "bytes", "robots_txt", "errors"],
+        ["site", "window_start", "bot_name", "bot_kind", "bot_verified", "requests", "pages", "bytes", "robots_txt",
+         "errors"],
         lambda e: e.bots,
+    ),
+    "gold.networks": _same(
+        "gold.networks",
+        ["site", "window_start", "network", "as_org", "requests", "pageviews", "visitors"],
+        lambda e: e.networks,
     ),
     "gold.bot_pages": _same(
         "gold.bot_pages", ["site", "day", "bot_name", "path", "requests"], lambda e: e.bot_pages

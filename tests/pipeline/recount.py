@@ -17,7 +17,7 @@ import duckdb
 import iptocc
 import pyarrow as pa
 
-from tests.pipeline import meaning, queries
+from tests.pipeline import meaning, places, queries
 
 _LINE = (
     r'^(\S+) \S+ (.+?) \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)'
@@ -53,6 +53,7 @@ class Expected:
     visitor_hours: set[Row]
     visitor_days: set[Row]
     bots: set[Row]
+    networks: set[Row]
     bot_pages: set[Row]
     searches: set[Row]
     sessions: set[Row]
@@ -116,8 +117,14 @@ def _recount(
     raw = pa.table({"site": [s for s, _ in pairs], "line": [v.decode("utf-8", "replace") for _, v in pairs]})
     db.register("raw", raw)
     db.execute(queries.PARSED, [_HTTP, _LINE, _LINE])
-    _known(db, "places", "ip", ["country"], lambda ip: [iptocc.country_code(ip) or "ZZ"])
-    _known(db, "robots", "agent", ["bot", "bot_name", "bot_kind", "ai_purpose"], _bot)
+    _known(
+        db,
+        "places",
+        "ip",
+        ["country", "network"],
+        lambda ip: [iptocc.country_code(ip) or "ZZ", places.network_of(ip)],
+    )
+    _known(db, "robots", "ip, agent", ["bot", "bot_name", "bot_kind", "ai_purpose", "bot_verified"], _bot)
     _known(db, "origins", "site, referrer, query", [*meaning.Origin._fields, "search_term"],
            lambda site, referrer, query: [
                *meaning.origin(referrer, query, own.get(site, ())), meaning.search_term(query)
@@ -178,10 +185,15 @@ def _recount(
         visitor_days=_rows(db, queries.VISITOR_DAYS),
         bots=_rows(
             db,
-            f"""SELECT site, {_window(3600)}, bot_name, bot_kind, count(*),
+            f"""SELECT site, {_window(3600)}, bot_name, bot_kind, coalesce(bot_verified, ''), count(*),
             count(*) FILTER (method = 'GET' AND NOT asset AND status < 400 AND path <> '/robots.txt'),
             sum(bytes)::BIGINT, count(*) FILTER (path = '/robots.txt'), count(*) FILTER (status >= 400)
-            FROM requests WHERE bot GROUP BY 1, 2, 3, 4""",
+            FROM requests WHERE bot GROUP BY 1, 2, 3, 4, 5""",
+        ),
+        networks=_rows(
+            db,
+            f"""SELECT site, {_window(3600)}, coalesce(network, ''), '', count(*),
+            count(*) FILTER (pageview), {visitors} FROM requests GROUP BY 1, 2, 3""",
         ),
         bot_pages=_rows(
             db,
@@ -196,8 +208,9 @@ def _recount(
         requests=_rows(
             db,
             """SELECT site, epoch(t)::BIGINT, country, nullif(method, ''), if(http, path, NULL), status, bytes, micros,
-            latency_bucket, bot, bot_name, bot_kind, ai_purpose, channel, source, utm_source, utm_medium, utm_campaign,
-            utm_term, utm_content, click_id, search_term, asset, pageview, count(*) FROM requests GROUP BY ALL""",
+            latency_bucket, network, bot, bot_name, bot_kind, bot_verified, ai_purpose, channel, source, utm_source,
+            utm_medium, utm_campaign, utm_term, utm_content, click_id, search_term, asset, pageview, count(*)
+            FROM requests GROUP BY ALL""",
         ),
         sessions=_rows(
             db,
@@ -249,9 +262,13 @@ def _known(
 _NUMBERS = ("micros", "latency_bucket", "page_bucket")
 
 
-def _bot(agent: str) -> list[object]:
+def _bot(ip: str, agent: str) -> list[object]:
     bot = meaning.bot_of(agent)
-    return [bot is not None, *(bot or (None, None, None))]
+    if bot is None:
+        return [False, None, None, None, None]
+    verified = places.verified(ip, bot.name)
+    kind = "forged" if verified == "forged" else bot.kind
+    return [True, bot.name, kind, bot.purpose, verified]
 
 
 def _buckets(micros: int | None) -> list[object]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gold import traffic
+from gold import bots, traffic
 from silver import requests, sessions
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import Sum, WindowedCounts
@@ -20,6 +20,7 @@ from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
 from tidemark.stream.schema_check import (
     changed,
+    incomplete,
     note,
     rebuilt,
     require_fitting,
@@ -72,6 +73,20 @@ def test_another_window_aggregate_or_key_is_refused_with_two_ways_out(
     start(home, *TABLES)
     note(Home.of(home, [table]))
     start(home, table, sessions.TABLE)
+
+
+def test_a_wider_key_is_filled_with_history(home: Settings) -> None:
+    narrow = replace(bots.TABLE, key=bots.TABLE.key[:-1])
+    start(home, narrow, sessions.TABLE)
+    start(home, bots.TABLE, sessions.TABLE)
+    assert incomplete(lakehouse.of(home)) == ["gold.bots"]
+    start(home, bots.TABLE, sessions.TABLE)
+    assert incomplete(lakehouse.of(home)) == ["gold.bots"]
+    # The way back is refused: rows would have two meanings of one key.
+    with pytest.raises(
+        TableError, match=r"key was .*bot_verified, now site, window_start, bot_name, bot_kind"
+    ):
+        start(home, narrow, sessions.TABLE)
 
 
 def test_another_session_gap_is_another_state(home: Settings) -> None:

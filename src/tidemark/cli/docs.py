@@ -117,12 +117,13 @@ def formats_page(formats: Sequence[Format]) -> str:
         ),
         "## Own formats, and settings of a site",
         "Both are tables in `<home>/tidemark.toml`. A change applies to new lines; `tidemark rebuild silver.requests`"
-        " applies it to earlier lines, which the pipeline does by itself for `hosts` and `trusted_proxies`."
+        " applies it to earlier lines, which the pipeline does by itself for `hosts`, `trusted_proxies` and `robots`."
         " `tidemark view` and runs without that file, such as on Databricks, do not use them. Formats may also be files"
         " in `<home>/formats`, see below.",
         "```toml\n[sites.shop]\n"
         'hosts = ["shop.example", "www.shop.example"]  # own hosts: a referrer of one of them is internal\n'
         'timezone = "Europe/Berlin"     # of times without a zone\n'
+        'robots = "robots.txt"          # its robots.txt, a file in the home: `disallowed` of gold.bots\n'
         'trusted_proxies = ["auto", "198.51.100.7"]  # proxies whose forwarded addresses count\n'
         'fields = "date time c-ip cs-method cs-uri-stem sc-status"  # of W3C lines that come without\n\n'
         "[formats.mine]                 # import --format mine\n"
@@ -273,7 +274,7 @@ filter = ["device=mobile"]
 - A goal that is new or has changed is counted over all history by itself, beside the running pipeline. A note says what
   that changed, such as "Goal signup: 120 → 134 conversions"; charts over time and the page *Definitions* show it.
 - Changed `hosts` of a site apply to new lines at once. The pipeline then applies them to all history by itself, beside
-  the running flows: [operations](operations.md#own-hosts-and-trusted-proxies)."""
+  the running flows: [operations](operations.md#own-hosts-trusted-proxies-and-robotstxt)."""
 
 
 def _settings() -> Iterator[tuple[str, ...]]:

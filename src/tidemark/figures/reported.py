@@ -22,7 +22,10 @@ KEY = ["site", "day", "metric"]
 VISITOR_HOURS = Gold("gold/visitor_hours", 3600)
 SETTINGS = "settings"
 # The texts of such notes about rows that were made anew.
-REMADE = "Rebuilt: |(?:Own hosts|Trusted proxies|Own hosts and trusted proxies) of [^:]*: (?!…|not applied to history,)"
+REMADE = (
+    r"Rebuilt: |(?:(?: and )?(?:[Oo]wn hosts|[Tt]rusted proxies|[Rr]obots\.txt))+ of [^:]*:"
+    " (?!…|not applied to history,)"
+)
 # The cause of a change that no report has yet.
 WAITING = "not reported yet"
 _DAY = 86_400

@@ -33,17 +33,13 @@ _FILE = "history.json"
 
 def pending(home: Home) -> bool:
     """Whether `fill` has something to do. Raises TableError."""
-    return (
-        bool(schema_check.incomplete(home.lakehouse))
-        or site_settings.due(home)
-        or site_settings.is_open(home.store)
-    )
+    return bool(_missing(home)) or site_settings.due(home) or site_settings.is_open(home.store)
 
 
 def fill(home: Home, rebuilding: Rebuilding) -> None:
     """Fills every table whose history is missing, or makes all anew for changed settings of sites, and returns when
     that is done. Raises as `Rebuild.run`."""
-    missing = schema_check.incomplete(home.lakehouse)
+    missing = _missing(home)
     anew = site_settings.due(home)
     if not missing and not anew:
         if site_settings.is_open(home.store):  # a failure came between the swap and the note
@@ -57,7 +53,7 @@ def fill(home: Home, rebuilding: Rebuilding) -> None:
         write_record(path, tables=tables, done=done, total=total)
         inventory.record(home, tables.split(", "), done, total)
 
-    inventory.announce(home, missing)
+    inventory.announce(home, schema_check.incomplete(home.lakehouse))
     if anew:
         inventory.record(home, [site_settings.REQUESTS], 0, None)
     found = rebuilding(report).run(names, resumable=True)
@@ -66,6 +62,17 @@ def fill(home: Home, rebuilding: Rebuilding) -> None:
     path.unlink(missing_ok=True)
     inventory.announce(home, schema_check.incomplete(home.lakehouse))
     log.info("filled %s", ", ".join(names))
+
+
+def _missing(home: Home) -> list[str]:
+    """The tables whose history is to be filled: not those with a row per line where bronze lacks lines, because rows of
+    these would be dropped. They keep their rows, with NULL in the new columns."""
+    names = schema_check.incomplete(home.lakehouse)
+    of_lines = [table.name for table in (home.graph.accepted, home.graph.rejected) if table.name in names]
+    if of_lines and home.lakehouse.can.files and (why := site_settings.lacking_lines(home)):
+        log.warning("%s get no history in their new columns: %s", " and ".join(of_lines), why)
+        return [name for name in names if name not in of_lines]
+    return names
 
 
 def fill_beside(

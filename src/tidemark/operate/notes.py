@@ -34,8 +34,9 @@ _VALUE_SHOWN = 60
 _PARTS_SHOWN = 5
 _REBUILT = "Rebuilt: "
 # Settings of a site that the pipeline applies to history by itself, and how the notes about them begin.
-SITE_SETTINGS = {"hosts": "own hosts", "trusted_proxies": "trusted proxies"}
-OF_SITES = "(?:Own hosts|Trusted proxies|Own hosts and trusted proxies) of "
+SITE_SETTINGS = {"hosts": "own hosts", "trusted_proxies": "trusted proxies", "robots": "robots.txt"}
+_ANY = "|".join(map(re.escape, SITE_SETTINGS.values()))
+OF_SITES = rf"(?i:{_ANY})(?: and (?:{_ANY}))* of "
 # Such a note has one of these, until history has the settings.
 OPEN, NOT_APPLIED = "…", "not applied to history,"
 _REMADE = re.compile(rf"{_REBUILT}|{OF_SITES}[^:]*: (?!{OPEN}|{NOT_APPLIED})")

@@ -1,4 +1,4 @@
-"""Changed own hosts and trusted proxies of sites: when history is recomputed with them, and the note about it.
+"""Changed own hosts, trusted proxies and robots.txt of sites: when history is recomputed with them, and the note.
 
 The record of how silver.requests was made (`tidemark.stream.schema_check`) has the settings that its lines were read
 with. While those of the settings file differ, `tidemark.operate.backfill` reads all lines again beside the flows. The
@@ -83,6 +83,11 @@ def _hindrance(home: Home, changed: Unapplied) -> str:
         return f"{', '.join(changed.others)} changed, too: `tidemark rebuild all` applies all of them"
     if home.lakehouse.can.files is None:
         return "tables of a catalog are rebuilt with the pipeline stopped: stop it and run `tidemark rebuild all`"
+    return lacking_lines(home)
+
+
+def lacking_lines(home: Home) -> str:
+    """Why lines must not be read again by themselves, and what to do; empty if bronze has all of them."""
     read = sum(row["accepted"] + row["rejected"] for row in _sites(home.store))
     lines = home.graph.lines
     if DeltaRsStore(home.lakehouse).size(lines, None)[0] < read:

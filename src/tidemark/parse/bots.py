@@ -17,6 +17,8 @@ KINDS = (
     "academic", "advertising", "http-library", "browser-automation",
 )  # fmt: skip
 OTHER_KIND = "other"
+# Of a bot whose address is not among those that its operator publishes.
+FORGED_KIND = "forged"
 # The tag of what is no bot.
 PERSON = "person"
 PURPOSES = ("training", "search", "assistant")

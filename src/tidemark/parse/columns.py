@@ -15,18 +15,21 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.engine.arrays import Arrays
-from tidemark.parse import channels, country, networks, page, user_agent
+from tidemark.parse import channels, country, mmdb, networks, page, user_agent
+from tidemark.parse.bots import FORGED_KIND
 from tidemark.parse.channels import Campaign, Origin, origin_of
 from tidemark.parse.formats import VERSION
 from tidemark.parse.reading import PLAIN, Reading
+from tidemark.parse.robots import forbids
 from tidemark.parse.sources import comparable, host_of
 from tidemark.parse.tags import NO_TAGS, UTM, tags_of, told
 from tidemark.parse.visitor import visitor_id
 
 # The columns of `describe`, as Spark types.
 KNOWN = (
-    "country string, visitor_id string, browser string, os string, device string, bot boolean, bot_name string, "
-    "bot_kind string, ai_purpose string, referrer_host string, channel string, source string, utm_source string, "
+    "country string, network string, asn int, as_org string, city string, region string, visitor_id string, "
+    "browser string, os string, device string, bot boolean, bot_name string, bot_kind string, bot_verified string, "
+    "ai_purpose string, disallowed boolean, referrer_host string, channel string, source string, utm_source string, "
     "utm_medium string, utm_campaign string, utm_term string, utm_content string, click_id string, search_term string, "
     "ingested_at timestamp, rules_version string"
 )
@@ -39,18 +42,22 @@ class Knowledge:
     key: bytes
     geo_database: str = ""
     reading: Reading = PLAIN
+    asn_database: str = ""
+    city_database: str = ""
 
     def __repr__(self) -> str:
         return f"Knowledge({self.version})"
 
     @property
     def version(self) -> str:
-        """Versions of the geo data, the bot list, the rules for user agents and channels, what an asset is, the lists
-        of sources and networks, the log formats and the settings of sites."""
+        """Versions of the geo data and other databases of addresses, the bot list, the rules for user agents and
+        channels, what an asset is, the lists of sources and networks, the log formats and the settings of sites."""
         formats = f"formats {VERSION}" + (f"-{self.reading.version}" if self.reading.version else "")
-        data = country.data_version(self.geo_database)
+        databases = {"asn_database": self.asn_database, "city_database": self.city_database}
+        data = [country.data_version(self.geo_database)]
+        data += [mmdb.version(path, setting) for setting, path in databases.items() if path]
         rules = (user_agent.rules_version(), channels.rules_version(), page.rules_version())
-        return ", ".join([data, *rules, f"networks {networks.version()}", formats])
+        return ", ".join([*data, *rules, f"networks {networks.version(self.reading.networks)}", formats])
 
 
 def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
@@ -64,6 +71,7 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
     columns = (site, *(fields[name] for name in ("client_ip", "user_agent", "host", "referrer")))
     site, client_ip, agent, host, referrer = (_Coded.of(column) for column in columns)
     codes = country.lookup(knowledge.geo_database)([ip or "" for ip in client_ip.values])
+    kinds = networks.kinds_of(client_ip.values, knowledge.reading.networks)
     agents = [user_agent.describe(value or "") for value in agent.values]
 
     visitors = _Pairs.of(site, client_ip, agent)
@@ -71,14 +79,17 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
 
     return {
         "country": client_ip.spread(codes, pa.string()),
+        "network": client_ip.spread(kinds, pa.string()),
+        **_from_databases(knowledge, client_ip),
         "visitor_id": visitors.spread(ids, pa.string()),
         "browser": agent.spread([a.browser for a in agents], pa.string()),
         "os": agent.spread([a.os for a in agents], pa.string()),
         "device": agent.spread([a.device for a in agents], pa.string()),
         "bot": agent.spread([a.bot is not None for a in agents], pa.bool_()),
         "bot_name": agent.spread([a.bot and a.bot.name for a in agents], pa.string()),
-        "bot_kind": agent.spread([a.bot and a.bot.kind for a in agents], pa.string()),
+        **_verified(knowledge.reading, client_ip, agent, agents),
         "ai_purpose": agent.spread([a.bot and a.bot.ai_purpose for a in agents], pa.string()),
+        "disallowed": _disallowed(knowledge.reading, site, agent, agents, fields),
         **_origins(knowledge.reading, site, host, referrer, fields["query"]),
         "ingested_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), rows),
         "rules_version": _Coded([knowledge.version], np.zeros(rows, np.int32)).column,
@@ -86,6 +97,70 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
         "user_agent": agent.column,
         "referrer": referrer.column,
     }
+
+
+def _from_databases(knowledge: Knowledge, client_ip: _Coded) -> dict[str, pa.Array]:
+    """The columns that only the user's own databases have."""
+    rows, addresses = len(client_ip.indices), client_ip.values
+    columns = {"asn": pa.nulls(rows, pa.int32())}
+    columns |= {name: pa.nulls(rows, pa.string()) for name in ("as_org", "city", "region")}
+    if knowledge.asn_database:
+        systems = mmdb.systems(knowledge.asn_database, addresses)
+        columns["asn"] = client_ip.spread([each.asn for each in systems], pa.int32())
+        columns["as_org"] = client_ip.spread([each.organisation for each in systems], pa.string())
+    if knowledge.city_database:
+        places = mmdb.places(knowledge.city_database, addresses)
+        columns["city"] = client_ip.spread([each.city for each in places], pa.string())
+        columns["region"] = client_ip.spread([each.region for each in places], pa.string())
+    return columns
+
+
+_VERDICTS = (None, networks.VERIFIED, networks.FORGED)
+
+
+def _verified(
+    reading: Reading, client_ip: _Coded, agent: _Coded, agents: Sequence[user_agent.Agent]
+) -> dict[str, pa.Array]:
+    """The kinds of bots, and whether their addresses are those that their operators publish."""
+    names = [each.bot and each.bot.name for each in agents]
+    kinds = [each.bot and each.bot.kind for each in agents]
+    verdict = np.zeros(len(agent.indices), np.int64)
+    verifiable = [name is not None and networks.verifiable(name, reading.networks) for name in names]
+    asked = np.flatnonzero(np.array(verifiable, np.bool_)[agent.indices])
+    if len(asked):
+        bots = _Coded(names, agent.indices[asked])
+        callers = _Pairs.of(_Coded(client_ip.values, client_ip.indices[asked]), bots)
+        addresses, claimed = zip(*callers.values, strict=True)
+        found = networks.verified(claimed, addresses, reading.networks)
+        verdict[asked] = np.array([_VERDICTS.index(each) for each in found])[callers.indices]
+    forged = verdict == _VERDICTS.index(networks.FORGED)
+    return {
+        "bot_kind": _Coded([*kinds, FORGED_KIND], np.where(forged, len(kinds), agent.indices)).column,
+        "bot_verified": _Coded(list(_VERDICTS), verdict).column,
+    }
+
+
+def _disallowed(
+    reading: Reading, site: _Coded, agent: _Coded, agents: Sequence[user_agent.Agent], fields: Arrays
+) -> pa.Array:
+    """Whether the site's robots.txt forbids a bot's request; NULL for people, and for sites whose robots.txt is not
+    known."""
+    rows = len(site.indices)
+    robots = [reading.robots(name or "") for name in site.values]
+    if not any(robots):
+        return pa.nulls(rows, pa.bool_())
+    bots = np.array([each.bot is not None for each in agents], bool)[agent.indices]
+    asked = np.flatnonzero(bots & np.array([bool(text) for text in robots], bool)[site.indices])
+    targets = (_Coded.of(fields[name].take(pa.array(asked))) for name in ("path", "query"))
+    requests = _Pairs.of(
+        _Coded(robots, site.indices[asked]), _Coded(agent.values, agent.indices[asked]), *targets
+    )
+    forbidden = [
+        forbids(text, ua or "", path or "", query or "") for text, ua, path, query in requests.values
+    ]
+    place = np.full(rows, -1)
+    place[asked] = requests.indices
+    return pa.array(forbidden, pa.bool_()).take(pa.array(place, mask=place < 0))
 
 
 def _origins(

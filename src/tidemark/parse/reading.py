@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.format import Format
 from tidemark.parse.logtime import in_zone
-from tidemark.parse.networks import Trust
+from tidemark.parse.networks import Own, Trust
 from tidemark.parse.proxies import client_before, client_of
 
 
@@ -21,16 +21,19 @@ from tidemark.parse.proxies import client_before, client_of
 class SiteReading:
     """How lines of a site are read: `timezone` of times without a zone; `fields`, the names of the columns of a W3C
     log, for lines that come without; `trusted_proxies`, as `tidemark.settings.sites.SiteSettings`; `hosts`, its own
-    hosts, whose pages refer to its other pages. Raises SettingError for a trusted proxy that is no network."""
+    hosts, whose pages refer to its other pages; `robots`, the text of its robots.txt. `networks`: lists of networks
+    that the home has itself. Raises SettingError for a trusted proxy that is no network."""
 
     timezone: str = ""
     fields: str = ""
     trusted_proxies: str | int | tuple[str, ...] = "auto"
     hosts: tuple[str, ...] = ()
+    robots: str = ""
+    networks: Own = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if self.trusted_proxies != "auto":
-            Trust.of(self._entries)
+            Trust.of(self._entries, self.networks)
 
     @property
     def _entries(self) -> tuple[str, ...]:
@@ -42,16 +45,20 @@ class SiteReading:
         """The client of each line, by its own address and the forwarded ones."""
         if isinstance(self.trusted_proxies, int) and self.trusted_proxies:
             return client_before(own, forwarded, self.trusted_proxies)
-        return client_of(own, forwarded, Trust.of(self._entries).trusts) if self._entries else own
+        if not self._entries:
+            return own
+        return client_of(own, forwarded, Trust.of(self._entries, self.networks).trusts)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The settings by site, and the user's own formats; `declared` is these formats' text."""
+    """The settings by site, and the user's own formats; `declared` is these formats' text. `networks`: lists of
+    networks that the home has itself."""
 
     sites: Mapping[str, SiteReading] = field(default_factory=dict)
     formats: tuple[Format, ...] = ()
     declared: str = ""
+    networks: Own = field(default=(), repr=False)
 
     @property
     def version(self) -> str:
@@ -64,6 +71,10 @@ class Reading:
     def own_hosts(self, site: str) -> tuple[str, ...]:
         """The site's own hosts by the settings."""
         return self.sites[site].hosts if site in self.sites else ()
+
+    def robots(self, site: str) -> str:
+        """The text of the site's robots.txt by the settings; empty if it is not known."""
+        return self.sites[site].robots if site in self.sites else ""
 
     def headers(self, header: pa.Array, site: pa.Array) -> pa.Array:
         """The names of the columns of W3C lines: the sender's, else the site's."""
@@ -93,7 +104,8 @@ class Reading:
             return own
         rows = np.flatnonzero(flags_of(pc.is_valid(forwarded)))
         coded = site.take(pa.array(rows)).dictionary_encode(null_encoding="encode")
-        readings = [self.sites.get(name, _UNSET) for name in coded.dictionary.to_pylist()]
+        unset = SiteReading(networks=self.networks)
+        readings = [self.sites.get(name, unset) for name in coded.dictionary.to_pylist()]
         numbers = {each: number for number, each in enumerate(dict.fromkeys(readings))}
         number = np.array([numbers[each] for each in readings])[coded.indices.to_numpy()]
         for each in numbers:
@@ -120,5 +132,4 @@ class Reading:
         return column
 
 
-_UNSET = SiteReading()
 PLAIN = Reading()

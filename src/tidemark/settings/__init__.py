@@ -101,6 +101,11 @@ class Settings:
         return Path(location) if location else self.home / "formats"
 
     @property
+    def data(self) -> Path:
+        """The directory of data about addresses that is newer than the installation's."""
+        return self.home / "data"
+
+    @property
     def run_directory(self) -> Path:
         """Process ids, ports in use, live progress: meaningless when all processes have stopped."""
         return self.home / "run"

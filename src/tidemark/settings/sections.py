@@ -205,7 +205,13 @@ class MeaningSettings:
     session_gap_seconds: int = setting(1800, "A session ends after this long without a pageview.", least=1)
     late_seconds: int = setting(300, "A line this far behind its site's newest counts as late.", least=1)
     duplicate_days: int = setting(7, "How many days an `id` header is remembered.", least=1)
-    geo_database: str = setting("", "MMDB file for countries. Empty: the built-in data.")
+    geo_database: str = setting("", "MMDB file for countries. Empty: the home's, else the built-in data.")
+    asn_database: str = setting(
+        "", "MMDB file for the columns `asn` and `as_org`. Empty: the home's; without one they are NULL."
+    )
+    city_database: str = setting(
+        "", "MMDB file for the columns `city` and `region`. Empty: the home's; without one they are NULL."
+    )
     visitor_key: str = setting(
         "", "Key of the visitor hash. Empty: a random one is created in the home.", secret=True
     )

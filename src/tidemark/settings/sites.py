@@ -21,12 +21,14 @@ class SiteSettings:
     of W3C lines that come without. `trusted_proxies`: whose word about its client counts, in X-Forwarded-For and its
     like: `auto` (private networks, and those of CDNs), networks and names of lists (`tidemark.parse.networks`), `none`,
     or how many proxies in front of the server append the address of their client. `hosts`: the site's own hosts; a
-    referrer of one of them, or of the line's own host, is internal."""
+    referrer of one of them, or of the line's own host, is internal. `robots`: the file of the site's robots.txt; a
+    relative path is one of the home."""
 
     timezone: str = ""
     fields: str = ""
     trusted_proxies: str | int | tuple[str, ...] = field(default="auto", metadata={"also": (int, tuple)})
     hosts: tuple[str, ...] = ()
+    robots: str = ""
 
 
 def sites_of(found: Any, source: str) -> dict[str, SiteSettings]:

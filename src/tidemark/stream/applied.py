@@ -29,6 +29,8 @@ def applied_to(settings: Settings, table: Table) -> dict[str, str]:
 def _of_lines(settings: Settings) -> dict[str, str]:
     found = {
         "geo_database": settings.meaning.geo_database,
+        "asn_database": settings.meaning.asn_database,
+        "city_database": settings.meaning.city_database,
         "duplicate_days": str(settings.meaning.duplicate_days),
         **{f"formats.{name}": each.declared for name, each in settings.formats.items()},
     }

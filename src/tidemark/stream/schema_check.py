@@ -2,7 +2,8 @@
 
 The tables are the state. How rows are made (`Aggregation.identity`, the key, the version of each flow's query) is
 recorded beside the checkpoints, and in savepoints. Another window, key or aggregate is one
-error before the start, so a table never has rows of two kinds. New columns and tables are compatible.
+error before the start, so a table never has rows of two kinds. New columns and tables are compatible, and so is a key
+that has a column more: earlier rows have NULL there until the history is filled, and add up with the later ones.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SWAP = "swap"
 # The entry of a query that keeps its results in another system.
 ELSEWHERE = "elsewhere"
 _KEY = "visitor key"
+_KEY_COLUMNS = "key"
 _COMMITTED = "committed"
 # Whether a table has the history from before it, or one of its columns, was added to the home.
 _HISTORY, _MISSING, _WHOLE = "history", "missing", "whole"
@@ -80,7 +82,9 @@ def changed(home: Home) -> dict[str, list[str]]:
             f"{name} was {was[name]}, now {now[name]}"
             for name in was
             # The first releases recorded only that a column is a sum.
-            if now.get(name, was[name]) != was[name] and was[name] != "sum"
+            if now.get(name, was[name]) != was[name]
+            and was[name] != "sum"
+            and not (name == _KEY_COLUMNS and _has_wider_key(was, now))
         ]
         if differs:
             found[table.name] = differs
@@ -142,8 +146,13 @@ def _without_history(home: Home, known: Mapping[str, State]) -> dict[str, dict[s
     return {
         name: {**state, _HISTORY: _MISSING}
         for name, state in made.items()
-        if name not in known or set(state) - set(known[name])
+        if name not in known or set(state) - set(known[name]) or _has_wider_key(known[name], state)
     }
+
+
+def _has_wider_key(was: State, now: State) -> bool:
+    """Whether a table's key has the columns of before and others."""
+    return set(was.get(_KEY_COLUMNS, "").split(", ")) < set(now.get(_KEY_COLUMNS, "").split(", "))
 
 
 def write(house: Lakehouse, made: Mapping[str, State], *, whole: bool = False) -> None:
@@ -231,7 +240,7 @@ def _state(settings: Settings, table: Table) -> State:
     # A table that another flow commits from now on lacks the lines between the two flows, until it is filled.
     now = {_COMMITTED: "with the lines"} if table.now else {}
     return {
-        **({"key": ", ".join(table.key)} if table.kind == "upsert" else {}),
+        **({_KEY_COLUMNS: ", ".join(table.key)} if table.kind == "upsert" else {}),
         **made,
         **key,
         **columns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from ipaddress import ip_network
 from itertools import accumulate
 from random import Random
 from socket import AF_INET6, inet_ntoa, inet_ntop
@@ -12,6 +13,8 @@ from typing import TypeVar
 
 import iptocc
 
+from tidemark.parse import networks
+from tidemark.parse.bots import FORGED_KIND
 from tidemark.traffic import agents
 from tidemark.traffic.agents import Bot
 from tidemark.traffic.countries import COUNTRIES, Country, activity
@@ -23,6 +26,8 @@ _USER_IN = 61
 _CLOCK_STEP = 900  # seconds between updates of the countries' activity
 _BOT_HOMES = ("US", "US", "US", "DE", "NL", "CN", "SG", "FR", "RU")
 _SUSPECTS = 32
+# Share of the bots of operators that publish their networks which come from there; the others pretend.
+_GENUINE = 0.8
 _PRIVATE = ("10.0.", "172.16.", "192.168.")
 # 16-bit blocks of which the regional registries have assigned networks.
 _IPV6_BLOCKS = (
@@ -138,10 +143,25 @@ def _bots(
 ) -> Iterable[tuple[Visitor, float]]:
     homes = [code for code in _BOT_HOMES if found[code]]
     for bot in declared:
-        country = random.choice(homes)
+        home = random.choice(homes)
         for _ in range(random.randint(2, 12)):
-            known = bot if bot.name else None
-            yield Visitor(random.choice(found[country]), bot.agent, country, bot=known), bot.weight
+            yield declared_bot(bot, random.choice(found[home]), home), bot.weight
+
+
+def declared_bot(bot: Bot, address: str, country: str) -> Visitor:
+    """A bot at an address; most bots whose operators publish their networks are at one of these instead."""
+    chance, published = Random(address), networks.published(bot.name)
+    if published and chance.random() < _GENUINE:
+        address = _address_in(chance, chance.choice(published))
+        country = iptocc.country_code(address) or UNKNOWN
+    [verified] = networks.verified([bot.name], [address])
+    known = bot._replace(kind=FORGED_KIND) if verified == networks.FORGED else bot
+    return Visitor(address, bot.agent, country, bot=known if bot.name else None)
+
+
+def _address_in(random: Random, text: str) -> str:
+    network = ip_network(text)
+    return str(network[random.randrange(network.num_addresses)])
 
 
 def _ipv4(random: Random, count: int) -> list[str]:

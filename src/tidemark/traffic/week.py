@@ -18,7 +18,7 @@ from tidemark.traffic.referrers import ASSISTANTS, Arrival
 from tidemark.traffic.robots import Hit, Visit
 from tidemark.traffic.site import ORIGIN, Site, build_site
 from tidemark.traffic.stream import Block, Outcome
-from tidemark.traffic.visitors import Population, Visitor
+from tidemark.traffic.visitors import Population, Visitor, declared_bot
 
 DAY = 86_400
 CAMPAIGN = Arrival(b"-", "utm_source=newsletter&utm_medium=email&utm_campaign=harvest-sale", "harvest-sale")
@@ -173,7 +173,7 @@ class _Visits:
     def _crawl(self, lines: int) -> Iterator[tuple[int, Hit]]:
         """One crawler that reads the pages one after the other."""
         home = self._people.bot("crawler")
-        crawler = Visitor(home.ip, CRAWLER.agent, home.country, bot=CRAWLER)
+        crawler = declared_bot(CRAWLER, home.ip, home.country)
         pages, seconds = self._plan.pages, self._week.crawl
         for number in range(lines):
             page = pages[number % len(pages)]

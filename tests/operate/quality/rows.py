@@ -83,8 +83,8 @@ _GOOD: dict[str, Any] = {
         "assets": 1, "not_found": 1, "robots_txt": 0, "minutes": [(60, 1)],
     },
     "gold.bots": lambda n: _window(n, 3600) | {
-        "bot_name": "GPTBot", "bot_kind": "ai-crawler", "requests": 3, "pages": 1, "bytes": 5, "robots_txt": 1,
-        "errors": 1,
+        "bot_name": "GPTBot", "bot_kind": "ai-crawler", "bot_verified": "verified", "requests": 3, "pages": 1,
+        "bytes": 5, "robots_txt": 1, "errors": 1, "disallowed": 0,
     },
     "gold.bot_pages": lambda n: {
         "site": "shop", "day": NOON + timedelta(days=n), "bot_name": "GPTBot", "path": "/", "requests": 1,
@@ -99,6 +99,9 @@ _GOOD: dict[str, Any] = {
     "gold.audience": lambda n: _window(n, 3600) | {
         "bot_kind": "", "country": "DE", "device": "mobile", "browser": "Firefox", "os": "Android", "requests": 2,
         "pageviews": 1, "bytes": 5, "visitors": 1,
+    },
+    "gold.networks": lambda n: _window(n, 3600) | {
+        "network": "hosting", "as_org": "", "requests": 2, "pageviews": 1, "visitors": 1,
     },
     "quality.sites": lambda n: {"site": f"shop{n}"},
     "quality.accounts": lambda n: {
@@ -175,7 +178,9 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ],
     ("silver.visitor_days", "whole_day"): [{"day": NOON}],
     ("silver.visitor_days", "key_unique"): [{"visitor_id": "v0"}],
-    ("gold.bots", "parts_of_requests"): [{"requests": 0}, {"pages": 3}, {"robots_txt": 4}],
+    ("gold.bots", "parts_of_requests"): [{"requests": 0}, {"pages": 3}, {"robots_txt": 4}, {"disallowed": 4}],
+    ("gold.networks", "parts_of_requests"): [{"requests": 0}, {"pageviews": 3}, {"visitors": 3}],
+    ("gold.networks", "key_unique"): [_window(0, 3600)],
     ("gold.bots", "key_unique"): [_window(0, 3600)],
     ("gold.bot_pages", "requested"): [{"requests": 0}],
     ("gold.bot_pages", "key_unique"): [{"day": NOON}],

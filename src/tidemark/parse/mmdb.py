@@ -1,0 +1,116 @@
+"""Facts about addresses from a user's own databases (MMDB files): autonomous systems and cities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import maxminddb
+
+from tidemark.errors import InputError
+from tidemark.parse.country import is_address
+
+# The data type `int` of the column; larger numbers are for private use.
+_MOST_ASN = 2**31 - 1
+
+
+class System(NamedTuple):
+    """An autonomous system: its number, and the organisation that runs it."""
+
+    asn: int | None
+    organisation: str | None
+
+
+class Place(NamedTuple):
+    city: str | None
+    region: str | None
+
+
+NO_SYSTEM, NO_PLACE = System(None, None), Place(None, None)
+
+
+def systems(database: str, addresses: Sequence[str | None]) -> list[System]:
+    """The autonomous system of each address, by a file in the layout of MaxMind, DB-IP or IPinfo. Raises InputError
+    for a missing or corrupt file."""
+    return [
+        _system(record) if record else NO_SYSTEM for record in _records(database, "asn_database", addresses)
+    ]
+
+
+def places(database: str, addresses: Sequence[str | None]) -> list[Place]:
+    """The city and region of each address, likewise."""
+    return [
+        _place(record) if record else NO_PLACE for record in _records(database, "city_database", addresses)
+    ]
+
+
+def version(database: str, setting: str) -> str:
+    """Type and time of a database, for `silver.requests.rules_version`. Raises InputError."""
+    metadata = opened(database, setting).metadata()
+    return f"{metadata.database_type} {metadata.build_epoch}"
+
+
+@lru_cache(maxsize=8)
+def opened(database: str, setting: str) -> maxminddb.Reader:
+    """A database. `setting` names it in an error. Raises InputError for a missing or corrupt file."""
+    if not Path(database).is_file():
+        raise InputError(f"{setting} {database} does not exist", _remedy(setting))
+    try:
+        try:
+            return maxminddb.open_database(database)
+        except (
+            maxminddb.InvalidDatabaseError
+        ):  # the reader in C, which is faster, wants exact types of numbers
+            return maxminddb.open_database(database, maxminddb.MODE_MEMORY)
+    except (OSError, ValueError, LookupError, TypeError, maxminddb.InvalidDatabaseError) as error:
+        raise _unreadable(database, setting, error) from error
+
+
+def _records(database: str, setting: str, addresses: Sequence[str | None]) -> Iterator[dict[str, Any] | None]:
+    get: Callable[[str], Any] = opened(database, setting).get
+    for address in addresses:
+        try:
+            record = get(address) if address and is_address(address) else None
+        except ValueError:  # an IPv6 address in a database with only IPv4
+            record = None
+        except maxminddb.InvalidDatabaseError as error:
+            raise _unreadable(database, setting, error) from error
+        yield record if isinstance(record, dict) else None
+
+
+def _system(record: dict[str, Any]) -> System:
+    number = record.get("autonomous_system_number") or record.get("asn")
+    if isinstance(number, str):
+        digits = number.upper().removeprefix("AS")
+        number = int(digits) if digits.isdecimal() else None
+    known = isinstance(number, int) and 0 < number <= _MOST_ASN
+    names = ("autonomous_system_organization", "as_name", "name", "organization")
+    return System(
+        number if known else None, next(filter(None, (_text(record.get(name)) for name in names)), None)
+    )
+
+
+def _place(record: dict[str, Any]) -> Place:
+    regions = record.get("subdivisions")
+    region = (
+        regions[0] if isinstance(regions, list) and regions else record.get("region") or record.get("state1")
+    )
+    return Place(_text(record.get("city")), _text(region))
+
+
+def _text(value: Any) -> str | None:
+    """A text, or the English name of a place."""
+    if isinstance(value, dict):
+        names = value.get("names")
+        value = names.get("en") if isinstance(names, dict) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _remedy(setting: str) -> str:
+    return f"Set {setting} to a readable MMDB file, or unset it."
+
+
+def _unreadable(database: str, setting: str, error: Exception) -> InputError:
+    return InputError(f"{setting} {database} cannot be read: {error}", _remedy(setting))

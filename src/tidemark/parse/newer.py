@@ -1,0 +1,37 @@
+"""Data about addresses that a home has itself, in `<home>/data`: lists of networks, and databases (MMDB files).
+
+`tidemark data update` puts them there. A list replaces that of the installation with the same name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidemark.errors import InputError
+from tidemark.parse.networks import Own
+from tidemark.settings import Settings
+
+# The databases by their settings, and their files in a home.
+DATABASES = {"geo_database": "country.mmdb", "asn_database": "asn.mmdb", "city_database": "city.mmdb"}
+
+
+def networks_directory(settings: Settings) -> Path:
+    """The directory of the home's lists of networks."""
+    return settings.data / "networks"
+
+
+def own_networks(settings: Settings) -> Own:
+    """Names and texts of the home's lists, in the order of names. Raises InputError for one that cannot be read."""
+    try:
+        paths = sorted(networks_directory(settings).glob("*.tsv"))
+        return tuple((path.stem, path.read_text(encoding="utf-8")) for path in paths)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"a list of networks cannot be read: {error}", "Remove it, or put it right."
+        ) from error
+
+
+def database(settings: Settings, setting: str) -> str:
+    """The file of a database: that of the setting, else the home's; empty if there is none."""
+    path = settings.data / DATABASES[setting]
+    return getattr(settings.meaning, setting) or (str(path) if path.is_file() else "")
