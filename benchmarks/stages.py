@@ -27,7 +27,8 @@ from tidemark.contract.aggregation import Aggregation
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
-from tidemark.engine.batches import Local, distributed
+from tidemark.engine.batches import Local
+from tidemark.engine.distributed import distributed
 from tidemark.engine.work import Part, Work
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemark.contract.table import Column, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # Python and other readers support no time after 9999; a record without a timestamp has -1, just before 1970.
 _FIRST, _LAST = "TIMESTAMP'1970-01-01 00:00:00Z'", "TIMESTAMP'9998-12-31 23:59:59.999999Z'"
@@ -79,3 +87,56 @@ def _header(name: str) -> str:
     found = f"get(filter(headers, header -> header.key = '{name}'), 0).value"
     # Any producer can send any bytes, and a string that is not UTF-8 would stop the stream.
     return f"CASE WHEN size(headers) > 0 THEN make_valid_utf8(CAST({found} AS string)) END"
+
+
+def lines(records: pa.Table, topic: str, first: int, arrived: datetime) -> pa.Table:
+    """The same for records that were not in Kafka: `value`, and what headers would say in `site`, `format`, `fields`
+    and `chunk` (NULL without). They get the offsets from `first` on, and arrived together."""
+    size = records.num_rows
+    columns = {name: records[name] for name in records.column_names}
+    columns |= {"id": pa.nulls(size, pa.string()), **_own_keys(records)}
+    columns["site"] = pc.fill_null(columns["site"], "default")
+    columns |= {
+        "topic": pa.repeat(pa.scalar(topic, pa.string()), size),
+        "partition": pa.repeat(pa.scalar(0, pa.int32()), size),
+        "offset": pa.array(range(first, first + size), pa.int64()),
+        "privacy": pa.nulls(size, pa.string()),
+        "kafka_timestamp": pa.repeat(pa.scalar(arrived, pa.timestamp("us", tz="UTC")), size),
+    }
+    schema = pa.schema([field for field in TABLE.arrow_schema if field.name != "ingested_at"])
+    return pa.table({name: columns[name] for name in schema.names}, schema)
+
+
+def may_have_ids(records: pa.Table) -> bool:
+    """Whether any of these records may have a delivery id: only one with keys of ours."""
+    return bool(pc.any(_has_keys(records["value"])).as_py())
+
+
+def _has_keys(value: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.and_(pc.starts_with(value, b"{"), pc.match_substring(value, _OURS))
+
+
+def _own_keys(records: pa.Table) -> dict[str, pa.Array]:
+    """The columns that lines with our keys say, where no header does; empty without such lines."""
+    value = records["value"]
+    has_keys = _has_keys(value)
+    if not pc.any(has_keys).as_py():
+        return {}
+    objects = [_object_of(line) if has else {} for has, line in zip(has_keys, value, strict=True)]
+    given = {name: records[name] for name in _KEYS if name in records.column_names}
+    own = {name: pa.array([each.get(name) for each in objects], pa.string()) for name in _KEYS}
+    return {name: pc.coalesce(given[name], own[name]) if name in given else own[name] for name in _KEYS}
+
+
+def _object_of(line: pa.Scalar) -> dict[str, str]:
+    """Our keys of a JSON object, by their names without the prefix, as texts."""
+    try:
+        found = json.loads(line.as_py().decode("utf-8", "replace"))
+    except ValueError:
+        return {}
+    values = {name: found.get(f"{_KEY_PREFIX}{name}") for name in _KEYS} if isinstance(found, dict) else {}
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        for name, value in values.items()
+        if value is not None
+    }

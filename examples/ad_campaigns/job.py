@@ -16,8 +16,7 @@ from examples.kit.job import Job, Sources
 from tidemark.contract.expression import column
 from tidemark.contract.rules import RejectingRule
 from tidemark.contract.store import Commit
-from tidemark.stream.accounting import Account
-from tidemark.stream.progress import account_facts
+from tidemark.stream.accounting import Account, account_facts
 from tidemark.stream.query import Facts, Query
 
 FIELDS = ("user_id", "page_id", "ad_id", "ad_type", "event_type", "event_time", "ip_address")

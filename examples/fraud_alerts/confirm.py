@@ -24,8 +24,7 @@ from examples.kit.positions import Positions
 from examples.kit.transactions import Record, Transactions
 from tidemark.contract.store import Commit
 from tidemark.kafka import client as kafka
-from tidemark.stream.accounting import Account
-from tidemark.stream.progress import account_facts
+from tidemark.stream.accounting import Account, account_facts
 from tidemark.stream.query import Facts
 
 

@@ -7,9 +7,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from examples.kit.events import Events
+from examples.kit.events import Events, names_of
 from examples.kit.job import Sources
-from tidemark.engine.verdict import names_of
 from tidemark.parse.detect import parse
 from tidemark.store import lakehouse
 

@@ -17,9 +17,8 @@ from pyspark.sql import functions as F
 
 from tidemark.contract.quality_tables import ACCOUNTS, PROGRESS
 from tidemark.contract.store import Commit, Store
-from tidemark.stream.accounting import Account, commit_account
+from tidemark.stream.accounting import Account, account_facts, commit_account
 from tidemark.stream.crash import crash_point
-from tidemark.stream.progress import account_facts
 from tidemark.stream.query import Facts, Query
 
 # Every job has these besides its own.

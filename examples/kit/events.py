@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from tidemark.contract.rules import RejectingRule
-from tidemark.engine.verdict import names_of
 
 NOT_JSON = "not_json"
 WRONG_TYPE = "wrong_type"
@@ -122,3 +121,10 @@ def _is_object(text: Column) -> Column:
 
 def _header(name: str, value: Column) -> Column:
     return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+
+
+def names_of(broken: Mapping[str, Column]) -> Column:
+    """The names of the conditions that are true, in their order, as an array of strings."""
+    if not broken:
+        return F.array().cast("array<string>")
+    return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in broken.items())))

@@ -6,19 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Self
 
 from tidemark.contract.graph import Graph
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.settings import Settings
-from tidemark.spark import spark_session
 from tidemark.store import lakehouse
 from tidemark.store.choose import open_store, without_spark
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REQUESTS, ACTIVITY = "requests", "activity"
 # The version of each flow's query. Increment it when earlier checkpoints of the query become incompatible.
@@ -53,6 +53,8 @@ class Home:
     @cached_property
     def spark(self) -> SparkSession:
         """The Spark session. Raises PlatformError."""
+        from tidemark.spark import spark_session  # not every installation has Spark
+
         return self.session or spark_session(self.settings)
 
     @cached_property

@@ -1,4 +1,7 @@
-"""The composition root: the home of a pipeline, and its flows. The only module that imports the layers."""
+"""The composition root: the home of a pipeline, and its flows. The only module that imports the layers.
+
+Streams and rebuilds need Spark, and are imported when they are asked for. The recipes do not need it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -22,8 +25,6 @@ from tidemark.engine.arrays import Vectorized
 from tidemark.engine.work import ALL, PARTS_OF_LINES, Part, Work
 from tidemark.errors import SettingError, TidemarkError
 from tidemark.home import ACTIVITY, QUERY_VERSIONS, REQUESTS, Home
-from tidemark.operate.catalog_rebuild import CatalogRebuild
-from tidemark.operate.rebuild import Rebuild, Report
 from tidemark.parse import newer
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import reading_of
@@ -31,10 +32,14 @@ from tidemark.privacy.masking import Masking
 from tidemark.settings import Settings
 from tidemark.stream.accounting import SiteClocks
 from tidemark.stream.batch_size import BatchSize
-from tidemark.stream.flow import Flow
+from tidemark.stream.commits import Recipe
 from tidemark.stream.following import followers_of
 from tidemark.stream.schema_check import require_visitor_key
-from tidemark.stream.sources import TableSource, TopicSource
+
+if TYPE_CHECKING:
+    from tidemark.operate.catalog_rebuild import CatalogRebuild
+    from tidemark.operate.rebuild import Rebuild, Report
+    from tidemark.stream.flow import Flow
 
 LAYER_TABLES = tables()
 TABLES: tuple[Table, ...] = (*LAYER_TABLES, *QUALITY_TABLES)
@@ -85,6 +90,10 @@ class Pipeline(Home):
         """Turns lines into validated lines; `again` those of bronze. Raises as `key`."""
         return requests.judging(self._knowledge, self._masking, again=again)
 
+    def no_lines(self, validation: Vectorized) -> pa.Table:
+        """No lines, with the columns that a validation needs."""
+        return access_log.TABLE.arrow_schema.empty_table().select(list(validation.inputs))
+
     def require_key(self) -> None:
         """Raises as `key`."""
         _ = self.key
@@ -93,29 +102,33 @@ class Pipeline(Home):
         """Loads the enrichment data, so that the first batch need not wait for it, which reports any error."""
         with suppress(TidemarkError, OSError):
             validation = self.validation()
-            validation.add(_schema_of_lines(validation).empty_table())
+            validation.add(self.no_lines(validation))
 
     def rebuild(
         self, report: Report = lambda tables, done, total: None, *, after_version: int = -1
     ) -> Rebuild:
         """A rebuild of tables in directories or on object storage. Raises as `key`."""
+        from tidemark.operate.rebuild import Rebuild
+
         return Rebuild(self, self.validation(again=True), self.rules_version, after_version, report)
 
     def rebuild_in_catalog(self, report: Report) -> CatalogRebuild:
         """The same for the tables of a catalog."""
+        from tidemark.operate.catalog_rebuild import CatalogRebuild
+
         return CatalogRebuild(self, self.validation(again=True), report)
 
-    @cached_property
-    def requests_flow(self) -> Flow:
-        """The flow from Kafka to the tables with one row per line, and to the tables with `now` that are made of
-        accepted lines."""
-        settings, graph = self.settings, self.graph
-        made, validation = self._aggregations(graph.now), self.validation()
-        return Flow(
+    # Rows of bronze from records of files.
+    lines = staticmethod(access_log.lines)
+    may_have_ids = staticmethod(access_log.may_have_ids)
+
+    def requests(self, validation: Vectorized) -> Recipe:
+        """How the tables with one row per line, and the tables with `now` that are made of accepted lines, are made of
+        lines. Raises as `key`."""
+        graph = self.graph
+        made = self._aggregations(graph.now)
+        return Recipe(
             name=REQUESTS,
-            version=QUERY_VERSIONS[REQUESTS],
-            source=TopicSource(settings.kafka, BatchSize(settings.batches, settings.spark)),
-            prepare=access_log.access_log,
             work=Work(
                 judge=validation,
                 appends=[(table, PARTS_OF_LINES[table.lines]) for table in graph.appends],
@@ -124,30 +137,55 @@ class Pipeline(Home):
             upserts=made,
             clocks=SITES.name,
             accounted=True,
+        )
+
+    @cached_property
+    def activity(self) -> Recipe:
+        """How the other tables are made of the rows of silver.requests."""
+        made = self._aggregations(self.graph.later)
+        aggregations: dict[str, tuple[Mergeable, Part]] = {table.name: (each, ALL) for table, each in made}
+        return Recipe(
+            name=ACTIVITY,
+            work=Work(aggregations={**aggregations, _CLOCKS: (SiteClocks(), ALL)}),
+            upserts=made,
+            clocks=_CLOCKS,
+            known=partial(_known_newest, self.store),
+            followers=followers_of(self),
+        )
+
+    @cached_property
+    def requests_flow(self) -> Flow:
+        """The flow from Kafka to the tables of `requests`."""
+        from tidemark.stream.flow import Flow
+        from tidemark.stream.sources import TopicSource
+
+        settings, validation = self.settings, self.validation()
+        return Flow(
+            **vars(self.requests(validation)),
+            version=QUERY_VERSIONS[REQUESTS],
+            source=TopicSource(settings.kafka, BatchSize(settings.batches, settings.spark)),
+            prepare=access_log.access_log,
             local_rows=settings.batches.local_rows,
-            schema=_schema_of_lines(validation),
+            schema=self.no_lines(validation).schema,
         )
 
     @cached_property
     def activity_flow(self) -> Flow:
-        """The flow from silver.requests to the other tables that are made of it."""
-        batches = self.settings.batches
-        made = self._aggregations(self.graph.later)
-        aggregations: dict[str, tuple[Mergeable, Part]] = {table.name: (each, ALL) for table, each in made}
-        work = Work(aggregations={**aggregations, _CLOCKS: (SiteClocks(), ALL)})
-        columns = tuple(dict.fromkeys(name for each, _ in work.aggregations.values() for name in each.needs))
+        """The flow from silver.requests to the tables of `activity`."""
+        from tidemark.stream.flow import Flow
+        from tidemark.stream.sources import TableSource
+
+        batches, recipe = self.settings.batches, self.activity
+        columns = tuple(
+            dict.fromkeys(name for each, _ in recipe.work.aggregations.values() for name in each.needs)
+        )
         return Flow(
-            name=ACTIVITY,
+            **vars(recipe),
             version=QUERY_VERSIONS[ACTIVITY],
             source=TableSource(self, self.graph.accepted, columns),
             prepare=lambda rows: rows.select(*columns),
-            work=work,
-            upserts=made,
-            clocks=_CLOCKS,
-            known=partial(_known_newest, self.store),
             interval_seconds=batches.derive_interval_seconds,
             local_rows=_TIMES_LOCAL_ROWS * batches.local_rows,
-            followers=followers_of(self),
         )
 
     @cached_property
@@ -161,10 +199,6 @@ class Pipeline(Home):
 
     def _aggregations(self, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:
         return [(table, table.made(self.settings.meaning)) for table in tables if table.made]
-
-
-def _schema_of_lines(validation: Vectorized) -> pa.Schema:
-    return pa.schema([access_log.TABLE.arrow_schema.field(name) for name in validation.inputs])
 
 
 def _known_newest(store: Store, sites: Sequence[str]) -> Newest:

@@ -19,6 +19,7 @@ from tests.bundle.bundle import GIVEN, ROOT, Bundle, UnresolvedError, load, refe
 from tidemark.cli import tidemark
 from tidemark.pipeline import TABLES
 from tidemark.settings import load as load_settings
+from tidemark.store.spark_schema import spark_schema
 
 TARGETS = ("dev", "prod")
 # What validates a kind of resource: a class of databricks-bundles that refuses unknown and missing fields.
@@ -294,7 +295,7 @@ def test_alerts_ask_what_the_tables_can_answer(bundle: Bundle, spark: SparkSessi
         query = alert["query_text"]
         for table in TABLES:
             name = table.name.replace(".", "_")
-            spark.createDataFrame([], table.schema).createOrReplaceTempView(name)
+            spark.createDataFrame([], spark_schema(table)).createOrReplaceTempView(name)
             query = query.replace(f"`{schema['catalog_name']}`.`{schema['name']}`.{name}", name)
         assert "`" not in query
         rows = spark.sql(query).toArrow()

@@ -26,14 +26,13 @@ def look(
     states: view.States,
     *,
     made: str = "1",
-    holds: Callable[[list[object]], bool] = lambda entries: True,
+    known: Callable[[Path], int | None] = lambda directory: 1,
     done: bool = True,
     lasting: bool = True,
 ) -> Kept:
     """A look at files, after which their home has all of them if `done`."""
-    with home_for(states, made, holds, lasting=lasting) as home:
-        if done:
-            home.note(entries=[{"offset": size} for size, _ in states.values()], exact=True)
+    with home_for(states, made, known, lasting=lasting) as home:
+        home.note(exact=done)
     return home
 
 
@@ -53,7 +52,7 @@ def test_a_home_whose_lines_are_all_among_the_files_is_used_for_more_files() -> 
 
 def test_files_that_lost_lines_get_a_new_home_and_the_old_one_is_removed() -> None:
     first = look(A)
-    second = look(A, holds=lambda entries: False)
+    second = look(A, known=lambda directory: None)
     assert second.directory != first.directory and not first.directory.exists()
 
 
@@ -62,14 +61,30 @@ def test_other_settings_or_another_version_get_a_new_home() -> None:
     assert look(A, made="2").directory != first.directory
 
 
-def test_a_home_whose_import_was_killed_is_removed() -> None:
+def test_a_home_whose_import_was_killed_goes_on() -> None:
     first = look(A, done=False)
-    assert look(B).directory != first.directory
-    assert not first.directory.exists()
+    again = look(A)
+    assert again.directory == first.directory and not again.unchanged
+
+
+def test_a_home_of_an_earlier_version_is_removed() -> None:
+    old = Kept(view.place() / "old")
+    old.directory.mkdir(parents=True)
+    old.note(files=A, made="1", entries=[{"offset": 10}], exact=True)
+    assert look(A).directory != old.directory
+    assert not old.directory.exists()
+
+
+def test_of_several_homes_the_one_with_most_of_the_files_is_used() -> None:
+    most = look({"/b.log": [90, 1]})
+    look({"/c.log": [10, 1]}, known=lambda directory: None)
+    assert (
+        look(A, known=lambda directory: 90 if directory == most.directory else 10).directory == most.directory
+    )
 
 
 def test_a_second_look_at_the_same_files_is_refused_and_other_files_are_not() -> None:
-    with home_for(A, "1", lambda entries: True, lasting=True) as home:
+    with home_for(A, "1", lambda directory: 1, lasting=True) as home:
         with pytest.raises(ViewedError, match="shows these files already") as refused:
             look(A)
         assert refused.value.directory == home.directory
@@ -83,19 +98,19 @@ def test_old_homes_and_homes_beyond_the_limit_are_removed() -> None:
     long_ago = time.time() - KEPT_DAYS * 86_400 - 60
     os.utime(old / "view.json", (long_ago, long_ago))
     for number in range(MOST_KEPT + 2):
-        look({f"/{number}.log": [1, 1]}, holds=lambda entries: False)
+        look({f"/{number}.log": [1, 1]}, known=lambda directory: None)
         assert not old.exists()
     assert len(kept()) == MOST_KEPT
     assert kept()[0].record["files"] == {f"/{MOST_KEPT + 1}.log": [1, 1]}
 
 
-def test_a_home_that_does_not_last_is_removed_in_the_end_but_not_after_an_error() -> None:
+def test_a_home_that_does_not_last_is_removed_in_the_end_and_after_a_kill() -> None:
     assert not look({}, lasting=False).directory.exists()
-    with pytest.raises(ZeroDivisionError), home_for({}, "1", lambda entries: True, lasting=False) as home:
-        raise ZeroDivisionError
-    assert home.directory.exists()
+    killed = Kept(view.place() / "killed")
+    killed.directory.mkdir()
+    killed.note(files={}, made="1", lasting=False, exact=False)
     look(A)
-    assert not home.directory.exists()
+    assert not killed.directory.exists()
 
 
 def test_a_cache_that_cannot_be_written_is_told(cache: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from silver import requests
 from tidemark.engine.arrays import plain
-from tidemark.importing.importer import DEFAULT_SITE
 from tidemark.importing.sources import blocks_of
+from tidemark.kafka.records import DEFAULT_SITE
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import reading_of
 from tidemark.settings import load

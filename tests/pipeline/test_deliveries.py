@@ -13,7 +13,7 @@ from tests.pipeline.harness import assert_equal, deliver, fresh, rows, run_here
 from tests.pipeline.recount import Delivery, delivered_once, recount
 from tidemark.errors import TidemarkError
 from tidemark.settings import Settings
-from tidemark.stream import accounting, flow, query
+from tidemark.stream import accounting, commits, query
 from tidemark.traffic.stream import Traffic, blocks
 
 NOW = 1_780_010_000
@@ -88,7 +88,7 @@ def test_a_batch_that_is_run_again_does_not_take_its_own_ids_for_seen(
                 raise RuntimeError("stopped here")
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (flow, accounting, query):
+        for module in (commits, accounting, query):
             patch.setattr(module, "crash_point", fail)
         with pytest.raises(TidemarkError):
             run_here(spark, settings)

@@ -19,7 +19,7 @@ from tidemark.contract.expression import Expression, column
 from tidemark.contract.measure import Measure, Scan, count, newest, repeated, total, unfulfilled
 from tidemark.contract.store import Commit, Operator, Store
 from tidemark.contract.table import Change, Column, Table
-from tidemark.engine.batches import distributed
+from tidemark.engine.distributed import distributed
 from tidemark.engine.work import ALL, Work
 from tidemark.errors import TableError
 from tidemark.figures import query as figures
@@ -29,6 +29,7 @@ from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.directories import Directories
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.measures import measured
+from tidemark.store.spark_schema import spark_schema
 
 WINDOWS = Table(
     name="gold.windows",
@@ -223,7 +224,7 @@ def test_an_append_without_a_number_always_adds(store: Store) -> None:
 
 
 def test_spark_rows_are_appended_once(store: Store, make_store: MakeStore, spark: SparkSession) -> None:
-    frame = spark.createDataFrame(rows(("a", 0, 1)), WINDOWS.schema)
+    frame = spark.createDataFrame(rows(("a", 0, 1)), spark_schema(WINDOWS))
     for each in (store, make_store()):
         with distributed(Work(appends=[(WINDOWS, ALL)]), frame, each, "flow-00000") as batch:
             batch.append(each, WINDOWS, ALL, Commit("flow/1", 0))

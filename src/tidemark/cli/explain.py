@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from tidemark.cli import home_options, settings_of
-from tidemark.cli.importing import line_options
 from tidemark.cli.inferring import described
+from tidemark.cli.lines import line_options
 from tidemark.importing.sample import Sample
 from tidemark.importing.sources import blocks_of, expand
 from tidemark.parse.custom import reading_of

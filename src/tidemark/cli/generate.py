@@ -17,7 +17,7 @@ import click
 from tqdm import tqdm
 
 from tidemark.cli import home_options, settings_of
-from tidemark.cli.importing import FormatName
+from tidemark.cli.lines import FormatName
 from tidemark.errors import SettingError
 from tidemark.settings import Settings
 from tidemark.signals import stop_signals

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tidemark.importing.file_import import Batch
 from tidemark.importing.identity import Entry
 from tidemark.importing.importer import open_progress, transactional_id
 from tidemark.importing.lines import Block
-from tidemark.importing.producer import Batch, Sender
+from tidemark.importing.producer import Sender
 from tidemark.kafka import client as kafka
 from tidemark.local.records import write_record
 from tidemark.settings import Settings

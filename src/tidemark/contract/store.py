@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyspark.sql import DataFrame
 
 from tidemark.contract.measure import Scan
 from tidemark.contract.table import Change, Table
 from tidemark.figures.reader import Reader
+
+if TYPE_CHECKING:  # stores of files need no Spark
+    from pyspark.sql import DataFrame
 
 Operator = Literal["=", "<", "<=", ">", ">=", "in"]
 Condition = tuple[str, Operator, Any]

@@ -7,20 +7,6 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from tidemark.contract.rules import Expectation, RejectingRule
 from tidemark.errors import TableError
@@ -30,21 +16,18 @@ from tidemark.settings.sections import MeaningSettings
 if TYPE_CHECKING:
     from tidemark.contract.aggregation import Aggregation
 
-_TYPES: dict[str, tuple[DataType, pa.DataType]] = {
-    "string": (StringType(), pa.string()),
-    "int": (IntegerType(), pa.int32()),
-    "long": (LongType(), pa.int64()),
-    "double": (DoubleType(), pa.float64()),
-    "boolean": (BooleanType(), pa.bool_()),
-    "binary": (BinaryType(), pa.binary()),
-    "timestamp": (TimestampType(), pa.timestamp("us", tz="UTC")),
-    "strings": (ArrayType(StringType()), pa.list_(pa.string())),
-    "longs": (ArrayType(LongType()), pa.list_(pa.int64())),
-    "steps": (
-        ArrayType(StructType([StructField("time", TimestampType()), StructField("path", StringType())])),
-        pa.list_(pa.struct([("time", pa.timestamp("us", tz="UTC")), ("path", pa.string())])),
-    ),
-    "counts": (MapType(IntegerType(), LongType()), pa.map_(pa.int32(), pa.int64())),
+_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "strings": pa.list_(pa.string()),
+    "longs": pa.list_(pa.int64()),
+    "steps": pa.list_(pa.struct([("time", pa.timestamp("us", tz="UTC")), ("path", pa.string())])),
+    "counts": pa.map_(pa.int32(), pa.int64()),
 }
 
 
@@ -191,12 +174,6 @@ class Table:
         return {"delta.checkpointInterval": "100", "delta.dataSkippingStatsColumns": ",".join(self.timed)}
 
     @property
-    def schema(self) -> StructType:
-        return StructType(
-            [StructField(c.name, _TYPES[c.type][0], True, {"comment": c.meaning}) for c in self.columns]
-        )
-
-    @property
     def documented_schema(self) -> pa.Schema:
         """The Arrow schema with the columns' descriptions, for a new Delta table."""
         fields = zip(self.arrow_schema, self.columns, strict=True)
@@ -204,4 +181,4 @@ class Table:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        return pa.schema([pa.field(c.name, _TYPES[c.type][1]) for c in self.columns])
+        return pa.schema([pa.field(c.name, _TYPES[c.type]) for c in self.columns])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Arrays = Mapping[str, pa.Array]
@@ -36,6 +37,8 @@ class Vectorized:
 
     def to_frame(self, frame: DataFrame) -> DataFrame:
         """The frame with the results, which replace columns of the same names."""
+        from pyspark.sql import functions as F
+
         inputs, names, make = self.inputs, self.names, self.make
 
         @F.arrow_udf(returnType=self.results)  # type: ignore[attr-defined, untyped-decorator, unused-ignore]

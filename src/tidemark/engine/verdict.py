@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import acero
 from pyarrow import compute as pc
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from tidemark.engine.arrays import Arrays
 
@@ -27,10 +25,3 @@ def verdict(conditions: Mapping[str, pc.Expression], lines: Arrays) -> dict[str,
         "accepted": pa.array(~broken.any(axis=1)),
         "reasons": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), reasons),
     }
-
-
-def names_of(broken: Mapping[str, Column]) -> Column:
-    """The names of the conditions that are true, in their order, as an array of strings."""
-    if not broken:
-        return F.array().cast("array<string>")
-    return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in broken.items())))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 from csv import QUOTE_NONNUMERIC
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 # A spreadsheet runs a cell that starts with one of these as a formula (OWASP, "CSV injection").
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -41,6 +42,8 @@ def neutral(value: Any) -> Any:
 
 def csv(frame: pd.DataFrame) -> bytes:
     """The frame as UTF-8 CSV with every text cell and heading neutralised; lists are joined by spaces."""
+    import pandas as pd
+
     clean = frame.copy()
     for position, column in enumerate(frame.columns):
         if pd.api.types.is_object_dtype(frame.dtypes.iloc[position]) or isinstance(

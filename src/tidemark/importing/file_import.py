@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidemark.errors import InputError
 from tidemark.importing.comments import Comments
 from tidemark.importing.compression import READ_BYTES
 from tidemark.importing.identity import Entry, entry_of
 from tidemark.importing.lines import Block, LineSplitter
-from tidemark.importing.producer import Batch
 from tidemark.importing.reader import Reader
 
 BATCH_LINES = 100_000
@@ -35,6 +34,21 @@ class Report:
     stream: bool = False
 
 
+@dataclass
+class Batch:
+    """Consecutive records of a file; `before` is the entry of those before them, None at the beginning."""
+
+    before: Entry | None = None
+    blocks: list[Block] = field(default_factory=list)
+    records: int = 0
+    size: int = 0
+
+    def add(self, block: Block) -> None:
+        self.blocks.append(block)
+        self.records += len(block.lines) + len(block.parts)
+        self.size += block.size
+
+
 Send = Callable[[Batch, Entry], None]
 Look = Callable[[Block], None]
 
@@ -51,8 +65,10 @@ class FileImport:
         send: Send,
         site: str,
         *,
+        known: Entry | None = None,
         stream: bool = False,
         look: Look = lambda block: None,
+        most_records: int = BATCH_LINES,
     ) -> None:
         self.reader = reader
         self.splitter = splitter
@@ -65,7 +81,8 @@ class FileImport:
         self._site = site
         self._stream = stream
         self._look = look
-        self._batch = Batch()
+        self._most_records = most_records
+        self._batch = Batch(known)
         self._since = time.monotonic()
 
     def read(self, size: int) -> int:
@@ -101,7 +118,7 @@ class FileImport:
     @property
     def due(self) -> bool:
         """Whether the batch is large or old enough to be committed."""
-        return self._batch.records >= BATCH_LINES or self._batch.size >= BATCH_BYTES
+        return self._batch.records >= self._most_records or self._batch.size >= BATCH_BYTES
 
     @property
     def overdue(self) -> bool:
@@ -112,13 +129,14 @@ class FileImport:
         if not self._batch.size:
             return
         own = {"id": self.entry_id, "site": self._site, "path": self.path}
-        self._send(self._batch, entry_of(self.splitter, self.comments, **own, stream=self._stream))
+        entry = entry_of(self.splitter, self.comments, **own, stream=self._stream)
+        self._send(self._batch, entry)
         report.added += self._lines - self.committed_lines
         comments, nuls = self._reported
         report.comments += self.comments.count - comments
         report.nuls += self.splitter.nuls - nuls
         self.committed_lines, self._reported = self._lines, (self.comments.count, self.splitter.nuls)
-        self._batch = Batch()
+        self._batch = Batch(entry)
 
     @property
     def _lines(self) -> int:

@@ -11,8 +11,9 @@ from pathlib import Path
 from tidemark.errors import InputError
 from tidemark.importing.compression import READ_BYTES, TruncatedError
 from tidemark.importing.file_import import FileImport, Report
+from tidemark.importing.files import start_file
 from tidemark.importing.identity import recognise
-from tidemark.importing.importer import Options, open_progress, start_file
+from tidemark.importing.importer import Options, open_progress
 from tidemark.importing.pool import SenderPool
 from tidemark.importing.progress import Progress
 from tidemark.importing.raw import state_of
@@ -233,7 +234,8 @@ class _Follower:
             if match.kind == "shorter":
                 self._settled[key] = state
                 return None
-        work = start_file(path, self._senders.send_for(first_line), self._progress, self._options)
+        entries = self._progress.of_site(self._options.site)
+        work = start_file(path, self._senders.send_for(first_line), entries, self._options)
         if work is None:
             return None
         self._report.known += work.committed_lines

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemark.errors import InputError, SettingError
-from tidemark.importing.comments import Comments
-from tidemark.importing.compression import READ_BYTES
-from tidemark.importing.file_import import BATCH_SECONDS, FileImport, Look, Report, Send
-from tidemark.importing.identity import read_head, recognise, resume
-from tidemark.importing.lines import LineSplitter
+from tidemark.importing.file_import import Report
+from tidemark.importing.files import ReadOptions, drain, read_file, start_stream
+from tidemark.importing.identity import read_head
 from tidemark.importing.producer import PATIENCE_SECONDS, Sender
 from tidemark.importing.progress import Progress
-from tidemark.importing.sources import STDIN, expand, open_content, open_reader
+from tidemark.importing.sources import STDIN, expand, open_content
 from tidemark.kafka import client as kafka
 from tidemark.kafka.records import DEFAULT_SITE, Headers
 from tidemark.parse.formats import FORMATS
@@ -27,34 +25,19 @@ from tidemark.settings.sections import KafkaSettings
 if TYPE_CHECKING:  # takes a second to import, which only masked lines need
     from tidemark.privacy.door import Door
 
-_PIPE_BYTES = 1024 * 1024  # The capacity of a pipe.
-
 
 @dataclass(frozen=True)
-class Options:
-    """Options of one call. `own_formats` are those that the user has declared. `complete`: a last line without a
-    line feed is complete.
-
-    `door` masks the lines. `say` gets notices; `stopped` is called between blocks. `look` sees each block of lines that
-    is read.
-    """
+class Options(ReadOptions):
+    """Options of one call. `own_formats` are those that the user has declared. `door` masks the lines."""
 
     kafka: KafkaSettings
-    site: str = DEFAULT_SITE
-    format: str = ""
-    own_formats: tuple[str, ...] = ()
-    again: bool = False
-    complete: bool = False
-    say: Callable[[str], None] = print
-    stopped: Callable[[], bool] = lambda: False
-    advance: Callable[[int], None] = lambda _: None
-    look: Look = lambda _: None
-    patience: float = PATIENCE_SECONDS
-    door: Door | None = None
+    format: str = field(default="", kw_only=True)
+    own_formats: tuple[str, ...] = field(default=(), kw_only=True)
+    patience: float = field(default=PATIENCE_SECONDS, kw_only=True)
+    door: Door | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not self.site or len(self.site) > 200 or not self.site.isprintable():
-            raise SettingError(f"{self.site!r} is not a site name", "Use up to 200 printable characters.")
+        super().__post_init__()
         known = (*FORMATS, *self.own_formats)
         if self.format and self.format not in known:
             raise SettingError(f"unknown format {self.format!r}", f"Use one of {', '.join(known)}.")
@@ -129,27 +112,6 @@ def transactional_id(topic: str, site: str, first_line: bytes) -> str:
     return f"tidemark-import-{topic}-{name}"
 
 
-def start_file(path: str, send: Send, progress: Progress, options: Options) -> FileImport | None:
-    """Opens a regular file at the position of its import; None if a longer copy is already imported.
-
-    Call it when the file's sender is ready: only then is this file's progress final.
-    """
-    entries = progress.of_site(options.site)
-    match = recognise(path, [] if options.again else entries)
-    if match.kind == "shorter" and match.entry is not None:
-        return None
-    known = match.entry
-    text = read_head(path).text
-    reader = open_reader(path, verify=True, stopped=options.stopped)
-    if known is None:
-        splitter, comments = LineSplitter(text=text), Comments()
-    else:
-        splitter, comments = resume(reader, known), Comments(known.fields, known.comments)
-    # Under another name it may be a copy that continues differently: keep the first one's entry.
-    entry_id = known.id if known is not None and known.path == path else uuid.uuid4().hex
-    return FileImport(reader, splitter, comments, entry_id, send, options.site, look=options.look)
-
-
 def _import_file(path: str, progress: Progress, options: Options, report: Report) -> None:
     report.stream = path == STDIN or not Path(path).is_file()
     if report.stream:
@@ -161,14 +123,7 @@ def _import_file(path: str, progress: Progress, options: Options, report: Report
         return
     sender = open_sender(first_line, progress, options)
     try:
-        work = start_file(path, sender.send, progress, options)
-        if work is None:
-            options.say(f"{path}: a longer copy was imported before, nothing added (--again adds it)")
-            options.advance(size)
-            return
-        report.known += work.committed_lines
-        with work.reader:
-            _drain(work, options, report, complete=options.complete or work.reader.compressed)
+        read_file(path, progress.of_site(options.site), sender.send, options, report)
     finally:
         sender.close()
 
@@ -177,56 +132,13 @@ def _import_stream(path: str, progress: Progress, options: Options, report: Repo
     """Imports a stream. Its entry only serves to find out whether an uncertain commit succeeded."""
     with ExitStack() as stack:
         reader = stack.enter_context(open_content(path, verify=True, stopped=options.stopped))
-        text = reader.head().text
+        reader.head()  # waits for the first line
         sender = open_sender(uuid.uuid4().bytes, progress, options)
         stack.callback(sender.close)
-        work = FileImport(
-            reader, LineSplitter(text=text), Comments(), uuid.uuid4().hex, sender.send, options.site,
-            stream=True, look=options.look,
-        )  # fmt: skip
+        work = start_stream(reader, sender.send, options)
         try:
-            _drain(work, options, report, complete=True)
+            drain(work, options, report, complete=True)
         except InputError:
             sender.forget(work.entry_id)
             raise
         sender.forget(work.entry_id)
-
-
-def _drain(work: FileImport, options: Options, report: Report, *, complete: bool) -> None:
-    """Imports the rest of a file; with `complete` its last line as it is."""
-    try:
-        _read_on(work, options, report, complete=complete)
-    except InputError as error:
-        # Bytes read before the fault are correct.
-        work.commit(report)
-        raise work.broken(error) from error
-    work.commit(report)
-
-
-def _read_on(work: FileImport, options: Options, report: Report, *, complete: bool) -> None:
-    reader, position, left = work.reader, 0, _PIPE_BYTES
-    while True:
-        if options.stopped():
-            report.stopped = True
-            if reader.regular:
-                return
-            # Bytes in the pipe would be lost with it.
-            if left <= 0 or not reader.ready(0):
-                work.release()
-                break
-        elif not reader.ready(BATCH_SECONDS):
-            work.commit(report)
-            continue
-        size = work.read(READ_BYTES)
-        options.advance(reader.raw_position - position)
-        position = reader.raw_position
-        left -= size if report.stopped else 0
-        if not size and not (reader.regular and options.stopped()):
-            if complete:
-                work.finish()
-            else:
-                work.finish_whole()
-            break
-        if work.due or (not reader.regular and work.overdue):
-            work.commit(report)
-    report.unfinished += work.splitter.unfinished

@@ -6,7 +6,6 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from confluent_kafka import KafkaError as Fault
 from confluent_kafka import KafkaException, Producer
 
 from tidemark.errors import KafkaError
+from tidemark.importing.file_import import Batch
 from tidemark.importing.identity import Entry
 from tidemark.importing.lines import Block
 from tidemark.importing.progress import Progress
@@ -38,20 +38,6 @@ _REFUSED = (
     Fault.MSG_SIZE_TOO_LARGE,
     Fault.TOPIC_EXCEPTION,
 )
-
-
-@dataclass
-class Batch:
-    """The content of one transaction."""
-
-    blocks: list[Block] = field(default_factory=list)
-    records: int = 0
-    size: int = 0
-
-    def add(self, block: Block) -> None:
-        self.blocks.append(block)
-        self.records += len(block.lines) + len(block.parts)
-        self.size += block.size
 
 
 class Sender:

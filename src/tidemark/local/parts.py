@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidemark.local import broker, broker_setup, dashboard
+from tidemark.local import dashboard
 from tidemark.local.records import live_record
 from tidemark.local.supervisor import Part
 from tidemark.settings import ENVIRONMENT_PREFIX, Settings
@@ -42,6 +42,7 @@ class Launch:
 
 def broker_part(settings: Settings, launch: Launch, stop_order: int) -> Part:
     """The embedded broker."""
+    from tidemark.local import broker, broker_setup  # a view has none
 
     def ready() -> bool:
         running = broker.status(settings)

@@ -29,8 +29,8 @@ class Kept:
     """A home in the cache, and the record of what was imported into it.
 
     The record has `files` (their States before the last import), `made` (an identity of the version and settings that
-    made the tables), `entries` (the importer's entries for all imported lines; None while they are unknown) and
-    `exact` (the tables have all these lines). `unchanged`: the tables have exactly the lines of the present files.
+    made the tables), `lasting` (the files can be read again) and `exact` (the tables have all lines of the files).
+    `unchanged`: the tables have exactly the lines of the present files.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -103,37 +103,37 @@ def clear() -> list[tuple[Kept, int]]:
 
 @contextmanager
 def home_for(
-    states: States, made: str, holds: Callable[[list[Any]], bool], *, lasting: bool
+    states: States, made: str, known: Callable[[Path], int | None], *, lasting: bool
 ) -> Iterator[Kept]:
     """Holds the home of these files: a kept one whose lines are all among theirs, else a new one.
 
-    `holds` tells for a record's entries whether the files still have all these lines. A home that is not `lasting` is
-    removed in the end, unless there is an exception. Removes homes that are of no use any more. Raises ViewedError if
-    another process holds the home of these files, PlatformError if the cache cannot be written.
+    `known` returns how many bytes of the files the home in a directory has, None if it has other lines. A home that is
+    not `lasting` is removed in the end. Removes homes that are of no use any more. Raises ViewedError if another
+    process holds the home of these files, PlatformError if the cache cannot be written.
     """
     with ExitStack() as held:
         try:
             place().mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(place() / "lock"):
-                home = _chosen(states, made, holds) if lasting else None
+                home = _chosen(states, made, known) if lasting else None
                 home = home or Kept(place() / uuid.uuid4().hex[:12])
                 home.directory.mkdir(mode=0o700, exist_ok=True)
                 held.enter_context(locked(home.directory / _LOCK))
                 home.unchanged = bool(home.record.get("exact")) and home.record.get("files") == dict(states)
-                home.note(
-                    files=dict(states), made=made, entries=home.record.get("entries"), exact=home.unchanged
-                )
+                home.note(files=dict(states), made=made, lasting=lasting, exact=home.unchanged)
         except OSError as error:
             raise PlatformError(
                 f"the cache {place()} cannot be written: {error.strerror}",
                 "Set XDG_CACHE_HOME to a directory that can be written.",
             ) from error
-        yield home
-        if not lasting:
-            home.remove()
+        try:
+            yield home
+        finally:
+            if not lasting:
+                home.remove()
 
 
-def _chosen(states: States, made: str, holds: Callable[[list[Any]], bool]) -> Kept | None:
+def _chosen(states: States, made: str, known: Callable[[Path], int | None]) -> Kept | None:
     fitting: list[tuple[bool, int, Kept]] = []
     oldest = time.time() - KEPT_DAYS * 86_400
     for number, home in enumerate(kept()):
@@ -142,9 +142,11 @@ def _chosen(states: States, made: str, holds: Callable[[list[Any]], bool]) -> Ke
             if of_these:
                 raise ViewedError(home.directory)
             continue
-        entries = home.record.get("entries")
-        if entries is not None and home.record.get("made") == made and holds(entries):
-            fitting.append((of_these, sum(entry["offset"] for entry in entries), home))
-        elif entries is None or of_these or number >= MOST_KEPT - 1 or home.used_at < oldest:
+        # Homes of earlier versions do not say that they are lasting.
+        lasting = bool(home.record.get("lasting"))
+        size = known(home.directory) if lasting and home.record.get("made") == made else None
+        if size is not None:
+            fitting.append((of_these, size, home))
+        elif not lasting or of_these or number >= MOST_KEPT - 1 or home.used_at < oldest:
             home.remove()
     return max(fitting, key=lambda each: each[:2])[2] if fitting else None

@@ -30,6 +30,7 @@ from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.store.catalog import SparkStore
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.spark_schema import spark_schema
 
 _WRITER = "rebuild"
 _SUFFIX = "__rebuild"
@@ -151,7 +152,7 @@ class CatalogRebuild:
         }
         corrections = Corrections(more["accepted"], more["rejected"], times)
         changed = corrections.sites(sites, SITES)
-        self._replace(SITES, spark.createDataFrame(changed, SITES.schema))
+        self._replace(SITES, spark.createDataFrame(changed, spark_schema(SITES)))
         accounted: pa.Table = live.read(ACCOUNTS, columns=["accepted", "rejected"])
         lacking = {
             name: sum(found.values()) - sum(accounted[name].to_pylist()) for name, found in counts.items()

@@ -20,7 +20,8 @@ from tidemark.contract.expression import Expression
 from tidemark.contract.store import Store
 from tidemark.contract.table import Table
 from tidemark.engine import executors
-from tidemark.engine.batches import Batch, Local, distributed
+from tidemark.engine.batches import Batch, Local
+from tidemark.engine.distributed import distributed
 from tidemark.engine.work import ALL, Work
 from tidemark.store.arrow_change import text_columns
 from tidemark.store.deltars import DeltaRsStore

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from tidemark.engine.arrays import Arrays, Flags, Vectorized, flags_of, where
 from tidemark.parse import clf, proxies, w3c, wrappers
@@ -27,6 +27,9 @@ from tidemark.parse.reading import PLAIN, Reading
 from tidemark.parse.text import Lines, text_of
 from tidemark.parse.values import COLUMNS, Read, address
 from tidemark.parse.w3c import W3c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # Apache refuses request lines and headers over 8 KiB each, so a real line is far shorter than this.
 MOST_BYTES = 65_536

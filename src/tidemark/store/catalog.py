@@ -25,6 +25,7 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.reader_warehouse import SqlReader
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.spark_change import DELETE, bounds, commit_said, condition, saying, source_of
+from tidemark.store.spark_schema import spark_schema
 
 _ATTEMPTS = 5
 # Number of newest commits of a table that are searched for a writer's last commit.
@@ -73,7 +74,7 @@ class SparkStore:
             if new := not self.exists(table):
                 self._create(table, name, told)
             there = {field.name: field.dataType for field in self._spark.table(name).schema}
-            for column in table.schema:
+            for column in spark_schema(table):
                 kind = column.dataType.simpleString()
                 if column.name not in there:
                     self._spark.sql(f"ALTER TABLE {name} ADD COLUMNS (`{column.name}` {kind})")
@@ -88,7 +89,7 @@ class SparkStore:
     def _create(self, table: Table, name: str, told: Mapping[str, str]) -> None:
         columns = ", ".join(
             f"`{column.name}` {column.dataType.simpleString()} COMMENT {_text(column.metadata['comment'])}"
-            for column in table.schema
+            for column in spark_schema(table)
         )
         properties = _listed({**table.properties, **told})
         self._spark.sql(
@@ -185,7 +186,7 @@ class SparkStore:
         )
 
     def append_arrow(self, table: Table, rows: pa.Table, commit: Commit | None = None) -> None:
-        frame = self._spark.createDataFrame(rows.select(table.column_names), table.schema)
+        frame = self._spark.createDataFrame(rows.select(table.column_names), spark_schema(table))
         if commit is not None:
             self.append(table, frame, commit)
         else:
@@ -230,7 +231,7 @@ class SparkStore:
         whole = pa.concat_tables(
             [schema.empty_table(), *(part.select(schema.names).cast(schema) for part in rows())]
         )
-        frame = self._spark.createDataFrame(whole, table.schema)
+        frame = self._spark.createDataFrame(whole, spark_schema(table))
         writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         self._save(table, writer.option("userMetadata", saying(commit)))
         self._done(table, commit)

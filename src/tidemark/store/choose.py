@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from tidemark.contract.store import Store
 from tidemark.errors import SettingError
 from tidemark.settings.sections import LakehouseSettings
 from tidemark.store import object_storage
-from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def open_store(settings: LakehouseSettings, house: Lakehouse, spark: SparkSession) -> Store:
@@ -27,10 +28,16 @@ def open_store(settings: LakehouseSettings, house: Lakehouse, spark: SparkSessio
     if settings.store == "spark" and object_storage.reaches(house.root):
         raise SettingError(f"store=spark cannot commit safely to {house.name}", "Leave it at auto.")
     if house.can.files is None or settings.store == "spark":
-        return SparkStore(spark, house)
+        return _spark_store(spark, house)
     return DeltaRsStore(house)
 
 
 def without_spark(house: Lakehouse, session: Callable[[], SparkSession]) -> Store:
     """A store that uses Spark only if delta-rs does not reach the tables."""
-    return DeltaRsStore(house) if house.can.files else SparkStore(session(), house)
+    return DeltaRsStore(house) if house.can.files else _spark_store(session(), house)
+
+
+def _spark_store(spark: SparkSession, house: Lakehouse) -> Store:
+    from tidemark.store.catalog import SparkStore  # not every installation has Spark
+
+    return SparkStore(spark, house)

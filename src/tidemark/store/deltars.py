@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
-from pyspark.sql import DataFrame
 
 from tidemark.contract.measure import Scan
 from tidemark.contract.store import Capabilities, Commit, DataFile, Directory, Where
@@ -26,6 +26,9 @@ from tidemark.store import deltalog
 from tidemark.store.arrow_change import DELETE, bounds, expression, source_of, text_columns
 from tidemark.store.lakehouse import Lakehouse, require_files
 from tidemark.store.measures import measured, size_in_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 # An upsert rewrites the files of revised rows. With small files it takes tens of milliseconds.
 UPSERT_FILE_BYTES = 1 << 20

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from tidemark.contract.aggregation import time_ranges
 from tidemark.contract.store import Commit, Condition
 from tidemark.contract.table import Change, Table
+from tidemark.store.spark_schema import spark_schema
 
 DELETE = "_delete"
 
@@ -21,13 +22,13 @@ def source_of(spark: SparkSession, table: Table, change: Change) -> DataFrame | 
     """Rows to write and keys to delete as one frame with a flag column; None if there are neither."""
     frames = []
     if change.rows.num_rows:
-        rows = spark.createDataFrame(change.rows.select(table.column_names), table.schema)
+        rows = spark.createDataFrame(change.rows.select(table.column_names), spark_schema(table))
         frames.append(rows.withColumn(DELETE, F.lit(False)))
     if change.deleted is not None and change.deleted.num_rows:
         gone = spark.createDataFrame(change.deleted.select([*table.key]))
         frames.append(gone.withColumn(DELETE, F.lit(True)))
     if len(frames) == 1 and not change.rows.num_rows:
-        empty = spark.createDataFrame([], table.schema).withColumn(DELETE, F.lit(False))
+        empty = spark.createDataFrame([], spark_schema(table)).withColumn(DELETE, F.lit(False))
         frames.insert(0, empty)
     if not frames:
         return None

@@ -129,6 +129,17 @@ class Account:
         return max((site[name] for site in self.sites if site[name] is not None), default=None)
 
 
+def account_facts(account: Account) -> dict[str, Any]:
+    """The report of a counted batch."""
+    return {
+        "rows": account.received,
+        "newest_kafka_timestamp": account.newest("newest_kafka_timestamp"),
+        "newest_event_time": account.newest("newest_event_time"),
+        **{name: account.total(name) for name in ("accepted", "rejected", "late")},
+        "duplicate": account.duplicate,
+    }
+
+
 def commit_account(store: Store, flow: str, account: Account, started_at: datetime, commit: Commit) -> None:
     """Adds a batch's row to quality.accounts, unless the table has it."""
     if store.committed(ACCOUNTS, commit.writer) >= commit.number:

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import reduce
 from typing import Protocol
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
-from pyspark.sql import functions as F
 
 from tidemark.contract.aggregation import Revisable, Step
 from tidemark.contract.table import Table
-from tidemark.engine import executors
 from tidemark.engine.arrays import Flags, flags_of
 from tidemark.engine.groups import Groups, Numbers, whole
-from tidemark.engine.work import ALL, Part, Work
 from tidemark.store import deltalog
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream.files import rows_of_file
+from tidemark.store.parquet import rows_of_file
 
 # A change of more bytes is only read if it is smaller than the table.
 MUCH = 64 << 20
 # Partial rows that are merged at a time.
 _ROWS = 200_000
-# Steps that take Spark some jobs each.
-_MOST_STEPS = 10
 _FIRST = -(2**63)
 # A path, and the bounds of the table's time.
 _File = tuple[str, int | None, int | None]
@@ -87,7 +78,7 @@ class FileChanges:
 
     def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
         windows = np.unique(_micros(starts))
-        width = _width(made)
+        width = width_of(made)
 
         def inside() -> Iterator[pa.Table]:
             if not len(windows):
@@ -108,7 +99,7 @@ class FileChanges:
 
     def _parts(self, files: Sequence[_File], made: Revisable) -> Iterator[pa.Table]:
         files = sorted(files, key=lambda file: _FIRST if file[1] is None else file[1])
-        width = _width(made)
+        width = width_of(made)
         held: list[pa.Table] = []
         for number, (path, _, _) in enumerate(files, start=1):
             held.append(aggregated(made, self._read(path, made), self._empty(made)))
@@ -189,62 +180,6 @@ class FileChanges:
         return empty_source(self.table, made)
 
 
-@dataclass(frozen=True)
-class FeedChanges:
-    """Changes of a table that only Spark reaches, from Delta's change data feed. It is enabled where it is missing."""
-
-    spark: SparkSession
-    house: Lakehouse
-    table: Table
-
-    def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
-        if until - since > _MOST_STEPS:
-            return None
-        try:
-            steps = [self._step(version, made) for version in range(since + 1, until + 1)]
-        except PySparkException:
-            self._enable()
-            return None
-        return Change(steps, until)
-
-    def _step(self, version: int, made: Revisable) -> Step:
-        reader = self.spark.read.option("readChangeFeed", "true")
-        reader = reader.option("startingVersion", version).option("endingVersion", version)
-        gone = F.col("_change_type").isin("delete", "update_preimage").alias("gone")
-        work = Work(
-            aggregations={"removed": (made, Part("gone")), "added": (made, Part("gone", wanted=False))}
-        )
-        found = executors.run(work, self._load(reader).select(*made.needs, gone), {}, "").partials
-        empty = made.partial(self._empty(made))
-        return Step(found.get("removed", empty), found.get("added", empty))
-
-    def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
-        time, width = F.col(self.table.time), timedelta(microseconds=_width(made))
-        windows = [(time >= start) & (time < start + width) for start in pc.unique(starts).to_pylist()]
-        wanted = reduce(Column.__or__, windows, F.lit(False))
-        return self._aggregated(self._load(self.spark.read).where(wanted), made)
-
-    def parts(self, made: Revisable) -> Iterator[pa.Table]:
-        yield self._aggregated(self._load(self.spark.read), made)
-
-    def _aggregated(self, frame: DataFrame, made: Revisable) -> pa.Table:
-        work = Work(aggregations={"rows": (made, ALL)})
-        found = executors.run(work, frame.select(*made.needs), {}, "").partials
-        return found["rows"] if "rows" in found else made.partial(self._empty(made))
-
-    def _load(self, reader: DataFrameReader) -> DataFrame:
-        chosen = reader if self.house.catalog_schema else reader.format("delta")
-        found: DataFrame = self.house.load(chosen, self.table)
-        return found
-
-    def _enable(self) -> None:
-        name = self.house.sql_name(self.table)
-        self.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
-
-    def _empty(self, made: Revisable) -> pa.Table:
-        return empty_source(self.table, made)
-
-
 def aggregated(made: Revisable, parts: Iterable[pa.Table], empty: pa.Table) -> pa.Table:
     """The merged partial rows of rows that come in parts; `empty` are no rows."""
     held = [made.partial(empty)]
@@ -264,6 +199,7 @@ def _micros(times: pa.ChunkedArray) -> Numbers:
     return np.asarray(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()))
 
 
-def _width(made: Revisable) -> int:
+def width_of(made: Revisable) -> int:
+    """The width of a window, in microseconds."""
     assert made.window_seconds
     return made.window_seconds * 1_000_000

@@ -10,23 +10,25 @@ when the first line with an id needs that day, and keeps 24 bytes of each in mem
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from tidemark.contract.store import Store
+from tidemark.contract.store import Store, Where
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Arrays, Vectorized
+from tidemark.engine.groups import anti_join
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import swap
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 KEY = ("topic", "partition", "offset")
 _DAY_US = 86_400_000_000
@@ -49,11 +51,12 @@ class Deliveries:
         self._seen: dict[int, _Day] = {}
         self._swaps = (-1, -1)
 
-    def repeated(self, ids: pa.Table, spark: SparkSession) -> pa.Table | None:
+    def repeated(self, ids: pa.Table, spark: SparkSession | None) -> pa.Table | None:
         """Keys of the lines of a batch that were accepted before, in an earlier batch or in this one.
 
         Takes the accepted lines with an id, as partial rows of `DeliveryIds`. Returns None if there are none. The
-        ids of lines that are not repeated count as accepted from then on, so call it once per batch.
+        ids of lines that are not repeated count as accepted from then on, so call it once per batch. Without Spark,
+        this process reads bronze.
         """
         if ids.num_rows == 0:
             return None
@@ -66,7 +69,7 @@ class Deliveries:
         self._remember(batch.take(np.flatnonzero(~again)))
         return ids.select(list(KEY)).filter(pa.array(again))
 
-    def _recall(self, batch: Ids, keys: pa.Table, spark: SparkSession) -> None:
+    def _recall(self, batch: Ids, keys: pa.Table, spark: SparkSession | None) -> None:
         """Reads the ids of the necessary days from bronze, unless they are cached."""
         # A rebuild, or the deletion of a visitor, changes the set of accepted lines.
         lines, rejected = (self._store.committed(t, swap.WRITER) for t in (self._lines, self._rejected))
@@ -84,16 +87,32 @@ class Deliveries:
         for day in near:
             self._seen[day].asked = now
         if missing:
-            self._remember(Ids.of(self._accepted(missing, keys, spark).toArrow()))
+            self._remember(
+                Ids.of(self._accepted(missing, keys, spark).toArrow() if spark else self._read(missing, keys))
+            )
 
     def _accepted(self, days: list[int], keys: pa.Table, spark: SparkSession) -> DataFrame:
         """Accepted ids of these days in bronze, without those of the current batch, which may have been
         interrupted after its commit to bronze."""
+        from pyspark.sql import functions as F
+
         lines = spark.read.table(self._house.sql_name(self._lines)).where(_on(days))
         rejected = spark.read.table(self._house.sql_name(self._rejected)).where(_on(days))
         found = with_digest(lines).join(rejected.select(*KEY), list(KEY), "left_anti")
         found = found.join(F.broadcast(spark.createDataFrame(keys)), list(KEY), "left_anti")
         return found.select("_time", "_digest")
+
+    def _read(self, days: list[int], keys: pa.Table) -> pa.Table:
+        """The same without Spark."""
+        time = pa.timestamp("us", "UTC")
+        where: Where = [
+            [("kafka_timestamp", ">=", pa.scalar(low, time)), ("kafka_timestamp", "<", pa.scalar(high, time))]
+            for low, high in _ranges(days)
+        ]
+        lines = DELIVERY_IDS.partial(self._store.read(self._lines, where, DELIVERY_IDS.needs))
+        if lines.num_rows:
+            lines = anti_join(lines, self._store.read(self._rejected, where, KEY), KEY)
+        return anti_join(lines, keys, KEY).select(["_digest", "_time"])
 
     def _remember(self, accepted: Ids) -> None:
         for day in accepted.days:
@@ -124,8 +143,13 @@ class DeliveryIds:
         return partials
 
 
+DELIVERY_IDS = DeliveryIds()
+
+
 def with_digest(lines: DataFrame) -> DataFrame:
     """Lines with an id (not empty), with `_digest` and `_time`."""
+    from pyspark.sql import functions as F
+
     return _IDENTIFIED.to_frame(lines.where(F.length("id") > 0))
 
 
@@ -234,12 +258,20 @@ class _Day:
 
 def _on(days: list[int]) -> Column:
     """Conditions for Kafka timestamps on these days, as few ranges, by which files are skipped."""
-    breaks = [0, *(n for n in range(1, len(days)) if days[n] != days[n - 1] + 1), len(days)]
+    from pyspark.sql import functions as F
+
     ranges = F.lit(False)
+    for low, high in _ranges(days):
+        first, end = (F.timestamp_micros(F.lit(bound)) for bound in (low, high))
+        ranges = ranges | ((F.col("kafka_timestamp") >= first) & (F.col("kafka_timestamp") < end))
+    return ranges
+
+
+def _ranges(days: list[int]) -> Iterator[tuple[int, int]]:
+    """The days as few ranges of microseconds, without their ends."""
+    breaks = [0, *(n for n in range(1, len(days)) if days[n] != days[n - 1] + 1), len(days)]
     for first, end in pairwise(breaks):
         low, high = (
-            F.timestamp_micros(F.lit(min(max(day * _DAY_US, _LONGS[0]), _LONGS[1])))
-            for day in (days[first], days[end - 1] + 1)
+            min(max(day * _DAY_US, _LONGS[0]), _LONGS[1]) for day in (days[first], days[end - 1] + 1)
         )
-        ranges = ranges | ((F.col("kafka_timestamp") >= low) & (F.col("kafka_timestamp") < high))
-    return ranges
+        yield low, high

@@ -18,14 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemark.contract.store import Files
 from tidemark.contract.table import Table
 from tidemark.engine.executors import Read
+from tidemark.store.parquet import PARQUET
 
-# Spark writes timestamps in a form without a unit.
-_PARQUET = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
 _ROW_BY_ROW = ("SQLExecutionRDD", "MapPartitionsRDD")
 # Files are usually a fraction of this, but repeated values are compressed.
 MOST_BYTES = 256 << 20
 _ROWS_AT_ONCE = 8_192
-_ROWS_OF_FILE = 100_000
 # A file's path and the number of a row group.
 _Group = tuple[str, int]
 
@@ -53,7 +51,7 @@ class TableFiles:
         if not paths:
             return batch.toArrow()
         try:
-            return _read(ds.dataset(paths, self.schema, _PARQUET, self.files.system))
+            return _read(ds.dataset(paths, self.schema, PARQUET, self.files.system))
         except (OSError, pa.ArrowException):
             return batch.toArrow()
 
@@ -122,21 +120,14 @@ def _rows_of(
     for share in shares:
         paths, groups = (pc.list_flatten(share.column(name)).to_pylist() for name in ("paths", "groups"))
         found = [
-            _PARQUET.make_fragment(path, system, row_groups=[group])
+            PARQUET.make_fragment(path, system, row_groups=[group])
             for path, group in zip(paths, groups, strict=True)
         ]
-        rows = ds.FileSystemDataset(found, schema, _PARQUET, system)
+        rows = ds.FileSystemDataset(found, schema, PARQUET, system)
         yield from rows.to_batches(
             columns=columns, filter=conditions[share.column("slice")[0].as_py()],
             batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1,
         )  # fmt: skip
-
-
-def rows_of_file(system: fs.FileSystem, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of a data file, in parts; columns that it lacks are NULL. Raises FileNotFoundError."""
-    file = ds.FileSystemDataset([_PARQUET.make_fragment(path, system)], schema, _PARQUET, system)
-    for batch in file.to_batches(batch_size=_ROWS_OF_FILE, batch_readahead=1, fragment_readahead=1):
-        yield pa.Table.from_batches([batch])
 
 
 def _read(files: ds.Dataset) -> pa.Table | None:

@@ -26,7 +26,7 @@ from tidemark.contract.table import Table
 from tidemark.engine.groups import semi_join
 from tidemark.home import Home
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream.changes import Change, Changes, FeedChanges, FileChanges, Known
+from tidemark.stream.changes import Change, Changes, FileChanges, Known
 
 # The writer of the number that stands for the way in which all rows of a table are made.
 _DEFINITION = "tidemark/definition"
@@ -121,6 +121,8 @@ def changes_of(home: Home, source: Table) -> Changes:
     """The changes of a table, read from its files where this process reaches them, else by Spark."""
     if home.lakehouse.can.files:
         return FileChanges(home.lakehouse, source)
+    from tidemark.stream.feed_changes import FeedChanges  # not every installation has Spark
+
     return FeedChanges(home.spark, home.lakehouse, source)
 
 

@@ -19,7 +19,6 @@ from tidemark.contract.store import Store
 from tidemark.errors import TidemarkError
 from tidemark.local.records import write_record
 from tidemark.settings import Settings
-from tidemark.stream.accounting import Account
 from tidemark.stream.health import Pulse, complaints
 from tidemark.stream.lock import appending
 from tidemark.stream.metrics import Metrics, Sizes
@@ -227,14 +226,3 @@ def _of_query(query: StreamingQuery | None) -> tuple[bool, int | None]:
         return False, None
     operators = progress.stateOperators if progress else []
     return True, sum(operator.numRowsTotal for operator in operators) if operators else None
-
-
-def account_facts(account: Account) -> dict[str, Any]:
-    """The report of a counted batch."""
-    return {
-        "rows": account.received,
-        "newest_kafka_timestamp": account.newest("newest_kafka_timestamp"),
-        "newest_event_time": account.newest("newest_event_time"),
-        **{name: account.total(name) for name in ("accepted", "rejected", "late")},
-        "duplicate": account.duplicate,
-    }

@@ -1,0 +1,84 @@
+"""A batch in Spark's executors, or cached by Spark where others may not write the tables' files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemark.contract.store import Commit, Store
+from tidemark.contract.table import Table
+from tidemark.engine import executors
+from tidemark.engine.batches import Batch, Executed, Local
+from tidemark.engine.tasks import Outcome
+from tidemark.engine.work import Part, Work
+
+
+@contextmanager
+def distributed(
+    work: Work,
+    frame: DataFrame,
+    store: Store,
+    label: str,
+    read: executors.Read = iter,
+    schema: pa.Schema | None = None,
+) -> Iterator[Batch]:
+    """A batch of any size in executors, from a frame of its rows. Names of written files contain `label`.
+
+    `read` reads the rows, of the `schema`, if the frame has only their locations.
+    """
+
+    def none() -> Batch:
+        """A batch without rows."""
+        return Local(work, work.prepare(schema.empty_table() if schema else frame.limit(0).toArrow()))
+
+    directories = {table.name: store.directory(table) for table, _ in work.appends}
+    if all(directories.values()):
+        there = {name: directory for name, directory in directories.items() if directory}
+
+        def run(keys: pa.Table | None) -> Outcome:
+            return executors.run(replace(work, left_out=keys), frame, there, label, read)
+
+        done = run(None)
+        yield Executed(done, run) if done.partials or done.files else none()
+        return
+    prepared = work.judge.to_frame(frame) if work.judge else frame
+    prepared.persist()
+    try:
+        kept = Kept.of(work, prepared)
+        # Without rows there are no partial rows, but their schema is needed.
+        yield kept if kept.outcome.partials or not work.aggregations else none()
+    finally:
+        prepared.unpersist()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A batch of prepared rows that Spark caches and writes, for stores that cannot take files written by others."""
+
+    work: Work
+    frame: DataFrame
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, work: Work, prepared: DataFrame) -> Kept:
+        """From a frame of prepared rows."""
+        aggregating = Work(aggregations=work.aggregations)
+        made = executors.run(aggregating, prepared, {}, "") if work.aggregations else Outcome()
+        return cls(work, prepared, made)
+
+    def without(self, keys: pa.Table) -> Kept:
+        gone = F.broadcast(self.frame.sparkSession.createDataFrame(keys))
+        return self.of(self.work, self.frame.join(gone, keys.column_names, "left_anti"))
+
+    def append(self, store: Store, table: Table, part: Part, commit: Commit) -> None:
+        rows = self.frame.where(F.col(part.flag) == F.lit(part.wanted)) if part.flag else self.frame
+        columns = [F.col(column.of or column.name).alias(column.name) for column in table.columns]
+        store.append(table, rows.select(*columns), commit)
+
+    def partial(self, name: str) -> pa.Table:
+        return self.outcome.partials[name]

@@ -1,0 +1,146 @@
+"""Reads files and streams batch by batch, each line of a file once. The caller says where the batches go."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tidemark.errors import InputError, SettingError
+from tidemark.importing.comments import Comments
+from tidemark.importing.compression import READ_BYTES
+from tidemark.importing.file_import import BATCH_LINES, BATCH_SECONDS, FileImport, Look, Report, Send
+from tidemark.importing.identity import Entry, digest, read_head, recognise, resume
+from tidemark.importing.lines import Block, LineSplitter
+from tidemark.importing.reader import Reader
+from tidemark.importing.sources import open_reader
+from tidemark.kafka.records import DEFAULT_SITE
+
+_PIPE_BYTES = 1024 * 1024  # The capacity of a pipe.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How files are read. `complete`: a last line without a line feed is complete. `again`: as if no line were known.
+
+    `say` gets notices; `stopped` is called between blocks; `advance` gets the number of processed input bytes
+    (compressed ones of a compressed file). `look` sees each block of lines. A batch has about `most_records`.
+    """
+
+    site: str = DEFAULT_SITE
+    again: bool = False
+    complete: bool = False
+    say: Callable[[str], None] = print
+    stopped: Callable[[], bool] = lambda: False
+    advance: Callable[[int], None] = lambda _: None
+    look: Look = lambda _: None
+    most_records: int = BATCH_LINES
+
+    def __post_init__(self) -> None:
+        if not self.site or len(self.site) > 200 or not self.site.isprintable():
+            raise SettingError(f"{self.site!r} is not a site name", "Use up to 200 printable characters.")
+
+
+def read_file(path: str, entries: Iterable[Entry], send: Send, how: ReadOptions, report: Report) -> None:
+    """Sends the lines of a regular file that `entries`, those of its site, do not have. Raises InputError; what was
+    sent before stays."""
+    work = start_file(path, send, entries, how)
+    if work is None:
+        how.say(f"{path}: a longer copy was imported before, nothing added (--again adds it)")
+        with open_reader(path) as reader:
+            how.advance(reader.raw_size)
+        return
+    report.known += work.committed_lines
+    with work.reader:
+        drain(work, how, report, complete=how.complete or work.reader.compressed)
+
+
+def start_file(path: str, send: Send, entries: Iterable[Entry], how: ReadOptions) -> FileImport | None:
+    """Opens a regular file at the position that `entries` have of it; None if they have a longer copy.
+
+    With Kafka, call it when the file's sender is ready: only then is this file's progress final.
+    """
+    match = recognise(path, [] if how.again else entries)
+    if match.kind == "shorter" and match.entry is not None:
+        return None
+    known = match.entry
+    text = read_head(path).text
+    reader = open_reader(path, verify=True, stopped=how.stopped)
+    if known is None:
+        splitter, comments = LineSplitter(text=text), Comments()
+    else:
+        splitter, comments = resume(reader, known), Comments(known.fields, known.comments)
+    # Under another name it may be a copy that continues differently: keep the first one's entry.
+    entry_id = known.id if known is not None and known.path == path else uuid.uuid4().hex
+    return FileImport(
+        reader, splitter, comments, entry_id, send, how.site,
+        known=known, look=how.look, most_records=how.most_records,
+    )  # fmt: skip
+
+
+def start_stream(reader: Reader, send: Send, how: ReadOptions) -> FileImport:
+    """The import of a stream. Its entry only serves to find out whether an uncertain commit succeeded."""
+    return FileImport(
+        reader, LineSplitter(text=reader.head().text), Comments(), uuid.uuid4().hex, send, how.site,
+        stream=True, look=how.look, most_records=how.most_records,
+    )  # fmt: skip
+
+
+def read_again(path: str, before: Entry | None, after: Entry) -> list[Block]:
+    """The records of a file between two entries (None: from the beginning), as they were read before. Raises InputError
+    if it has changed meanwhile."""
+    with open_reader(path) as reader:
+        text = reader.head().text
+        splitter = resume(reader, before) if before else LineSplitter(text=text)
+        comments = Comments(before.fields, before.comments) if before else Comments()
+        # A part of a long line is complete once more of the line is known.
+        left = after.offset - splitter.offset + (2 * text.unit if after.chunk else 0)
+        blocks: list[Block] = []
+        while left > 0 and (data := reader.read(min(left, READ_BYTES))):
+            left -= len(data)
+            blocks += comments.without(splitter.feed(data), data)
+        if not after.chunk:
+            blocks += comments.without(splitter.finish(), b"")
+    if (splitter.offset, digest(splitter.tail)) != (after.offset, after.tail_sha256):
+        raise InputError(f"{path} has changed while it was read", "Start again.")
+    return blocks
+
+
+def drain(work: FileImport, how: ReadOptions, report: Report, *, complete: bool) -> None:
+    """Imports the rest of a file; with `complete` its last line as it is."""
+    try:
+        _read_on(work, how, report, complete=complete)
+    except InputError as error:
+        # Bytes read before the fault are correct.
+        work.commit(report)
+        raise work.broken(error) from error
+    work.commit(report)
+
+
+def _read_on(work: FileImport, how: ReadOptions, report: Report, *, complete: bool) -> None:
+    reader, position, left = work.reader, 0, _PIPE_BYTES
+    while True:
+        if how.stopped():
+            report.stopped = True
+            if reader.regular:
+                return
+            # Bytes in the pipe would be lost with it.
+            if left <= 0 or not reader.ready(0):
+                work.release()
+                break
+        elif not reader.ready(BATCH_SECONDS):
+            work.commit(report)
+            continue
+        size = work.read(READ_BYTES)
+        how.advance(reader.raw_position - position)
+        position = reader.raw_position
+        left -= size if report.stopped else 0
+        if not size and not (reader.regular and how.stopped()):
+            if complete:
+                work.finish()
+            else:
+                work.finish_whole()
+            break
+        if work.due or (not reader.regular and work.overdue):
+            work.commit(report)
+    report.unfinished += work.splitter.unfinished

@@ -1,0 +1,53 @@
+"""Processes that do parts of the work of this one, and end with it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+
+_MOST = 8
+
+
+def usual_number() -> int:
+    """One per core, at most eight."""
+    return min(_MOST, os.cpu_count() or 1)
+
+
+@contextmanager
+def worker_pool(number: int, begin: Callable[[], object] = int) -> Iterator[Executor]:
+    """A pool of so many processes, each of which calls `begin` first; with one, a thread of this process.
+
+    Where processes are forked, they have what this one has imported: call it before any thread is started.
+    """
+    if number == 1:
+        pool: Executor = ThreadPoolExecutor(1)
+    else:
+        # Elsewhere a fork is not safe beside the system's own threads.
+        method = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        pool = ProcessPoolExecutor(number, method, _begin, (begin,))
+        pool.submit(int)  # starts the processes
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin(begin: Callable[[], object]) -> None:
+    # Ctrl-C reaches all processes of a terminal: the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    begin()
+
+
+def _end_with_parent() -> None:
+    """Ends this process once the one that started it has ended, killed or not."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,112 @@
+"""Keeps the tables of a view's home up to date with log files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from tidemark.engine.tasks import load
+from tidemark.errors import InputError
+from tidemark.importing.file_import import Report
+from tidemark.importing.files import ReadOptions
+from tidemark.importing.sources import states_of
+from tidemark.local.view import Kept
+from tidemark.local.workers import usual_number, worker_pool
+from tidemark.pipeline import Pipeline
+from tidemark.service.files import FileRun
+from tidemark.settings import Settings
+
+# A file that was not written to for this long is complete, its last line too.
+QUIET_SECONDS = 2.0
+# Fewer bytes are read before processes have started.
+LEAST_BYTES = 4_000_000
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Processes or threads that work on parts of lines, and their number."""
+
+    pool: Executor
+    number: int
+
+
+@contextmanager
+def workers_for(settings: Settings, size: int) -> Iterator[Workers]:
+    """Workers for so many bytes of lines. Call it before any thread is started."""
+    number = usual_number() if size > LEAST_BYTES else 1
+    pipeline = Pipeline.of(settings)
+    validation = pipeline.validation()
+    begin = partial(load, pipeline.requests(validation).work, pipeline.no_lines(validation))
+    with worker_pool(number, begin) as pool:
+        yield Workers(pool, number)
+
+
+@dataclass(frozen=True)
+class Notices:
+    """Functions that a reader calls: `say` with messages, `advance` with the number of input bytes read, `committed`
+    once the tables have more lines, and `stopped` to know whether to stop."""
+
+    say: Callable[[str], None]
+    advance: Callable[[int], None]
+    committed: Callable[[], None]
+    stopped: Callable[[], bool]
+
+
+class HomeReader:
+    """Reads files into the tables of a kept home. `last_chance`: a file that cannot be read to its end is an error even
+    if others can."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Kept,
+        workers: Workers,
+        notices: Notices,
+        *,
+        site: str,
+        format: str,
+        last_chance: bool,
+    ) -> None:
+        self._home = home
+        self._notices = notices
+        self._last_chance = last_chance
+        self._run = FileRun(
+            Pipeline.of(settings), workers.pool, workers.number,
+            site=site, format=format, committed=notices.committed,
+        )  # fmt: skip
+        self._started = False
+
+    def read(self, paths: Sequence[str]) -> tuple[dict[str, list[int]], bool]:
+        """Reads what the tables do not have. Returns the states of the files before that, and whether a last line was
+        left out because its file has just been written to. Raises InputError where nothing could be read."""
+        self._home.note(exact=False)
+        if not self._started:
+            self._run.start(paths)
+            self._started = True
+        states = states_of(paths)
+        fresh = [path for path, state in states.items() if age({path: state}) < QUIET_SECONDS]
+        report, errors = Report(), list[InputError]()
+        for some, complete in ([path for path in paths if path not in fresh], True), (fresh, False):
+            how = ReadOptions(
+                complete=complete, say=self._notices.say,
+                stopped=self._notices.stopped, advance=self._notices.advance,
+            )  # fmt: skip
+            errors += self._run.read(some, how, report) if some else []
+        if errors and (self._last_chance or not report.added + report.known):
+            raise errors[0]
+        for error in errors:
+            self._notices.say(str(error))
+        self._home.note(files=states, exact=not (errors or report.stopped or report.unfinished))
+        return states, bool(report.unfinished)
+
+    def close(self) -> None:
+        self._run.close()
+
+
+def age(states: dict[str, list[int]]) -> float:
+    """Seconds since the newest of these files was written to."""
+    return min((abs(time.time() - changed / 1e9) for _, changed in states.values()), default=QUIET_SECONDS)

@@ -1,0 +1,80 @@
+"""The changes of a table that only Spark reaches, from Delta's change data feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+
+from tidemark.contract.aggregation import Revisable, Step
+from tidemark.contract.table import Table
+from tidemark.engine import executors
+from tidemark.engine.work import ALL, Part, Work
+from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream.changes import Change, Known, empty_source, width_of
+
+# Steps that take Spark some jobs each.
+_MOST_STEPS = 10
+
+
+@dataclass(frozen=True)
+class FeedChanges:
+    """Changes of a table that only Spark reaches, from Delta's change data feed. It is enabled where it is missing."""
+
+    spark: SparkSession
+    house: Lakehouse
+    table: Table
+
+    def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
+        if until - since > _MOST_STEPS:
+            return None
+        try:
+            steps = [self._step(version, made) for version in range(since + 1, until + 1)]
+        except PySparkException:
+            self._enable()
+            return None
+        return Change(steps, until)
+
+    def _step(self, version: int, made: Revisable) -> Step:
+        reader = self.spark.read.option("readChangeFeed", "true")
+        reader = reader.option("startingVersion", version).option("endingVersion", version)
+        gone = F.col("_change_type").isin("delete", "update_preimage").alias("gone")
+        work = Work(
+            aggregations={"removed": (made, Part("gone")), "added": (made, Part("gone", wanted=False))}
+        )
+        found = executors.run(work, self._load(reader).select(*made.needs, gone), {}, "").partials
+        empty = made.partial(self._empty(made))
+        return Step(found.get("removed", empty), found.get("added", empty))
+
+    def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
+        time, width = F.col(self.table.time), timedelta(microseconds=width_of(made))
+        windows = [(time >= start) & (time < start + width) for start in pc.unique(starts).to_pylist()]
+        wanted = reduce(Column.__or__, windows, F.lit(False))
+        return self._aggregated(self._load(self.spark.read).where(wanted), made)
+
+    def parts(self, made: Revisable) -> Iterator[pa.Table]:
+        yield self._aggregated(self._load(self.spark.read), made)
+
+    def _aggregated(self, frame: DataFrame, made: Revisable) -> pa.Table:
+        work = Work(aggregations={"rows": (made, ALL)})
+        found = executors.run(work, frame.select(*made.needs), {}, "").partials
+        return found["rows"] if "rows" in found else made.partial(self._empty(made))
+
+    def _load(self, reader: DataFrameReader) -> DataFrame:
+        chosen = reader if self.house.catalog_schema else reader.format("delta")
+        found: DataFrame = self.house.load(chosen, self.table)
+        return found
+
+    def _enable(self) -> None:
+        name = self.house.sql_name(self.table)
+        self.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+
+    def _empty(self, made: Revisable) -> pa.Table:
+        return empty_source(self.table, made)
