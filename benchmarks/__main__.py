@@ -53,7 +53,9 @@ BENCHMARKS = {
     "start": Benchmark(start.measure, {"runs": 5}, quick={"runs": 1}),
     "once": Benchmark(once.measure, {"runs": 5}, quick={"runs": 1}),
     "first_look": Benchmark(
-        first_look.measure, {"lines": 100_800, "runs": 3}, quick={"lines": 20_000, "runs": 1}
+        first_look.measure,
+        {"lines": 100_000, "more": 1_000_000, "most": 5_000_000, "runs": 5},
+        quick={"lines": 20_000, "more": 50_000, "most": 0, "runs": 1},
     ),
     "stages": Benchmark(stages.measure, {"lines": 400_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}),
     "costs": Benchmark(

@@ -19,7 +19,7 @@ from tidemark.settings import Settings
 
 LINES = 10_000
 _ONCE = [sys.executable, "-m", "tidemark", "run", "--once"]
-_BARE = [
+BARE_SESSION = [
     sys.executable,
     "-c",
     "from pyspark.sql import SparkSession\n"
@@ -37,11 +37,11 @@ def measure(*, runs: int) -> list[Figure]:
             write(root / "access.log", LINES)
             import_files([str(root / "access.log")], Options(settings.kafka, say=lambda text: None))
             environment = os.environ | settings.environment()
-            _timed(_ONCE, environment)
+            timed(_ONCE, environment)
             once, bare = [], []
             for _ in range(runs):
-                once.append(_timed(_ONCE, environment))
-                bare.append(_timed(_BARE, environment))
+                once.append(timed(_ONCE, environment))
+                bare.append(timed(BARE_SESSION, environment))
     return [
         Figure("run --once with nothing to do, s", [wall for wall, _ in once]),
         Figure("reference: a bare PySpark session, s", [wall for wall, _ in bare]),
@@ -51,7 +51,8 @@ def measure(*, runs: int) -> list[Figure]:
     ]
 
 
-def _timed(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+def timed(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """Seconds of wall and CPU time of a command."""
     begun = time.monotonic()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with used_by(process.pid) as used:
