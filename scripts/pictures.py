@@ -25,6 +25,7 @@ from selenium.webdriver.chrome.service import Service
 
 ROOT = Path(__file__).resolve().parents[1]
 MAIN = ROOT / "app" / "main.py"
+SERVER = MAIN.with_name("server.py")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
 # Of the week with its story; the figures of a day have one before to compare with.
 RANGES = {"overview": "24h", "funnels": "24h"}
@@ -48,7 +49,7 @@ def serve(home: Path) -> tuple[subprocess.Popen[bytes], str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(MAIN), "--server.port", str(port)]
+    command = [sys.executable, "-m", "streamlit", "run", str(SERVER), "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
     server = subprocess.Popen(
         command,

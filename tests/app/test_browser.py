@@ -25,7 +25,7 @@ from app.dashboard.controls.edit import EDITS
 from tests.app import scene, tables
 from tests.app.tables import Request
 
-MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
+MAIN = Path(__file__).resolve().parents[2] / "app" / "server.py"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 PAGES = {

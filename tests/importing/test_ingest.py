@@ -283,6 +283,20 @@ def test_a_start_that_fails_says_why(
     assert error.startswith(f"tidemark: {said.format(taken=server.port)}") and error.count("\n") == 1, error
 
 
+def test_without_a_token_no_page_of_a_browser_sends_lines(topic: Settings) -> None:
+    with endpoint.running(topic, TIDEMARK_INGEST_TOKEN="") as there:
+        port = there.port
+        for headers in (
+            {"Origin": "http://evil.example"},
+            {"Origin": f"http://127.0.0.1:{port}"},
+            {"Host": "evil.example"},
+        ):
+            status, content, _ = there.post(LINE, Authorization="", **headers)
+            assert status == 403 and "ingest_token" in str(content["error"]), headers
+        assert there.post(LINE, Authorization="", Host=f"localhost:{port}")[0] == 200
+        assert there.post(LINE, Authorization="")[0] == 200
+
+
 def test_a_token_is_never_shown(server: Endpoint, topic: Settings) -> None:
     assert TOKEN not in str(topic.changed(ingest_token=TOKEN).public())
     shown = subprocess.run(

@@ -43,6 +43,7 @@ COMMANDS = {
     "maintain": "tidemark.cli.upkeep",
     "repair": "tidemark.cli.upkeep",
     "forget": "tidemark.cli.upkeep",
+    "access": "tidemark.cli.access",
 }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+from tidemark.access.hosts import Allowed
 from tidemark.ingest.body import DisconnectedError, Message, Receive, read_body, too_large
 from tidemark.ingest.delivery import Delivery
 from tidemark.ingest.records import MOST_KEY_CHARACTERS, PARAMETERS, records_of
@@ -59,6 +60,7 @@ class App:
         self._delivery = delivery
         self._budget = Budget(settings.buffer_bytes)
         self._requests = 0
+        self._allowed = Allowed()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http", "lifespan and websockets are off"
@@ -88,7 +90,7 @@ class App:
             raise RefusedError(404, f"no such resource: use POST {PATH}")
         if scope["method"] != "POST":
             raise RefusedError(405, f"use POST {PATH}", Allow="POST")
-        self._authorize(headers)
+        self._authorize(scope, headers)
         ndjson, gzip = _content(headers)
         self._check_length(headers)
         common, key = _parameters(scope), headers.get("idempotency-key", "")
@@ -112,7 +114,13 @@ class App:
         await self._delivery.send(records)
         return len(records)
 
-    def _authorize(self, headers: dict[str, str]) -> None:
+    def _authorize(self, scope: Scope, headers: dict[str, str]) -> None:
+        if not self._token:
+            # Without a token, any page in a browser of this machine could send lines.
+            foreign = self._allowed.refusal(scope["headers"], self._settings.address)
+            if foreign or "origin" in headers:
+                reason = foreign[0] if foreign else "a page may not send lines"
+                raise RefusedError(403, f"{reason}: set ingest_token, and send it with each request")
         scheme, _, given = headers.get("authorization", "").partition(" ")
         same = hmac.compare_digest(given.strip().encode("latin-1"), self._token.encode())
         if self._token and not (same and scheme.lower() == "bearer"):

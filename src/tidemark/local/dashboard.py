@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import urllib.request
+from http.client import UNAUTHORIZED
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.error import HTTPError
 
+from tidemark.access.declared import LOGIN, access
+from tidemark.access.door import ADDRESS, HOSTS, require_login
 from tidemark.errors import PlatformError
 from tidemark.local.directories import prepare_home
 from tidemark.local.ports import free_port, frees_up
@@ -18,15 +22,18 @@ from tidemark.settings.sections import DashboardSettings
 
 
 def run_in_foreground(settings: Settings) -> None:
-    """Replaces this process by Streamlit with the dashboard; <home>/run/dashboard.json has its url.
+    """Replaces this process by the dashboard's server; <home>/run/dashboard.json has its url.
 
-    Raises PlatformError if Streamlit is not installed, the port is taken, or the home cannot be written.
+    Raises PlatformError if Streamlit is not installed, the port is taken, or the home cannot be written, SettingError
+    for an address where everybody could see everything.
     """
     entry = entry_file()
     if find_spec("streamlit") is None:
         raise PlatformError("Streamlit is not installed", "Install it: pip install 'tidemark[dashboard]'.")
     prepare_home(settings)
     check_port(settings.dashboard)
+    login = {LOGIN: settings.dashboard.login} if settings.dashboard.login else {}
+    require_login(access(settings.home, login), settings.dashboard.address)
     address = settings.dashboard.address
     port = settings.dashboard.port or free_port(address)
     # exec keeps the pid and the start time, so the record stays valid.
@@ -42,13 +49,18 @@ def run_in_foreground(settings: Settings) -> None:
     environment = {
         **KEEPING_MEMORY,
         **os.environ,
+        **login,
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
         "TIDEMARK_DASHBOARD_EDITS": "yes" if settings.dashboard.may_edit else "no",
+        ADDRESS: address,
+        HOSTS: settings.dashboard.hosts,
+        # The guard must see the address of the proxy, not what the proxy tells.
+        "FORWARDED_ALLOW_IPS": "",
     }
     # Streamlit looks for .streamlit/config.toml in the working directory.
     os.chdir(entry.parent)
-    command = [sys.executable, "-m", "streamlit", "run", str(entry), *arguments]
+    command = [sys.executable, "-m", "streamlit", "run", str(entry.with_name("server.py")), *arguments]
     os.execve(sys.executable, command, environment)
 
 
@@ -83,6 +95,8 @@ def is_healthy(settings: Settings) -> bool:
     try:
         with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1) as answer:
             return bool(answer.status == 200)
+    except HTTPError as error:
+        return error.code == UNAUTHORIZED
     except OSError:
         return False
 

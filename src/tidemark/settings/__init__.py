@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from tidemark.access.declared import access_of
 from tidemark.errors import SettingError
 from tidemark.figures.alert_rules import Rule, rules_of
 from tidemark.figures.declared import Goal, funnels_of, goals_of, require_usable, segments_of
@@ -248,6 +249,7 @@ def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], Tables]:
     goals = goals_of(file.pop("goals", {}), source)
     alerts = rules_of(file.pop("alerts", {}), source, goals)
     # Those who read the tables use these; here only their form is checked.
+    access_of(file.pop("access", {}), source)
     funnels_of(file.pop("funnels", {}), source)
     segments_of(file.pop("segments", {}), source)
     values = {name: _parse(name, raw, source) for name, raw in file.items()}

@@ -50,6 +50,22 @@ def with_table(
     return tomlkit.dumps(document)
 
 
+def with_value(text: str, table: str, key: str, value: str) -> str:
+    """The text of a settings file with a value in the table `[table]`. Raises SettingError for one that is no TOML."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise SettingError(f"the settings cannot be read: {error}", "Correct them.") from error
+    if table not in document:
+        document[table] = tomlkit.table()
+    found: Any = document[table]
+    found[key] = value
+    return tomlkit.dumps(document)
+
+
 def _plain(value: Any) -> Any:
     """Texts with quotes or backslashes inside as they are, without escapes, where TOML allows it."""
     import tomlkit

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidemark.access.declared import LOGINS
 from tidemark.figures.declared import Goal
 from tidemark.settings.addresses import is_loopback
 
@@ -105,6 +106,17 @@ class DashboardSettings:
 
     port: int = setting(8501, "Port of the dashboard; 0 picks a free one.", name="dashboard_port", least=0)
     address: str = setting("127.0.0.1", "Address the dashboard listens on.", name="dashboard_address")
+    hosts: str = setting(
+        "",
+        "Host names by which people open the dashboard, separated by spaces, such as that of a proxy in front of it.",
+        name="dashboard_hosts",
+    )
+    login: str = setting(
+        "",
+        "How people log in: none, password, oidc or header. Empty: as `login` of the table `[access]` says, else none.",
+        name="access_login",
+        choices=("", *LOGINS),
+    )
     apdex_seconds: float = setting(
         0.5, "T of the Apdex: requests of at most this long satisfy, those of up to four times it are tolerated.",
         least=0.001,

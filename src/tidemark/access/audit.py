@@ -1,0 +1,131 @@
+"""quality.access: what people, keys and shares have done. Rows are only ever appended."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import Empty, Full, Queue
+from threading import Lock, Thread
+from typing import Any, Literal
+
+from tidemark.access.asking import Asking
+
+log = logging.getLogger("tidemark.access")
+
+TABLE = "quality/access"
+What = Literal[
+    "login", "failed login", "logout", "person added", "person removed", "key made", "key revoked", "share made",
+    "share revoked", "share opened", "raw lines opened", "download", "definition changed", "note changed", "forget",
+    "refused",
+]  # fmt: skip
+# Names, types and meanings of the table's columns.
+COLUMNS = (
+    ("time", "timestamp", "When it happened."),
+    ("who", "string", "Person, key or share; empty without login, and for a command on the machine."),
+    ("role", "string", "Their role; empty if they have none."),
+    ("address", "string", "Address of the client; empty for a command on the machine."),
+    ("what", "string", "What was done."),
+    ("object", "string", "What it was done to."),
+    ("outcome", "string", "done or refused."),
+)
+ABOUT = "One row per login, change of keys, shares and definitions, look at raw lines, download and refusal."
+MOST_CHARACTERS = 300
+# The same refusal of the same person is recorded once in this time, so that no client can fill the disk.
+_AGAIN_SECONDS = 60.0
+_MOST_WAITING = 10_000
+_INTERVAL_SECONDS = 1.0
+
+
+@dataclass
+class Audit:
+    """The table at a path or URL; with an empty one, events are only logged. Rows wait a second for others."""
+
+    path: str
+    _waiting: Queue[tuple[Any, ...]] = field(default_factory=lambda: Queue(_MOST_WAITING))
+    _refused: dict[Any, float] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+    _thread: Thread | None = None
+
+    @classmethod
+    def of_home(cls, home: Path, environment: Mapping[str, str] | None = None) -> Audit:
+        """That of a home, or of the tables elsewhere that an environment names. A catalog records access itself."""
+        environment = os.environ if environment is None else environment
+        if environment.get("TIDEMARK_CATALOG"):
+            return cls("")
+        location = environment.get("TIDEMARK_TABLES_LOCATION", "").rstrip("/").replace("s3a://", "s3://")
+        return cls(f"{location or home / 'tables'}/{TABLE}")
+
+    def record(
+        self, asking: Asking | None, what: What, object: str = "", outcome: str = "done", who: str = ""
+    ) -> None:
+        """Appends a row soon. `who` is the name that somebody claims who is not known."""
+        name, role, address = (asking.name, asking.right.role, asking.address) if asking else (who, "", "")
+        event = (name, role, address, what, _short(object), outcome)
+        if outcome == "refused" and not self._is_new(event):
+            return
+        log.info("%s: %s %s (%s)", _short(name), what, _short(object), outcome)
+        if not self.path:
+            return
+        try:
+            self._waiting.put_nowait((datetime.now(UTC), *map(_short, event)))
+        except Full:
+            log.error("too many events wait for %s", self.path)
+        with self._lock:
+            if self._thread is None:
+                self._thread = Thread(target=self._keep_writing, daemon=True, name="audit")
+                self._thread.start()
+                atexit.register(self.write)
+
+    def write(self) -> None:
+        """Appends the rows that wait."""
+        rows = []
+        try:
+            while True:
+                rows.append(self._waiting.get_nowait())
+        except Empty:
+            pass
+        if rows:
+            try:
+                _append(self.path, rows)
+            except Exception as error:  # the server must go on, and the log has the events
+                log.error("%s cannot be written: %s", self.path, str(error).splitlines()[:1])
+
+    def _keep_writing(self) -> None:
+        while True:
+            time.sleep(_INTERVAL_SECONDS)
+            self.write()
+
+    def _is_new(self, event: tuple[Any, ...]) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            last = self._refused.get(event, -_AGAIN_SECONDS)
+            if now - last < _AGAIN_SECONDS:
+                return False
+            if len(self._refused) >= _MOST_WAITING:
+                self._refused.clear()
+            self._refused[event] = now
+            return True
+
+
+def _append(path: str, rows: list[tuple[Any, ...]]) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    kinds = {"timestamp": pa.timestamp("us", "UTC"), "string": pa.string()}
+    schema = pa.schema([pa.field(name, kinds[kind]) for name, kind, _ in COLUMNS])
+    if "://" not in path:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    columns = [
+        pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
+    ]
+    write_deltalake(path, pa.table(columns, schema=schema), mode="append", description=ABOUT)
+
+
+def _short(text: str) -> str:
+    return text[:MOST_CHARACTERS]

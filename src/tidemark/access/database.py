@@ -1,0 +1,59 @@
+"""`<home>/access.db`: people with passwords, sessions, keys and shares. Of secrets it has hashes only."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from tidemark.errors import InputError
+
+NAME = "access.db"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS people (
+  name TEXT PRIMARY KEY, role TEXT NOT NULL, sites TEXT NOT NULL, password TEXT NOT NULL, made_at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS sessions (
+  hash BLOB PRIMARY KEY, name TEXT NOT NULL, how TEXT NOT NULL, ends_at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS keys (
+  name TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE, role TEXT NOT NULL, sites TEXT NOT NULL, made_at REAL NOT NULL,
+  ends_at REAL);
+CREATE TABLE IF NOT EXISTS shares (
+  id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE, site TEXT NOT NULL, page TEXT NOT NULL, filters TEXT NOT NULL,
+  password TEXT NOT NULL, embed INTEGER NOT NULL, embed_in TEXT NOT NULL, made_at REAL NOT NULL, ends_at REAL);
+PRAGMA user_version = 1;
+"""
+_VERSION = 1
+
+
+class Database:
+    """The file of a home. Each use opens it, so processes and threads may share it."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home / NAME
+
+    @contextmanager
+    def open(self) -> Iterator[sqlite3.Connection]:
+        """A transaction, which is committed at the end unless an error ends it. Makes the file, for its owner only,
+        if there is none. Raises InputError if it cannot be used."""
+        try:
+            # The file is made before SQLite would, because it is for its owner only from the first byte.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            with closing(sqlite3.connect(self.path, timeout=10)) as connection:
+                connection.row_factory = sqlite3.Row
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                if version > _VERSION:
+                    raise InputError(f"{self.path} is of a newer version of Tidemark", "Update this one.")
+                if version < _VERSION:
+                    connection.executescript(_TABLES)
+                with connection:
+                    yield connection
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise InputError(f"{self.path} cannot be used: {error}", "Correct or remove the file.") from error
+
+
+def hashed(secret: str) -> bytes:
+    """What is kept of a secret of 256 random bits, which nobody can find by trying."""
+    return sha256(secret.encode()).digest()

@@ -1,0 +1,264 @@
+"""`tidemark access`: people, keys, shares, and the record of what they did."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidemark.access.declared import LOGINS, access
+from tidemark.access.door import Door
+from tidemark.access.shares import PAGES, Share
+from tidemark.cli import home_options, settings_of
+from tidemark.errors import InputError
+from tidemark.figures.right import ROLES, Right, Role
+from tidemark.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SITES = click.option(
+    "--site", "sites", multiple=True, help="Only this site; repeatable (default: all sites)."
+)
+_FROM_STDIN = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+# Newest rows that `log` shows.
+MOST_ROWS = 200
+
+
+@click.group("access")
+def access_command() -> None:
+    """Say who may see what: people with passwords, keys of programs, shared pages."""
+
+
+@access_command.command("login")
+@click.argument("login", type=click.Choice(LOGINS))
+@home_options
+@click.pass_context
+def login_set(ctx: click.Context, /, login: str, **home: Any) -> None:
+    """Set how people log in: writes `login` of [access] into the home's tidemark.toml."""
+    from tidemark.settings import edit
+
+    settings = _prepared(ctx, home)
+    path = settings.home / "tidemark.toml"
+    edit.replace(path, edit.with_value(edit.text_of(path), "access", "login", login))
+    access(settings.home)
+    click.echo(f"login = {json.dumps(login)} from now on, as {path} says")
+
+
+@access_command.group("user")
+def user_group() -> None:
+    """People who log in with a password."""
+
+
+@user_group.command("add")
+@click.argument("name")
+@home_options
+@click.option("--role", type=click.Choice(ROLES), required=True, help="What they may see and do.")
+@_SITES
+@_FROM_STDIN
+@click.pass_context
+def user_add(
+    ctx: click.Context, /, name: str, role: Role, sites: tuple[str, ...], password_stdin: bool, **home: Any
+) -> None:
+    """Add NAME. A viewer sees figures; an analyst raw lines and visitors, too; an editor changes definitions and notes;
+    an admin people, keys and shares."""
+    settings = _prepared(ctx, home)
+    door = Door(settings.home)
+    door.people.add(name, role, sites, _password(password_stdin))
+    _recorded(door, "person added", name)
+    click.echo(f"added {name}: {_of(Right.of(role, sites))}")
+    if access(settings.home).login != "password":
+        click.echo("`tidemark access login password` lets people log in with passwords.", err=True)
+
+
+@user_group.command("list")
+@home_options
+@click.pass_context
+def user_list(ctx: click.Context, /, **home: Any) -> None:
+    """List people with their roles and sites."""
+    found = Door(_prepared(ctx, home).home).people.all()
+    _show([f"{person.name:<24} {_of(person.right)}" for person in found], "nobody yet")
+
+
+@user_group.command("remove")
+@click.argument("name")
+@home_options
+@click.pass_context
+def user_remove(ctx: click.Context, /, name: str, **home: Any) -> None:
+    """Remove NAME, whose sessions end at once."""
+    door = Door(_prepared(ctx, home).home)
+    door.people.remove(name)
+    _recorded(door, "person removed", name)
+    click.echo(f"removed {name}")
+
+
+@access_command.group("key")
+def key_group() -> None:
+    """Keys of programs, which read only."""
+
+
+@key_group.command("add")
+@click.argument("name")
+@home_options
+@_SITES
+@click.option(
+    "--role", type=click.Choice(ROLES[:2]), default="viewer", show_default=True, help="What it may see."
+)
+@click.option("--expires", metavar="TIME", help="Ends after this time, such as 90d (default: never).")
+@click.pass_context
+def key_add(
+    ctx: click.Context, /, name: str, sites: tuple[str, ...], role: Role, expires: str | None, **home: Any
+) -> None:
+    """Make a key called NAME and print it, once: only its hash is kept."""
+    door = Door(_prepared(ctx, home).home)
+    key = door.keys.add(name, role, sites, _seconds(expires))
+    _recorded(door, "key made", name)
+    click.echo(key)
+
+
+@key_group.command("list")
+@home_options
+@click.pass_context
+def key_list(ctx: click.Context, /, **home: Any) -> None:
+    """List keys with their roles, sites and ends."""
+    found = Door(_prepared(ctx, home).home).keys.all()
+    _show([f"{key.name:<24} {_of(key.right)}, {_until(key.ends_at)}" for key in found], "no keys yet")
+
+
+@key_group.command("revoke")
+@click.argument("name")
+@home_options
+@click.pass_context
+def key_revoke(ctx: click.Context, /, name: str, **home: Any) -> None:
+    """End the key NAME at once."""
+    door = Door(_prepared(ctx, home).home)
+    door.keys.revoke(name)
+    _recorded(door, "key revoked", name)
+    click.echo(f"revoked {name}")
+
+
+@access_command.group("share")
+def share_group() -> None:
+    """Pages for whoever has their address."""
+
+
+@share_group.command("add")
+@home_options
+@click.option("--site", required=True, help="The site that it shows.")
+@click.option("--page", type=click.Choice(PAGES), required=True, help="The page that it shows.")
+@click.option(
+    "--filter", "filters", multiple=True, metavar="FILTER", help="As of `tidemark report`; repeatable."
+)
+@_FROM_STDIN
+@click.option("--expires", metavar="TIME", help="Ends after this time, such as 30d (default: never).")
+@click.option("--embed", is_flag=True, help="It may stand in a frame of other pages.")
+@click.option("--embed-in", multiple=True, metavar="ORIGIN", help="Only of this one, https://…; repeatable.")
+@click.pass_context
+def share_add(
+    ctx: click.Context, /, site: str, page: str, filters: tuple[str, ...], password_stdin: bool, expires: str | None,
+    embed: bool, embed_in: tuple[str, ...], **home: Any,
+) -> None:  # fmt: skip
+    """Share a page of a site, and print its address on the dashboard's server, once."""
+    door = Door(_prepared(ctx, home).home)
+    password = door.people.hashed(_password(password_stdin)) if password_stdin else ""
+    token = door.shares.add(
+        Share.of(site, page, filters, password, embed=embed, embed_in=embed_in), _seconds(expires)
+    )
+    _recorded(door, "share made", f"{page} of {site}")
+    click.echo(f"/share/{token}")
+
+
+@share_group.command("list")
+@home_options
+@click.pass_context
+def share_list(ctx: click.Context, /, **home: Any) -> None:
+    """List shares with their ids, by which `revoke` knows them."""
+    found = Door(_prepared(ctx, home).home).shares.all()
+    _show([f"{share.id}  {share.about}, {_until(share.ends_at)}" for share in found], "no shares yet")
+
+
+@share_group.command("revoke")
+@click.argument("share")
+@home_options
+@click.pass_context
+def share_revoke(ctx: click.Context, /, share: str, **home: Any) -> None:
+    """End SHARE at once: an id as `share list` shows it, or an address."""
+    door = Door(_prepared(ctx, home).home)
+    id = door.shares.revoke(share.rpartition("/")[2])
+    _recorded(door, "share revoked", id)
+    click.echo(f"revoked {id}")
+
+
+@access_command.command("log")
+@home_options
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@click.pass_context
+def log_show(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
+    """Show what people, keys and shares have done: the newest 200 rows of quality.access, newest first."""
+    rows = _log(settings_of(ctx, **home))
+    if as_json:
+        click.echo(rows.to_json(orient="records", date_format="iso", date_unit="s", indent=2))
+        return
+    _show([_line(row) for row in rows.to_dict("records")], "nothing yet")
+
+
+def _line(row: dict[Any, Any]) -> str:
+    who = f"{row['who'] or '-':<20} {row['role'] or '-':<8} {row['address'] or '-':<15}"
+    return f"{row['time']:%Y-%m-%d %H:%M:%S}  {who} {row['what']} {row['object']} ({row['outcome']})".replace(
+        "  (", " ("
+    )
+
+
+def _log(settings: Settings) -> pd.DataFrame:
+    from tidemark.access.audit import COLUMNS, TABLE
+    from tidemark.figures.query import query
+    from tidemark.figures.rows import Direct, if_any
+    from tidemark.home import Home
+
+    rows = Direct(Home.of(settings).store.reader)
+    names = [name for name, *_ in COLUMNS]
+    return if_any(rows, query(TABLE, names, order_by=["-time"], limit=MOST_ROWS))
+
+
+def _prepared(ctx: click.Context, home: dict[str, Any]) -> Settings:
+    from tidemark.local.directories import prepare_home
+
+    settings = settings_of(ctx, **home)
+    prepare_home(settings)
+    return settings
+
+
+def _password(from_stdin: bool) -> str:
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+
+
+def _seconds(text: str | None) -> float | None:
+    from tidemark.figures.declared import duration
+
+    return None if text is None else duration(text).total_seconds()
+
+
+def _recorded(door: Door, what: Any, object: str) -> None:
+    try:
+        door.audit.record(None, what, object)
+        door.audit.write()
+    except OSError as error:
+        raise InputError(f"{door.audit.path} cannot be written: {error}", "Make it writable.") from error
+
+
+def _of(right: Right) -> str:
+    sites = "all sites" if right.sites is None else ", ".join(sorted(right.sites))
+    return f"{right.role} of {sites}"
+
+
+def _until(ends_at: datetime | None) -> str:
+    return f"until {ends_at:%Y-%m-%d %H:%M} UTC" if ends_at else "no end"
+
+
+def _show(lines: list[str], nothing: str) -> None:
+    click.echo("\n".join(lines or [nothing]))

@@ -1,0 +1,40 @@
+"""What somebody may see: a role, and the sites that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Role = Literal["viewer", "analyst", "editor", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True)
+class Right:
+    """A viewer sees figures, and nothing that shows a person; an analyst these, too; an editor also changes definitions
+    and notes; an admin everything. `sites` None: all of them."""
+
+    role: Role
+    sites: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, role: Role, sites: Iterable[str] = ()) -> Right:
+        """No sites stand for all."""
+        return cls(role, frozenset(sites) or None)
+
+    def at_least(self, role: Role) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+    def has_site(self, site: str | None) -> bool:
+        """Whether figures of a site (None: of all sites together) may be seen."""
+        return self.sites is None or site in self.sites
+
+    @property
+    def label(self) -> str:
+        """A text that is the same for all who may see the same, as part of a cache's key."""
+        sites = "*" if self.sites is None else "\n".join(sorted(self.sites))
+        return f"{self.role}\n{sites}"
+
+
+EVERYTHING = Right("admin")

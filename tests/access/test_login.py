@@ -1,0 +1,235 @@
+"""Login, sessions and the guard, against the application in this process."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from argon2 import PasswordHasher
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from tests.access.conftest import PASSWORD, browser, log_in, settings
+from tidemark.access.asking import HEADER, OWNER, signed, verified
+from tidemark.access.declared import access
+from tidemark.access.door import Door, require_login
+from tidemark.access.limits import Failures
+from tidemark.access.sessions import COOKIE
+from tidemark.errors import SettingError
+
+
+def test_a_page_leads_to_the_login_and_everything_else_says_401(client: TestClient) -> None:
+    page = client.get("/overview?site=shop")
+    assert page.status_code == 303 and page.headers["location"] == "/login"
+    for path in (
+        "/_stcore/health",
+        "/_stcore/stream",
+        "/media/1.csv",
+        "/static/js/a.js",
+        "/api/v1/reports",
+        "/icon.png",
+    ):
+        answer = client.get(path)
+        assert answer.status_code == 401 and answer.json().keys() == {"error", "remedy"}, path
+    assert client.post("/overview").status_code == 401
+    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/_stcore/stream"):
+        pass
+
+
+def test_a_login_leads_to_the_page_that_was_wanted(client: TestClient) -> None:
+    client.get("/overview?site=shop&filter=path%5E%2Fdocs")
+    answer = log_in(client)
+    assert (
+        answer.status_code == 303
+        and answer.headers["location"] == "/overview?site=shop&filter=path%5E%2Fdocs"
+    )
+    assert client.get("/").json() == {"name": "ana", "role": "viewer", "sites": ["shop"], "path": "/"}
+    assert re.findall("HttpOnly|Max-Age=43200|SameSite=lax|Secure", cookie_of(answer)) == [
+        "HttpOnly", "Max-Age=43200", "SameSite=lax",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", ["//evil.example", "https://evil.example", "/\\evil.example"])
+def test_a_login_leads_nowhere_else(client: TestClient, wanted: str) -> None:
+    client.cookies.set("tidemark_wanted", wanted)
+    assert log_in(client).headers["location"] == "/"
+
+
+def test_a_cookie_is_secure_under_https(door: Door) -> None:
+    assert "Secure" in cookie_of(log_in(browser(door, scheme="https")))
+    assert "Secure" in cookie_of(log_in(browser(door), x_forwarded_proto="https"))
+
+
+def test_a_session_that_the_browser_brings_along_is_not_the_one_that_begins(
+    door: Door, client: TestClient
+) -> None:
+    client.cookies.set(COOKIE, "fixed")
+    log_in(client)
+    token = cookie_of(log_in(client)).partition(";")[0].partition("=")[2]
+    assert token != "fixed" and door.sessions.of("fixed") is None and door.sessions.of(token) is not None
+
+
+def test_a_logout_and_a_removal_end_sessions_at_once(door: Door, client: TestClient) -> None:
+    log_in(client)
+    cookie = {"cookie": f"{COOKIE}={client.cookies[COOKIE]}"}
+    with client.websocket_connect("ws://localhost/_stcore/stream", headers=cookie) as socket:
+        socket.send_text("run")
+        assert socket.receive_json()["name"] == "ana"
+        door.people.remove("ana")
+        socket.send_text("run")
+        with pytest.raises(WebSocketDisconnect):
+            socket.receive_json()
+    assert client.get("/").status_code == 303
+
+    log_in(client, "ops")
+    kept = client.cookies[COOKIE]
+    assert client.post("/logout").headers["location"] == "/login"
+    client.cookies.set(COOKIE, kept)
+    assert client.get("/").status_code == 303
+
+
+def test_a_session_ends_after_twelve_hours(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = browser(door)
+    log_in(client)
+    with door.database.open() as db:
+        (ends,) = db.execute("SELECT ends_at FROM sessions").fetchone()
+    monkeypatch.setattr("tidemark.access.sessions.time.time", lambda: ends - 1)
+    assert client.get("/").status_code == 200
+    monkeypatch.setattr("tidemark.access.sessions.time.time", lambda: ends)
+    assert client.get("/").status_code == 303
+
+
+def test_a_wrong_name_and_a_wrong_password_cannot_be_told_apart(
+    door: Door, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = []
+    verify = PasswordHasher.verify
+    monkeypatch.setattr(
+        PasswordHasher, "verify", lambda self, hash, given: checked.append(hash) or verify(self, hash, given)
+    )
+    wrong = [log_in(client, "ana", "wrong"), log_in(client, "nobody", "wrong")]
+    assert [answer.status_code for answer in wrong] == [401, 401]
+    assert wrong[0].content == wrong[1].content
+    # Both passwords were compared with a hash, of equal cost.
+    assert [hash.rsplit("$", 2)[0] for hash in checked] == [checked[0].rsplit("$", 2)[0]] * 2
+
+
+def test_after_five_failures_of_a_name_or_an_address_all_have_to_wait(door: Door) -> None:
+    for number in range(5):
+        assert log_in(browser(door, f"192.0.2.{number}"), "ana", "wrong").status_code == 401
+    right = log_in(browser(door, "192.0.2.9"))
+    assert right.status_code == 429 and 1 <= int(right.headers["retry-after"]) <= 60
+    assert log_in(browser(door, "192.0.2.9"), "ops").status_code == 303
+
+    for number in range(5):
+        log_in(browser(door, "192.0.2.10"), f"somebody {number}", "wrong")
+    assert log_in(browser(door, "192.0.2.10"), "ops").status_code == 429
+
+
+def test_failures_count_for_a_minute_and_while_they_are_under_way() -> None:
+    now = [0.0]
+    failures = Failures(lambda: now[0])
+    assert [failures.begin("ana") for _ in range(6)] == [0, 0, 0, 0, 0, 60]
+    failures.succeeded("ana")
+    assert failures.begin("ana") == 0
+    now[0] = 60.0
+    assert failures.begin("ana") == 0
+
+
+def test_nobody_logs_in_or_out_from_another_page(client: TestClient) -> None:
+    log_in(client)
+    for path in ("/login", "/logout"):
+        for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+            answer = client.post(path, data={"name": "ops", "password": PASSWORD}, headers=headers)
+            assert answer.status_code == 403, (path, headers)
+    assert client.get("/").json()["name"] == "ana"
+
+
+def test_no_client_says_who_it_is(client: TestClient) -> None:
+    forged = {HEADER: signed(OWNER), "x-forwarded-email": "ops"}
+    assert client.get("/", headers=forged).status_code == 303
+    log_in(client)
+    assert client.get("/", headers=forged).json()["role"] == "viewer"
+    assert verified(signed(OWNER)[:-1] + "x") is None and verified("") is None
+
+
+def test_every_answer_forbids_frames(client: TestClient) -> None:
+    for path in ("/", "/login", "/_stcore/health"):
+        assert "frame-ancestors 'none'" in client.get(path).headers["content-security-policy"]
+    assert client.get("/", headers={"host": "evil.example"}).headers["x-frame-options"] == "DENY"
+
+
+def test_a_key_in_an_address_is_refused(door: Door, client: TestClient) -> None:
+    key = door.keys.add("robot", "viewer", (), None)
+    assert client.get(f"/api/v1/reports?key={key}").status_code == 400
+
+
+def test_the_word_of_a_proxy_counts_from_its_own_address(door: Door, tmp_path: Path) -> None:
+    settings(
+        tmp_path,
+        'login = "header"\n[access.header]\nname = "X-Who"\nfrom = ["192.0.2.1/32"]\n[access.people]\n'
+        '"ana@example.org" = { role = "admin" }\n"*@example.org" = { role = "analyst", sites = ["blog"] }',
+    )
+    proxy = browser(door, "192.0.2.1")
+    assert proxy.get("/", headers={"x-who": "Ana@example.org"}).json()["role"] == "admin"
+    assert proxy.get("/", headers={"x-who": "bo@example.org"}).json()["sites"] == ["blog"]
+    assert proxy.get("/", headers={"x-who": "eve@example.org.evil.example"}).status_code == 403
+    assert proxy.get("/_stcore/health", headers={"x-who": "eve"}).json().keys() == {"error", "remedy"}
+    assert proxy.get("/").status_code == 303 and proxy.get("/login").status_code == 401
+    assert proxy.get("/", headers=[("x-who", "ana@example.org"), ("x-who", "eve")]).status_code == 303
+    assert browser(door, "192.0.2.2").get("/", headers={"x-who": "ana@example.org"}).status_code == 303
+    # What is taken out of the file ends at once.
+    settings(tmp_path, 'login = "header"\n[access.header]\nname = "X-Who"\nfrom = ["192.0.2.1/32"]')
+    assert proxy.get("/", headers={"x-who": "ana@example.org"}).status_code == 403
+
+
+def test_on_databricks_the_platform_says_who_asks(tmp_path: Path) -> None:
+    door = Door(tmp_path, platform=True)
+    client = browser(door, "10.0.0.1")
+    assert (
+        client.get("/", headers={"host": "app.example", "x-forwarded-email": "ana@example.org"}).json()[
+            "role"
+        ]
+        == "analyst"
+    )
+    assert client.get("/", headers={"host": "app.example"}).status_code == 303
+    settings(tmp_path, '[access.people]\n"bo@example.org" = { role = "viewer", sites = ["shop"] }')
+    assert client.get("/", headers={"x-forwarded-email": "ana@example.org"}).status_code == 403
+
+
+def test_without_login_only_this_machine_is_served(tmp_path: Path) -> None:
+    for address in ("127.0.0.1", "::1", "localhost"):
+        require_login(access(tmp_path), address)
+    with pytest.raises(SettingError, match=r"0\.0\.0\.0.*access login password.*access user add"):
+        require_login(access(tmp_path), "0.0.0.0")
+    assert browser(Door(tmp_path)).get("/").json()["role"] == "admin"
+
+
+def test_a_stolen_database_has_no_secret(door: Door, client: TestClient) -> None:
+    log_in(client)
+    key = door.keys.add("robot", "viewer", (), None)
+    stolen = door.database.path.read_bytes()
+    assert door.database.path.stat().st_mode & 0o777 == 0o600
+    for secret in (PASSWORD, client.cookies[COOKIE], key):
+        assert secret.encode() not in stolen
+    assert b"$argon2id$" in stolen
+
+
+def test_what_happened_is_recorded_and_bounded(door: Door, client: TestClient) -> None:
+    from deltalake import DeltaTable
+
+    log_in(client, "nobody" * 1000, "wrong")
+    log_in(client)
+    client.get("/media/1.csv")
+    client.post("/logout")
+    door.audit.write()
+    rows = DeltaTable(door.audit.path).to_pyarrow_table().sort_by("time").to_pylist()
+    assert [(row["what"], row["who"], row["outcome"], row["object"]) for row in rows[1:]] == [
+        ("login", "ana", "done", ""), ("download", "ana", "done", "pages.csv"), ("logout", "ana", "done", ""),
+    ]  # fmt: skip
+    assert (rows[0]["what"], rows[0]["outcome"]) == ("failed login", "refused") and len(rows[0]["who"]) == 300
+
+
+def cookie_of(answer: object) -> str:
+    return next(text for text in answer.headers.get_list("set-cookie") if text.startswith(f"{COOKIE}="))  # type: ignore[attr-defined]
