@@ -30,6 +30,7 @@ COUNTS = WindowedCounts(
         "assets": Sum("asset"),
         "not_found": Sum("status", within=(404, 404)),
         "robots_txt": Sum(where=column("path") == "/robots.txt"),
+        "hosting": Sum(where=column("network") == "hosting"),
     },
     histograms={"minutes": Histogram("event_time", "minute of the day", minute_of_day, column("pageview"))},
     visitors="none",
@@ -39,7 +40,8 @@ TABLE = Table(
     name="silver.visitor_days",
     about="One row per site, day (UTC) and visitor that is not a known bot. A day is suspected to be that of a bot if"
     " a) `robots_txt` > 0, or b) `pageviews` >= 30 and `assets` = 0 while another row of the same site and day has"
-    " assets, or c) a minute has more than 60 pageviews, or d) `requests` >= 10 and all of them are `not_found`."
+    " assets, or c) a minute has more than 60 pageviews, or d) `requests` >= 10 and all of them are `not_found`, or e)"
+    " `hosting` > 0, `pageviews` >= 3 and `assets` = 0 while another row of the same site and day has assets."
     " Readers derive this, so a later line may lift it.",
     kind="upsert",
     key=COUNTS.key,
@@ -52,7 +54,8 @@ TABLE = Table(
             (column("requests") >= 1)
             & (column("pageviews") + column("assets") <= column("requests"))
             & (column("not_found") <= column("requests"))
-            & (column("robots_txt") <= column("requests")),
+            & (column("robots_txt") <= column("requests"))
+            & (column("hosting").is_null() | (column("hosting") <= column("requests"))),
             "requests",
             "A visitor of a day makes a request, and no more of one kind than of all.",
         ),
@@ -70,6 +73,7 @@ TABLE = Table(
         Column("assets", "long", "Requests of files that belong to a page."),
         Column("not_found", "long", "Responses with status 404."),
         Column("robots_txt", "long", "Requests of /robots.txt."),
+        Column("hosting", "long", "Requests from a network of hosting."),
         Column("minutes", "counts", "From a minute of the day (0 to 1439, UTC) to the pageviews in it."),
         Column("updated_at", "timestamp", "When the row last changed."),
     ),

@@ -24,6 +24,13 @@ BOTS = (
     ("Googlebot", "search-engine", None),
     ("curl", "http-library", None),
 )
+NETWORKS = (
+    ("hosting", "Example Hosting", None),
+    ("hosting", None, "Oslo"),
+    ("relay", None, None),
+    (None, "Example Telecom", "Bergen"),
+    (None, None, None),
+)
 PATHS = ("/", "/a", "/a/b", "/it's", "/100%_\\", "/ünï", "/app.css", "/missing", "/broken", "/robots.txt")
 ASSET = "/app.css"
 
@@ -45,6 +52,9 @@ def requests(seed: int = 1, visitors: int = 60, bots: int = 8) -> list[dict[str,
 
 def _visitor(chance: random.Random, number: int, bot: tuple[str, str, str | None] | None) -> dict[str, Any]:
     name, kind, purpose = bot or (None, None, None)
+    own = random.Random(number)
+    verified = ("forged" if number % 4 == 1 else "verified") if name in ("GPTBot", "Googlebot") else None
+    network, organisation, city = own.choice(NETWORKS)
     site = chance.choice(["a.example", "b.example"])
     return {
         "site": site,
@@ -57,8 +67,12 @@ def _visitor(chance: random.Random, number: int, bot: tuple[str, str, str | None
         "device": "bot" if bot else chance.choice(["desktop", "mobile"]),
         "bot": bot is not None,
         "bot_name": name,
-        "bot_kind": kind,
+        "bot_kind": "forged" if verified == "forged" else kind,
+        "bot_verified": verified,
         "ai_purpose": purpose,
+        "network": network,
+        "as_org": organisation,
+        "city": city,
         "host": chance.choice([site, f"www.{site}", None]),
     }
 
@@ -88,6 +102,7 @@ def _request(chance: random.Random, who: dict[str, Any], at: datetime) -> dict[s
         "source": source,
         "referrer": referrer,
         "utm_medium": "Email" if channel == "email" else None,
+        "disallowed": path == "/a" if who["bot"] else None,
         "asset": asset,
         "pageview": method == "GET" and not who["bot"] and not asset and status < 400,
         "format": "combined",

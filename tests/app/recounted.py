@@ -45,6 +45,10 @@ KEPT = {
     "source~oo": lambda r: r["source"].str.contains("oo").eq(True),
     "bot_kind=": lambda r: r["bot_kind"].isna(),
     "bot_kind!=": lambda r: r["bot_kind"].notna(),
+    "network=hosting": lambda r: r["network"] == "hosting",
+    "as_org!=Example Hosting": lambda r: r["as_org"] != "Example Hosting",
+    "city=Oslo": lambda r: r["city"] == "Oslo",
+    "verified=forged": lambda r: r["bot_verified"] == "forged",
     "bot_kind=ai-crawler": lambda r: r["bot_kind"] == "ai-crawler",
 }  # fmt: skip
 

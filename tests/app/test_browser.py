@@ -36,6 +36,7 @@ PAGES = {
     "bots": "Visitors that may be bots",
     "errors": "Server errors (5xx)",
     "countries": "All countries",
+    "networks": "Networks and organisations",
     "sessions": "Median duration",
     "pages": "Top entry pages",
     "goals": "Searches on the site",

@@ -11,12 +11,8 @@ import pytest
 
 from tests.app import lakehouse
 from tests.app.lakehouse import START
-from tests.app.recounted import Scene, inside, people, select
-from tidemark.figures import (
-    bots,
-    errors,
-    suspected,
-)
+from tests.app.recounted import Noted, Scene, inside, people, select
+from tidemark.figures import bots, errors, networks, sources, suspected
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 
@@ -73,7 +69,7 @@ def test_hours_and_weekdays_are_those_of_the_zone(scene: Scene) -> None:
     assert found["status_4xx"].sum() == (lines["status"] // 100 == 4).sum()
 
 
-@pytest.mark.parametrize("filters", [(), ("bot_kind=ai-crawler",), ("method=GET",)])
+@pytest.mark.parametrize("filters", [(), ("bot_kind=ai-crawler",), ("method=GET",), ("verified=forged",)])
 @pytest.mark.parametrize("recount", [False, True])
 def test_bots(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
     rows, lines = scene
@@ -81,26 +77,80 @@ def test_bots(scene: Scene, filters: tuple[str, ...], recount: bool) -> None:
     kept = lines[(lines["event_time"] >= selection.start) & (lines["event_time"] < selection.end)]
     kept = kept[kept["bot_kind"] == "ai-crawler"] if "bot_kind=ai-crawler" in filters else kept
     kept = kept[kept["method"] == "GET"] if "method=GET" in filters else kept
+    kept = kept[kept["bot_verified"] == "forged"] if "verified=forged" in filters else kept
 
     found = bots.bots(rows, selection)
 
     def counts(b: pd.DataFrame) -> tuple[int, ...]:
         robots, failed = b["path"] == "/robots.txt", b["status"] >= 400
         page = (b["method"] == "GET") & ~b["asset"] & ~failed & ~robots
-        return len(b), page.sum(), b["bytes"].sum(), robots.sum(), failed.sum()
+        return len(b), page.sum(), b["bytes"].sum(), robots.sum(), failed.sum(), b["disallowed"].sum()
 
-    wanted = {name: counts(b) for name, b in kept[kept["bot"]].groupby("bot_name")}
-    assert {row.bot_name: tuple(row[3:8]) for row in found.itertuples()} == wanted
+    who = ["bot_name", "bot_kind", "bot_verified"]
+    wanted = {key: counts(b) for key, b in kept[kept["bot"]].fillna({"bot_verified": ""}).groupby(who)}
+    assert {tuple(row[1:4]): tuple(row[4:10]) for row in found.itertuples()} == wanted
     assert found["requests_share"].sum() == pytest.approx(kept["bot"].mean())
-    read = bots.read_by(rows, replace(selection, start=START, end=None), "GPTBot")
+    read = bots.read_by(rows, replace(selection, start=START, end=None), ["GPTBot"])
     every = lines[lines["bot_name"].eq("GPTBot")]
     every = every[every["method"] == "GET"] if "method=GET" in filters else every
+    every = every[every["bot_verified"] == "forged"] if "verified=forged" in filters else every
+    every = every[every["bot_kind"] == "ai-crawler"] if "bot_kind=ai-crawler" in filters else every
     assert read.set_index("path")["requests"].to_dict() == every["path"].fillna("").value_counts().to_dict()
+
+
+def test_where_pretenders_come_from(scene: Scene) -> None:
+    rows, lines = scene
+    selection = select(hours=(5, 50))
+    forged = inside(lines, selection)
+    forged = forged[forged["bot_verified"] == "forged"].fillna({"network": "", "as_org": ""})
+    by = ["bot_name", "network", "as_org"]
+    found = bots.pretenders(rows, selection).set_index(by)
+    assert found["requests"].to_dict() == forged.groupby(by).size().to_dict()
+    assert found["addresses"].to_dict() == forged.groupby(by)["client_ip"].nunique().to_dict()
+
+
+@pytest.mark.parametrize("filters", [(), ("network=hosting",), ("as_org!=Example Hosting",), ("city=Oslo",)])
+def test_networks(scene: Scene, filters: tuple[str, ...]) -> None:
+    rows, lines = scene
+    selection = select(*filters, hours=(5, 50))
+    kept = inside(lines, selection, *filters).fillna({"network": "", "as_org": ""})
+    noted = Noted(rows.reader)
+
+    found = networks.networks(noted, selection)
+
+    wanted = {
+        key: (len(part), part["pageview"].sum(), people(part))
+        for key, part in kept.groupby(["network", "as_org"])
+    }
+    assert {(n, o): tuple(rest) for n, o, *rest in found.itertuples(index=False)} == wanted
+    assert set(noted.tables) == {"silver/requests" if "city=Oslo" in filters else "gold/networks"}
+    kinds = networks.over_time(rows, selection, 3600).groupby("network")["requests"].sum()
+    assert kinds.to_dict() == {k: n for k, n in kept.groupby("network").size().items() if k}
+    cities = networks.cities(rows, selection).groupby("city")["requests"].sum()
+    assert cities.to_dict() == kept[~kept["bot"] & kept["city"].notna()].groupby("city").size().to_dict()
+
+
+@pytest.mark.parametrize("recount", [False, True])
+def test_what_ai_operators_crawl_and_send(scene: Scene, recount: bool) -> None:
+    rows, lines = scene
+    selection = select(hours=None, recount=recount)
+    pages = (lines["method"] == "GET") & ~lines["asset"] & (lines["status"] < 400)
+    pages &= (lines["path"] != "/robots.txt") & (lines["bot_name"] == "GPTBot")
+    genuine = int((pages & (lines["bot_verified"] == "verified")).sum())
+    assisted = sources.sources(rows, selection, ["channel"]).set_index("channel")["sessions"]["ai assistants"]
+
+    [openai] = bots.ai_operators(rows, selection).to_dict("records")
+    assert openai == {
+        "operator": "OpenAI", "bots": ["GPTBot"], "crawled": genuine, "referred": assisted,
+        "ratio": genuine / assisted,
+    }  # fmt: skip
+    over_time = bots.ai_operator_over_time(rows, selection, 3600, "OpenAI")
+    assert over_time[["crawled", "referred"]].sum().tolist() == [genuine, assisted]
 
 
 def day(visitor: str, **counts: int) -> dict[str, object]:
     """A row of silver.visitor_days; `minute` is the most pageviews in one."""
-    zeros = dict.fromkeys(("requests", "pageviews", "assets", "not_found", "robots_txt"), 0)
+    zeros = dict.fromkeys(("requests", "pageviews", "assets", "not_found", "robots_txt", "hosting"), 0)
     minute = counts.pop("minute", 0)
     minutes = [(5, 1), (77, minute)] if minute else []
     return {"site": "s", "day": START, "visitor_id": visitor, **zeros, **counts, "minutes": minutes}
@@ -115,7 +165,11 @@ def test_visitors_that_behave_like_bots_are_suspected(tmp_path: Path) -> None:
         day("quick", requests=90, pageviews=80, assets=1, minute=60),
         day("lost", requests=10, not_found=10),
         day("half", requests=11, not_found=10),
-        day("alone", requests=40, pageviews=40, minute=1) | {"site": "text"},
+        day("alone", requests=40, pageviews=40, minute=1, hosting=40) | {"site": "text"},
+        day("rented", requests=3, pageviews=3, minute=1, hosting=3),
+        day("brief", requests=2, pageviews=2, minute=1, hosting=2),
+        day("whole", requests=9, pageviews=3, assets=1, minute=1, hosting=9),
+        day("unknown", requests=3, pageviews=3, minute=1) | {"hosting": None},
         day("both", requests=70, pageviews=70, robots_txt=2, minute=65),
         day("later", requests=1, robots_txt=1) | {"day": START + timedelta(days=1)},
     ]
@@ -125,12 +179,19 @@ def test_visitors_that_behave_like_bots_are_suspected(tmp_path: Path) -> None:
     found = suspected.suspected(rows, select(hours=(3, 5)))
 
     assert dict(zip(found["visitor_id"], found["reasons"], strict=True)) == {
-        "robots": "a", "reader": "b", "fast": "c", "lost": "d", "both": "a b c",
+        "robots": "a", "reader": "b", "fast": "c", "lost": "d", "both": "a b c", "rented": "e",
     }  # fmt: skip
-    assert (
-        suspected.people(rows, select(hours=(3, 5)))["requests"].item()
-        == sum(d["requests"] for d in days) - 1
-    )
+    every = sum(d["requests"] for d in days) - 1  # type: ignore[misc]
+    assert suspected.people(rows, select(hours=(3, 5)))["requests"].item() == every
+    beside = suspected.beside(rows, select(hours=None))
+    assert beside[["visitors", "without_visitors"]].values.tolist() == [
+        [len(days) - 1, len(days) - 7],
+        [1, 0],
+    ]
+    assert beside["without_requests"].tolist() == [every - found["requests"].sum(), 0]
+    reasons = suspected.by_reason(found).set_index("reason")
+    assert reasons["days"].to_dict() == {"a": 2, "b": 2, "c": 2, "d": 1, "e": 1}
+    assert reasons["pageviews"]["e"] == 3
 
 
 def test_suspected_days_of_a_country(scene: Scene) -> None:

@@ -12,7 +12,18 @@ from app.dashboard.panels.performance import took
 from tests.app import lakehouse
 from tests.app.scene import line_of
 from tests.app.showing import listed, metrics, show, table
-from tidemark.figures import bots, countries, drill, errors, latency, overview, pages, sources, suspected
+from tidemark.figures import (
+    bots,
+    countries,
+    drill,
+    errors,
+    latency,
+    networks,
+    overview,
+    pages,
+    sources,
+    suspected,
+)
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection, filters_of
@@ -107,10 +118,33 @@ def test_bots(home: Path) -> None:
     assert listed(page, "bots-pages_panel") == read
     flagged = suspected.suspected(rows, selection)
     assert table(page, "reasons", "pageviews")["pageviews"].tolist() == flagged["pageviews"].tolist()
+    days = suspected.beside(rows, selection)
+    left = f"{days['without_pageviews'].sum():,}"
+    assert metrics(page)["Pageviews without the suspected"] == left != f"{days['pageviews'].sum():,}"
+    forged = bots.pretenders(rows, selection)
+    assert (
+        len(forged)
+        and table(page, "addresses", "requests")["requests"].tolist() == forged["requests"].tolist()
+    )
+    ignored = table(page, "disallowed", "share")
+    assert sum(ignored["disallowed"]) == found["disallowed"].sum() > 0
+    operators = bots.ai_operators(rows, selection)
+    assert table(page, "operator", "ratio", "crawled")["crawled"].tolist() == operators["crawled"].tolist()
+    assert page.selectbox(key="ai-operator").value == "OpenAI"
 
     page.selectbox(key="bot-name").set_value("GPTBot").run()
-    read = [path or "(none)" for path in bots.read_by(rows, selection, "GPTBot", 9)["path"]]
+    read = [path or "(none)" for path in bots.read_by(rows, selection, ["GPTBot"], 9)["path"]]
     assert listed(page, "bots-pages_panel") == read
+
+
+def test_networks(home: Path) -> None:
+    rows, selection = Direct(DeltaReader(home)), Selection()
+    page = show("networks", home, preset="all")
+
+    found = networks.networks(rows, selection)
+    assert table(page, "as_org", "pageviews", "requests")["requests"].tolist() == found["requests"].tolist()
+    cities = networks.cities(rows, selection)
+    assert table(page, "city", "region")["city"].tolist() == cities["city"].tolist() != []
 
 
 def test_errors_with_broken_own_links_first(chosen: Chosen) -> None:

@@ -124,7 +124,8 @@ RECOUNTED: dict[str, Comparison] = {
     "silver.session_steps": _steps,
     "silver.visitor_days": _counted(
         "silver.visitor_days",
-        ["site", "day", "requests", "pageviews", "assets", "not_found", "robots_txt", "minutes"],
+        ["site", "day", "requests", "pageviews", "assets", "not_found", "robots_txt", "hosting",
+         "minutes"],
         lambda e: e.visitor_days,
     ),
     "gold.sources": _same(

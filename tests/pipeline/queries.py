@@ -62,12 +62,15 @@ VISITOR_DAYS = """
 WITH minutes AS (
   SELECT site, visitor, epoch(t)::BIGINT // 86400 * 86400 AS day, epoch(t)::BIGINT // 60 % 1440 AS minute,
          count(*) AS requests, count(*) FILTER (pageview) AS views, count(*) FILTER (asset) AS assets,
-         count(*) FILTER (status = 404) AS missing, count(*) FILTER (path = '/robots.txt') AS robots
+         count(*) FILTER (status = 404) AS missing, count(*) FILTER (path = '/robots.txt') AS robots,
+         count(*) FILTER (network = 'hosting') AS hosting
   FROM requests WHERE NOT bot GROUP BY ALL),
 days AS (
   SELECT site, day, visitor, sum(requests)::BIGINT AS requests, sum(views)::BIGINT AS views,
          sum(assets)::BIGINT AS assets, sum(missing)::BIGINT AS missing, sum(robots)::BIGINT AS robots,
+         sum(hosting)::BIGINT AS hosting,
          string_agg(minute || ':' || views, ' ' ORDER BY minute) FILTER (views > 0) AS minutes
   FROM minutes GROUP BY ALL)
-SELECT site, day, requests, views, assets, missing, robots, coalesce(minutes, ''), count(*) FROM days GROUP BY ALL
+SELECT site, day, requests, views, assets, missing, robots, hosting, coalesce(minutes, ''), count(*) FROM days
+GROUP BY ALL
 """

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tidemark.figures.selection import Selection
 
 NAMES = (
-    "overview", "latency", "sources", "pages", "countries", "errors", "bots", "funnel", "retention", "goals", "paths",
-    "alerts", "reported",
+    "overview", "latency", "sources", "pages", "countries", "networks", "errors", "bots", "ai", "funnel", "retention",
+    "goals", "paths", "alerts", "reported",
 )  # fmt: skip
 # Widest text and most rows of a table on the terminal.
 WIDEST, MOST_ROWS = 80, 50
@@ -68,16 +68,16 @@ def report_command(
 ) -> None:
     """Print a page's figures.
 
-    NAME is overview, latency, sources, pages, countries, errors, bots, funnel, retention, goals, paths, alerts or
-    reported. Goals and FUNNELs are declared in the home's tidemark.toml.
+    NAME is overview, latency, sources, pages, countries, networks, errors, bots, ai, funnel, retention, goals, paths,
+    alerts or reported. Goals and FUNNELs are declared in the home's tidemark.toml.
 
     Reads the tables as they are, beside a running pipeline; needs neither Java nor Spark. A TIME without an offset is
     in UTC, a date is its midnight.
 
     A FILTER is field=value, field!=value, field~part (contains) or field^start (starts with). Fields: country, host,
-    path, status, method, device, browser, os, channel, source, bot_kind, entry_page. Several values of a field are
-    separated by |, or the filter is repeated; filters of different fields must all hold. An empty value stands for
-    what is missing: bot_kind= keeps people.
+    path, status, method, device, browser, os, channel, source, bot_kind, bot_verified, network, as_org, city,
+    entry_page. Several values of a field are separated by |, or the filter is repeated; filters of different fields
+    must all hold. An empty value stands for what is missing: bot_kind= keeps people.
     """
     for pair, both in (
         ("--json and --csv", as_json and as_csv),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -19,17 +20,19 @@ from tidemark.figures.measures import (
     has,
     measured,
 )
-from tidemark.figures.query import Where, count, cut
+from tidemark.figures.query import Where, count, count_true, cut, distinct_values
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 
-BOTS = Gold("gold/bots", 3600, frozenset({"bot_kind"}))
+BOTS = Gold("gold/bots", 3600, frozenset({"bot_kind", "bot_verified"}))
 BOT_PAGES = Gold("gold/bot_pages", 86_400, time="day")
 BOT = Where("bot", "=", True)
 AI_CRAWLER, AI_ASSISTANTS = "ai-crawler", "ai assistants"
 CRAWLERS = Filter("bot_kind", "is", (AI_CRAWLER,))
 ROBOTS = "/robots.txt"
-NAMES = ("requests", "pages", "bytes", "robots_txt", "errors")
+NAMES = ("requests", "pages", "bytes", "robots_txt", "errors", "disallowed")
+WHO = ("bot_name", "bot_kind", "bot_verified")
+FORGED = "forged"
 _LINES = replace(
     LINES,
     columns={"path": cut("path", 200)},
@@ -43,19 +46,24 @@ _LINES = replace(
         ),
         "robots_txt": count(Where("path", "=", ROBOTS)),
         "errors": count(Where("status", ">=", 400)),
+        "disallowed": count_true("disallowed"),
+        "addresses": distinct_values("client_ip"),
     },
 )
-COUNTED = Counted("requests", ("bot_name", "bot_kind"), _LINES, (BOTS,), silver_where=(BOT,))
+COUNTED = Counted("requests", WHO, _LINES, (BOTS,), silver_where=(BOT,))
 
 
 def bots(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
-    """Columns `bot_name`, `bot_kind`, `requests`, `pages`, `bytes`, `robots_txt` (requests of /robots.txt), `errors`,
-    and `requests_share`, `bytes_share` (0 to 1) of the selection's; most requests first."""
-    order = ["-requests", "bot_name", "bot_kind"]
+    """Columns `bot_name`, `bot_kind`, `bot_verified` (verified, forged or empty), `requests`, `pages`, `bytes`,
+    `robots_txt` (requests of /robots.txt), `errors`, `disallowed` (requests that robots.txt forbids), and
+    `requests_share`, `bytes_share` (0 to 1) of the selection's; most requests first."""
+    order = ["-requests", *WHO]
     found = measured(
         rows, selection, _LINES, (BOTS,), NAMES,
-        by=["bot_name", "bot_kind"], silver_where=(BOT,), order_by=order, limit=limit,
+        by=WHO, silver_where=(BOT,), order_by=order, limit=limit,
     )  # fmt: skip
+    # Rows of before the column was added have none until the table is filled.
+    found["bot_verified"] = found["bot_verified"].fillna("")
     every = measured(rows, selection, LINES, (TRAFFIC, AUDIENCE), ["requests", "bytes"]).iloc[0]
     shares = {f"{n}_share": found[n] / every[n] if every[n] else 0.0 for n in ("requests", "bytes")}
     return found.assign(**shares)
@@ -69,23 +77,38 @@ def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFram
     )  # fmt: skip
 
 
-def read_by(
-    rows: Rows, selection: Selection, name: str | None = None, limit: int | None = None
-) -> pd.DataFrame:
-    """What bots, or the one of this name, asked for: columns `path` (its first 200 characters) and `requests`."""
+def pretenders(rows: Rows, selection: Selection, limit: int | None = None) -> pd.DataFrame:
+    """Forged bots by where they come from: columns `bot_name`, `network`, `as_org`, `requests`, `addresses` (distinct
+    ones); most requests first."""
+    by = ["bot_name", "network", "as_org"]
     return measured(
-        rows, selection, _LINES, (BOT_PAGES,), ["requests"],
-        by=["path"], where=_named(name), silver_where=(BOT,), order_by=["-requests", "path"], limit=limit,
+        rows, selection, _LINES, (), ["requests", "addresses"],
+        by=by, where=(Where("bot_verified", "=", FORGED),), order_by=["-requests", *by], limit=limit,
     )  # fmt: skip
 
 
-def counted_pages(name: str | None = None) -> Counted:
+def read_by(
+    rows: Rows, selection: Selection, names: Sequence[str] | None = None, limit: int | None = None
+) -> pd.DataFrame:
+    """What bots, or those of these names, asked for: columns `path` (its first 200 characters) and `requests`."""
+    return measured(
+        rows, selection, _LINES, (BOT_PAGES,), ["requests"],
+        by=["path"], where=_named(names), silver_where=(BOT,), order_by=["-requests", "path"], limit=limit,
+    )  # fmt: skip
+
+
+def counted_pages(names: Sequence[str] | None = None) -> Counted:
     """The requests of each row of `read_by`, to compare them with an earlier period."""
-    return Counted("requests", ("path",), _LINES, (BOT_PAGES,), where=_named(name), silver_where=(BOT,))
+    return Counted("requests", ("path",), _LINES, (BOT_PAGES,), where=_named(names), silver_where=(BOT,))
 
 
-def _named(name: str | None) -> tuple[Where, ...]:
-    return () if name is None else (Where("bot_name", "=", name),)
+def named(names: Sequence[str]) -> Where:
+    """The condition that keeps the bots of these names."""
+    return Where("bot_name", "in", tuple(names))
+
+
+def _named(names: Sequence[str] | None) -> tuple[Where, ...]:
+    return () if names is None else (named(names),)
 
 
 def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
@@ -102,6 +125,59 @@ def ai(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     renamed = crawls.rename(columns={"requests": "crawls"}), visits.rename(columns={"sessions": "visits"})
     found = renamed[0].merge(renamed[1], on="bin", how="outer").sort_values("bin", ignore_index=True)
     return found.fillna({"crawls": 0, "visits": 0}).astype({"crawls": "int64", "visits": "int64"})
+
+
+def ai_operators(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """AI operators: columns `operator`, `bots` (names of those of their bots that crawled), `crawled`, pages that these
+    fetched, `referred`, sessions that their assistants sent, and `ratio` of both (NULL without sessions); most pages
+    first. Forged bots are no operator's."""
+    crawls, visits = _of_operators(rows, selection)
+    crawled = crawls.groupby("operator").agg(bots=("bot_name", _distinct), crawled=("pages", "sum"))
+    referred = visits.groupby("operator").agg(referred=("sessions", "sum"))
+    found = crawled.join(referred, how="outer").rename_axis("operator").reset_index()
+    found["bots"] = [names if isinstance(names, list) else [] for names in found["bots"]]
+    found = found.fillna({"crawled": 0, "referred": 0}).astype({"crawled": "int64", "referred": "int64"})
+    found["ratio"] = found["crawled"] / found["referred"].where(found["referred"] > 0)
+    order = ["crawled", "referred", "operator"]
+    return found.sort_values(order, ascending=[False, False, True], ignore_index=True)
+
+
+def ai_operator_over_time(rows: Rows, selection: Selection, bin_seconds: int, operator: str) -> pd.DataFrame:
+    """Columns `bin` (UTC), `crawled`, `referred` of an operator."""
+    crawls, visits = (
+        each[each["operator"] == operator].groupby("bin", as_index=False)[[name]].sum()
+        for each, name in zip(_of_operators(rows, selection, bin_seconds), ("pages", "sessions"), strict=True)
+    )
+    found = crawls.rename(columns={"pages": "crawled"}).merge(
+        visits.rename(columns={"sessions": "referred"}), on="bin", how="outer"
+    )
+    found = found.fillna({"crawled": 0, "referred": 0}).astype({"crawled": "int64", "referred": "int64"})
+    return found.sort_values("bin", ignore_index=True)
+
+
+def _of_operators(
+    rows: Rows, selection: Selection, bin_seconds: int | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`pages` of each AI bot, and `sessions` by source of AI assistants, both with the `operator`; with `bin_seconds`
+    by time."""
+    told = json.loads(rows.reader.contract(BOTS.table).properties.get("ai_operators") or "{}")
+    of_bots, of_sources = told.get("bots", {}), told.get("sources", {})
+    crawls = measured(
+        rows, selection, _LINES, (BOTS,), ["pages"],
+        by=WHO, bin_seconds=bin_seconds, silver_where=(BOT,),
+    )  # fmt: skip
+    listed = crawls["bot_name"].str.lower().map(of_bots)
+    ai_bots = (listed.notna() | (crawls["bot_kind"] == AI_CRAWLER)) & (crawls["bot_kind"] != FORGED)
+    crawls = crawls.assign(operator=listed.fillna(crawls["bot_name"]))[ai_bots & (crawls["pages"] > 0)]
+    assisted = selection.having(Filter("channel", "is", (AI_ASSISTANTS,)))
+    visits = measured(
+        rows, assisted, SESSIONS, (SOURCES,), ["sessions"], by=["source"], bin_seconds=bin_seconds
+    )
+    return crawls, visits.assign(operator=visits["source"].map(of_sources).fillna(visits["source"]))
+
+
+def _distinct(names: pd.Series) -> list[str]:
+    return sorted(set(names))
 
 
 def ai_purposes(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:

@@ -17,6 +17,8 @@ from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
 
 # The fields that silver.sessions has itself.
 OF_VISITOR = frozenset({"country", "device", "browser", "os"})
+# Others that a visitor has once.
+OF_ADDRESS = frozenset({"network", "as_org", "city"})
 OF_SESSION = frozenset({"channel", "source", "entry_page"})
 
 _SAME_VISITOR: Related = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"))

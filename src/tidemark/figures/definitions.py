@@ -15,6 +15,7 @@ from tidemark.figures import (
     drill,
     errors,
     latency,
+    networks,
     notes,
     overview,
     pages,
@@ -78,7 +79,16 @@ NUMBERS = {
     "paths": "Pages that sessions viewed one after the other, repetitions collapsed; at every page, what comes in"
     " equals what goes on plus what left.",
     "suspected": "Days (UTC) of visitors who asked for /robots.txt, viewed 30 pages and no asset where others loaded"
-    " assets, viewed more than 60 pages within a minute, or only met 404 in at least 10 requests.",
+    " assets, viewed more than 60 pages within a minute, only met 404 in at least 10 requests, or came from hosting and"
+    " viewed 3 pages and no asset where others loaded assets.",
+    "without": "The same without the suspected days.",
+    "verified": "Bots whose address is in a network that their operator publishes for them; forged ones come from"
+    " elsewhere. Of other bots nobody publishes networks.",
+    "disallowed": "Requests of bots that the site's robots.txt, as it was when the line was read, forbids to them.",
+    "network": "Kind of the address's network by published lists: hosting, cdn, crawler, or relay, which people use.",
+    "crawled": "Pages (bot pages) that an operator's AI bots fetched; without forged bots.",
+    "referred": "Sessions that the operator's AI assistants sent.",
+    "ratio": "Pages crawled per session sent.",
     "firing": "Rules whose last judged windows breach them, by site.",
     "fired": "Alerts that began, or still fired, in the range; without those that late lines withdrew.",
     "withdrawn": "Alerts that a late line, a rebuild or a changed rule has shown to be none.",
@@ -113,6 +123,11 @@ FIGURES: dict[str, Figure] = {
     "bots": bots.bots,
     "ai": lambda rows, selection: bots.ai(rows, selection, DAY),
     "suspected": suspected.suspected,
+    "ai operators": bots.ai_operators,
+    "pretenders": bots.pretenders,
+    "people beside": suspected.beside,
+    "networks": networks.networks,
+    "cities": networks.cities,
     "searches": searches.searches,
     "downloads": searches.downloads,
     "rows": drill.newest,

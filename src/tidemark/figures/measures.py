@@ -98,6 +98,7 @@ TRAFFIC = Gold("gold/traffic", 60)
 COUNTRIES = Gold("gold/visitors_by_country", 300, frozenset({"country"}))
 PAGES = Gold("gold/pages", 3600, frozenset({"path"}))
 AUDIENCE = Gold("gold/audience", 3600, frozenset({"country", "device", "browser", "os", "bot_kind"}))
+NETWORKS = Gold("gold/networks", 3600, frozenset({"network", "as_org"}))
 RESPONSES = Gold("gold/responses", 3600, frozenset({"status", "method", "host"}), bot=True)
 SOURCES = Gold("gold/sources", 3600, frozenset({"channel", "source"}))
 

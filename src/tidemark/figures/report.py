@@ -19,6 +19,7 @@ from tidemark.figures import (
     funnels,
     goals,
     latency,
+    networks,
     overview,
     pages,
     paths,
@@ -109,11 +110,18 @@ def _paths(rows: Rows, selection: Selection, asked: Asked) -> Report:
 
 
 def _bots(rows: Rows, selection: Selection, asked: Asked) -> Report:
-    """Also `suspected`, the days of visitors that behave like bots, which the table leaves out."""
+    """Also what the table leaves out: `suspected`, the days of visitors that behave like bots, and `people`, those of
+    each day with and without them."""
     found = bots.bots(rows, selection)
     known = rows.reader.version(suspected.TABLE) is not None
     days = records(suspected.suspected(rows, selection)) if known else []
-    return Report({"rows": records(found), "suspected": days}, found)
+    people = records(suspected.beside(rows, selection)) if known else []
+    return Report({"rows": records(found), "suspected": days, "people": people}, found)
+
+
+def _ai(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    found = bots.ai_operators(rows, selection)
+    return Report({"rows": records(found)}, found.assign(bots=found["bots"].str.join(", ")))
 
 
 def _alerts(rows: Rows, selection: Selection, asked: Asked) -> Report:
@@ -137,7 +145,9 @@ REPORTS: dict[str, Make] = {
     "pages": _of_rows(pages.with_sessions),
     "countries": _of_rows(countries.countries),
     "errors": _of_rows(errors.errors),
+    "networks": _of_rows(networks.networks),
     "bots": _bots,
+    "ai": _ai,
     "funnel": _funnel,
     "retention": _retention,
     "goals": _goals,

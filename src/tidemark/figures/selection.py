@@ -16,8 +16,10 @@ Comparison = Literal["", "previous", "year"]
 
 FIELDS = (
     "country", "host", "path", "status", "method", "device", "browser", "os", "channel", "source", "bot_kind",
-    "entry_page",
+    "bot_verified", "network", "as_org", "city", "entry_page",
 )  # fmt: skip
+# Shorter names that people write.
+_ALIASES = {"verified": "bot_verified"}
 SIGNS: dict[str, Operator] = {"!=": "is not", "=": "is", "~": "contains", "^": "starts with"}
 _FORM = re.compile(r"\s*(?P<field>[A-Za-z_]+)\s*(?P<sign>!=|=|~|\^)(?P<values>.*)", re.DOTALL)
 
@@ -63,7 +65,8 @@ class Filter:
             raise SelectionError(
                 f"{text!r} is no filter; write field=value, field!=value, field~part or field^start"
             )
-        return cls(found["field"].lower(), SIGNS[found["sign"]], _split(found["values"]))
+        name = found["field"].lower()
+        return cls(_ALIASES.get(name, name), SIGNS[found["sign"]], _split(found["values"]))
 
 
 def _split(text: str) -> tuple[str, ...]:

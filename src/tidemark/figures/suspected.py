@@ -1,8 +1,9 @@
 """Visitors that behave like bots on a day (UTC) without saying so: flagged and shown beside, never left out.
 
 A day of a visitor is suspected if the visitor a) asked for /robots.txt, b) viewed at least 30 pages without any asset
-while other people of the site loaded assets on that day, c) viewed more than 60 pages within one minute, or d) made at
-least 10 requests, all of which ended with 404. It is computed whenever it is read, so a later line may lift it.
+while other people of the site loaded assets on that day, c) viewed more than 60 pages within one minute, d) made at
+least 10 requests, all of which ended with 404, or e) came from a network of hosting and viewed at least 3 pages without
+any asset while other people of the site loaded assets. It is computed whenever it is read, so a later line may lift it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ import numpy as np
 import pandas as pd
 
 from tidemark.figures import conditions, silver
-from tidemark.figures.query import AnyOf, Columns, Condition, Exists, Related, Where, query, total
+from tidemark.figures.query import (
+    AllOf,
+    AnyOf,
+    Columns,
+    Condition,
+    Exists,
+    Related,
+    Where,
+    distinct_values,
+    query,
+    total,
+)
 from tidemark.figures.reader import frame
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
@@ -27,15 +39,26 @@ TABLE = "silver/visitor_days"
 VIEWS_WITHOUT_ASSETS = 30
 VIEWS_PER_MINUTE = 60
 NOT_FOUND = 10
-COLUMNS = ("day", "site", "visitor_id", "requests", "pageviews", "assets", "not_found", "robots_txt")
+VIEWS_FROM_HOSTING = 3
+COLUMNS = (
+    "day",
+    "site",
+    "visitor_id",
+    "requests",
+    "pageviews",
+    "assets",
+    "not_found",
+    "robots_txt",
+    "hosting",
+)
 DAY = timedelta(days=1)
 
 
 def suspected(rows: Rows, selection: Selection) -> pd.DataFrame:
     """The suspected days, newest and most requests first: columns COLUMNS and `reasons`, such as "a c".
 
-    The range is widened to whole days. Of the filters, only those of country, device, browser and os apply, because
-    a visitor has them once.
+    The range is widened to whole days. Of the filters, only those apply whose fields a visitor has once: country,
+    device, browser, os, network, as_org and city.
     """
     by_day: Columns = {"site": "site", "day": "day", "of_all": total("assets")}
     assets = rows(query(TABLE, by_day, _days(selection), group_by=["site", "day"]))
@@ -45,6 +68,7 @@ def suspected(rows: Rows, selection: Selection) -> pd.DataFrame:
             Where("robots_txt", ">", 0),
             Where("pageviews", ">=", VIEWS_WITHOUT_ASSETS),
             Where("not_found", ">=", NOT_FOUND),
+            AllOf((Where("hosting", ">", 0), Where("pageviews", ">=", VIEWS_FROM_HOSTING))),
         )
     )
     found = rows.reader.arrow(query(TABLE, (*COLUMNS, "minutes"), (*_where(selection), candidates)))
@@ -52,11 +76,13 @@ def suspected(rows: Rows, selection: Selection) -> pd.DataFrame:
         return pd.DataFrame(columns=pd.Index([*COLUMNS, "reasons"]))
     days_of = frame(found.drop_columns(["minutes"])).merge(assets, on=["site", "day"], how="left")
     others = days_of["of_all"] - days_of["assets"]
+    no_assets = (days_of["assets"] == 0) & (others > 0)
     rules = {
         "a": days_of["robots_txt"] > 0,
-        "b": (days_of["pageviews"] >= VIEWS_WITHOUT_ASSETS) & (days_of["assets"] == 0) & (others > 0),
+        "b": (days_of["pageviews"] >= VIEWS_WITHOUT_ASSETS) & no_assets,
         "c": _most_per_minute(found["minutes"]) > VIEWS_PER_MINUTE,
         "d": (days_of["requests"] >= NOT_FOUND) & (days_of["not_found"] == days_of["requests"]),
+        "e": (days_of["hosting"].fillna(0) > 0) & (days_of["pageviews"] >= VIEWS_FROM_HOSTING) & no_assets,
     }
     flags = pd.DataFrame(rules)
     days_of["reasons"] = [" ".join(flags.columns[row]) for row in flags.to_numpy(bool)]
@@ -66,12 +92,36 @@ def suspected(rows: Rows, selection: Selection) -> pd.DataFrame:
 
 
 def people(rows: Rows, selection: Selection) -> pd.DataFrame:
-    """One row with the sums `requests` and `pageviews` of all people on the same days, for shares of them."""
-    return rows(query(TABLE, {n: total(n) for n in ("requests", "pageviews")}, _where(selection)))
+    """All people per day of the selection, in the order of days: columns `day`, `visitors`, `requests`, `pageviews`."""
+    sums: Columns = {"day": "day", "visitors": distinct_values("visitor_id")}
+    sums |= {name: total(name) for name in ("requests", "pageviews")}
+    return rows(query(TABLE, sums, _where(selection), group_by=["day"], order_by=["day"]))
+
+
+def beside(rows: Rows, selection: Selection) -> pd.DataFrame:
+    """People with and without the suspected, per day: the columns of `people`, and `without_visitors`,
+    `without_requests`, `without_pageviews` for what remains without suspected days."""
+    days, left_out = people(rows, selection), suspected(rows, selection)
+    found = left_out.groupby("day").agg(
+        visitors=("visitor_id", "nunique"), requests=("requests", "sum"), pageviews=("pageviews", "sum")
+    )
+    found = found.reindex(days["day"], fill_value=0).reset_index(drop=True)
+    return days.assign(**{f"without_{name}": days[name] - found[name] for name in found.columns})
+
+
+def by_reason(found: pd.DataFrame) -> pd.DataFrame:
+    """Of suspected days (the result of `suspected`), columns `reason` (a letter), `days`, `visitors`, `requests` and
+    `pageviews`; a day of several reasons counts for each."""
+    each = found.assign(reason=found["reasons"].str.split(" ")).explode("reason")
+    sums = each.groupby("reason", as_index=False).agg(
+        days=("day", "size"), visitors=("visitor_id", "nunique"),
+        requests=("requests", "sum"), pageviews=("pageviews", "sum"),
+    )  # fmt: skip
+    return sums.sort_values("reason", ignore_index=True)
 
 
 def _where(selection: Selection) -> tuple[Condition, ...]:
-    once = [f for f in selection.filters if f.field in conditions.OF_VISITOR]
+    once = [f for f in selection.filters if f.field in conditions.OF_VISITOR | conditions.OF_ADDRESS]
     if not once:
         return _days(selection)
     same: Related = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"), ("event_time", ">=", "day"))

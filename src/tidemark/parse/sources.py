@@ -41,6 +41,12 @@ def source_of_host(host: str) -> Source:
     return Source(host, "")
 
 
+def names_of(category: str) -> dict[str, str]:
+    """By host, alias and name, the names (in lower case) of the sources of a category."""
+    listed = [(key, source.name) for key, source in _entries() if source.category == category]
+    return {name: name for _, name in listed} | dict(listed)
+
+
 def category_of_name(name: str) -> str:
     """The category of a source as `utm_source` has it, in lower case: a name, a host or an address."""
     name = name.strip(" /")

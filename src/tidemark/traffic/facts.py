@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidemark.parse.networks import kinds_of
 from tidemark.traffic.stream import Outcome
 
 _DAY = 86_400
@@ -24,6 +25,7 @@ class Day:
     assets: int = 0
     not_found: int = 0
     robots_txt: int = 0
+    hosted: bool = False
     minutes: Counter[int] = field(default_factory=Counter)
 
     def rules(self, others_have_assets: bool) -> Iterator[str]:
@@ -36,6 +38,8 @@ class Day:
             yield "c"
         if self.requests >= 10 and self.not_found == self.requests:
             yield "d"
+        if self.hosted and self.minutes.total() >= 3 and not self.assets and others_have_assets:
+            yield "e"
 
 
 class Facts:
@@ -80,6 +84,8 @@ class Facts:
         """Visitors by site, day and rule; one that breaks several rules counts for each."""
         found: Counter[tuple[str, int, str]] = Counter()
         for (site, midnight), days in self._days.items():
+            for (_, day), kind in zip(days.items(), kinds_of([ip for ip, _ in days]), strict=True):
+                day.hosted = kind == "hosting"
             loading = sum(day.assets > 0 for day in days.values())
             for day in days.values():
                 # Who loads assets is not one of the others, but then rule b does not hold either.

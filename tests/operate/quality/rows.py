@@ -80,7 +80,7 @@ _GOOD: dict[str, Any] = {
     "gold.page_latency": lambda n: _window(n, 3600) | {"path": "/", "requests": 1, "buckets": [(9, 1)]},
     "silver.visitor_days": lambda n: {
         "site": "shop", "day": NOON.replace(hour=0), "visitor_id": f"v{n}", "requests": 3, "pageviews": 1,
-        "assets": 1, "not_found": 1, "robots_txt": 0, "minutes": [(60, 1)],
+        "assets": 1, "not_found": 1, "robots_txt": 0, "hosting": 0, "minutes": [(60, 1)],
     },
     "gold.bots": lambda n: _window(n, 3600) | {
         "bot_name": "GPTBot", "bot_kind": "ai-crawler", "bot_verified": "verified", "requests": 3, "pages": 1,
@@ -174,7 +174,7 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("gold.page_latency", "timed"): [{"requests": 0}],
     ("gold.page_latency", "key_unique"): [_window(0, 3600)],
     ("silver.visitor_days", "parts_of_requests"): [
-        {"requests": 0}, {"pageviews": 3}, {"not_found": 4}, {"robots_txt": 4},
+        {"requests": 0}, {"pageviews": 3}, {"not_found": 4}, {"robots_txt": 4}, {"hosting": 4},
     ],
     ("silver.visitor_days", "whole_day"): [{"day": NOON}],
     ("silver.visitor_days", "key_unique"): [{"visitor_id": "v0"}],

@@ -1,0 +1,139 @@
+"""AI operators, on the page Bots: what their crawlers take, what their assistants send back, and what they read."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from tidemark.figures import bots
+from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Filter, Selection
+from tidemark.figures.silver import SESSIONS
+from tidemark.figures.text import clipped, number, shown
+
+from ..charts.timechart import Kept, bin_words, timechart
+from ..controls import compared
+from ..controls.actions import is_filter
+from ..controls.grid import bar_column, count_column, grid
+from ..controls.toplist import toplist
+from ..filters import HOUR, Filters
+from ..panel import Look, meaning, nothing, panel
+
+BOTS = "gold/bots"
+PAGES = "gold/bot_pages"
+LISTED = 100
+NAME_SHOWN = 60
+VISITS: Kept = ((is_filter("channel", bots.AI_ASSISTANTS),), ())
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    ai_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        operators_panel(reader, filters)
+    with right:
+        operator_panel(reader, filters)
+
+
+AI: tuple[compared.Tile, ...] = (
+    ("AI crawls", "crawls", number, None, meaning("ai crawls")),
+    ("Visits from AI assistants", "visits", number, True, meaning("ai visits")),
+)
+
+
+@panel(
+    "AI: what crawlers take, and visits that assistants send",
+    BOTS,
+    SESSIONS,
+    help="Requests of AI crawlers beside sessions that began with a click in an AI assistant.",
+    figure="ai",
+)
+def ai_panel(look: Look) -> None:
+    span, selection = look.span(HOUR), look.selection(HOUR)
+
+    def ai(each: Selection) -> pd.DataFrame:
+        return bots.ai(look.rows, each, span.bin_seconds)
+
+    found = ai(selection)
+    if found.empty:
+        return nothing("No AI crawler, and no visit from an assistant, in this range.")
+
+    def sums(each: Selection) -> dict[str, float | None]:
+        counts = ai(each)
+        return {name: float(counts[name].sum()) for name in ("crawls", "visits")}
+
+    compared.tiles(look, selection, sums, AI)
+    timechart(
+        look, found, {"crawls": "AI crawlers", "visits": "Visits from AI assistants"}, span=span,
+        unit=f"Count {bin_words(span.bin_seconds)}", height=220, selection=selection,
+        kept={
+            "AI crawlers": ((is_filter("bot_kind", bots.AI_CRAWLER),), ()),
+            "Visits from AI assistants": VISITS,
+        },
+        before=compared.over_time(look, compared.whole_hours(look, selection), span, ai),
+    )  # fmt: skip
+    purposes = bots.ai_purposes(look.rows, selection, span.bin_seconds)
+    words = ", ".join(f"{shown(p) or 'unknown'} {n:,}" for p, n in purposes.itertuples(index=False))
+    if words:
+        st.caption(f"Crawls by purpose: {words}.")
+    return None
+
+
+@panel(
+    "AI operators: pages crawled, visits sent",
+    BOTS,
+    SESSIONS,
+    help="Pages that an operator's bots fetched, beside sessions that its assistants sent; without forged bots.",
+    figure="ai operators",
+)
+def operators_panel(look: Look) -> None:
+    found = bots.ai_operators(look.rows, look.selection(HOUR)).head(LISTED)
+    if found.empty:
+        return nothing("No AI operator in this range.")
+    table = found.assign(
+        operator=[clipped(shown(name), NAME_SHOWN) for name in found["operator"]],
+        bots=[", ".join(map(shown, names)) for names in found["bots"]],
+    )[["operator", "crawled", "referred", "ratio", "bots"]]
+    text, decimal = st.column_config.TextColumn, st.column_config.NumberColumn
+    columns = {
+        "operator": text("Operator"),
+        "crawled": bar_column("Pages crawled", table["crawled"].max(), meaning("crawled")),
+        "referred": count_column("Visits sent", meaning("referred")),
+        "ratio": decimal("Pages per visit", format="%.1f", help=meaning("ratio")),
+        "bots": text("Bots"),
+    }
+    grid(table, "ai-operators", columns, rows=9)
+    return None
+
+
+@panel(
+    "One AI operator",
+    BOTS,
+    PAGES,
+    SESSIONS,
+    help="Pages crawled and visits sent over time, and what the operator's bots ask for most.",
+)
+def operator_panel(look: Look) -> None:
+    span, selection = look.span(HOUR), look.selection(HOUR)
+    found = bots.ai_operators(look.rows, selection).head(LISTED)
+    if found.empty:
+        return nothing("No AI operator in this range.")
+    operator = st.selectbox(
+        "Operator", list(found["operator"]), key="ai-operator", format_func=shown, width=240
+    )
+    names = found.loc[found["operator"] == operator, "bots"].iloc[0]
+
+    def over_time(each: Selection) -> pd.DataFrame:
+        return bots.ai_operator_over_time(look.rows, each, span.bin_seconds, operator)
+
+    crawls: Kept = ((Filter("bot_kind", "is not", ("", bots.FORGED)),), (bots.named(names),))
+    timechart(
+        look, over_time(selection), {"crawled": "Pages crawled", "referred": "Visits sent"}, span=span,
+        unit=f"Count {bin_words(span.bin_seconds)}", height=180, selection=selection,
+        kept={"Pages crawled": crawls, "Visits sent": VISITS},
+        before=compared.over_time(look, compared.whole_hours(look, selection), span, over_time),
+    )  # fmt: skip
+    read = bots.read_by(look.rows, selection, names, LISTED)
+    if not read.empty:
+        toplist(look, read, "path", "requests", heading="Requests", rows=5, finest=HOUR)
+    return None

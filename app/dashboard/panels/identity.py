@@ -1,0 +1,86 @@
+"""Whether bots are who they say, and whether they follow robots.txt, on the page Bots."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from tidemark.figures import bots
+from tidemark.figures.query import Where
+from tidemark.figures.text import clipped, shown
+
+from ..controls import actions
+from ..controls.actions import is_filter
+from ..controls.grid import bar_column, count_column, grid, percent_column
+from ..filters import HOUR
+from ..panel import Look, meaning, nothing, panel
+
+BOTS = "gold/bots"
+LISTED = 300
+NAME_SHOWN = 120
+FORGED = (Where("bot_verified", "=", bots.FORGED),)
+
+
+@panel(
+    "Who pretends to be a bot",
+    BOTS,
+    help="Bots whose address is in no network that their operator publishes, by where they come from.",
+    requests=FORGED,
+    figure="pretenders",
+)
+def pretenders_panel(look: Look) -> None:
+    selection = look.selection(HOUR)
+    found = bots.pretenders(look.rows, selection, LISTED)
+    if found.empty:
+        return nothing("Every bot whose operator publishes networks comes from these.")
+    table = found.assign(
+        bot_name=[clipped(shown(name), NAME_SHOWN) for name in found["bot_name"]],
+        network=[name.capitalize() or "Other" for name in found["network"]],
+        as_org=[clipped(shown(name), NAME_SHOWN) for name in found["as_org"]],
+    )[["bot_name", "requests", "addresses", "network", "as_org"]]
+    text = st.column_config.TextColumn
+    columns = {
+        "bot_name": text("Pretends to be"),
+        "requests": bar_column("Requests", table["requests"].max()),
+        "addresses": count_column("Addresses"),
+        "network": text("Network", help=meaning("network")),
+        "as_org": text("Organisation"),
+    }
+    picked = grid(table, "pretenders", columns, rows=8, select=True)
+    if picked is not None:
+        row = found.iloc[picked]
+        where = (*FORGED, Where("bot_name", "=", row["bot_name"]))
+        kept = selection.having(is_filter("network", row["network"]), is_filter("as_org", row["as_org"]))
+        actions.requests_button(
+            actions.Requests(kept, where), "pretender-requests", "Show these requests", icon=None
+        )
+    return None
+
+
+@panel(
+    "Who ignores robots.txt",
+    BOTS,
+    help="Requests that the site's robots.txt forbids to the bot: the setting robots of a site names the file.",
+    requests=(Where("disallowed", "=", True),),
+)
+def robots_panel(look: Look) -> None:
+    found = bots.bots(look.rows, look.selection(HOUR))
+    found = (
+        found[found["disallowed"] > 0].sort_values("disallowed", ascending=False, kind="stable").head(LISTED)
+    )
+    if found.empty:
+        return nothing("No bot asked for what robots.txt forbids, or no site names its robots.txt.")
+    table = found.assign(
+        bot_name=[clipped(shown(name), NAME_SHOWN) or "(not named)" for name in found["bot_name"]],
+        bot_verified=[each or "not verifiable" for each in found["bot_verified"]],
+        share=found["disallowed"] / found["requests"],
+    )[["bot_name", "disallowed", "share", "robots_txt", "bot_verified"]]
+    text = st.column_config.TextColumn
+    columns = {
+        "bot_name": text("Bot"),
+        "disallowed": bar_column("Forbidden requests", table["disallowed"].max(), meaning("disallowed")),
+        "share": percent_column("Of its requests"),
+        "robots_txt": count_column("Read robots.txt"),
+        "bot_verified": text("Identity", help=meaning("verified")),
+    }
+    grid(table.reset_index(drop=True), "robots", columns, rows=9)
+    return None

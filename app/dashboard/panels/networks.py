@@ -1,0 +1,116 @@
+"""Networks: what kind of network requests come from, whose, and from which cities."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from tidemark.figures import networks, silver
+from tidemark.figures.query import Where
+from tidemark.figures.reader import Reader
+from tidemark.figures.text import clipped, shown
+
+from .. import country
+from ..charts.timechart import bin_words, stacked
+from ..controls import compared
+from ..controls.actions import is_filter
+from ..controls.grid import bar_column, count_column, grid_with_actions
+from ..filters import HOUR, Filters
+from ..panel import Look, meaning, nothing, panel
+
+TABLE = "gold/networks"
+LISTED = 500
+NAME_SHOWN = 120
+CITIES = (silver.PEOPLE, Where("city", "is not null"))
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    time_panel(reader, filters)
+    left, right = st.columns(2)
+    with left:
+        table_panel(reader, filters)
+    with right:
+        cities_panel(reader, filters)
+
+
+@panel("Requests by kind of network", TABLE, requests=(Where("network", "is not null"),))
+def time_panel(look: Look) -> None:
+    span, selection = look.span(HOUR), look.selection(HOUR)
+    found = networks.over_time(look.rows, selection, span.bin_seconds)
+    if found.empty:
+        return nothing("No request from a network of the lists in this range.")
+    stacked(
+        look, found, "network", "requests", span=span, unit=f"Requests {bin_words(span.bin_seconds)}",
+        selection=selection, field="network", named=str.capitalize,
+        before=compared.over_time(
+            look, compared.whole_hours(look, selection), span,
+            lambda each: networks.over_time(look.rows, each, span.bin_seconds),
+        ),
+    )  # fmt: skip
+    return None
+
+
+@panel(
+    "Networks and organisations",
+    TABLE,
+    help="Organisations are known with a database of your own: the setting asn_database, or tidemark data update.",
+    requests=(),
+    figure="networks",
+)
+def table_panel(look: Look) -> None:
+    selection = look.selection(HOUR)
+    found = networks.networks(look.rows, selection, LISTED)
+    if found.empty:
+        return nothing()
+    table = found.assign(
+        network=[name.capitalize() or "Other" for name in found["network"]],
+        as_org=[clipped(shown(name), NAME_SHOWN) for name in found["as_org"]],
+        change=compared.ratios(compared.of_rows(look, found, selection, networks.COUNTED)),
+    )[["network", "as_org", "requests", "change", "visitors", "pageviews"]]
+    text = st.column_config.TextColumn
+    columns = {
+        "network": text("Network", help=meaning("network")),
+        "as_org": text("Organisation"),
+        "requests": bar_column("Requests", table["requests"].max()),
+        "change": compared.column(look, selection),
+        "visitors": count_column("Visitors"),
+        "pageviews": count_column("Pageviews"),
+    }
+    filters = [
+        (is_filter("network", network), is_filter("as_org", organisation))
+        for network, organisation in zip(found["network"], found["as_org"], strict=True)
+    ]
+    grid_with_actions(table, "networks", columns, filters, selection, rows=12)
+    return None
+
+
+@panel(
+    "Cities",
+    silver.REQUESTS,
+    help="Of people. Cities are known with a database of your own: the setting city_database, or tidemark data update.",
+    requests=CITIES,
+    figure="cities",
+)
+def cities_panel(look: Look) -> None:
+    selection = look.selection()
+    found = networks.cities(look.rows, selection, LISTED)
+    if found.empty:
+        return nothing("No city is known: set city_database.")
+    table = found.assign(
+        city=[clipped(shown(name), NAME_SHOWN) for name in found["city"]],
+        region=[clipped(shown(name), NAME_SHOWN) for name in found["region"]],
+        country=[country.name(code) for code in found["country"]],
+    )[["city", "region", "country", "visitors", "requests"]]
+    text = st.column_config.TextColumn
+    columns = {
+        "city": text("City"),
+        "region": text("Region"),
+        "country": text("Country"),
+        "visitors": bar_column("Visitors", table["visitors"].max()),
+        "requests": count_column("Requests"),
+    }
+    filters = [
+        (is_filter("city", city), is_filter("country", code))
+        for city, code in zip(found["city"], found["country"], strict=True)
+    ]
+    grid_with_actions(table, "cities", columns, filters, selection, rows=12, where=(silver.PEOPLE,))
+    return None

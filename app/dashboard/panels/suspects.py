@@ -1,0 +1,119 @@
+"""Visitors that behave like bots, on the page Bots: people with and without them, and why each day is suspected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from tidemark.figures import suspected
+from tidemark.figures.query import Where
+from tidemark.figures.reader import Reader
+from tidemark.figures.text import number, share, shown
+
+from ..charts.timechart import timechart
+from ..controls import actions
+from ..controls.grid import count_column, grid
+from ..filters import HOUR, Filters
+from ..panel import Look, meaning, nothing, panel
+
+DAYS = "silver/visitor_days"
+DAY = 86_400
+REASONS = {
+    "a": "asked for /robots.txt",
+    "b": "many pages, no assets",
+    "c": "over 60 pages in a minute",
+    "d": "only missing pages",
+    "e": "hosting, no assets",
+}
+
+
+def page(reader: Reader, filters: Filters) -> None:
+    people_panel(reader, filters)
+    suspected_panel(reader, filters)
+
+
+@panel(
+    "People with and without the suspected",
+    DAYS,
+    help="Visitors per day of UTC. Suspected days are counted as people everywhere else; nothing is left out.",
+    figure="people beside",
+)
+def people_panel(look: Look) -> None:
+    selection = look.selection(HOUR)
+    found = suspected.beside(look.rows, selection)
+    if found.empty:
+        return nothing()
+    sums = found.drop(columns="day").sum()
+    for cell, (name, label) in zip(
+        st.columns(2), (("pageviews", "Pageviews"), ("requests", "Requests of people")), strict=True
+    ):
+        left = share(sums[f"without_{name}"], sums[name])
+        cell.metric(
+            f"{label} without the suspected", number(sums[f"without_{name}"]), f"{left} of {number(sums[name])}",
+            delta_color="off", delta_arrow="off", border=True, help=meaning("without"),
+        )  # fmt: skip
+    timechart(
+        look, found.rename(columns={"day": "bin"}),
+        {"visitors": "People", "without_visitors": "Without the suspected"},
+        span=replace(look.span(HOUR), bin_seconds=DAY), unit="Visitors per day (UTC)", height=220, sums=False,
+    )  # fmt: skip
+    return None
+
+
+@panel(
+    "Visitors that may be bots",
+    DAYS,
+    help="Flagged by what they did on one day of UTC, and still counted as people: asked for /robots.txt; at least 30 "
+    "pageviews without an asset where others load assets, 3 from hosting; over 60 pageviews in one minute; at least 10 "
+    "requests, all of them 404.",
+    figure="suspected",
+)
+def suspected_panel(look: Look) -> None:
+    selection = look.selection(HOUR)
+    found = suspected.suspected(look.rows, selection)
+    if found.empty:
+        return nothing("No visitor behaves like a bot.")
+    views = share(found["pageviews"].sum(), suspected.people(look.rows, selection)["pageviews"].sum())
+    st.caption(f"{len(found):,} visitor days, with {views} of these days' pageviews.")
+    reasons = suspected.by_reason(found)
+    words = (
+        f"{REASONS[reason]} {days:,}" for reason, days in zip(reasons["reason"], reasons["days"], strict=True)
+    )
+    st.caption(f"Days by reason: {'; '.join(words)}.")
+    table = pd.DataFrame(
+        {
+            "day": found["day"].dt.strftime("%Y-%m-%d"),
+            "site": [shown(s) for s in found["site"]],
+            "visitor_id": [shown(v)[:12] for v in found["visitor_id"]],
+            "reasons": ["; ".join(REASONS[r] for r in reasons.split()) for reasons in found["reasons"]],
+        }
+        | {name: found[name] for name in ("requests", "pageviews", "assets", "not_found", "robots_txt")}
+    )
+    text = st.column_config.TextColumn
+    settings = {
+        "day": text("Day (UTC)"),
+        "site": text("Site"),
+        "visitor_id": text("Visitor"),
+        "reasons": text("Why", width="medium"),
+        "requests": count_column("Requests"),
+        "pageviews": count_column("Pageviews"),
+        "assets": count_column("Assets"),
+        "not_found": count_column("404"),
+        "robots_txt": count_column("robots.txt"),
+    }
+    picked = grid(table, "suspected", settings, rows=8, select=True)
+    if picked is not None:
+        _open_day(look, found.iloc[picked])
+    return None
+
+
+def _open_day(look: Look, row: pd.Series) -> None:
+    day = row["day"].to_pydatetime()
+    selection = look.selection().shifted(day, (row["day"] + pd.Timedelta(days=1)).to_pydatetime())
+    where = (Where("site", "=", row["site"]), Where("visitor_id", "=", row["visitor_id"]))
+    st.button(
+        "Show the requests of this day", key="suspected-requests",
+        on_click=actions.open_view, args=(actions.Requests(selection, where),),
+    )  # fmt: skip
