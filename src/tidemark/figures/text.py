@@ -65,7 +65,7 @@ def _joined(value: Any) -> Any:
 
 def duration(seconds: float | None) -> str:
     """Seconds for people: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
-    if seconds is None or pd.isna(seconds):
+    if seconds is None or _is_missing(seconds):
         return "–"
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s" if seconds % 1 else f"{seconds:.0f} s"
@@ -77,13 +77,20 @@ def duration(seconds: float | None) -> str:
     return f"{whole} s"
 
 
+def _is_missing(value: Any) -> bool:
+    # Not all that make text need pandas, which takes time to load.
+    import pandas as pd
+
+    return bool(pd.isna(value))
+
+
 def number(value: float | None) -> str:
     """A count with thousands separators, or – where there is none."""
-    return "–" if value is None or pd.isna(value) else f"{value:,.0f}"
+    return "–" if value is None or _is_missing(value) else f"{value:,.0f}"
 
 
 def percent(share: float | None) -> str:
-    return "–" if share is None or pd.isna(share) else f"{share:.1%}"
+    return "–" if share is None or _is_missing(share) else f"{share:.1%}"
 
 
 def share(part: float, whole: float) -> str:
@@ -92,7 +99,7 @@ def share(part: float, whole: float) -> str:
 
 def size(value: float | None) -> str:
     """Bytes in decimal units."""
-    if value is None or pd.isna(value):
+    if value is None or _is_missing(value):
         return "–"
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(value) < 1000 or unit == "TB":
