@@ -113,7 +113,8 @@ def may_have_ids(records: pa.Table) -> bool:
 
 
 def _has_keys(value: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.and_(pc.starts_with(value, b"{"), pc.match_substring(value, _OURS))
+    objects = pc.starts_with(value, b"{")
+    return pc.and_(objects, pc.match_substring(value, _OURS)) if pc.any(objects).as_py() else objects
 
 
 def _own_keys(records: pa.Table) -> dict[str, pa.Array]:

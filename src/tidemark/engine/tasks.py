@@ -101,9 +101,9 @@ class Task:
                 yield name, self._work.merged(name, partials)
 
 
-def load(work: Work, none: pa.Table) -> None:
-    """Loads the code and data of the work, by doing it on no rows."""
-    prepared = work.encoded(work.prepare(none))
+def load(work: Work, rows: pa.Table) -> None:
+    """Loads the code and data that the work on such rows needs, by doing it on them."""
+    prepared = work.encoded(work.prepare(rows))
     for name in work.aggregations:
         work.partial(name, prepared)
 

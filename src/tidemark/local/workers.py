@@ -21,24 +21,25 @@ def usual_number() -> int:
 
 @contextmanager
 def worker_pool(number: int, begin: Callable[[], object] = int) -> Iterator[Executor]:
-    """A pool of so many processes, each of which calls `begin` first; with one, a thread of this process.
+    """A pool of so many processes, in each of which `begin` was called; with one, a thread of this process.
 
-    Where processes are forked, they have what this one has imported: call it before any thread is started.
+    Where processes are forked, this one calls it for all of them: use the pool before any thread is started.
     """
     if number == 1:
         pool: Executor = ThreadPoolExecutor(1)
-    else:
-        # Elsewhere a fork is not safe beside the system's own threads.
-        method = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-        pool = ProcessPoolExecutor(number, method, _begin, (begin,))
+    elif sys.platform == "linux":  # elsewhere a fork is not safe beside the system's own threads
+        begin()
+        pool = ProcessPoolExecutor(number, multiprocessing.get_context("fork"), _begin)
         pool.submit(int)  # starts the processes
+    else:
+        pool = ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), _begin, (begin,))
     try:
         yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begin(begin: Callable[[], object]) -> None:
+def _begin(begin: Callable[[], object] = int) -> None:
     # Ctrl-C reaches all processes of a terminal: the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -22,6 +23,10 @@ FORGED_KIND = "forged"
 # The tag of what is no bot.
 PERSON = "person"
 PURPOSES = ("training", "search", "assistant")
+# A pattern without any sign that has a meaning, but escaped ones.
+_PLAIN = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^\w\s])+")
+
+Find = Callable[[str], str]
 
 
 class Bot(NamedTuple):
@@ -47,10 +52,10 @@ def bot_of(user_agent: str) -> Bot | None:
         return None
     declared = _people().sub(" ", user_agent)
     name, tags = "", list[str]()
-    for pattern, tags_of_pattern in _patterns():
-        match = pattern.search(declared)
-        if match and len(match[0]) > len(name):
-            name, tags = match[0], tags_of_pattern
+    for find, tags_of_pattern in _patterns():
+        found = find(declared)
+        if len(found) > len(name):
+            name, tags = found, tags_of_pattern
     if not name:
         return None
     name = name.strip("/ ")
@@ -86,6 +91,24 @@ def _people() -> re.Pattern[str]:
 
 
 @cache
-def _patterns() -> list[tuple[re.Pattern[str], list[str]]]:
+def _patterns() -> list[tuple[Find, list[str]]]:
+    """Functions that return the first text that a pattern matches, empty if there is none, and the bot's tags."""
     listed = crawleruseragents.CRAWLER_USER_AGENTS_DATA
-    return [*_own_bots(), *((re.compile(each["pattern"]), each.get("tags", [])) for each in listed)]
+    own = [(partial(_matched, pattern), tags) for pattern, tags in _own_bots()]
+    return [*own, *((_find_of(each["pattern"]), each.get("tags", [])) for each in listed)]
+
+
+def _find_of(pattern: str) -> Find:
+    # Most patterns are plain text, of which a search takes a fraction, and which need not be compiled.
+    if _PLAIN.fullmatch(pattern):
+        return partial(_contained, re.sub(r"\\(.)", r"\1", pattern))
+    return partial(_matched, re.compile(pattern))
+
+
+def _contained(name: str, user_agent: str) -> str:
+    return name if name in user_agent else ""
+
+
+def _matched(pattern: re.Pattern[str], user_agent: str) -> str:
+    match = pattern.search(user_agent)
+    return match[0] if match else ""

@@ -39,6 +39,8 @@ from tidemark.stream.crash import crash_point
 PART_RECORDS = 50_000
 # Parts of a batch: a larger batch merges fewer rows into the tables for each of its lines.
 BATCH_PARTS = 10
+# Parts of each worker that are sent and not done: their lines are in memory.
+SENT_PARTS = 2
 # Upkeep follows so many batches.
 UPKEEP_BATCHES = 100
 _WRITER = "files"
@@ -117,9 +119,10 @@ class FileRun:
         self._pipeline = pipeline = replace(pipeline, readers={})
         self._pool = pool
         self._workers = workers
+        self._free = threading.Semaphore(SENT_PARTS * workers)
         self._site = site
         self._part_records = part_records
-        self._headers = {"site": None if site == DEFAULT_SITE else site, "format": format or None}
+        self._headers = headers_of(site, format)
         self._committed = committed
         store, settings = pipeline.store, pipeline.settings
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -233,25 +236,16 @@ class FileRun:
             label=label,
         )
         kept = records if pipeline.may_have_ids(records) else None
-        batch.running.append(_Running(work, self._pool.submit(work, records), kept))
+        outcomes = self._pool.submit(work, records)
+        outcomes.add_done_callback(lambda _: self._free.release())
+        batch.running.append(_Running(work, outcomes, kept))
 
     def _records(self, blocks: Sequence[Block]) -> pa.Table:
-        """The records of blocks, with what a sender would say of them in headers."""
-        text = pa.string()
-        schema = pa.schema(
-            [("value", pa.binary()), *((name, text) for name in ("site", "format", "fields", "chunk"))]
-        )
-        tables = [schema.empty_table()]
-        for block in blocks:
-            chunk = [*[None] * len(block.lines), *(number for _, number in block.parts)]
-            said = {**self._headers, "fields": block.fields or None}
-            columns = {
-                "value": pa.array([*block.lines, *(data for data, _ in block.parts)], pa.binary()),
-                **{name: pa.repeat(pa.scalar(value, text), len(chunk)) for name, value in said.items()},
-                "chunk": pa.array(chunk, text) if block.parts else pa.nulls(len(chunk), text),
-            }
-            tables.append(pa.table(columns).select(schema.names))
-        return pa.concat_tables(tables)
+        """The records of blocks; waits until they can be sent to a worker."""
+        records = records_of(blocks, self._headers)
+        if records.num_rows:
+            self._free.acquire()
+        return records
 
     def _keep_committing(self) -> None:
         try:
@@ -310,6 +304,29 @@ class FileRun:
         self.journal.done(number)
         self._counts = self._requests.counts
         self._committed()
+
+
+def headers_of(site: str = DEFAULT_SITE, format: str = "") -> dict[str, str | None]:
+    """The headers of lines of a site and a format; None where a sender leaves it out."""
+    return {"site": None if site == DEFAULT_SITE else site, "format": format or None}
+
+
+def records_of(blocks: Sequence[Block], headers: Mapping[str, str | None]) -> pa.Table:
+    """The records of blocks, with what a sender would say of them in headers: `site`, `format`, `fields`, `chunk`."""
+    text = pa.string()
+    names = ("value", "site", "format", "fields", "chunk")
+    schema = pa.schema([(name, pa.binary() if name == "value" else text) for name in names])
+    tables = [schema.empty_table()]
+    for block in blocks:
+        chunk = [*[None] * len(block.lines), *(number for _, number in block.parts)]
+        said = {**headers, "fields": block.fields or None}
+        columns = {
+            "value": pa.array([*block.lines, *(data for data, _ in block.parts)], pa.binary()),
+            **{name: pa.repeat(pa.scalar(value, text), len(chunk)) for name, value in said.items()},
+            "chunk": pa.array(chunk, text) if block.parts else pa.nulls(len(chunk), text),
+        }
+        tables.append(pa.table(columns).select(names))
+    return pa.concat_tables(tables)
 
 
 def _joined(work: Work, outcomes: Sequence[Outcome]) -> Outcome:

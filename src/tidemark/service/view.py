@@ -7,23 +7,30 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 
 from tidemark.engine.tasks import load
 from tidemark.errors import InputError
 from tidemark.importing.file_import import Report
 from tidemark.importing.files import ReadOptions
+from tidemark.importing.lines import Block
 from tidemark.importing.sources import states_of
 from tidemark.local.view import Kept
 from tidemark.local.workers import usual_number, worker_pool
 from tidemark.pipeline import Pipeline
-from tidemark.service.files import FileRun
+from tidemark.service.files import FileRun, headers_of, records_of
 from tidemark.settings import Settings
 
 # A file that was not written to for this long is complete, its last line too.
 QUIET_SECONDS = 2.0
 # Fewer bytes are read before processes have started.
 LEAST_BYTES = 4_000_000
+# A line for which all code and data are loaded.
+_EXAMPLE = (
+    b'203.0.113.7 - - [22/Nov/2026:10:00:00 +0000] "GET /?q=a HTTP/1.1" 200 5 "https://www.google.com/"'
+    b' "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"'
+)
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,9 @@ def workers_for(settings: Settings, size: int) -> Iterator[Workers]:
     """Workers for so many bytes of lines. Call it before any thread is started."""
     number = usual_number() if size > LEAST_BYTES else 1
     pipeline = Pipeline.of(settings)
-    validation = pipeline.validation()
-    begin = partial(load, pipeline.requests(validation).work, pipeline.no_lines(validation))
+    example = records_of([Block([_EXAMPLE])], headers_of())
+    lines = pipeline.lines(example, topic="", first=0, arrived=datetime.now(UTC))
+    begin = partial(load, pipeline.requests(pipeline.validation()).work, lines)
     with worker_pool(number, begin) as pool:
         yield Workers(pool, number)
 
