@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
-from dashboard import ahead, data, start
+from dashboard import ahead, data, start, who
 from dashboard.controls import actions, bar, views
 from dashboard.filters import Filters
 from dashboard.panel import freshness
@@ -35,13 +35,15 @@ from dashboard.panels import (
     sources,
 )
 
+from tidemark.access.asking import Asking
 from tidemark.figures.reader import Reader, ReadError
 from tidemark.figures.text import plain
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page at the address `path`. `ranged` is False if it is about now, `filtered` if it is about requests."""
+    """A page at the address `path`. `ranged` is False if it is about now, `filtered` if it is about requests,
+    `whole` True if it is about the pipeline of all sites."""
 
     title: str
     icon: str
@@ -49,6 +51,7 @@ class Page:
     draw: Callable[[Reader, Filters], None]
     ranged: bool = True
     filtered: bool = True
+    whole: bool = False
 
 
 PAGES = (
@@ -68,12 +71,12 @@ PAGES = (
     Page("Paths", ":material/conversion_path:", "paths", paths.page),
     Page("Alerts", ":material/notifications:", "alerts", alerts.page, filtered=False),
     Page("As reported", ":material/history:", "as-reported", reported.page, filtered=False),
-    Page("Quality", ":material/verified:", "quality", quality.page, filtered=False),
-    Page("Pipeline", ":material/lan:", "pipeline", pipeline.page, filtered=False),
+    Page("Quality", ":material/verified:", "quality", quality.page, filtered=False, whole=True),
+    Page("Pipeline", ":material/lan:", "pipeline", pipeline.page, filtered=False, whole=True),
     Page("Definitions", ":material/tune:", "definitions", definitions.page, ranged=False, filtered=False),
 )
 # Shown where another package declares tables.
-OTHERS = Page("Other tables", ":material/table:", "others", others.page, filtered=False)
+OTHERS = Page("Other tables", ":material/table:", "others", others.page, filtered=False, whole=True)
 
 # A file of our own: Streamlit's named icons come from elsewhere when they are the browser tab's.
 ICON = Path(__file__).parent / "icon.png"
@@ -88,15 +91,23 @@ def main() -> None:
     st.set_page_config("Tidemark", str(ICON), layout="wide")
     st.html(STYLE)
     st.session_state.pop(actions.CHANGED, None)
-    reader = data.shared_reader()
+    asking = who.asking()
+    shared = asking.shared
+    if asking.right.sites == frozenset():
+        st.info("Nobody is logged in, or may see nothing here.", icon=who.LOCK)
+        return
+    reader = data.shared_reader(asking.right)
     chosen = Filters()
 
     def run(page: Page) -> None:
-        page.draw(reader, chosen)
+        if page.whole and not asking.right.has_site(None):
+            st.info("Only those who may see all sites see this page.", icon=who.LOCK)
+        else:
+            page.draw(reader, chosen)
 
-    pages = (*PAGES, OTHERS) if has_others(reader) else PAGES
+    pages = pages_of(reader, asking)
     # Streamlit serves the first page at / and nowhere else, so its own address is a page that leads there.
-    first = PAGES[0]
+    first = pages[0]
     entries = [
         st.Page(
             functools.partial(run, page), title=page.title, icon=page.icon, default=page is first,
@@ -107,17 +118,20 @@ def main() -> None:
     leads = st.Page(
         functools.partial(run, first), title=first.title, url_path=first.path, visibility="hidden"
     )
-    current = st.navigation([*entries, leads], position="top")
+    current = st.navigation([*entries, leads], position="hidden" if shared else "top")
     if current is leads:
         asked = st.query_params
         st.switch_page(entries[0], query_params=[(name, asked.get_all(name)) for name in asked])
     wanted = st.session_state.pop(actions.WANTED, None)
     if wanted is not None:
-        st.switch_page(next(entry for entry in entries if entry.url_path == wanted))
+        for entry in entries:
+            if entry.url_path == wanted:
+                st.switch_page(entry)
     page = next(page for page in pages if page.title == current.title)
     with st.container(horizontal=True, vertical_alignment="bottom", key="title"):
         st.title(page.title, anchor=False, width="stretch")
         said = st.container(width="content")
+        who.account()
     if not start.has_data(reader):
         start.empty_state(reader)
         return
@@ -129,13 +143,20 @@ def main() -> None:
         extents = {}
     chosen = bar.choose(
         list(extents), extents, page=page.title, ranged=page.ranged, filtered=page.filtered,
-        home=data.home(reader),
+        home=data.home(reader), shared=shared,
     )  # fmt: skip
     with said:
         freshness(reader, chosen)
     bar.offer_jump(chosen, extents, ranged=page.ranged, history="./")
     views.show(reader, chosen)
     current.run()
+
+
+def pages_of(reader: Reader, asking: Asking) -> tuple[Page, ...]:
+    """The pages on offer: of a share, the one that it shows."""
+    if asking.shared is not None:
+        return tuple(page for page in PAGES if page.path == asking.shared.page)
+    return (*PAGES, OTHERS) if has_others(reader) else PAGES
 
 
 def has_others(reader: Reader) -> bool:

@@ -12,6 +12,7 @@ import streamlit as st
 
 from tidemark.figures.extents import extents, of_site
 from tidemark.figures.measures import COUNTRIES, PAGES, TRAFFIC, united
+from tidemark.figures.permitted import Permitted
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
@@ -24,8 +25,9 @@ _NICE = 10
 
 
 def begin(reader: Reader) -> None:
-    """Does so once in this process, in a thread that gives way. Not in a warehouse, which has a price."""
-    if reader.root:
+    """Does so once in this process, in a thread that gives way. Not in a warehouse, which has a price, and not for
+    those who may not see everything."""
+    if reader.root and not isinstance(reader, Permitted):
         _begun(reader, reader.label)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from tidemark.figures.declared import Declared, Goal
 from tidemark.figures.declared import declared as in_file
 from tidemark.figures.extents import Extent
 from tidemark.figures.open import open_reader
+from tidemark.figures.permitted import Permitted, permitted
 from tidemark.figures.query import Query, Where, greatest, query
 from tidemark.figures.reader import (
     Contract,
@@ -27,6 +28,7 @@ from tidemark.figures.reader import (
     Version,
     frame,
 )
+from tidemark.figures.right import EVERYTHING, Right
 from tidemark.figures.rows import if_any
 from tidemark.figures.unions import UnionCache
 
@@ -43,9 +45,9 @@ FIRST = ("gold/traffic", "silver/requests")
 
 
 @st.cache_resource(show_spinner=False)
-def shared_reader() -> Reader:
-    """The one reader of this process."""
-    return open_reader()
+def shared_reader(right: Right = EVERYTHING) -> Reader:
+    """The one reader of this process for those with a right."""
+    return open_reader() if right == EVERYTHING else permitted(shared_reader(), right)
 
 
 @st.cache_resource(show_spinner=False)
@@ -168,16 +170,33 @@ def goals(reader: Reader) -> Mapping[str, Goal]:
 
 
 def declared(reader: Reader) -> Declared:
-    """What the settings file declares; where it cannot be reached, the goals that the pipeline knows. Raises
-    ReadError."""
+    """What the settings file declares for those who look; where it cannot be reached, the goals that the pipeline
+    knows. Raises ReadError."""
     place = home(reader)
     if place is None:
         known = conversions.known(Remembered(reader))
-        return Declared({"goals": {name: goal.declared for name, goal in known.items()}})
-    try:
-        return in_file(place)
-    except SettingError as error:
-        raise ReadError(str(error)) from error
+        found = Declared({"goals": {name: goal.declared for name, goal in known.items()}})
+    else:
+        try:
+            found = in_file(place)
+        except SettingError as error:
+            raise ReadError(str(error)) from error
+    return of_right(found, reader.right) if isinstance(reader, Permitted) else found
+
+
+def of_right(found: Declared, right: Right) -> Declared:
+    """What is declared of all sites, or of those that somebody may see."""
+    if right.sites is None:
+        return found
+    kept = {
+        kind: {
+            name: values
+            for name, values in tables.items()
+            if (name if kind == "sites" else values.get("site", "")) in {"", *right.sites}
+        }
+        for kind, tables in found.tables.items()
+    }
+    return replace(found, tables=kept)
 
 
 def home(reader: Reader) -> Path | None:

@@ -15,13 +15,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from tidemark.figures import comparison, definitions
 from tidemark.figures.extents import Extent
+from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.query import Condition
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import duration, plain
 from tidemark.figures.zones import floor
 
-from . import clock, data
+from . import clock, data, who
 from .controls import actions
 from .filters import Filters, Span
 
@@ -124,6 +125,8 @@ def panel(
                     _say_older(look, tables)
                 except MissingTableError as error:
                     st.caption(f"No data yet: {plain(str(error))}.")
+                except ForbiddenError as error:
+                    st.caption(f"{who.LOCK} {plain(str(error))}.")
                 except ReadError as error:
                     st.warning(plain(str(error)), icon=":material/error:")
                 except Exception:
@@ -152,17 +155,21 @@ def _heading(
     with st.container(horizontal=True, vertical_alignment="center", key=f"heading-{look.key}"):
         st.markdown(f"##### {title}", help=help, width="stretch")
         tools = st.container(width="content")
-        if written is not None:
+        if written is not None and who.asking().shared is None:
             _query(look, written)
         if requests is not None:
+            open_to = who.may("analyst")
             st.button(
                 "Requests",
                 key=f"requests-{look.key}",
                 type="tertiary",
-                icon=":material/list_alt:",
-                help="Show the newest requests behind this panel, and their lines as received.",
+                icon=actions.REQUESTS if open_to else who.LOCK,
+                help="Show the newest requests behind this panel, and their lines as received."
+                if open_to
+                else actions.LOCKED,
                 on_click=_open,
                 args=(look, requests),
+                disabled=not open_to,
             )
     return tools
 

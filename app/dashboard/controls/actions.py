@@ -11,11 +11,14 @@ import streamlit as st
 from tidemark.figures.query import Condition
 from tidemark.figures.selection import Filter, Selection
 
+from .. import who
+
 CHANGED = "changed"
 OPENED = "opened"
 WANTED = "wanted page"
 # The icon of buttons that open requests.
 REQUESTS = ":material/list_alt:"
+LOCKED = "Only analysts see single requests."
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,11 @@ def requests_button(
     icon: str | None = REQUESTS,
 ) -> None:
     """Draws a button that opens requests."""
-    st.button(label, key=key, icon=icon, help=help, on_click=open_view, args=(view,))
+    locked = not who.may("analyst")
+    st.button(
+        label, key=key, icon=who.LOCK if locked else icon, help=LOCKED if locked else help, on_click=open_view,
+        args=(view,), disabled=locked,
+    )  # fmt: skip
 
 
 def go(path: str) -> None:

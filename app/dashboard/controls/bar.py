@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import streamlit as st
 
+from tidemark.access.asking import Shared
 from tidemark.errors import SettingError
 from tidemark.figures.declared import declared
 from tidemark.figures.extents import Extent, of_site
@@ -41,17 +42,22 @@ def choose(
     ranged: bool,
     filtered: bool = True,
     home: Path | None = None,
+    shared: Shared | None = None,
 ) -> Filters:
     """Draws the filter bar of a page and returns what is chosen.
 
     `ranged` is False on pages about now, `filtered` on pages whose figures are not of requests. The settings in
-    `home` declare the segments on offer.
+    `home` declare the segments on offer. Of a share, site and filters are fixed.
     """
     options = [ALL_SITES, *sorted(sites)]
     if st.session_state.get("page") != page:
         _write_to_address()
     with st.container(horizontal=True, vertical_alignment="bottom", key="filters"):
-        site = st.selectbox("Site", options, key="site", bind="query-params", width=165)
+        if shared is None:
+            site = st.selectbox("Site", options, key="site", bind="query-params", width=165)
+        else:
+            site = shared.site
+            st.text(", ".join((site, *shared.filters)), width="content")
         st.session_state.setdefault("range", DEFAULT_RANGE)
         preset = st.segmented_control(
             "Time range",
@@ -76,14 +82,15 @@ def choose(
         choice = st.segmented_control(
             "Times in", ["Local", "UTC"], key="times", default="Local", bind="query-params", required=True
         )
-        texts = _conditions(home, disabled=not filtered)
+        texts = _conditions(home, disabled=not filtered) if shared is None else []
     zone = local if choice == "Local" and local else "UTC"
     chosen = None if site in (None, ALL_SITES) else site
     start = end = None
     if ranged and preset == "custom":
         start, end = _custom(zone, of_site(extents, chosen))
     st.session_state["page"] = page
-    conditions = _read(texts) if filtered else ()
+    fixed = () if shared is None else tuple(map(Filter.parse, shared.filters))
+    conditions = fixed or (_read(texts) if filtered else ())
     reach = preset or DEFAULT_RANGE if ranged else LAST_HOUR
     return Filters(chosen, reach, start, end, zone, conditions, COMPARISONS.get(compared, "previous"))
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import SettingError
-from tidemark.figures.declared import FILE, Kind
+from tidemark.figures.declared import FILE, Kind, declared
 from tidemark.figures.selection import SelectionError
 from tidemark.settings import edit, trouble
+
+from .. import who
 
 MOST_CHARACTERS = 100
 # The environment variable by which `tidemark dashboard` says whether its form may change the file.
@@ -25,6 +27,7 @@ def save(home: Path, kind: Kind, name: str, values: Mapping[str, Any] | None) ->
     not be usable, or the file cannot be changed."""
     if fixed := why_fixed(home):
         raise SelectionError(fixed)
+    require_site(home, kind, name, values)
     if name != name.strip() or not name.isprintable() or not 0 < len(name) <= MOST_CHARACTERS:
         raise SelectionError(f"a name has 1 to {MOST_CHARACTERS} characters, without blanks at its ends")
     path = home / FILE
@@ -38,6 +41,20 @@ def save(home: Path, kind: Kind, name: str, values: Mapping[str, Any] | None) ->
         edit.replace(path, text)
     except OSError as error:
         raise SelectionError(f"{path} cannot be written: {error}") from error
+    who.record("definition changed", f"{kind}.{name}")
+
+
+def require_site(home: Path, kind: Kind, name: str, values: Mapping[str, Any] | None) -> None:
+    """Raises SelectionError if a definition is, or would be, of a site that an editor of some sites may not change."""
+    sites = who.asking().right.sites
+    if sites is None or kind not in ("goals", "alerts", "sites"):
+        return  # funnels and segments are of no site
+    there = declared(home).of(kind).get(name)
+    concerned = (
+        {name} if kind == "sites" else {each.get("site", "") for each in (there, values) if each is not None}
+    )
+    if not concerned <= sites:
+        raise SelectionError(f"choose a site: you may change definitions of {', '.join(sorted(sites))} only")
 
 
 def editable(home: Path | None) -> bool:
@@ -47,6 +64,8 @@ def editable(home: Path | None) -> bool:
 
 def why_fixed(home: Path) -> str:
     """Why the file cannot be changed from here; empty if it can."""
+    if not who.may("editor"):
+        return "only editors change definitions and notes"
     path = home / FILE
     if os.environ.get(EDITS, "no") != "yes":
         return 'other machines may reach this dashboard; dashboard_edits = "yes" in the file allows to change it here'

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidemark.figures.reader import Reader
 
-from .. import data
+from .. import data, who
 from .edit import editable
 
 _SECONDS = 60
@@ -38,5 +38,7 @@ def _note(home: Path, *arguments: str) -> str:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
+    if done.returncode == 0:
+        who.record("note changed")
     said = done.stderr.strip().splitlines() or ["The command failed."]
     return "" if done.returncode == 0 else said[-1]

@@ -6,11 +6,12 @@ import pandas as pd
 import streamlit as st
 
 from tidemark.figures import drill
+from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.selection import Selection
 from tidemark.figures.text import clipped, plain, shown, size
 
-from .. import clock
+from .. import clock, who
 from ..filters import Filters
 from ..panel import Look, nothing
 from . import actions
@@ -38,6 +39,8 @@ def show(reader: Reader, filters: Filters) -> None:
                 view.body(look)
         except MissingTableError as error:
             nothing(f"No data yet: {error}.")
+        except ForbiddenError as error:
+            st.caption(f"{who.LOCK} {plain(str(error))}.")
         except ReadError as error:
             st.warning(plain(str(error)), icon=":material/error:")
 
@@ -108,6 +111,7 @@ def _line(look: Look, row: pd.Series) -> None:
     line = drill.line(look.rows, row)
     if line is None:
         return nothing("The raw line is not there any more: it is older than bronze is kept.")
+    who.record("raw lines opened", f"{row['site']}: {row['topic']}/{row['partition']}/{row['offset']}")
     st.code(clipped(shown(line.value), LINE_SHOWN), language=None, wrap_lines=True)
     facts = {
         "Format": line.format or "–",

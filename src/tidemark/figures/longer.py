@@ -34,7 +34,9 @@ def sessions(rows: Rows, where: Sequence[Condition], started: Sequence[Where]) -
         rows(query(table, {"n": count()}, tuple(started)))["n"].iloc[0] for table in (STEPS, SESSIONS)
     )
     longer = (*where, Where("pageviews", ">", MOST_STEPS))
-    found = rows(query(SESSIONS, COLUMNS, longer, order_by=["session_id"], limit=MOST_SESSIONS + 1))
+    found = rows(
+        query(SESSIONS, COLUMNS, longer, order_by=["session_id"], limit=MOST_SESSIONS + 1, counted=True)
+    )
     return found if known == all_ and len(found) <= MOST_SESSIONS else None
 
 
@@ -44,7 +46,8 @@ def later(rows: Rows, found: pd.DataFrame, where: Sequence[Condition], started: 
         return []
     longer = (*started, Where("pageviews", ">", MOST_STEPS))
     first = HasElement("session_id", STEPS, "steps", tuple(where), longer)
-    told = rows(query(STEPS, ["session_id"], (*longer, first), order_by=["session_id"]))["session_id"]
+    asked = query(STEPS, ["session_id"], (*longer, first), order_by=["session_id"], counted=True)
+    told = rows(asked)["session_id"]
     others = found[~found["session_id"].isin(told)]
     return sorted(views(rows, others, where)["session_id"].unique().tolist())
 
@@ -60,7 +63,7 @@ def views(rows: Rows, found: pd.DataFrame, where: Sequence[Condition] = ()) -> p
     )
     people = Where("visitor_id", "in", tuple(found["visitor_id"].unique().tolist()))
     kept = (*where, VIEW, people, AnyOf(times))
-    lines = rows(query(REQUESTS, ["site", "visitor_id", "event_time", "path"], kept))
+    lines = rows(query(REQUESTS, ["site", "visitor_id", "event_time", "path"], kept, counted=True))
     both = found.merge(lines, on=["site", "visitor_id"])
     inside = (both["event_time"] >= both["start_time"]) & (both["event_time"] <= both["end_time"])
     return both.loc[inside, ["session_id", "event_time", "path"]]

@@ -177,6 +177,7 @@ def joined(column: str, separator: str) -> Expression:
 class Query:
     """A read of one table. `columns` maps output names to columns or expressions.
 
+    `counted`: the rows are only counted, and shown to nobody, so they may have what a role may not see.
     With `group_by` (output names) the expressions are aggregated per group; `apart` groups by each of these outputs
     alone, and the others are NULL. `order_by` names outputs; a leading "-" means descending.
     """
@@ -188,6 +189,7 @@ class Query:
     order_by: tuple[str, ...] = ()
     limit: int | None = None
     apart: bool = False
+    counted: bool = False
 
     def tables(self) -> tuple[str, ...]:
         """Every table that is read, the one of the rows first."""
@@ -215,6 +217,7 @@ def query(
     order_by: Sequence[str] = (),
     limit: int | None = None,
     apart: bool = False,
+    counted: bool = False,
 ) -> Query:
     pairs = columns.items() if isinstance(columns, Mapping) else ((name, name) for name in columns)
-    return Query(table, tuple(pairs), tuple(where), tuple(group_by), tuple(order_by), limit, apart)
+    return Query(table, tuple(pairs), tuple(where), tuple(group_by), tuple(order_by), limit, apart, counted)

@@ -80,8 +80,8 @@ class Reader(Protocol):
         ...
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
-        """The rows of a query in plain types, some at a time; text of columns of these names, or of fields such as
-        steps.path, may come as dictionaries. Raises MissingTableError or ReadError."""
+        """The rows of a query, which are only counted, in plain types, some at a time; text of columns of these names,
+        or of fields such as steps.path, may come as dictionaries. Raises MissingTableError or ReadError."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -29,6 +30,7 @@ from tidemark.figures import (
     suspected,
 )
 from tidemark.figures.declared import Declared
+from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.retention import By
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
@@ -111,10 +113,12 @@ def _paths(rows: Rows, selection: Selection, asked: Asked) -> Report:
 
 def _bots(rows: Rows, selection: Selection, asked: Asked) -> Report:
     """Also what the table leaves out: `suspected`, the days of visitors that behave like bots, and `people`, those of
-    each day with and without them."""
+    each day with and without them. No days of single visitors for those who may not see them."""
     found = bots.bots(rows, selection)
     known = rows.reader.version(suspected.TABLE) is not None
-    days = records(suspected.suspected(rows, selection)) if known else []
+    days = []
+    with suppress(ForbiddenError):
+        days = records(suspected.suspected(rows, selection)) if known else []
     people = records(suspected.beside(rows, selection)) if known else []
     return Report({"rows": records(found), "suspected": days, "people": people}, found)
 

@@ -119,7 +119,7 @@ def _from_gold(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinc
 def _from_silver(rows: Rows, selection: Selection) -> dict[str, dict[date, Distinct]]:
     columns: dict[str, Any] = {"site": "site", "day": time_bin("event_time", DAY), "visitor": "visitor_id"}
     where = (*conditions.of_lines(selection), PEOPLE)
-    found = rows(query(silver.REQUESTS, columns, where, group_by=list(columns)))
+    found = rows(query(silver.REQUESTS, columns, where, group_by=list(columns), counted=True))
     numbers = pd.factorize(found["visitor"])[0].astype(np.uint64)
     sets: dict[str, dict[date, Distinct]] = {}
     indices: dict[Any, Any] = found.groupby(["site", "day"]).indices

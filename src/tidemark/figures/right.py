@@ -32,9 +32,8 @@ class Right:
 
     @property
     def label(self) -> str:
-        """A text that is the same for all who may see the same, as part of a cache's key."""
-        sites = "*" if self.sites is None else "\n".join(sorted(self.sites))
-        return f"{self.role}\n{sites}"
+        """A text that is the same for those only who may see the same, as part of a cache's key."""
+        return f"{self.role} of {'all sites' if self.sites is None else sorted(self.sites)}"
 
 
 EVERYTHING = Right("admin")

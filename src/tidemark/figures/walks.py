@@ -97,7 +97,7 @@ def by_sessions(rows: Rows, selection: Selection, paths: Paths, ids: Sequence[st
     where = conditions.within(selection, "start_time")
     if not selection.filters:
         return steps.batches(rows.reader.coded(query(silver.STEPS, [*ids, "steps"], where), CODED), paths)
-    wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows))
+    wanted = query(silver.SESSIONS, ["session_id"], conditions.of_sessions(selection, rows), counted=True)
     known = whole(plain(rows.reader.arrow(wanted))["session_id"])
     # All at once: each comparison with the known ones makes a table of them first.
     found = rows.reader.coded(query(silver.STEPS, ["session_id", "steps"], where), CODED).read_all()

@@ -33,7 +33,9 @@ def run_in_foreground(settings: Settings) -> None:
     prepare_home(settings)
     check_port(settings.dashboard)
     login = {LOGIN: settings.dashboard.login} if settings.dashboard.login else {}
-    require_login(access(settings.home, login), settings.dashboard.address)
+    found = access(settings.home, login)
+    require_login(found, settings.dashboard.address)
+    may_edit = settings.dashboard.may_edit or (settings.dashboard.edits == "auto" and found.login != "none")
     address = settings.dashboard.address
     port = settings.dashboard.port or free_port(address)
     # exec keeps the pid and the start time, so the record stays valid.
@@ -52,7 +54,7 @@ def run_in_foreground(settings: Settings) -> None:
         **login,
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
-        "TIDEMARK_DASHBOARD_EDITS": "yes" if settings.dashboard.may_edit else "no",
+        "TIDEMARK_DASHBOARD_EDITS": "yes" if may_edit else "no",
         ADDRESS: address,
         HOSTS: settings.dashboard.hosts,
         # The guard must see the address of the proxy, not what the proxy tells.

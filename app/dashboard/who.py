@@ -1,0 +1,57 @@
+"""Who looks at a page, as the server's guard has decided."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import streamlit as st
+
+from tidemark.access.asking import HEADER, OWNER, Asking, verified
+from tidemark.access.audit import Audit, What
+from tidemark.access.declared import access
+from tidemark.access.door import NOTHING
+from tidemark.figures.right import Role
+
+LOCK = ":material/lock:"
+
+
+def asking() -> Asking:
+    """Who looks at this page. Without the guard, as where a script of a page runs by itself, everything is open only if
+    nobody has to log in."""
+    told = verified(st.context.headers.get(HEADER) or "")
+    if told is not None:
+        return told
+    home = Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").expanduser()
+    return OWNER if access(home).login == "none" else Asking("", NOTHING, "none")
+
+
+def may(role: Role) -> bool:
+    """Whether whoever looks has at least this role."""
+    return asking().right.at_least(role)
+
+
+def record(what: What, object: str = "") -> None:
+    """Records what whoever looks has done; nothing where nobody has to log in."""
+    found = asking()
+    if found.how != "none":
+        _audit().record(found, what, object)
+
+
+@st.cache_resource(show_spinner=False)
+def _audit() -> Audit:
+    return Audit.of_home(Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute())
+
+
+def account() -> None:
+    """Says who looks, with the way out; nothing where nobody has to log in."""
+    found = asking()
+    if found.how == "none" or found.shared is not None:
+        return
+    sites = found.right.sites
+    with st.popover(found.name, icon=":material/person:"):
+        st.text(
+            f"{found.right.role.capitalize()} of {'all sites' if sites is None else ', '.join(sorted(sites))}"
+        )
+        if found.how in ("password", "oidc"):
+            st.html('<a href="/logout" target="_self">Log out</a>')

@@ -1,0 +1,244 @@
+"""Every role asks for everything: reports, tables and pages, through the one layer that says no."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
+
+from app.dashboard import data
+from tests.app import lakehouse
+from tests.app.scene import line_of
+from tidemark.access.asking import HEADER, Asking, Shared, signed
+from tidemark.access.shares import PAGES
+from tidemark.figures import drill, sessions
+from tidemark.figures.declared import Declared
+from tidemark.figures.permitted import ForbiddenError, Permitted, permitted
+from tidemark.figures.query import (
+    AnyOf,
+    Exists,
+    HasElement,
+    Query,
+    Where,
+    count,
+    distinct_values,
+    greatest,
+    query,
+)
+from tidemark.figures.reader import Reader
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.report import REPORTS, Asked
+from tidemark.figures.right import EVERYTHING, Right
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection, filters_of
+
+ROOT = Path(__file__).parents[2]
+MAIN = ROOT / "app" / "main.py"
+MINE, OTHER = "a.example", "b.example"
+VIEWER, ANALYST = Right.of("viewer", [MINE]), Right.of("analyst", [MINE])
+ALL_OF = {"all": (), "filtered": ("device=mobile", "path^/a")}
+FUNNEL = Declared({"funnels": {"f": {"steps": ["/a*", "/*"], "scope": "visitor"}}})
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of two sites."""
+    made = tmp_path_factory.mktemp("home")
+    rows = lakehouse.requests()
+    lakehouse.build(made, rows)
+    lakehouse.write(made, "bronze.access_log", [line_of(row) for row in rows])
+    return made
+
+
+@pytest.fixture(scope="module")
+def reader(home: Path) -> Reader:
+    return DeltaReader(home)
+
+
+@pytest.mark.parametrize("filters", ALL_OF.values(), ids=ALL_OF)
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_of_all_sites_is_of_those_that_a_role_may_see(
+    reader: Reader, name: str, filters: tuple[str, ...]
+) -> None:
+    asked = Asked(FUNNEL, name="f")
+    chosen = filters_of(filters)
+
+    def report(right: Right, site: str | None) -> Any:
+        rows = Direct(permitted(reader, right))
+        found = REPORTS[name](rows, Selection(site, filters=chosen), asked).json
+        return {key: value for key, value in found.items() if key != "suspected"}
+
+    of_site = report(EVERYTHING, MINE)
+    assert report(VIEWER, None) == report(VIEWER, MINE) == report(ANALYST, None) == of_site
+    assert json.dumps(report(Right("viewer"), None), default=str) == json.dumps(
+        report(EVERYTHING, None), default=str
+    )
+    elsewhere = report(VIEWER, OTHER)
+    assert OTHER not in str(elsewhere) and elsewhere == report(EVERYTHING, "a site that is not there")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        query("silver/requests", ["event_time", "path"], limit=1),
+        query("silver/requests", {"address": "client_ip", "n": count()}, group_by=["address"]),
+        query("silver/requests", {"newest": greatest("visitor_id")}),
+        query("silver/requests", {"n": count()}, [Where("client_ip", "=", "192.0.2.1")]),
+        query("silver/requests", {"n": count(AnyOf((Where("user_agent", "=", "a"),)))}),
+        query("silver/sessions", ["session_id"]),
+        query("silver/visitor_days", ["day", "requests"]),
+        query("bronze/access_log", ["value"]),
+        query("quality/access", ["who"]),
+    ],
+    ids=repr,
+)
+def test_nobody_is_shown_to_a_viewer(reader: Reader, asked: Query) -> None:
+    with pytest.raises(ForbiddenError):
+        permitted(reader, Right("viewer")).arrow(asked)
+    if asked.table != "quality/access":
+        Permitted(reader, ANALYST).permitted(asked)
+
+
+def test_single_requests_and_their_lines_are_an_analysts(reader: Reader) -> None:
+    rows = Direct(permitted(reader, ANALYST))
+    found = drill.newest(rows, Selection())
+    assert set(found["site"]) == {MINE}
+    assert drill.line(rows, found.iloc[0]) is not None
+    # Another site's line is not there for those who know where it is.
+    other = drill.newest(Direct(reader), Selection(OTHER)).iloc[0]
+    assert drill.line(Direct(reader), other) is not None and drill.line(rows, other) is None
+    with pytest.raises(ForbiddenError):
+        drill.newest(Direct(permitted(reader, VIEWER)), Selection())
+    with pytest.raises(ForbiddenError):
+        sessions.latest(Direct(permitted(reader, VIEWER)), Selection(), 5)
+
+
+def test_a_condition_on_another_table_is_of_the_same_sites(reader: Reader) -> None:
+    """Otherwise a filter tells whether another site has something."""
+    elsewhere = (Where("site", "=", OTHER),)
+    for condition in (
+        Exists("silver/sessions", (("start_time", "<=", "event_time"),), elsewhere),
+        AnyOf((HasElement("site", "silver/session_steps", "steps", (Where("path", "!=", ""),), elsewhere),)),
+    ):
+        asked = query(
+            "silver/requests", {"n": count(), "visitors": distinct_values("visitor_id")}, [condition]
+        )
+        assert permitted(reader, VIEWER).arrow(asked)["n"].to_pylist() == [0]
+
+
+def test_tables_of_all_sites_are_closed_to_those_who_see_some(reader: Reader, home: Path) -> None:
+    lakehouse.write(home, "quality.progress", [{"flow": "requests", "batch_id": 1, "rows": 5}])
+    mine = permitted(reader, ANALYST)
+    assert mine.arrow(query("quality/progress", ["flow", "recorded_at"])).num_rows == 1
+    for asked in (
+        query("quality/progress", ["rows"]),
+        query("quality/progress", ["flow"], [Where("rows", ">", 3)]),
+    ):
+        with pytest.raises(ForbiddenError):
+            mine.arrow(asked)
+        assert permitted(reader, Right("viewer")).arrow(asked).num_rows == 1
+
+
+def test_what_is_remembered_for_one_right_answers_nobody_with_another(reader: Reader) -> None:
+    rights = [EVERYTHING, Right("viewer"), VIEWER, ANALYST, Right.of("viewer", [MINE, OTHER])]
+    assert len({permitted(reader, right).label for right in rights}) == len(rights)
+    asked = query("silver/requests", ["path"], order_by=["path"])
+    assert len(data.Remembered(permitted(reader, ANALYST))(asked)) < len(data.Remembered(reader)(asked))
+    with pytest.raises(ForbiddenError):
+        data.Remembered(permitted(reader, VIEWER))(asked)
+
+
+def test_no_page_says_that_its_rows_are_only_counted() -> None:
+    for path in (ROOT / "app").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            asked = isinstance(node, ast.Call) and ast.unparse(node.func) in ("query", "Query", "replace")
+            assert not (asked and "counted" in {each.arg for each in node.keywords}), path
+            assert not (isinstance(node, ast.Attribute) and node.attr == "coded"), path
+
+
+def test_definitions_of_another_site_are_not_told() -> None:
+    found = Declared(
+        {
+            "goals": {
+                "mine": {"path": "/a", "site": MINE},
+                "other": {"path": "/a", "site": OTHER},
+                "all": {"path": "/"},
+            },
+            "sites": {MINE: {}, OTHER: {}},
+            "funnels": {"f": {}},
+        }
+    )
+    kept = data.of_right(found, VIEWER)
+    assert [sorted(kept.of(kind)) for kind in ("goals", "sites", "funnels")] == [
+        ["all", "mine"],
+        [MINE],
+        ["f"],
+    ]
+    assert data.of_right(found, EVERYTHING) == found
+
+
+def shown(page: AppTest) -> str:
+    """All texts and tables of a page."""
+    texts = [str(getattr(each, "value", "")) for each in page.main]
+    for frame in page.dataframe:
+        texts.append(pd.DataFrame(frame.value).to_csv())
+    for kind in ("button", "selectbox", "metric", "caption", "markdown", "text", "info", "warning"):
+        texts += [
+            f"{each.value if hasattr(each, 'value') else ''} {getattr(each, 'label', '')}"
+            for each in page.get(kind)
+        ]
+    texts += [each.proto.spec for each in page.get("arrow_vega_lite_chart")]
+    return "\n".join(texts)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, home: Path, asking: Asking, **address: str) -> AppTest:
+    """A page of app/main.py, as the guard has let somebody in."""
+    monkeypatch.setenv("TIDEMARK_HOME", str(home))
+    monkeypatch.setattr(ContextProxy, "headers", {HEADER: signed(asking)})
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    at.query_params.update({"range": "all", **address})
+    at.run()
+    assert not at.exception and not at.error
+    return at
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_share_shows_its_page_whatever_the_address_says(
+    monkeypatch: pytest.MonkeyPatch, home: Path, name: str
+) -> None:
+    shared = Shared("1", name, MINE, ("country=DE",))
+    at = run(
+        monkeypatch,
+        home,
+        Asking("share 1", VIEWER, "share", shared=shared),
+        site=OTHER,
+        filter="country=US",
+    )
+    text = shown(at)
+    assert OTHER not in text and "192.0.2." not in text
+    assert not at.warning and not any(each.label == "Site" for each in at.selectbox)
+    assert f"{MINE}, country=DE" in [each.value for each in at.text]
+
+
+def test_a_viewer_of_a_page_sees_locks_and_no_error(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    at = run(monkeypatch, home, Asking("ana", VIEWER, "password"))
+    assert OTHER not in shown(at)
+    site = next(each for each in at.selectbox if each.label == "Site")
+    assert site.options == ["All sites", MINE]
+    assert all(each.disabled for each in at.button if (each.key or "").startswith("requests-"))
+
+
+def test_nobody_sees_a_page_where_login_is_needed_and_no_guard_let_them_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "tidemark.toml").write_text('[access]\nlogin = "password"\n')
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path))
+    at = AppTest.from_file(MAIN, default_timeout=60).run()
+    assert [each.value for each in at.info] == ["Nobody is logged in, or may see nothing here."]
+    assert not at.title
