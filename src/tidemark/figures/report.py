@@ -125,7 +125,7 @@ def _bots(rows: Rows, selection: Selection, asked: Asked) -> Report:
 
 def _ai(rows: Rows, selection: Selection, asked: Asked) -> Report:
     found = bots.ai_operators(rows, selection)
-    return Report({"rows": records(found)}, found.assign(bots=found["bots"].str.join(", ")))
+    return Report({"rows": records(found)}, found.assign(bots=found["bots"].map(", ".join)))
 
 
 def _alerts(rows: Rows, selection: Selection, asked: Asked) -> Report:

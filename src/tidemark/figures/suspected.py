@@ -54,11 +54,11 @@ COLUMNS = (
 DAY = timedelta(days=1)
 
 
-def suspected(rows: Rows, selection: Selection) -> pd.DataFrame:
+def suspected(rows: Rows, selection: Selection, *, counted: bool = False) -> pd.DataFrame:
     """The suspected days, newest and most requests first: columns COLUMNS and `reasons`, such as "a c".
 
     The range is widened to whole days. Of the filters, only those apply whose fields a visitor has once: country,
-    device, browser, os, network, as_org and city.
+    device, browser, os, network, as_org and city. `counted`: the days are only counted, and shown to nobody.
     """
     by_day: Columns = {"site": "site", "day": "day", "of_all": total("assets")}
     assets = rows(query(TABLE, by_day, _days(selection), group_by=["site", "day"]))
@@ -71,7 +71,8 @@ def suspected(rows: Rows, selection: Selection) -> pd.DataFrame:
             AllOf((Where("hosting", ">", 0), Where("pageviews", ">=", VIEWS_FROM_HOSTING))),
         )
     )
-    found = rows.reader.arrow(query(TABLE, (*COLUMNS, "minutes"), (*_where(selection), candidates)))
+    kept = (*_where(selection), candidates)
+    found = rows.reader.arrow(query(TABLE, (*COLUMNS, "minutes"), kept, counted=counted))
     if not found.num_rows:
         return pd.DataFrame(columns=pd.Index([*COLUMNS, "reasons"]))
     days_of = frame(found.drop_columns(["minutes"])).merge(assets, on=["site", "day"], how="left")
@@ -101,7 +102,7 @@ def people(rows: Rows, selection: Selection) -> pd.DataFrame:
 def beside(rows: Rows, selection: Selection) -> pd.DataFrame:
     """People with and without the suspected, per day: the columns of `people`, and `without_visitors`,
     `without_requests`, `without_pageviews` for what remains without suspected days."""
-    days, left_out = people(rows, selection), suspected(rows, selection)
+    days, left_out = people(rows, selection), suspected(rows, selection, counted=True)
     found = left_out.groupby("day").agg(
         visitors=("visitor_id", "nunique"), requests=("requests", "sum"), pageviews=("pageviews", "sum")
     )
