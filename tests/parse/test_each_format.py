@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.parse.detect import DECLARED, fields
+from tidemark.parse.durations import microseconds
 from tidemark.parse.formats import FORMATS
 from tidemark.parse.nearest import nearest
 from tidemark.parse.objects import JsonFormat
 from tidemark.parse.text import Lines
-from tidemark.parse.values import COLUMNS, microseconds
+from tidemark.parse.values import COLUMNS
 from tidemark.parse.w3c import W3c
 
 TIME = datetime(2026, 11, 21, 10, tzinfo=UTC)

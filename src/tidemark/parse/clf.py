@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
 from tidemark.parse import layout as layouts
+from tidemark.parse.durations import microseconds
 from tidemark.parse.format import Format
 from tidemark.parse.layout import progress
 from tidemark.parse.logtime import any_time
@@ -25,7 +26,6 @@ from tidemark.parse.text import Lines, has_byte_of
 from tidemark.parse.values import (
     Read,
     columns_of,
-    microseconds,
     path_and_query,
     present,
     request_of,

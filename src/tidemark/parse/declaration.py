@@ -227,7 +227,7 @@ def _refined(texts: dict[str, pa.Array]) -> Mapping[str, pa.Array]:
         zoned = [where(flags_of(pc.match_substring_regex(each, _ZONED)), each, None) for each in times]
         texts["time"] = pc.coalesce(*zoned, *times)
     if "duration" in texts:
-        texts["duration_us"] = durations.with_unit(texts["duration"])
+        texts["duration_us"] = durations.with_unit(texts["duration"]).cast(pa.string())
     if "client_port" in texts:
         # The port always follows the address, which may be IPv6 without brackets.
         texts["client_ip"] = pc.replace_substring_regex(texts["client_port"], r":\d+$", "")

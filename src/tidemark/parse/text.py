@@ -154,7 +154,7 @@ def squeezed(text: pa.Array) -> pa.Array:
     several = flags_of(pc.match_substring(text, "  "))
     if not several.any():
         return text
-    some = pc.replace_substring_regex(text.filter(pa.array(several)), " +", " ")
+    some = pc.replace_substring_regex(text.filter(pa.array(several)), " {2,}", " ")
     return pc.replace_with_mask(text, pa.array(several), some)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Flags, Pieces, flags_of, where
+from tidemark.parse.durations import first_duration
 from tidemark.parse.logtime import any_time
 
 # The columns of a line that has the fields of a format.
@@ -38,8 +39,6 @@ _UNVERSIONED = (
     r"(?: H(?:T(?:T(?:P(?:/(?:\d\.?)?)?)?)?)?)?$"
 )
 _OTHER_PROTOCOL = r" [A-Za-z]+/\d+(?:\.\d+)?$"
-# How many digits the point moves from each unit to microseconds.
-_UNITS = {"duration_s": 6, "duration_ms": 3, "duration_us": 0, "duration_ns": -3}
 # A number with more digits exceeds every allowed size.
 _MOST_DIGITS = 18
 # A number of bytes with zeros in front, or a decimal point behind.
@@ -49,9 +48,6 @@ _IPV4 = rf"^{_OCTET}\.{_OCTET}\.{_OCTET}\.{_OCTET}$"
 _PORT = re.compile(r"^(\d+\.\d+\.\d+\.\d+):\d+$")
 _ADDRESS_AROUND = re.compile(r"^\[|\](?::\d*)?$")
 _NAME = re.compile(r"(?=.*[A-Za-z])(?!unknown$)[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?=.))*\.?")
-# A duration with its unit, as Go and others write it.
-_WITH_UNIT = r"^(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ns|us|µs|μs|ms|s|sec|secs|seconds?)$"
-_UNIT_NAMES = {"ns": -3, "us": 0, "µs": 0, "μs": 0, "ms": 3}
 # Larger sizes are errors of the log; the sum of the sizes of many lines must not overflow.
 MOST_RESPONSE_BYTES = 1 << 40
 # How servers write that there was no status.
@@ -232,58 +228,6 @@ def size(text: pa.Array, sound: Flags) -> pa.Array:
         value = pc.replace_with_mask(value, pa.array(odd), pc.fill_null(digits, "0").cast(pa.int64()))
     beyond = flags_of(pc.greater(value, MOST_RESPONSE_BYTES))
     return where(sound, where(~beyond, value, 0) if beyond.any() else value, None)
-
-
-def first_duration(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
-    """Microseconds of the first text of each row that says a duration: `duration_s` and its like in other units."""
-    found = pa.nulls(rows, pa.int64())
-    for unit, digits in _UNITS.items():
-        if unit in texts:
-            found = pc.coalesce(found, microseconds(texts[unit], digits), with_unit(texts[unit]))
-    return found
-
-
-def with_unit(text: pa.Array) -> pa.Array:
-    """Microseconds of durations that name their unit, `12.5ms`; NULL for others."""
-    coded = text.dictionary_encode()
-    parts = pc.extract_regex(coded.dictionary, _WITH_UNIT)
-    number, unit = pc.struct_field(parts, "number"), pc.struct_field(parts, "unit")
-    value = pa.nulls(len(unit), pa.int64())
-    for name in pc.unique(unit.drop_null()).to_pylist():
-        some = where(flags_of(pc.equal(unit, name)), number, None)
-        value = pc.coalesce(value, microseconds(some, _UNIT_NAMES.get(name, 6)))
-    return value.take(coded.indices)
-
-
-def summed_seconds(parts: Sequence[pa.Array]) -> pa.Array:
-    """The sum of texts in seconds, as text in microseconds; NULL where one says no duration."""
-    first, *others = (microseconds(each, 6) for each in parts)
-    for each in others:
-        first = pc.add(first, each)
-    return first.cast(pa.string())
-
-
-def microseconds(text: pa.Array, digits: int) -> pa.Array:
-    """Decimal numbers, shifted by so many digits to the left, rounded half up. NULL for other texts, for negative
-    numbers, and for those too large for the result."""
-    coded = text.dictionary_encode()
-    return _shifted(coded.dictionary, digits).take(coded.indices)
-
-
-def _shifted(text: pa.Array, digits: int) -> pa.Array:
-    most = _MOST_DIGITS - max(digits, 0) - 1
-    sound = pc.match_substring_regex(text, rf"^\d{{1,{most}}}(?:\.\d+)?$")
-    text = where(flags_of(sound), text, None)
-    parts = Pieces.of(text, ".", 1)
-    whole, fraction = parts.at(0), pc.fill_null(parts.at(1), "")
-    if digits < 0:  # the digits behind the point do not matter
-        whole = pc.utf8_lpad(whole, 1 - digits, "0")
-        whole, fraction = pc.utf8_slice_codeunits(whole, 0, digits), pc.utf8_slice_codeunits(whole, digits)
-        digits = 0
-    shifted = pc.utf8_slice_codeunits(pc.utf8_rpad(fraction, digits + 1, "0"), 0, digits + 1)
-    number = pc.binary_join_element_wise(whole, shifted, "").cast(pa.int64())
-    # One digit more than asked for, which decides how to round.
-    return pc.divide(pc.add(number, 5), 10)
 
 
 def _country(text: pa.Array) -> pa.Array:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.parse.durations import summed_seconds
 from tidemark.parse.layout import Layout
-from tidemark.parse.values import summed_seconds
 from tidemark.parse.writing import Composed, Texts
 
 
