@@ -233,7 +233,7 @@ class _Search:
         if isinstance(format, W3c):
             return self._open & (named | (self._unnamed & format.with_header(self._lines)))
         candidates = self._open & (named | self._unnamed if format.detected else named)
-        return candidates & self._started if format.name in _STARTS else candidates
+        return candidates & self._started if format.name in _STARTS and candidates.any() else candidates
 
     @cached_property
     def _started(self) -> Flags:

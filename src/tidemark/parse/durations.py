@@ -29,10 +29,11 @@ def first_duration(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
     """Microseconds of the first text of each row that says a duration: `duration_s` and its like in other units."""
     found = pa.nulls(rows, pa.int64())
     for unit, digits in _FIELDS.items():
-        if unit in texts:
+        if unit in texts and found.null_count:
             found = pc.coalesce(found, microseconds(texts[unit], digits))
-            if found.null_count:
-                found = pc.coalesce(found, with_unit(texts[unit]))
+            left = where(flags_of(pc.is_null(found)), texts[unit], None)
+            if left.null_count < rows:
+                found = pc.coalesce(found, with_unit(left))
     return found
 
 

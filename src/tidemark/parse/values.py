@@ -246,13 +246,13 @@ def address(text: pa.Array) -> pa.Array:
     coded = text.dictionary_encode()
     values = coded.dictionary
     odd = ~flags_of(pc.match_substring_regex(values, _IPV4))
-    if odd.any():
-        mask = pa.array(odd)
-        canonical = [
-            None if each is None else canonical_address(each) for each in values.filter(mask).to_pylist()
-        ]
-        values = pc.replace_with_mask(values, mask, pa.array(canonical, pa.string()))
-    return values.take(coded.indices)
+    if not odd.any():
+        return text
+    mask = pa.array(odd)
+    canonical = [
+        None if each is None else canonical_address(each) for each in values.filter(mask).to_pylist()
+    ]
+    return pc.replace_with_mask(values, mask, pa.array(canonical, pa.string())).take(coded.indices)
 
 
 @lru_cache(maxsize=100_000)
