@@ -9,56 +9,30 @@ file with only its first line: kind, date, source and licence, and for a crawler
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from pathlib import Path
 
-Network = IPv4Network | IPv6Network
+from tidemark.parse.list_files import networks_of, text_of
+from tidemark.parse.networks import NetworkList, list_of
 
 TARGET = Path(__file__).parents[1] / "src" / "tidemark" / "parse" / "network_lists"
-_NETWORK = re.compile(r"[0-9A-Fa-f:.]*[:.][0-9A-Fa-f:.]*/\d{1,3}")
 
 
 def main() -> None:
     directory, date = Path(sys.argv[1]), sys.argv[2]
-    renewed = [TARGET / f"{folder.name}.tsv" for folder in sorted(directory.iterdir()) if folder.is_dir()]
-    for path in renewed:
-        kind, _, *others = _header(path)
-        files = sorted((directory / path.stem).iterdir())
-        named = [ip_network(text) for file in files for text in _NETWORK.findall(file.read_text("utf-8"))]
-        # Some lists have networks that are reserved for documentation.
-        networks = [each for each in named if each.is_global or kind == "private"]
-        if not networks:
-            raise SystemExit(f"{directory / path.stem} has no networks")
-        _write(path, (kind, date, *others), networks)
-    # An operator's list of all networks has those of its CDN, too, maybe in smaller parts, which would win.
-    cdns = [each for path in TARGET.glob("*.tsv") if _header(path)[0] == "cdn" for each in _networks(path)]
-    for path in renewed:
-        if _header(path)[0] == "hosting":
-            others = [each for each in _networks(path) if not any(_within(each, cdn) for cdn in cdns)]
-            _write(path, _header(path), others)
+    renewed = [folder for folder in sorted(directory.iterdir()) if folder.is_dir()]
+    # Those of hosting come last: they leave out what the others have.
+    for folder in sorted(renewed, key=lambda folder: _list(folder.name).kind == "hosting"):
+        published = [file.read_text("utf-8") for file in sorted(folder.iterdir())]
+        every = [_list(path.stem) for path in TARGET.glob("*.tsv")]
+        cdns = [network for each in every if each.kind == "cdn" for network in networks_of(each)]
+        (TARGET / f"{folder.name}.tsv").write_text(
+            text_of(_list(folder.name), date, published, cdns), "utf-8"
+        )
 
 
-def _header(path: Path) -> list[str]:
-    with path.open(encoding="utf-8") as file:
-        return file.readline().removeprefix("# ").rstrip("\n").split("\t")
-
-
-def _networks(path: Path) -> list[Network]:
-    return [ip_network(line) for line in path.read_text("utf-8").splitlines()[1:]]
-
-
-def _write(path: Path, header: Iterable[str], networks: list[Network]) -> None:
-    four = collapse_addresses(each for each in networks if isinstance(each, IPv4Network))
-    six = collapse_addresses(each for each in networks if isinstance(each, IPv6Network))
-    lines = ["# " + "\t".join(header), *map(str, four), *map(str, six)]
-    path.write_text("\n".join(lines) + "\n", "utf-8")
-
-
-def _within(network: Network, other: Network) -> bool:
-    return type(network) is type(other) and network.subnet_of(other)  # type: ignore[arg-type]
+def _list(name: str) -> NetworkList:
+    return list_of(name, (TARGET / f"{name}.tsv").read_text("utf-8"))
 
 
 if __name__ == "__main__":

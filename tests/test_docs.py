@@ -134,10 +134,15 @@ def test_a_wrong_command_line_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def no_command_does_anything(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     called: list[str] = []
+
+    def note(path: str) -> None:
+        if click.get_current_context().invoked_subcommand is None:  # a group may be a command, too
+            called.append(path)
+
     for ctx in commands(click.Context(tidemark, info_name="tidemark")):
-        if not isinstance(ctx.command, click.Group):
-            path = ctx.command_path
-            monkeypatch.setattr(ctx.command, "callback", lambda *_, path=path, **__: called.append(path))
+        command, path = ctx.command, ctx.command_path
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            monkeypatch.setattr(command, "callback", lambda *_, path=path, **__: note(path))
     return called
 
 

@@ -140,3 +140,20 @@ def test_a_side_begins_when_that_of_the_round_before_has_ended(tmp_path: Path) -
 
     run_in_rounds(load({"home": tmp_path}, {}), run, poll_seconds=POLL)
     assert events == ["begins 0", "ends 0", "begins 1", "ends 1"]
+
+
+def test_newer_data_and_another_robots_txt_begin_a_round(tmp_path: Path) -> None:
+    (tmp_path / "tidemark.toml").write_text('[sites.shop]\nrobots = "robots.txt"\n')
+    (tmp_path / "robots.txt").write_text("")
+    lists = tmp_path / "data" / "networks"
+
+    def add_list() -> None:
+        lists.mkdir(parents=True)
+        (lists / "own.tsv").write_text("# hosting\t2026-11-01\thttps://example.com\tCC0-1.0\n192.0.2.0/24\n")
+
+    during: list[Callable[[], None]] = [
+        add_list,
+        lambda: (tmp_path / "robots.txt").unlink(),  # an error, with which nothing begins
+    ]
+    found = rounds(tmp_path, during)
+    assert len(found) == 2 and {settings.sites["shop"].robots for settings in found} == {"robots.txt"}

@@ -44,6 +44,7 @@ COMMANDS = {
     "repair": "tidemark.cli.upkeep",
     "forget": "tidemark.cli.upkeep",
     "access": "tidemark.cli.access",
+    "data": "tidemark.cli.data",
 }
 
 

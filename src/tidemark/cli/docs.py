@@ -292,7 +292,7 @@ def commands_page() -> str:
     """Every command with its arguments and options."""
     with click.Context(tidemark, info_name="tidemark") as ctx:
         found = list(commands(ctx))
-    listed = [c for c in found if not isinstance(c.command, click.Group)]
+    listed = [c for c in found if not isinstance(c.command, click.Group) or c.command.invoke_without_command]
     return _page(
         "the commands' own help (`src/tidemark/cli/`)",
         "# Commands",

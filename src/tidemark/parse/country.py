@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import iptocc
 import maxminddb
@@ -22,22 +23,32 @@ _REMEDY = "Set geo_database to a readable MMDB file with countries, or unset it 
 Lookup = Callable[[Sequence[str]], list[str]]
 
 
-@lru_cache(maxsize=4)
 def lookup(database: str) -> Lookup:
-    """The look-up in an MMDB file, or the built-in one if `database` is empty.
+    """The look-up in an MMDB file as it is now, or the built-in one if `database` is empty.
 
     Raises InputError for a missing or corrupt file.
     """
-    return _from_file(database) if database else _built_in
+    return _from_file(database, *_stamp(database)) if database else _built_in
 
 
-@cache
 def data_version(database: str) -> str:
-    """The version of the country data, for `silver.requests.rules_version`."""
-    if not database:
-        return f"iptocc {version('iptocc')}"
+    """The version of the country data, for `silver.requests.rules_version`. Raises as `lookup`."""
+    return _version_of(database, *_stamp(database)) if database else f"iptocc {version('iptocc')}"
+
+
+@lru_cache(maxsize=4)
+def _version_of(database: str, *_: int) -> str:
     with _open(database) as reader:
         return f"{reader.metadata().database_type} {reader.metadata().build_epoch}"
+
+
+def _stamp(database: str) -> tuple[int, ...]:
+    """What differs after a file was replaced; nothing for a missing one."""
+    try:
+        found = Path(database).stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns
 
 
 def is_address(text: str) -> bool:
@@ -54,7 +65,8 @@ def _built_in(addresses: Sequence[str]) -> list[str]:
     return [code or UNKNOWN for code in iptocc.country_code(list(addresses))] if addresses else []
 
 
-def _from_file(database: str) -> Lookup:
+@lru_cache(maxsize=4)
+def _from_file(database: str, *_: int) -> Lookup:
     reader = _open(database)
 
     def country(address: str) -> str:
@@ -64,13 +76,16 @@ def _from_file(database: str) -> Lookup:
             return UNKNOWN
         except maxminddb.InvalidDatabaseError as error:
             raise _unreadable(database, error) from error
-        if not isinstance(record, dict):
-            return UNKNOWN
-        place = record.get("country") or record.get("registered_country") or {}
-        code = (place.get("iso_code") if isinstance(place, dict) else None) or record.get("country_code")
-        return code if isinstance(code, str) and _CODE.fullmatch(code) else UNKNOWN
+        return (code_of(record) if isinstance(record, dict) else None) or UNKNOWN
 
     return lambda addresses: [country(address) for address in addresses]
+
+
+def code_of(record: dict[str, Any]) -> str | None:
+    """The code of the country in a record of an MMDB file; None if it has none."""
+    place = record.get("country") or record.get("registered_country") or {}
+    code = (place.get("iso_code") if isinstance(place, dict) else None) or record.get("country_code")
+    return code if isinstance(code, str) and _CODE.fullmatch(code) else None
 
 
 def _open(database: str) -> maxminddb.Reader:

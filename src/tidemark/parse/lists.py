@@ -9,8 +9,16 @@ from importlib.resources import files
 
 def rows(file: str) -> Iterator[list[str]]:
     """The cells of each line of a file with tabs between them, without empty lines and those that begin with `#`."""
-    text = (files("tidemark.parse") / file).read_text(encoding="utf-8")
-    return (line.split("\t") for line in text.splitlines() if line and not line.startswith("#"))
+    return (line.split("\t") for line in _lines(file) if line and not line.startswith("#"))
+
+
+def comments(file: str) -> str:
+    """The lines of such a file that begin with `#`."""
+    return "\n".join(line for line in _lines(file) if line.startswith("#"))
+
+
+def _lines(file: str) -> list[str]:
+    return (files("tidemark.parse") / file).read_text(encoding="utf-8").splitlines()
 
 
 def version_of(*data: object) -> str:

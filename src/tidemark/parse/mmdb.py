@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import maxminddb
 
 from tidemark.errors import InputError
-from tidemark.parse.country import is_address
+from tidemark.parse.country import code_of, is_address
 
 # The data type `int` of the column; larger numbers are for private use.
 _MOST_ASN = 2**31 - 1
+# Records that are read to validate a database.
+_SAMPLE = 10_000
 
 
 class System(NamedTuple):
@@ -52,11 +55,17 @@ def version(database: str, setting: str) -> str:
     return f"{metadata.database_type} {metadata.build_epoch}"
 
 
-@lru_cache(maxsize=8)
 def opened(database: str, setting: str) -> maxminddb.Reader:
-    """A database. `setting` names it in an error. Raises InputError for a missing or corrupt file."""
-    if not Path(database).is_file():
-        raise InputError(f"{setting} {database} does not exist", _remedy(setting))
+    """A database as it is now. `setting` names it in an error. Raises InputError for a missing or corrupt file."""
+    try:
+        there = Path(database).stat()
+    except OSError as error:
+        raise InputError(f"{setting} {database} does not exist", _remedy(setting)) from error
+    return _opened(database, setting, there.st_ino, there.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _opened(database: str, setting: str, *_: int) -> maxminddb.Reader:
     try:
         try:
             return maxminddb.open_database(database)
@@ -66,6 +75,23 @@ def opened(database: str, setting: str) -> maxminddb.Reader:
             return maxminddb.open_database(database, maxminddb.MODE_MEMORY)
     except (OSError, ValueError, LookupError, TypeError, maxminddb.InvalidDatabaseError) as error:
         raise _unreadable(database, setting, error) from error
+
+
+def require_records(database: str, setting: str) -> None:
+    """Raises InputError unless the first records of a database can be read, and one of them has what the setting is
+    for."""
+    reader = opened(database, setting)
+    try:
+        records = [record for _, record in islice(reader, _SAMPLE) if isinstance(record, dict)]
+    except (ValueError, maxminddb.InvalidDatabaseError) as error:
+        raise _unreadable(database, setting, error) from error
+    known = {
+        "asn_database": lambda record: _system(record) != NO_SYSTEM,
+        "city_database": lambda record: _place(record) != NO_PLACE,
+        "geo_database": lambda record: code_of(record) is not None,
+    }[setting]
+    if not any(map(known, records)):
+        raise InputError(f"{database} has no record that {setting} could use", _remedy(setting))
 
 
 def _records(database: str, setting: str, addresses: Sequence[str | None]) -> Iterator[dict[str, Any] | None]:

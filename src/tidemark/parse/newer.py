@@ -11,8 +11,9 @@ from tidemark.errors import InputError
 from tidemark.parse.networks import Own
 from tidemark.settings import Settings
 
-# The databases by their settings, and their files in a home.
-DATABASES = {"geo_database": "country.mmdb", "asn_database": "asn.mmdb", "city_database": "city.mmdb"}
+# The databases by their settings: what they are about, which is also the name of their files in a home.
+KINDS = {"geo_database": "country", "asn_database": "asn", "city_database": "city"}
+DATABASES = tuple(KINDS)
 
 
 def networks_directory(settings: Settings) -> Path:
@@ -31,7 +32,12 @@ def own_networks(settings: Settings) -> Own:
         ) from error
 
 
+def database_file(settings: Settings, setting: str) -> Path:
+    """The home's own file of a database, whether or not it exists."""
+    return settings.data / f"{KINDS[setting]}.mmdb"
+
+
 def database(settings: Settings, setting: str) -> str:
     """The file of a database: that of the setting, else the home's; empty if there is none."""
-    path = settings.data / DATABASES[setting]
+    path = database_file(settings, setting)
     return getattr(settings.meaning, setting) or (str(path) if path.is_file() else "")

@@ -1,7 +1,8 @@
-"""The flows in rounds: when tables of the settings file, or files of own formats change, they end between two batches
-and begin again with them.
+"""The flows in rounds: when tables of the settings file, files of own formats, a robots.txt of a site, or data of the
+home (`tidemark data update`) change, they end between two batches and begin again with them.
 
-So goals, alerts, own formats and settings of sites apply to a running pipeline. Other settings apply at its next start.
+So goals, alerts, own formats, settings of sites and data about addresses apply to a running pipeline. Other settings
+apply at its next start.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemark.errors import SettingError
+from tidemark.errors import InputError, SettingError
 from tidemark.loops import Side, stopping_when
 from tidemark.parse.custom import reading_of
 from tidemark.settings import Settings, Tables, tables_in
 
 log = logging.getLogger("tidemark.run")
 
+# Names of files, with what differs after a change.
+_Stamp = Sequence[tuple[str, int, int]]
 # Adds what ends a round to the functions that run beside it. A changed file waits while the round is busy.
 Add = Callable[[Sequence[Side], Callable[[], bool]], list[Side]]
 
@@ -30,7 +33,7 @@ def run_in_rounds(
 ) -> None:
     """Calls `run` with the settings until it returns that it was the last time. It gets a function that completes the
     sides of its round."""
-    file = _File(settings.home / "tidemark.toml", settings.formats_directory, Tables.of(settings))
+    file = _File(settings, Tables.of(settings))
     turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
     while True:
         changes: list[Tables] = []
@@ -48,46 +51,59 @@ def run_in_rounds(
 
         if run(settings, add) or not changes:
             return
-        log.info("%s has changed: the flows begin again with its tables", file.path)
+        log.info("settings or data have changed: the flows begin again with them (%s)", file.path)
         settings = changes[-1].put_into(settings)
 
 
 @dataclass
 class _File:
-    """The settings file and the directory of own formats, and their tables as they are in use."""
+    """The settings file and the directory of own formats, their tables as they are in use, and the files of data."""
 
-    path: Path
-    formats: Path
+    settings: Settings
     tables: Tables
-    seen: Sequence[tuple[str, int, int]] = field(init=False)
+    seen: _Stamp = field(init=False)
+    data: _Stamp = field(init=False)
 
     def __post_init__(self) -> None:
-        self.seen = self._stamp()
+        self.seen, self.data = self._stamp(), self._data_stamp()
+
+    @property
+    def path(self) -> Path:
+        return self.settings.home / "tidemark.toml"
 
     def changed(self, busy: Callable[[], bool]) -> Tables | None:
-        """The tables, if they have changed. Wrong ones are logged, and those in use stay."""
-        stamp = self._stamp()
-        if stamp == self.seen or busy():
+        """The tables, if they or the data have changed. Wrong ones are logged, and those in use stay."""
+        stamp, data = self._stamp(), self._data_stamp()
+        if (stamp, data) == (self.seen, self.data) or busy():
             return None
-        self.seen = stamp
+        is_same_data = data == self.data
+        self.seen, self.data = stamp, data
         try:
-            found = tables_in(self.path, self.formats)
-            reading_of(found.put_into(Settings()))
-        except SettingError as error:
+            found = tables_in(self.path, self.settings.formats_directory)
+            reading_of(found.put_into(self.settings))
+        except (SettingError, InputError) as error:
             log.error("the settings in use stay: %s", error)
             return None
-        if found == self.tables:
+        if found == self.tables and is_same_data:
             return None
         self.tables = found
         return found
 
-    def _stamp(self) -> Sequence[tuple[str, int, int]]:
-        stamps = []
-        for path in (self.path, *sorted(self.formats.glob("*.toml"))):
-            with suppress(OSError):
-                found = path.stat()
-                stamps.append((path.name, found.st_mtime_ns, found.st_ino))
-        return stamps
+    def _stamp(self) -> _Stamp:
+        return _stamps([self.path, *sorted(self.settings.formats_directory.glob("*.toml"))])
+
+    def _data_stamp(self) -> _Stamp:
+        robots = [self.settings.home / site.robots for site in self.tables.sites.values() if site.robots]
+        return _stamps([*sorted(self.settings.data.rglob("*")), *robots])
+
+
+def _stamps(paths: Sequence[Path]) -> _Stamp:
+    stamps = []
+    for path in paths:
+        with suppress(OSError):
+            found = path.stat()
+            stamps.append((path.name, found.st_mtime_ns, found.st_ino))
+    return stamps
 
 
 def _in_turn(turn: threading.Lock, side: Side) -> Side:
