@@ -42,6 +42,8 @@ def topics(broker: Settings) -> tuple[str, str]:
 
 
 def values(broker: Settings, topic: str) -> list[bytes]:
+    # The broker marks the records of a transaction as committed after it has answered.
+    kafka.await_committed(broker.kafka, topic)
     return [message.value for message in Results(broker).messages(topic)]
 
 
