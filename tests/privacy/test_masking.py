@@ -50,6 +50,17 @@ def test_a_masked_line_has_the_network_of_its_address(tmp_path: Path) -> None:
     assert shown == '- - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "-"'
 
 
+@pytest.mark.parametrize("mode", (MASKED, ANONYMOUS), ids=lambda mode: mode.mode)
+def test_a_bot_is_verified_by_its_whole_address(mode: SitePrivacy, tmp_path: Path) -> None:
+    """Its operator publishes single addresses, which the masked line no longer has."""
+    bot = line().replace(AGENT.encode(), b"DuckDuckBot/1.1; (+http://duckduckgo.com/duckduckbot.html)")
+    first = judged(bronze([bot.replace(b"198.51.100.77", b"4.144.148.23"), bot]), tmp_path, mode)
+    for rows in (first, judged(as_bronze(first), tmp_path, mode)):
+        assert [(row["bot_kind"], row["bot_verified"], row["network"]) for row in rows] == [
+            ("search-engine", "verified", "crawler"), ("forged", "forged", None),
+        ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "target, kept",
     [

@@ -19,10 +19,11 @@ import pyarrow as pa
 from tidemark.engine.arrays import Arrays, Flags, where
 from tidemark.settings.privacy import ANONYMOUS, EXACT, MODES
 
-# Columns that come from the address, and from the user agent.
-OF_ADDRESS = ("country",)
-OF_AGENT = ("browser", "os", "device", "bot", "bot_name", "bot_kind", "ai_purpose")
-_OF_LEVEL = {1: ("visitor_id", *OF_ADDRESS), 2: ("visitor_id", *OF_ADDRESS, *OF_AGENT)}
+# Columns that come from the address, from the user agent, and from both.
+OF_ADDRESS = ("country", "network")
+OF_AGENT = ("browser", "os", "device", "bot", "bot_name", "ai_purpose")
+OF_BOTH = ("visitor_id", "bot_kind", "bot_verified")
+_OF_LEVEL = {1: (*OF_BOTH, *OF_ADDRESS), 2: (*OF_BOTH, *OF_ADDRESS, *OF_AGENT)}
 Levels = np.ndarray[Any, np.dtype[np.int64]]
 _HASH = "hash"
 _TRUE = "true"

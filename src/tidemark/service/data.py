@@ -28,6 +28,7 @@ from tidemark.parse.list_files import date_of, networks_of, text_of, validated
 from tidemark.parse.networks import NetworkList, lists
 from tidemark.parse.reading import Reading
 from tidemark.settings import Settings
+from tidemark.settings.privacy import EXACT
 
 # The columns that data about addresses decides on.
 COLUMNS = ("country", "network", "asn", "as_org", "city", "region", "bot_kind", "bot_verified")
@@ -178,21 +179,24 @@ def _knowledge(settings: Settings, changes: Sequence[Change]) -> Knowledge:
 
 
 def _differing(settings: Settings, knowledge: Knowledge) -> tuple[dict[str, int] | None, int]:
-    """By column, how many lines of history would have another value, and how many lines there are."""
+    """By column, how many lines of history would have another value, and how many lines there are. Lines of sites whose
+    addresses are masked keep what was found before that."""
     home = Home.of(settings)
     if home.lakehouse.can.files is None:
         return None, 0
     reader = home.on_files().store.reader
     if reader.version(REQUESTS) is None or not set(COLUMNS) <= set(reader.contract(REQUESTS).columns):
         return None, 0
-    keys = ("client_ip", "user_agent", *COLUMNS)
+    keys = ("site", "client_ip", "user_agent", *COLUMNS)
     # Lines of the same address and program have the same values.
     grouped = reader.arrow(
         query(REQUESTS, {**{name: name for name in keys}, "lines": count()}, group_by=keys)
     )
     differing, of = dict.fromkeys(COLUMNS, 0), 0
     for start in range(0, grouped.num_rows, _CHUNK_ROWS):
-        rows = grouped.slice(start, _CHUNK_ROWS).combine_chunks()
+        rows = grouped.slice(start, _CHUNK_ROWS)
+        kept = [settings.privacy.of(site).level == EXACT for site in rows["site"].to_pylist()]
+        rows = rows.filter(pa.array(kept, pa.bool_()))
         columns = {
             name: rows[name].combine_chunks().cast(pa.string()) for name in ("client_ip", "user_agent")
         }
