@@ -16,7 +16,7 @@ from tidemark.errors import InputError
 from tidemark.parse import newer
 from tidemark.parse.inventory import inventory
 from tidemark.parse.networks import kinds_of, verified
-from tidemark.service.data import update
+from tidemark.service.data import outdated, update
 from tidemark.settings import Settings
 
 HEADER = "# hosting\t2026-11-01\thttps://example.com/networks\tCC0-1.0\n"
@@ -117,4 +117,5 @@ def test_the_command_says_what_history_would_change(settings: Settings, given: P
     text = call("update", str(given))
     assert f"{wanted:,} lines of {len(lines):,} would have another as_org" in text
     assert "asn (Test-ASN" in call()
+    assert outdated(settings)[0]["as_org"] == wanted
     assert {each["where"] for each in json.loads(call("--json"))} == {"installation", "home"}

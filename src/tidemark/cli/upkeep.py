@@ -59,19 +59,24 @@ def rebuild_command(
     """Recompute TABLE with the current rules, beside a running pipeline or with it stopped; `all` for everything.
 
     silver.requests (with silver.rejected) is recomputed from bronze, followed by all other tables; the
-    other tables from silver.requests. --since is the time of arrival for silver.requests and event time
+    other tables from silver.requests. Says before, on stderr, how many lines have other values by the data in use
+    (`tidemark data`). --since is the time of arrival for silver.requests and event time
     for the others; sessions are always recomputed as a whole. Prints the differences per day, and
     how many lines have another value.
     An interrupted rebuild has changed nothing, or everything.
     """
     from tidemark.operate.difference import lines
+    from tidemark.service.data import outdated
     from tidemark.service.rebuild import rebuild_table
 
     since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
+    settings = settings_of(ctx, **options)
+    if table in ("all", "silver.requests") and not dry_run:
+        lines_of, of = outdated(settings)
+        for name, number in lines_of.items():
+            click.echo(f"before: {number:,} lines of {of:,} have another {name} by the data in use", err=True)
     with _Parts() as parts:
-        found = rebuild_table(
-            settings_of(ctx, **options), table, since, dry_run=dry_run, report=parts.show, renew_key=renew_key
-        )
+        found = rebuild_table(settings, table, since, dry_run=dry_run, report=parts.show, renew_key=renew_key)
     click.echo("\n".join(lines(found)))
     if dry_run:
         click.echo("dry run: nothing was changed", err=True)

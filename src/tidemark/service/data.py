@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tidemark.engine.arrays import flags_of, plain
 from tidemark.errors import InputError, PlatformError
 from tidemark.figures.query import count, query
+from tidemark.figures.reader import ReadError
 from tidemark.figures.silver import REQUESTS
 from tidemark.home import Home
 from tidemark.local.directories import prepare_home
@@ -77,6 +78,16 @@ def update(settings: Settings, path: Path, *, dry_run: bool = False) -> Update:
     if not dry_run:
         _install(settings, changes)
     return Update(changes, lines, of, after.version, before.version)
+
+
+def outdated(settings: Settings) -> tuple[dict[str, int], int]:
+    """By column, how many lines of history would have another value by the data in use, most first, and how many lines
+    there are; nothing if the table cannot tell. Raises InputError."""
+    try:
+        lines, of = _differing(settings, _knowledge(settings, ()))
+    except ReadError:  # a rebuild says what is wrong
+        return {}, 0
+    return dict(sorted((lines or {}).items(), key=lambda each: -each[1])), of
 
 
 def _read(settings: Settings, path: Path) -> Iterator[Change]:
@@ -192,14 +203,15 @@ def _differing(settings: Settings, knowledge: Knowledge) -> tuple[dict[str, int]
     grouped = reader.arrow(
         query(REQUESTS, {**{name: name for name in keys}, "lines": count()}, group_by=keys)
     )
+    exact = [settings.privacy.of(site).level == EXACT for site in grouped["site"].to_pylist()]
+    # The engine's views of texts have no kernels.
+    kinds = [pa.int64() if name in ("lines", "asn") else pa.string() for name in grouped.column_names]
+    schema = pa.schema(list(zip(grouped.column_names, kinds, strict=True)))
+    grouped = grouped.cast(schema).filter(pa.array(exact, pa.bool_()))
     differing, of = dict.fromkeys(COLUMNS, 0), 0
     for start in range(0, grouped.num_rows, _CHUNK_ROWS):
-        rows = grouped.slice(start, _CHUNK_ROWS)
-        kept = [settings.privacy.of(site).level == EXACT for site in rows["site"].to_pylist()]
-        rows = rows.filter(pa.array(kept, pa.bool_()))
-        columns = {
-            name: rows[name].combine_chunks().cast(pa.string()) for name in ("client_ip", "user_agent")
-        }
+        rows = grouped.slice(start, _CHUNK_ROWS).combine_chunks()
+        columns = {name: rows[name].combine_chunks() for name in ("client_ip", "user_agent")}
         nothing = pa.nulls(rows.num_rows, pa.string())
         fields = {**columns, **dict.fromkeys(("host", "referrer", "query", "path"), nothing)}
         now = describe(knowledge, pa.repeat("", rows.num_rows), fields)
