@@ -9,10 +9,11 @@ from pathlib import Path
 
 import streamlit as st
 from dashboard import ahead, data, start, who
-from dashboard.controls import actions, bar, views
+from dashboard.controls import actions, bar, sharing, views
 from dashboard.filters import Filters
 from dashboard.panel import freshness
 from dashboard.panels import (
+    access,
     alerts,
     bots,
     countries,
@@ -77,6 +78,8 @@ PAGES = (
 )
 # Shown where another package declares tables.
 OTHERS = Page("Other tables", ":material/table:", "others", others.page, filtered=False, whole=True)
+# Shown to those who manage people, keys and shares.
+ACCESS = Page("Access", ":material/key:", "access", access.page, ranged=False, filtered=False)
 
 # A file of our own: Streamlit's named icons come from elsewhere when they are the browser tab's.
 ICON = Path(__file__).parent / "icon.png"
@@ -131,8 +134,9 @@ def main() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="title"):
         st.title(page.title, anchor=False, width="stretch")
         said = st.container(width="content")
+        place = st.container(width="content")
         who.account()
-    if not start.has_data(reader):
+    if not start.has_data(reader) and page is not ACCESS:
         start.empty_state(reader)
         return
     ahead.begin(reader)
@@ -147,6 +151,8 @@ def main() -> None:
     )  # fmt: skip
     with said:
         freshness(reader, chosen)
+    with place:
+        sharing.offer(data.home(reader), page.path)
     bar.offer_jump(chosen, extents, ranged=page.ranged, history="./")
     views.show(reader, chosen)
     current.run()
@@ -156,7 +162,8 @@ def pages_of(reader: Reader, asking: Asking) -> tuple[Page, ...]:
     """The pages on offer: of a share, the one that it shows."""
     if asking.shared is not None:
         return tuple(page for page in PAGES if page.path == asking.shared.page)
-    return (*PAGES, OTHERS) if has_others(reader) else PAGES
+    shown = (*PAGES, OTHERS) if has_others(reader) else PAGES
+    return (*shown, ACCESS) if who.administers() and data.home(reader) is not None else shown
 
 
 def has_others(reader: Reader) -> bool:

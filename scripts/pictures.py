@@ -102,7 +102,7 @@ def main() -> None:
     )
     parser.add_argument("home", type=Path)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
-    parser.add_argument("--pages", nargs="*", help="default: all that app/main.py has, but Other tables")
+    parser.add_argument("--pages", nargs="*", help="default: all of app/main.py but Other tables and Access")
     parser.add_argument("--range", help="of all pages")
     parser.add_argument("--width", type=int, default=1280)
     parser.add_argument("--dark", action="store_true")
@@ -112,7 +112,7 @@ def main() -> None:
     server, address = serve(asked.home.resolve())
     driver = browser(asked.dark)
     try:
-        for page in asked.pages or [page for page in pages() if page != "others"]:
+        for page in asked.pages or [page for page in pages() if page not in ("others", "access")]:
             reach = asked.range or RANGES.get(page, "7d")
             place = "" if page == "overview" else page
             taken = picture(driver, f"{address}/{place}?range={reach}&times=UTC", asked.width, asked.full)

@@ -10,7 +10,7 @@ import streamlit as st
 from tidemark.access.asking import HEADER, OWNER, Asking, verified
 from tidemark.access.audit import Audit, What
 from tidemark.access.declared import access
-from tidemark.access.door import NOTHING
+from tidemark.access.door import NOTHING, Door
 from tidemark.figures.right import Role
 
 LOCK = ":material/lock:"
@@ -22,8 +22,7 @@ def asking() -> Asking:
     told = verified(st.context.headers.get(HEADER) or "")
     if told is not None:
         return told
-    home = Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").expanduser()
-    return OWNER if access(home).login == "none" else Asking("", NOTHING, "none")
+    return OWNER if access(_home()).login == "none" else Asking("", NOTHING, "none")
 
 
 def may(role: Role) -> bool:
@@ -38,9 +37,24 @@ def record(what: What, object: str = "") -> None:
         _audit().record(found, what, object)
 
 
+def administers() -> bool:
+    """Whether whoever looks manages people, keys and shares. Where nobody has to log in there are none."""
+    return asking().how != "none" and may("admin")
+
+
+@st.cache_resource(show_spinner=False)
+def door(home: Path) -> Door:
+    """The people, keys and shares of a home."""
+    return Door(home)
+
+
 @st.cache_resource(show_spinner=False)
 def _audit() -> Audit:
-    return Audit.of_home(Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute())
+    return Audit.of_home(_home())
+
+
+def _home() -> Path:
+    return Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute()
 
 
 def account() -> None:

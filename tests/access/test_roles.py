@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import data
+from app.dashboard.controls import edit
 from tests.app import lakehouse
 from tests.app.scene import line_of
-from tidemark.access.asking import HEADER, Asking, Shared, signed
+from tidemark.access.asking import HEADER, OWNER, Asking, Shared, signed
+from tidemark.access.door import Door
 from tidemark.access.shares import PAGES
 from tidemark.figures import drill, sessions
-from tidemark.figures.declared import Declared
+from tidemark.figures.declared import Declared, Kind
 from tidemark.figures.permitted import ForbiddenError, Permitted, permitted
 from tidemark.figures.query import (
     AnyOf,
@@ -36,7 +39,7 @@ from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.report import REPORTS, Asked
 from tidemark.figures.right import EVERYTHING, Right
 from tidemark.figures.rows import Direct
-from tidemark.figures.selection import Selection, filters_of
+from tidemark.figures.selection import Selection, SelectionError, filters_of
 
 ROOT = Path(__file__).parents[2]
 MAIN = ROOT / "app" / "main.py"
@@ -232,6 +235,102 @@ def test_a_viewer_of_a_page_sees_locks_and_no_error(monkeypatch: pytest.MonkeyPa
     site = next(each for each in at.selectbox if each.label == "Site")
     assert site.options == ["All sites", MINE]
     assert all(each.disabled for each in at.button if (each.key or "").startswith("requests-"))
+
+
+def managing(monkeypatch: pytest.MonkeyPatch, home: Path, asking: Asking) -> AppTest:
+    """The page Access, and below it the dialog that shares the page Pages."""
+
+    def script(home: str) -> None:
+        from pathlib import Path
+
+        from app.dashboard import clock
+        from app.dashboard.controls import sharing
+        from app.dashboard.filters import Filters
+        from app.dashboard.panel import Look
+        from app.dashboard.panels import access
+        from tidemark.figures.reader_delta import DeltaReader
+
+        reader, filters = DeltaReader(Path(home)), Filters("a.example")
+        access.page(reader, filters)
+        sharing.offer(Path(home), "pages")
+        sharing.form(Look(reader, filters, clock.now(), "view"), home=Path(home), page="pages")
+
+    monkeypatch.setattr(ContextProxy, "headers", {HEADER: signed(asking)})
+    return AppTest.from_function(script, default_timeout=60, kwargs={"home": str(home)}).run()
+
+
+def press(at: AppTest, label: str) -> None:
+    next(each for each in at.button if each.label == label).click().run()
+    assert not at.exception and not at.error
+
+
+def test_an_admin_manages_people_keys_and_shares(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(home, tmp_path / "home")
+    door = Door(tmp_path / "home")
+    door.keys.add("old", "viewer", (), None)
+    at = managing(monkeypatch, door.home, Asking("ops", EVERYTHING, "password"))
+    at.text_input(key="person-name").input("bo")
+    at.text_input(key="person-password").input("correct horse")
+    at.multiselect(key="person-sites").select(OTHER)
+    press(at, "Add")
+    assert [(each.name, each.right) for each in door.people.all()] == [("bo", Right.of("viewer", [OTHER]))]
+
+    press(at, "Make an address")
+    share = door.shares.of(at.code[0].value.rpartition("/")[2])
+    assert share is not None and (share.site, share.page) == (MINE, "pages")
+
+    at.session_state["access"] = "Keys"
+    at.run()
+    press(at, "Revoke")
+    press(at, "Revoke old?")
+    at.text_input(key="key-name").input("robot")
+    press(at, "Make a key")
+    key = door.keys.of(at.code[0].value)
+    assert key is not None and [each.name for each in door.keys.all()] == ["robot"]
+
+
+@pytest.mark.parametrize(
+    "asking", [Asking("ana", Right("editor"), "password"), OWNER], ids=["editor", "owner"]
+)
+def test_nobody_else_does(monkeypatch: pytest.MonkeyPatch, home: Path, asking: Asking) -> None:
+    at = managing(monkeypatch, home, asking)
+    assert "Only admins" in at.info[0].value
+    assert not {"Share", "Add", "Make a key"} & {each.label for each in at.button}
+    press(at, "Make an address")
+    assert not (home / "access.db").exists()
+
+
+def test_definitions_and_notes_need_an_editor_of_the_site(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(edit.EDITS, "yes")
+
+    def saved(right: Right, kind: Kind, name: str, values: dict[str, Any] | None) -> str:
+        monkeypatch.setattr(ContextProxy, "headers", {HEADER: signed(Asking("ana", right, "password"))})
+        try:
+            edit.save(tmp_path, kind, name, values)
+        except SelectionError as error:
+            return str(error)
+        return ""
+
+    editor, of_other = Right.of("editor", [MINE]), {"path": "/b", "site": OTHER}
+    assert "only editors" in saved(Right("analyst"), "goals", "all", {"path": "/a"})
+    assert saved(Right("editor"), "goals", "all", {"path": "/a"}) == ""
+    assert saved(editor, "goals", "mine", {"path": "/a", "site": MINE}) == ""
+    for name, values in (
+        ("new", of_other),
+        ("new", {"path": "/b"}),
+        ("all", {"path": "/b", "site": MINE}),
+        ("all", None),
+    ):
+        assert MINE in saved(editor, "goals", name, values), (name, values)
+    assert MINE in saved(editor, "sites", OTHER, {"hosts": ["evil.example"]})
+    monkeypatch.setattr(
+        ContextProxy, "headers", {HEADER: signed(Asking("ana", Right("analyst"), "password"))}
+    )
+    assert not edit.editable(tmp_path)
 
 
 def test_nobody_sees_a_page_where_login_is_needed_and_no_guard_let_them_in(
