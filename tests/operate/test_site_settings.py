@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from bronze import access_log
 from silver import rejected, requests
 from tests.operate.quality.rows import good, rows
 from tidemark.contract.quality_tables import SITES
+from tidemark.figures.reported import REMADE
 from tidemark.home import Home
 from tidemark.operate import backfill, notes, site_settings, status
 from tidemark.operate.difference import Changed
@@ -187,3 +190,28 @@ def test_a_home_that_does_not_say_the_settings_of_history_begins_with_those_of_n
     schema_check.write(home.house, {"silver.requests": {"visitor key": "of before"}})
     home.start(shop=SHOP)
     assert not home.due and home.noted == []
+
+
+def test_robots_txt_is_applied_like_own_hosts(home: Scenario) -> None:
+    home.start(shop=SiteSettings(robots="robots.txt"))
+    change = "sites.shop.robots was unset, now robots.txt"
+    assert home.due and home.noted == [f"Robots.txt of shop: …; {change}"]
+    home.fill(Revalued("silver.requests", "disallowed", 5, 9))
+    assert home.noted == [f"Robots.txt of shop: 5 lines of 9 have another disallowed; {change}"]
+    assert notes.remakes(notes.listed(home.store)[0])
+    assert re.match(REMADE, home.noted[0])
+
+
+@pytest.mark.parametrize("lines", [3, 2])
+def test_a_new_column_is_filled_unless_bronze_lacks_lines(
+    tmp_path: Path, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = Scenario(tmp_path, lines)
+    was = schema_check.recorded(home.house, requests.TABLE.name)
+    older = {name: value for name, value in was.items() if name != "column network"}
+    path = Path(home.house.checkpoint_root) / "states.json"
+    path.write_text(json.dumps({requests.TABLE.name: older}))
+    home.start()
+    assert requests.TABLE.name in schema_check.incomplete(home.house)
+    assert backfill.pending(home.pipeline) == (lines == 3)
+    assert ("silver.requests" in caplog.text and "lacks lines that were read" in caplog.text) == (lines == 2)
