@@ -91,6 +91,21 @@ def test_a_file_that_cannot_be_used_changes_nothing(
     assert "\n" not in str(refused.value) and not settings.home.exists()
 
 
+def test_a_database_that_a_setting_names_is_not_replaced(settings: Settings, given: Path) -> None:
+    mine = given / "asn.mmdb"
+    mine.write_bytes(asn(ASN))
+    with pytest.raises(InputError, match=r"asn_database names .*, which counts"):
+        update(settings.changed(asn_database=str(mine)), mine)
+
+
+def test_a_damaged_list_of_the_home_is_an_error(settings: Settings) -> None:
+    directory = newer.networks_directory(settings)
+    directory.mkdir(parents=True)
+    (directory / "own.tsv").write_text(HEADER + "here\n")
+    with pytest.raises(InputError, match="own is no list of networks"):
+        newer.own_networks(settings)
+
+
 def test_a_path_without_data_is_an_error(settings: Settings, given: Path) -> None:
     (given / "notes.txt").write_text("192.0.2.0/24")
     for path in (given, given / "notes.txt", given / "missing"):

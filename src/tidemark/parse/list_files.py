@@ -75,4 +75,4 @@ def _within(network: Network, other: Network) -> bool:
 
 
 def _refused(name: str, why: str) -> InputError:
-    return InputError(f"{name} is no list of networks: {why}", "Nothing was changed. Correct the file.")
+    return InputError(f"{name} is no list of networks: {why}", "Correct the file, or remove it.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidemark.errors import InputError
+from tidemark.parse.list_files import validated
 from tidemark.parse.networks import Own
 from tidemark.settings import Settings
 
@@ -23,13 +24,16 @@ def networks_directory(settings: Settings) -> Path:
 
 def own_networks(settings: Settings) -> Own:
     """Names and texts of the home's lists, in the order of names. Raises InputError for one that cannot be read."""
+    directory = networks_directory(settings)
     try:
-        paths = sorted(networks_directory(settings).glob("*.tsv"))
-        return tuple((path.stem, path.read_text(encoding="utf-8")) for path in paths)
+        own = tuple((path.stem, path.read_text(encoding="utf-8")) for path in sorted(directory.glob("*.tsv")))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"a list of networks cannot be read: {error}", "Remove it, or put it right."
+            f"a list of networks cannot be read: {error}", f"Remove it from {directory}."
         ) from error
+    for name, text in own:
+        validated(name, text)
+    return own
 
 
 def database_file(settings: Settings, setting: str) -> Path:

@@ -83,10 +83,7 @@ def update(settings: Settings, path: Path, *, dry_run: bool = False) -> Update:
 def outdated(settings: Settings) -> tuple[dict[str, int], int]:
     """By column, how many lines of history would have another value by the data in use, most first, and how many lines
     there are; nothing if the table cannot tell. Raises InputError."""
-    try:
-        lines, of = _differing(settings, _knowledge(settings, ()))
-    except ReadError:  # a rebuild says what is wrong
-        return {}, 0
+    lines, of = _differing(settings, _knowledge(settings, ()))
     return dict(sorted((lines or {}).items(), key=lambda each: -each[1])), of
 
 
@@ -153,6 +150,8 @@ def _database(settings: Settings, file: Path) -> Change:
             f"{file}: its type {kind!r} does not say whether it has countries, autonomous systems or cities",
             f"Name it in one of the settings {', '.join(newer.DATABASES)} instead.",
         )
+    if given := getattr(settings.meaning, setting):
+        raise InputError(f"{setting} names {given}, which counts", f"Replace that file, or unset {setting}.")
     mmdb.require_records(str(file), setting)
     present = newer.database(settings, setting)
     before = inventory.of_database(present, setting) if present else None
@@ -200,9 +199,11 @@ def _differing(settings: Settings, knowledge: Knowledge) -> tuple[dict[str, int]
         return None, 0
     keys = ("site", "client_ip", "user_agent", *COLUMNS)
     # Lines of the same address and program have the same values.
-    grouped = reader.arrow(
-        query(REQUESTS, {**{name: name for name in keys}, "lines": count()}, group_by=keys)
-    )
+    asked = query(REQUESTS, {**{name: name for name in keys}, "lines": count()}, group_by=keys)
+    try:
+        grouped = reader.arrow(asked)
+    except ReadError:  # a rebuild says what is wrong
+        return None, 0
     exact = [settings.privacy.of(site).level == EXACT for site in grouped["site"].to_pylist()]
     # The engine's views of texts have no kernels.
     kinds = [pa.int64() if name in ("lines", "asn") else pa.string() for name in grouped.column_names]
