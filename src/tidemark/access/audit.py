@@ -118,7 +118,9 @@ def _append(path: str, rows: list[tuple[Any, ...]]) -> None:
     from deltalake import write_deltalake
 
     kinds = {"timestamp": pa.timestamp("us", "UTC"), "string": pa.string()}
-    schema = pa.schema([pa.field(name, kinds[kind]) for name, kind, _ in COLUMNS])
+    schema = pa.schema(
+        [pa.field(name, kinds[kind], metadata={"comment": about}) for name, kind, about in COLUMNS]
+    )
     if "://" not in path:
         Path(path).mkdir(parents=True, exist_ok=True)
     columns = [

@@ -233,11 +233,16 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
     address only) and silver.sessions. Gold tables keep their counts, and in sketches hashes that identify
     nobody. Kafka and savepoints keep their data; the command names both.
     """
+    from tidemark.access.audit import Audit
     from tidemark.operate.savepoints import savepoints
     from tidemark.service.forget import forget_visitor
 
     settings = settings_of(ctx, **home)
     done = forget_visitor(settings, visitor=visitor, address=address)
+    audit = Audit.of_home(settings.home)
+    # Not whom: the record must not have what was erased.
+    audit.record(None, "forget", "a visitor" if visitor else "an address")
+    audit.write()
     kept = [savepoint.name for savepoint in savepoints(settings)]
     if as_json:
         report = {**asdict(done), "kept_in_savepoints": kept, "kept_in_topic": settings.kafka.topic}

@@ -1,8 +1,9 @@
-"""The tables about the pipeline itself (accounts, sites, progress, results) and of what it tells people (alerts, notes,
-reported days)."""
+"""The tables about the pipeline itself (accounts, sites, progress, results), of what it tells people (alerts, notes,
+reported days), and of what people did."""
 
 from __future__ import annotations
 
+from tidemark.access.audit import ABOUT, COLUMNS, TABLE
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -229,4 +230,16 @@ REPORTED = Table(
     ),
 )  # fmt: skip
 
-TABLES = (ACCOUNTS, SITES, PROGRESS, RESULTS, INVENTORY, ALERTS, ALERT_RULES, NOTES, REPORTED)
+ACCESS = Table(
+    name=TABLE.replace("/", "."),
+    about=ABOUT,
+    kind="append",
+    key=("time", "who", "what", "object"),
+    time="time",
+    clock="time",
+    reads="the dashboard's server, and commands",
+    quiet=True,
+    columns=tuple(Column(*each) for each in COLUMNS),
+)
+
+TABLES = (ACCOUNTS, SITES, PROGRESS, RESULTS, INVENTORY, ALERTS, ALERT_RULES, NOTES, REPORTED, ACCESS)

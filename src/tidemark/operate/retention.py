@@ -7,18 +7,21 @@ from datetime import UTC, datetime, timedelta
 
 from deltalake import DeltaTable
 
+from tidemark.contract.quality_tables import ACCESS
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
 
+RECORD_DAYS = 400.0
+
 
 def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
-    """Days by table of a setting like `quality.progress=7,silver.rejected=30`.
+    """Days by table of a setting like `quality.progress=7,silver.rejected=30`; RECORD_DAYS for the record of access.
 
     Raises SettingError for an unknown table, one without a column of time, or days that are no positive
     number.
     """
     known = {table.name: table for table in tables}
-    found: dict[str, float] = {}
+    found = {ACCESS.name: RECORD_DAYS} if ACCESS.name in known else {}
     for part, name, days in _limits(text):
         if name not in known or not known[name].time:
             able = ", ".join(table.name for table in tables if table.time)

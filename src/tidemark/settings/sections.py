@@ -255,7 +255,7 @@ class UpkeepSettings:
     )
     retention_days: str = setting(
         "quality.progress=7",
-        "Days that rows are kept, as table=days[,table=days]; other tables keep all rows.",
+        "Days that rows are kept, as table=days[,table=days]; quality.access keeps 400 days, other tables all rows.",
     )
 
 
