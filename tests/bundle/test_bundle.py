@@ -139,6 +139,7 @@ def test_only_the_dashboard_is_uploaded_beside_the_wheel() -> None:
         "app",
         "requirements.txt",
         "src/tidemark/__init__.py",
+        "src/tidemark/access",
         "src/tidemark/errors.py",
         "src/tidemark/figures",
         "src/tidemark/settings",
