@@ -11,17 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from silver import requests
 from tests.parse import test_writing as writing
 from tests.privacy.lines import (
     ANONYMOUS,
     CHANGED,
     CHANGED_BY_ANONYMOUS,
+    EXACT,
+    KEY,
     MASKED,
     as_bronze,
     bronze,
     judged,
+    masking,
     without,
 )
+from tidemark.parse.columns import Knowledge
 from tidemark.parse.detect import DECLARED
 from tidemark.parse.format import Format
 from tidemark.settings.privacy import SitePrivacy
@@ -227,3 +232,18 @@ def test_visitors_of_a_day_are_exact_and_nobody_is_known_the_next_day(tmp_path: 
     first, second, third = (row["visitor_id"] for row in rows)
     assert first == second != third
     assert datetime(2026, 11, 22, 10, tzinfo=UTC) == rows[2]["event_time"]
+
+
+def test_columns_have_the_same_types_in_any_batch(tmp_path: Path) -> None:
+    [row] = judged(bronze([line()]), tmp_path, MASKED)
+    facts = str(row["privacy"])
+    batches = [
+        bronze([line()]),
+        bronze([b"unreadable"]),
+        bronze([line(), b"unreadable"]),
+        bronze([row["value"], line()], privacy=[facts, None]),  # type: ignore[list-item]
+        bronze([row["value"]], privacy=[facts]),  # type: ignore[list-item]
+    ]
+    for mode in (MASKED, ANONYMOUS, EXACT):
+        judge = requests.judging(Knowledge(KEY), masking(tmp_path, mode))
+        assert len({judge.add(batch).schema for batch in batches}) == 1

@@ -163,6 +163,10 @@ def properties(data: Path, node: Node, nodes: Sequence[Node]) -> dict[str, objec
         "auto.create.topics.enable": "false",
         # Lines in Kafka are kept without limit. The topic has the same setting, whoever created it.
         "log.retention.ms": -1,
+        # Deleted records leave the disk within seconds.
+        "log.retention.check.interval.ms": 3_000,
+        "log.segment.delete.delay.ms": 0,
+        "log.initial.task.delay.ms": 3_000,
         "message.max.bytes": MESSAGE_BYTES,
         "replica.fetch.max.bytes": MESSAGE_BYTES,
         "replica.fetch.response.max.bytes": MESSAGE_BYTES,

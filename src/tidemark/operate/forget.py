@@ -7,6 +7,7 @@ change: they have counts, and hashes in sketches.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import re
 import time
@@ -25,6 +26,7 @@ from tidemark.contract.store import Condition, Where
 from tidemark.errors import SettingError, TableError
 from tidemark.home import Home
 from tidemark.operate.corrections import Corrections, correction
+from tidemark.operate.prove import Holds, holding_text
 from tidemark.operate.snapshot import Snapshot, at_snapshot
 from tidemark.operate.upkeep import erase_old_versions
 from tidemark.store import deltalog
@@ -42,10 +44,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True)
 class Forgotten:
-    """Deleted rows by table, and tables whose old files the next upkeep must delete."""
+    """Deleted rows by table, tables whose old files the next upkeep must delete, and the number of deleted offsets of
+    the topic; None if Kafka did not delete them."""
 
     rows: dict[str, int]
     files_left: list[str]
+    records: int | None = None
 
 
 def forget(home: Home, *, visitor: str = "", address: str = "") -> Forgotten:
@@ -140,7 +144,17 @@ def _spellings(logged: pa.Array, address: Address) -> list[str]:
     return [text for text in logged.filter(likely).to_pylist() if _canonical(text) == address]
 
 
+def holding(*, visitor: str = "", address: str = "") -> Holds:
+    """Whether bytes hold the visitor's id, or the address in any spelling."""
+    who = _canonical(address)
+    if who is None:
+        return holding_text([visitor.lower()])
+    return lambda data: _holds(data, who)
+
+
 def _holds(line: bytes, address: Address) -> bool:
+    if address.version == 4 and str(address).encode() not in line and b":" not in line:
+        return False  # the usual case, of which no other test is needed
     return any(_canonical(text.decode()) == address for text in _LIKE_AN_ADDRESS.findall(line))
 
 
@@ -162,7 +176,8 @@ def _delete(home: Home, rows: _Rows) -> None:
     accepted = Counter(rows.accepted["site"].to_pylist())
     rejected = Counter(rows.rejected["site"].to_pylist())
     keys = pa.concat_tables([rows.accepted.select(_KEY), rows.rejected.select(_KEY)])
-    theirs = f"visitor_id IN ({', '.join(map(_text, rows.visitors))})"
+    # The log keeps the predicate, which must not name the visitors.
+    theirs = f"md5(visitor_id) IN ({', '.join(_text(_md5(each)) for each in rows.visitors)})"
     predicates = {
         graph.lines.name: _these(keys),
         graph.accepted.name: _these(rows.accepted),
@@ -194,6 +209,10 @@ def _these(keys: pa.Table) -> str:
         f"(topic = {_text(topic)} AND partition = {partition} AND offset IN ({', '.join(map(str, found))}))"
         for (topic, partition), found in offsets.items()
     )
+
+
+def _md5(value: str) -> str:
+    return hashlib.md5(value.encode(), usedforsecurity=False).hexdigest()
 
 
 def _text(value: str) -> str:

@@ -78,7 +78,8 @@ def columns(
     before = found
     for mask, rows in (each for some in masks.values() for each in some):
         found = found | {name: _masked(mask, found[name], rows) for name in _TEXTS}
-    found = found | describe(knowledge, lines["site"], found)
+    described = describe(knowledge, lines["site"], found)
+    found = found | described
     if opened:
         found |= opened.put_into(found)
         found["read_as"] = _read_as(lines["value"], found["read_as"], opened)
@@ -88,7 +89,13 @@ def columns(
     found["privacy"] = where(opened.levels > EXACT, lines["privacy"], None) if opened else lines["privacy"]
     for level, some in masks.items():
         found |= _of_level(masking, level, some, detected, before, found, lines)
-    return found
+    # The types of all batches are the same.
+    coded = [name for name, column in described.items() if pa.types.is_dictionary(column.type)]
+    return found | {name: _encoded(found[name]) for name in coded}
+
+
+def _encoded(column: pa.Array) -> pa.DictionaryArray:
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
 
 Masks = dict[int, list[tuple[TextMask, Flags]]]

@@ -1,0 +1,137 @@
+"""Searches every file of a home for values: tables and their logs, the embedded broker's records, checkpoints, logs and
+caches. Parquet, record batches and gzip are decoded first. access.db is left out: it is about those who log in."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidemark.errors import TableError
+
+# Whether bytes have one of the values.
+Holds = Callable[[bytes], bool]
+
+_LEFT_OUT = ("access.db", "access.db-wal", "access.db-shm", "access.db-journal")
+_BLOCK_BYTES = 8 << 20
+# Longer than any value that is searched for.
+_OVERLAP_BYTES = 4096
+_BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")  # of a record batch of version 2
+_LENGTH_AT = 12  # bytes in front of what the length counts
+_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+_XERIAL = b"\x82SNAPPY\x00"
+
+
+def where_found(home: Path, holds: Holds) -> list[str]:
+    """The files, relative to the home, in which a value stands. Raises TableError for a file that cannot be read."""
+    found = []
+    for path in sorted(home.rglob("*")):
+        if path.is_symlink() or not path.is_file() or path.name in _LEFT_OUT:
+            continue
+        try:
+            if any(map(holds, contents(path))):
+                found.append(str(path.relative_to(home)))
+        except FileNotFoundError:  # a running pipeline has replaced it
+            continue
+        except (OSError, pa.ArrowException, zlib.error, struct.error, ValueError) as error:
+            raise TableError(f"{path} cannot be searched: {error}", "Search it by hand.") from error
+    return found
+
+
+def holding_text(values: Sequence[str]) -> Holds:
+    """Whether bytes have one of these texts, also as it stands in JSON."""
+    wanted = [value.encode() for value in values]
+    return lambda data: any(each in data for each in wanted)
+
+
+def contents(path: Path) -> Iterator[bytes]:
+    """What a file has, in parts that overlap: its bytes, and what they are once they are decoded."""
+    yield from _raw(path)
+    if path.suffix == ".parquet":
+        yield from _parquet(path)
+    elif path.suffix == ".log" and path.stem.isdigit():
+        yield from _records(path)
+    elif path.suffix == ".gz":
+        with gzip.open(path) as file:
+            while part := file.read(_BLOCK_BYTES):
+                yield part
+
+
+def _raw(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        last = b""
+        while part := file.read(_BLOCK_BYTES):
+            yield last + part
+            last = part[-_OVERLAP_BYTES:]
+
+
+def _parquet(path: Path) -> Iterator[bytes]:
+    for batch in pq.ParquetFile(path).iter_batches(batch_size=10_000):
+        for column in batch.columns:
+            yield from _texts(column)
+
+
+def _texts(column: pa.Array) -> Iterator[bytes]:
+    """The texts of a column, of its lists and of its structs, one in a line."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        yield from _texts(column.dictionary)
+    elif pa.types.is_struct(kind):
+        for part in column.flatten():
+            yield from _texts(part)
+    elif pa.types.is_map(kind):
+        yield from _texts(column.keys)
+        yield from _texts(column.items)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _texts(column.flatten())
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
+        yield b"\n".join(column.cast(pa.large_binary()).drop_null().to_pylist())
+
+
+def _records(path: Path) -> Iterator[bytes]:
+    """The records of a segment of Kafka's, decompressed; a broker may be appending to it."""
+    with path.open("rb") as file:
+        while len(header := file.read(_BATCH_HEADER.size)) == _BATCH_HEADER.size:
+            _, length, _, magic, _, attributes, *_ = _BATCH_HEADER.unpack(header)
+            size = _LENGTH_AT + length - _BATCH_HEADER.size
+            if magic != 2 or size < 0:
+                return
+            payload = file.read(size)
+            codec = _CODECS.get(attributes & 7)
+            if len(payload) == size and codec:
+                yield _decompressed(payload, codec)
+
+
+def _decompressed(payload: bytes, codec: str) -> bytes:
+    if codec == "snappy":
+        return b"".join(_snappy(payload))
+    with pa.CompressedInputStream(io.BytesIO(payload), codec) as stream:
+        return bytes(stream.read())
+
+
+def _snappy(payload: bytes) -> Iterator[bytes]:
+    """Java's framing has blocks with their lengths behind a header; others write one block."""
+    if not payload.startswith(_XERIAL):
+        yield _snappy_block(payload)
+        return
+    place = 16
+    while place < len(payload):
+        (length,) = struct.unpack_from(">i", payload, place)
+        yield _snappy_block(payload[place + 4 : place + 4 + length])
+        place += 4 + length
+
+
+def _snappy_block(block: bytes) -> bytes:
+    size, shift = 0, 0
+    for byte in block:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            break
+    return bytes(pa.decompress(block, size, "snappy", asbytes=True))

@@ -1,0 +1,150 @@
+"""A real home in each mode: no byte of it says more than the mode leaves, and masked figures equal the exact ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import fresh, produce, run_here
+from tests.privacy.lines import ANONYMOUS, EXACT, MASKED
+from tidemark.contract.registry import tables
+from tidemark.importing.importer import Options, import_files
+from tidemark.kafka import client as kafka
+from tidemark.operate.prove import holding_text, where_found
+from tidemark.parse.visitor import make_visitor_key
+from tidemark.privacy.door import Door
+from tidemark.settings import Settings
+from tidemark.settings.privacy import Privacy, SitePrivacy
+
+AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 agentmark"
+# What no mode but exact leaves, and what anonymous does not leave, either.
+SECRETS = (
+    "198.51.100.77", "198.51.100.78", "2001:db8:1:2::9", "alicemark", "tokenmark", "bobmark@", "passmark",
+    "203.0.113.99",
+)  # fmt: skip
+KNOWN_TO_MASKED = ("198.51.100.", "2001:db8:1", "203.0.113.", "agentmark")
+
+
+def lines() -> list[bytes]:
+    """Two visitors of one network, and one of IPv6, on two days; odd lines; and one that no format reads."""
+    found = []
+    for day in (21, 22):
+        for number, client in enumerate(("198.51.100.77", "198.51.100.78", "2001:db8:1:2::9")):
+            start = f"{client} - alicemark [{day}/Nov/2026:10:0{number}:00 +0000]"
+            end = f'200 5 "https://example.net/?email=bobmark@example.org" "{AGENT}"'
+            found.append(f'{start} "GET /?token=tokenmark HTTP/1.1" {end}')
+            found.append(f'{start} "GET /users/bobmark@example.org HTTP/1.1" {end} 0.012 "203.0.113.99"')
+            found.append(f'{start} "GET /a HTTP/1.1" 200 5 "-" "{AGENT}"')
+    found.append(f'unreadable 198.51.100.77 [{day}] key=tokenmark https://u:passmark@example.org/ "{AGENT}"')
+    found.append(
+        '{"time":"never","ip":"198.51.100.77","token":"tokenmark","agent":"agentmark","mail":"bobmark@a.org"}'
+    )
+    return [line.encode() for line in found]
+
+
+def made(broker: Settings, spark: SparkSession, directory: Path, mode: SitePrivacy) -> Settings:
+    """A home whose lines were imported from a file, and sent to the topic by somebody else."""
+    settings = replace(fresh(broker, directory, visitor_key="one key"), privacy=Privacy(mode))
+    log = directory / "access.log"
+    log.write_bytes(b"".join(line + b"\n" for line in lines()))
+    make_visitor_key(settings)
+    import_files(
+        [str(log)], Options(settings.kafka, site="shop", door=Door.of(settings), say=lambda text: None)
+    )
+    produce(settings, [("blog", line) for line in lines()])
+    run_here(spark, settings)
+    return settings
+
+
+@pytest.fixture(scope="module")
+def homes(
+    broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Settings]:
+    modes = (EXACT, MASKED, ANONYMOUS)
+    return {mode.mode: made(broker, spark, tmp_path_factory.mktemp(mode.mode), mode) for mode in modes}
+
+
+def records(settings: Settings) -> list[tuple[str, bytes]]:
+    """The site and the bytes of each record of the topic, headers included."""
+    consumer = Consumer(
+        {**kafka.client_config(settings.kafka), "group.id": "any", "auto.offset.reset": "earliest"}
+    )
+    ends = kafka.end_offsets(settings.kafka, settings.kafka.topic)
+    consumer.assign([TopicPartition(settings.kafka.topic, partition, 0) for partition in ends])
+    found = []
+    while len(found) < 2 * len(lines()):
+        for message in consumer.consume(100, timeout=5):
+            headers = dict(message.headers() or [])
+            found.append((headers["site"].decode(), message.value() + b"".join(headers.values())))
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("mode, gone", [("masked", SECRETS), ("anonymous", (*SECRETS, *KNOWN_TO_MASKED))])
+def test_no_file_of_the_home_says_more_than_the_mode_leaves(
+    homes: dict[str, Settings], mode: str, gone: tuple[str, ...]
+) -> None:
+    assert where_found(homes["exact"].home, holding_text([gone[0]])), "the search finds what there is"
+    for value in gone:
+        assert where_found(homes[mode].home, holding_text([value])) == [], value
+    imported = [data for site, data in records(homes[mode]) if site == "shop"]
+    assert len(imported) == len(lines())
+    assert not [data for data in imported if any(value.encode() in data for value in gone)]
+
+
+def rows(settings: Settings, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (
+        DeltaTable(f"{settings.tables}/{table.replace('.', '/')}").to_pyarrow_table().to_pylist()
+    )
+    return found
+
+
+# Figures of texts that a mode changes, and times of writing.
+TEXTS = {
+    "path",
+    "query",
+    "referrer",
+    "entry_page",
+    "exit_page",
+    "entry_query",
+    "entry_referrer",
+    "steps",
+    "updated_at",
+}
+
+
+def test_every_figure_of_masked_lines_equals_the_exact_one(homes: dict[str, Settings]) -> None:
+    for table in tables():
+        if table.name.startswith(("gold.", "silver.sessions", "silver.visitor_days")):
+            columns = [column.name for column in table.columns if column.name not in TEXTS]
+            exact, masked = (
+                sorted(str([row[name] for name in columns]) for row in rows(homes[mode], table.name))
+                for mode in ("exact", "masked")
+            )
+            assert masked == exact, table.name
+
+
+def test_anonymous_visitors_are_those_of_a_day(homes: dict[str, Settings]) -> None:
+    def visitors(mode: str) -> list[int]:
+        days: dict[tuple[str, int], set[str]] = {}
+        for row in rows(homes[mode], "silver.requests"):
+            days.setdefault((row["site"], row["event_time"].day), set()).add(row["visitor_id"])
+        assert len(days) == 4
+        return [len(each) for each in days.values()] + [len(set().union(*days.values()))]
+
+    assert visitors("exact") == [3, 3, 3, 3, 6]
+    assert visitors("anonymous") == [3, 3, 3, 3, 12]
+
+
+def test_bronze_is_read_to_the_same_rows(homes: dict[str, Settings]) -> None:
+    for mode in ("masked", "anonymous"):
+        assert {row["client_ip"] for row in rows(homes[mode], "silver.requests")} == (
+            {None} if mode == "anonymous" else {"198.51.100.0", "2001:db8:1::"}
+        )
+        assert {row["browser"] for row in rows(homes[mode], "silver.requests")} == {"Firefox"}
