@@ -49,6 +49,8 @@ TABLE = Table(
                "visitor: header `privacy`, if it is sealed with the visitor key; NULL: not masked."),
         Column("kafka_timestamp", "timestamp", "When the line was produced to Kafka; NULL if the record has no "
                "timestamp, or one before 1970 or after 9998."),
+        Column("event_time", "timestamp", "Time in the line, by which it is kept; NULL if none could be read, and in "
+               "rows of earlier versions."),
         Column("ingested_at", "timestamp", "When Tidemark read the line."),
     ),
 )  # fmt: skip

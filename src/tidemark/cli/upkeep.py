@@ -18,19 +18,34 @@ from tidemark.cli import home_options, settings_of
 @click.command("maintain")
 @home_options
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option(
+    "--prove",
+    is_flag=False,
+    flag_value="",
+    metavar="[VALUE]",
+    help="Then name the files that have rows past their retention, or VALUE; exit code 1 if there are any.",
+)
 @click.pass_context
-def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
+def maintain_command(ctx: click.Context, /, as_json: bool, prove: str | None, **home: Any) -> None:
     """Compact the tables, delete old versions and rows past their retention; also beside a running pipeline.
 
     The pipeline does the same at intervals, see the settings `maintain_interval_seconds` and
     `vacuum_interval_seconds`.
-    """
-    from tidemark.service.upkeep import maintain_tables
 
-    done = maintain_tables(settings_of(ctx, **home))
+    With --prove, rows past their retention leave the disk at once, also from old versions and from the embedded
+    broker, and then every file of the home is read, Parquet and Kafka's records decoded. VALUE is an address in any
+    spelling, or a text.
+    """
+    from tidemark.service.upkeep import found_still, maintain_tables
+
+    settings = settings_of(ctx, **home)
+    done = maintain_tables(settings, at_once=prove is not None)
+    left = [] if prove is None else found_still(settings, prove)
     if as_json:
         click.echo(json.dumps([entry.as_dict() for entry in done], indent=2))
-        return
+        for path in left:
+            click.echo(f"still in {path}", err=True)
+        sys.exit(1 if left else 0)
     for entry in done:
         click.echo(
             f"{entry.table:<26} {entry.files_before:>6,} -> {entry.files_after:,} files,"
@@ -38,6 +53,8 @@ def maintain_command(ctx: click.Context, /, as_json: bool, **home: Any) -> None:
             f" {entry.log_files_deleted:,} log entries, {entry.rows_expired:,} rows expired"
             + (f"; {entry.skipped}" if entry.skipped else "")
         )
+    if prove is not None:
+        _show_proof(left)
 
 
 @click.command("rebuild")
@@ -224,18 +241,26 @@ def savepoint_delete(ctx: click.Context, /, name: str, **home: Any) -> None:
 @home_options
 @click.option("--visitor", default="", help="Visitor id, as in silver.requests.")
 @click.option("--address", default="", help="Client address, in any spelling: all its visitors.")
+@click.option(
+    "--prove", is_flag=True, help="Then search every file of the home; exit code 1 if anything is left."
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.pass_context
-def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: bool, **home: Any) -> None:
-    """Delete one visitor's data from all tables, beside a running pipeline or with it stopped.
+def forget_command(
+    ctx: click.Context, /, visitor: str, address: str, prove: bool, as_json: bool, **home: Any
+) -> None:
+    """Delete one visitor's data from all tables and from Kafka, beside a running pipeline or with it stopped.
 
     Rows and the files that held them are deleted from bronze.access_log, silver.requests, silver.rejected (by
-    address only) and silver.sessions. Gold tables keep their counts, and in sketches hashes that identify
-    nobody. Kafka and savepoints keep their data; the command names both.
+    address only) and silver.sessions, and from Kafka all records that are in bronze.access_log. Gold tables keep
+    their counts, and in sketches hashes that identify nobody. Savepoints keep their data; the command names them.
+
+    --prove reads every file of the home, Parquet and Kafka's records decoded, and names those that still have the
+    visitor's id, or the address in any spelling.
     """
     from tidemark.access.audit import Audit
     from tidemark.operate.savepoints import savepoints
-    from tidemark.service.forget import forget_visitor
+    from tidemark.service.forget import forget_visitor, found_still
 
     settings = settings_of(ctx, **home)
     done = forget_visitor(settings, visitor=visitor, address=address)
@@ -244,10 +269,13 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
     audit.record(None, "forget", "a visitor" if visitor else "an address")
     audit.write()
     kept = [savepoint.name for savepoint in savepoints(settings)]
+    left = found_still(settings, visitor=visitor, address=address) if prove else []
+    topic = settings.kafka.topic
+    in_kafka = done.records is None and any(done.rows.values())
     if as_json:
-        report = {**asdict(done), "kept_in_savepoints": kept, "kept_in_topic": settings.kafka.topic}
-        click.echo(json.dumps(report, indent=2))
-        return
+        report = {**asdict(done), "kept_in_savepoints": kept, "kept_in_topic": topic if in_kafka else ""}
+        click.echo(json.dumps({**report, **({"found_in": left} if prove else {})}, indent=2))
+        sys.exit(1 if left else 0)
     if not any(done.rows.values()):
         click.echo(f"nothing found of {visitor or address}", err=True)
     for table, rows in done.rows.items():
@@ -255,6 +283,22 @@ def forget_command(ctx: click.Context, /, visitor: str, address: str, as_json: b
     click.echo("gold.*                     counts stay as they are")
     for table in done.files_left:
         click.echo(f"{table}: keeps old files that a flow has not read yet; the next `maintain` deletes them")
-    click.echo(f"Kafka keeps its lines for the retention of topic {settings.kafka.topic}.")
+    if done.records:
+        click.echo(
+            f"{f'topic {topic}':<26} {done.records:,} records deleted: all that are in bronze.access_log"
+        )
+    if in_kafka:
+        click.echo(f"Kafka keeps its lines for the retention of topic {topic}: it could not delete them.")
     if kept:
         click.echo(f"Savepoints still hold the rows, delete them: {', '.join(kept)}")
+    if prove:
+        _show_proof(left)
+
+
+def _show_proof(left: list[str]) -> None:
+    """Says in which files of the home a value still stands, and ends with exit code 1 if there are any."""
+    for path in left:
+        click.echo(f"still in {path}")
+    if left:
+        sys.exit(1)
+    click.echo("in no file of the home")

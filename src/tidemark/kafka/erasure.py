@@ -88,5 +88,6 @@ def _begin_segments(settings: KafkaSettings, partitions: list[int]) -> None:
 
 def _alter(settings: KafkaSettings, entry: ConfigEntry) -> None:
     resource = ConfigResource(ResourceType.TOPIC, settings.topic, incremental_configs=[entry])
-    for request in kafka.admin_client(settings).incremental_alter_configs([resource]).values():
+    admin = kafka.admin_client(settings)  # its requests end with it
+    for request in admin.incremental_alter_configs([resource]).values():
         request.result(_SECONDS)

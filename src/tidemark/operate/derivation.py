@@ -16,7 +16,7 @@ from tidemark.engine.arrays import Vectorized
 from tidemark.engine.work import ALL, PARTS_OF_LINES, Work
 from tidemark.home import Home
 from tidemark.operate import redelivery
-from tidemark.operate.ranges import floor
+from tidemark.operate.retention import ceil, floor
 from tidemark.operate.rows import Rows
 from tidemark.stream.merge import merge_into
 
@@ -40,10 +40,11 @@ class Derivation:
     whole: bool = False
 
     @classmethod
-    def of_lines(cls, home: Home, validation: Vectorized) -> Derivation:
-        """Validates all lines again. They keep the time at which they were first read."""
+    def of_lines(cls, home: Home, validation: Vectorized, *, masks: bool = False) -> Derivation:
+        """Validates all lines again. They keep the time at which they were first read. If it `masks` lines, also those
+        of the table of all lines."""
         graph = home.graph
-        tables = (graph.accepted, graph.rejected)
+        tables = (graph.accepted, graph.rejected, *([graph.lines] if masks else []))
         work = Work(judge=validation, appends=[(table, PARTS_OF_LINES[table.lines]) for table in tables])
         return cls(tables, graph.lines, graph.lines.clock, work, upserts=(), second=False)
 
@@ -97,13 +98,16 @@ class Derivation:
 
 
 def together(
-    derivations: Iterable[Derivation], since: datetime | None = None
+    derivations: Iterable[Derivation], since: datetime | None = None, kept: datetime | None = None
 ) -> Iterator[tuple[Derivation, datetime | None]]:
     """The same tables by fewer derivations, each with the start (None: the beginning) of the rows for `since`: those
-    that read the same rows become one, which reads them once."""
+    that read the same rows become one, which reads them once. Windows that begin before `kept` are left as they are."""
     groups: dict[tuple[str, str, bool, datetime | None], list[Derivation]] = {}
     for each in derivations:
-        start = None if each.whole else floor(since, each.window_seconds or 1)
+        width = each.window_seconds or 1
+        starts = [floor(since, width)] if since else []
+        starts += [ceil(kept, width)] if kept else []
+        start = None if each.whole else max(starts, default=None)
         groups.setdefault((each.source.name, each.time, each.second, start), []).append(each)
     for (_, _, _, start), group in groups.items():
         made = {name: one for each in group for name, one in each.work.aggregations.items()}

@@ -144,11 +144,11 @@ def _spellings(logged: pa.Array, address: Address) -> list[str]:
     return [text for text in logged.filter(likely).to_pylist() if _canonical(text) == address]
 
 
-def holding(*, visitor: str = "", address: str = "") -> Holds:
-    """Whether bytes hold the visitor's id, or the address in any spelling."""
-    who = _canonical(address)
+def holding(text: str) -> Holds:
+    """Whether bytes hold an address in any spelling, or a text such as a visitor's id."""
+    who = _canonical(text)
     if who is None:
-        return holding_text([visitor.lower()])
+        return holding_text([text])
     return lambda data: _holds(data, who)
 
 

@@ -54,14 +54,6 @@ def _moment(minute: int) -> datetime:
     return datetime.fromtimestamp(minute * 60, UTC)
 
 
-def floor(since: datetime | None, window_seconds: int) -> datetime | None:
-    """The start of the window that contains a moment."""
-    if since is None:
-        return None
-    seconds = int(since.timestamp()) // window_seconds * window_seconds
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 def since_then(rows: Rows, time: str, since: datetime | None) -> Rows:
     """The rows from `since` on; all without it."""
     return rows if since is None else rows.where(column(time) >= since)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from tidemark.contract.quality_tables import ACCOUNTS, SITES
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.engine.arrays import Vectorized
+from tidemark.engine.work import ALL, Work
 from tidemark.errors import HomeBusyError, TableError
 from tidemark.home import Home
 from tidemark.operate import redelivery, staging
@@ -28,17 +29,21 @@ from tidemark.operate.derivation import Derivation, together
 from tidemark.operate.difference import Changed, differences
 from tidemark.operate.journal import Journal, staged_parts
 from tidemark.operate.ranges import iso, since_then, time_ranges
+from tidemark.operate.retention import ceil, complete_from
 from tidemark.operate.revalued import revalued
 from tidemark.operate.rows import Rows, Slice
 from tidemark.operate.snapshot import Snapshot, at_snapshot
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import lock, schema_check
+from tidemark.stream import applied, lock, schema_check
 from tidemark.stream.crash import crash_point
 from tidemark.stream.following import catch_up, followers_of, stage
 from tidemark.stream.swap import Step, Swap
 
 CHUNK_ROWS = 500_000  # processed at a time, unless one minute has more
 _WRITER = "rebuild"
+_KEY = ["topic", "partition", "offset"]
+# By how much a time may differ that was read with another time zone.
+_ZONES = timedelta(days=2)
 
 Report = Callable[[str, int, int], None]  # names of tables, parts of them that are done, parts in all
 
@@ -60,7 +65,15 @@ class Rebuild:
     @cached_property
     def of_lines(self) -> Derivation:
         """The validation of all lines again."""
-        return Derivation.of_lines(self.home, self.validation)
+        return Derivation.of_lines(self.home, self.validation, masks=self.masks)
+
+    @cached_property
+    def masks(self) -> bool:
+        """Whether the lines themselves are to be masked, because the privacy settings of history are others."""
+        settings, lakehouse = self.home.settings, self.home.lakehouse
+        recorded = schema_check.recorded(lakehouse, self.home.graph.accepted.name)
+        differing = applied.line_differences(settings, recorded)
+        return settings.privacy.active and any(name.startswith("privacy") for name in differing)
 
     @cached_property
     def of_accepted(self) -> tuple[Derivation, ...]:
@@ -131,7 +144,8 @@ class _Staged:
 
     `made` has each derivation and the start of its source's range (None: the beginning). `first_lack` and `second_lack`
     are the lines that are not staged yet, for the tables of the first and of the second flow. `surplus`: keys of lines
-    of which another delivery is accepted; None if no line has an id.
+    of which another delivery is accepted; None if no line has an id. `sessions_from`: tables that are recomputed as a
+    whole keep their rows before (None: no row). `partly`: only a part of the rows was asked for.
     """
 
     snapshot: Snapshot
@@ -140,20 +154,27 @@ class _Staged:
     made: tuple[tuple[Derivation, datetime | None], ...] = ()
     corrections: Corrections | None = None
     surplus: pa.Table | None = None
+    sessions_from: datetime | None = None
+    partly: bool = False
 
     @property
     def tables(self) -> list[tuple[Table, str, datetime | None]]:
         """The made tables, with the column and the value of it from which on (None: all) they are made."""
         return [
-            (table, derivation.replaced_by(table), since)
+            (table, derivation.replaced_by(table), self.sessions_from if derivation.whole else since)
             for derivation, since in self.made
             for table in derivation.tables
         ]
 
     @property
     def whole(self) -> list[Table]:
-        """The tables that are recomputed from their whole source."""
-        return [table for table, _, since in self.tables if since is None]
+        """The tables that are recomputed from their whole source, as far as it goes back."""
+        return [
+            table
+            for derivation, since in self.made
+            for table in derivation.tables
+            if since is None or not self.partly
+        ]
 
     @property
     def steps(self) -> list[Step]:
@@ -186,12 +207,19 @@ class _Work:
 
     def stage(self, names: Sequence[str], at: Snapshot) -> _Staged:
         """Makes the tables from the lines before a snapshot."""
-        since, state = self._since, _Staged(at, at.later(), at.later())
+        since, kept = self._since, self._kept(self._accepted)
+        state = _Staged(at, at.later(), at.later(), partly=since is not None)
+        if kept:
+            gap = timedelta(seconds=self._home.settings.meaning.session_gap_seconds)
+            state = replace(state, sessions_from=ceil(kept + gap, 3600))
         of_lines, of_accepted = self._job.of_lines, self._job.of_accepted
         if any(table.name in names for table in of_lines.tables):
             lines, days = self._source(of_lines, at), self._home.settings.meaning.duplicate_days
             surplus = redelivery.surplus(lines, of_lines.judge, self._accepted_before(at), since, days)
             state = self._make(replace(state, surplus=surplus), of_lines, lines, since)
+            if lines_kept := self._kept(of_lines.source):
+                self._keep_older(lines, at, lines_kept)
+                kept = max(kept or lines_kept, lines_kept)
             corrections = Corrections.of(self._accepted_before(at), self._accepted_after(at))
             state = replace(state, corrections=corrections)
             names = [table.name for derivation in of_accepted for table in derivation.tables]
@@ -200,10 +228,10 @@ class _Work:
                 if since is None:  # no line before and none now
                     names = []
         chosen = [each for each in of_accepted if any(table.name in names for table in each.tables)]
-        for derivation, start in together(chosen, since):
+        for derivation, start in together(chosen, since, kept):
             source = self._accepted_after(at) if state.corrections else self._source(derivation, at)
             state = self._make(state, derivation, source, start)
-        return state
+        return self._pruned(state)
 
     def catch_up(self, state: _Staged, now: Snapshot) -> _Staged:
         """Adds the lines that arrived after the snapshot of `state` and are in the live tables `now`."""
@@ -229,7 +257,34 @@ class _Work:
             if state.corrections.changes:
                 entry = correction(self._store, ACCOUNTS, _WRITER, state.corrections)
                 staging.put(self._staged, ACCOUNTS, entry, self._next())
-        return replace(state, snapshot=now, first_lack=now.new(), second_lack=now.later())
+        return self._pruned(replace(state, snapshot=now, first_lack=now.new(), second_lack=now.later()))
+
+    def _kept(self, table: Table) -> datetime | None:
+        return complete_from(self._home, table, datetime.now(UTC))
+
+    def _keep_older(self, lines: Rows, at: Snapshot, kept: datetime) -> None:
+        """Stages the accepted rows whose lines are gone as they are."""
+        table, time, commit = self._accepted, column("event_time"), self._next()
+        if self._staged.committed(table, _WRITER) >= commit.number:
+            return
+        # A line may have been read with another time zone before.
+        old = since_then(self._accepted_before(at), table.clock, self._since)
+        old = old.where(time < kept + _ZONES)
+        near = lines.where(time.is_null() | (time < kept + 2 * _ZONES))
+        keys = near.read().select(_KEY) if near.few else near.frame().select(*_KEY).toArrow()
+        plain = replace(table, columns=tuple(replace(each, of="") for each in table.columns))
+        work = Work(appends=[(plain, ALL)], left_out=keys)
+        with old.processed(work, self._staged, f"{commit.writer}-{commit.number:05d}") as batch:
+            batch.append(self._staged, plain, ALL, commit)
+        staging.number_all(self._staged, self._job.of_lines.tables, commit)
+
+    def _pruned(self, state: _Staged) -> _Staged:
+        """The same without staged rows of sessions of which earlier lines may be gone."""
+        if state.sessions_from:
+            staged, start = Swap(self._home.settings).staged, iso(state.sessions_from)
+            for table in (table for each, _ in state.made if each.whole for table in each.tables):
+                staged.delta(table).delete(f"{table.time} < '{start}'")
+        return state
 
     def compare(
         self, state: _Staged, followed: Sequence[Table], after: Mapping[str, int] | None

@@ -88,7 +88,7 @@ class Repair:
             or any(loss.table == accepted for loss in first)
             or losses.skips_rows(home)
         ):
-            if accepted.name in limited(home.settings.upkeep.retention_days):
+            if accepted.name in limited(home):
                 raise TableError(
                     f"{accepted.name} keeps its rows for a time only, so what was made of it cannot be made anew",
                     _RESTORE,

@@ -1,15 +1,24 @@
-"""Retention of rows: the setting `retention_days`, and its enforcement."""
+"""Retention of rows: the table `[retention]` and the setting `retention_days`, and their enforcement."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from deltalake import DeltaTable
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction
 
 from tidemark.contract.quality_tables import ACCESS
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
+from tidemark.home import Home
+from tidemark.stream import schema_check
+from tidemark.stream.changes import RETENTION
+
+_HOUR = 3600
+_EVENT_TIME = "event_time"
 
 RECORD_DAYS = 400.0
 
@@ -38,9 +47,11 @@ def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
     return found
 
 
-def limited(text: str) -> frozenset[str]:
-    """The names of the tables that such a setting limits."""
-    return frozenset(name for _, name, _ in _limits(text))
+def limited(home: Home) -> frozenset[str]:
+    """The names of the tables that keep their rows for a time only."""
+    by_days = {name for _, name, _ in _limits(home.settings.upkeep.retention_days)}
+    now = datetime.now(UTC)
+    return frozenset(by_days | {table.name for table in home.tables if cut_of(home, table, now)})
 
 
 def _limits(text: str) -> Iterator[tuple[str, str, str]]:
@@ -50,9 +61,114 @@ def _limits(text: str) -> Iterator[tuple[str, str, str]]:
         yield part, name, days
 
 
-def delete_older(target: DeltaTable, table: Table, days: float) -> int:
-    """Deletes rows whose `table.time` is more than `days` ago. Returns their number."""
-    gone = target.delete(older(table, f"'{datetime.now(UTC) - timedelta(days=days):%Y-%m-%dT%H:%M:%S.%f}Z'"))
+def expiry(home: Home, table: Table, now: datetime) -> str:
+    """SQL condition for the rows of a table whose time is over, by the settings `[retention]` and `retention_days`;
+    empty if there are none."""
+    days = retention_days(home.settings.upkeep.retention_days, home.tables).get(table.name)
+    conditions = [older(table, _literal(now - timedelta(days=days)))] if days else []
+    cut = cut_of(home, table, now)
+    if cut is not None:
+        conditions.append(_before(table, cut))
+    return " OR ".join(f"({each})" for each in conditions)
+
+
+def cut_of(home: Home, table: Table, now: datetime) -> datetime | None:
+    """The event time before which `[retention]` deletes rows of a table, the start of an hour, or of a window of the
+    table; None if it keeps all."""
+    graph, age = home.graph, None
+    if table in (graph.lines, graph.rejected):
+        age = home.settings.retention.age("lines")
+    elif table == graph.accepted or table in graph.visited:
+        age = home.settings.retention.age("requests")
+    elif table.layer == "gold":
+        age = home.settings.retention.age("figures")
+    if age is None:
+        return None
+    window = (table.made(home.settings.meaning).window_seconds if table.made else None) or 0
+    # A window is deleted once all of it is over.
+    return floor(now - age, max(window, _HOUR))
+
+
+def complete_from(home: Home, table: Table, now: datetime) -> datetime | None:
+    """The event time from which on a table of lines has all of them: the start of an hour; None if it has all.
+
+    Rows that `retention_days` has deleted were selected by time of arrival, which may be a day before the time in the
+    line.
+    """
+    recorded = schema_check.recorded(home.lakehouse, table.name).get(schema_check.KEPT_SINCE)
+    found = [datetime.fromisoformat(recorded)] if recorded else []
+    cut = cut_of(home, table, now)
+    return max([*found, *([cut] if cut else [])], default=None)
+
+
+def record_kept(home: Home, table: Table, now: datetime) -> None:
+    """Records before rows are deleted from which event time on the table keeps all."""
+    days = retention_days(home.settings.upkeep.retention_days, home.tables).get(table.name)
+    by_days = (
+        ceil(now - timedelta(days=days - 1 if table == home.graph.lines else days), _HOUR) if days else None
+    )
+    known = complete_from(home, table, now)
+    kept = max((each for each in (by_days, known) if each), default=None)
+    if kept:
+        entry = {schema_check.KEPT_SINCE: kept.isoformat()}
+        schema_check.write(home.lakehouse, {table.name: entry})
+
+
+def expired_ends(home: Home, condition: str) -> dict[int, int]:
+    """By partition of the topic, the offset behind the last line of bronze that fulfils the condition."""
+    target = home.lakehouse.delta(home.graph.lines)
+    query = (
+        f"SELECT topic, partition, max(offset) AS last FROM lines WHERE {condition} GROUP BY topic, partition"
+    )
+    rows = pa.table(QueryBuilder().register("lines", target).execute(query).read_all()).to_pylist()
+    topic = home.settings.kafka.topic
+    return {row["partition"]: row["last"] + 1 for row in rows if row["topic"] == topic}
+
+
+def expired_files(home: Home) -> list[str]:
+    """The files of tables, those of old versions included, that have rows whose time is over. Raises TableError."""
+    now, found = datetime.now(UTC), []
+    for table in home.tables:
+        cut = cut_of(home, table, now)
+        directory = home.settings.tables / table.layer / table.short_name
+        for path in sorted(directory.glob("*.parquet")) if cut else ():
+            rows = pq.read_table(path, partitioning=None)
+            times = [rows[name] for name in _times(table) if name in rows.column_names]
+            if pc.any(pc.less(pc.coalesce(*times), pa.scalar(cut))).as_py():
+                found.append(str(path.relative_to(home.settings.home)))
+    return found
+
+
+def ceil(moment: datetime, seconds: int) -> datetime:
+    """The start of the first whole window from a moment on."""
+    return floor(moment + timedelta(seconds=seconds, microseconds=-1), seconds)
+
+
+def floor(moment: datetime, seconds: int) -> datetime:
+    """The start of the window that contains a moment."""
+    return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
+
+
+def _before(table: Table, cut: datetime) -> str:
+    """SQL condition for rows whose event time, or else time of arrival, is before `cut`."""
+    return f"coalesce({', '.join(_times(table))}) < {_literal(cut)}"
+
+
+def _times(table: Table) -> list[str]:
+    """The columns by which rows expire, the preferred one first."""
+    times = dict.fromkeys((_EVENT_TIME, table.time, table.clock))
+    return [name for name in times if name in table.column_names]
+
+
+def _literal(moment: datetime) -> str:
+    return f"'{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z'"
+
+
+def delete_expired(target: DeltaTable, condition: str) -> int:
+    """Deletes rows, in a commit that tables made of this one do not follow. Returns their number."""
+    number = (target.transaction_version(RETENTION) or 0) + 1
+    marked = CommitProperties(app_transactions=[Transaction(RETENTION, number)])
+    gone = target.delete(condition, commit_properties=marked)
     return int(gone.get("num_deleted_rows") or 0)
 
 

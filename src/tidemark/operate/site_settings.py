@@ -23,6 +23,7 @@ from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.difference import Changed
 from tidemark.operate.notes import Note
+from tidemark.operate.retention import complete_from
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.stream import applied, schema_check
 
@@ -90,7 +91,8 @@ def lacking_lines(home: Home) -> str:
     """Why lines must not be read again by themselves, and what to do; empty if bronze has all of them."""
     read = sum(row["accepted"] + row["rejected"] for row in _sites(home.store))
     lines = home.graph.lines
-    if DeltaRsStore(home.lakehouse).size(lines, None)[0] < read:
+    kept = complete_from(home, lines, datetime.now(UTC))
+    if kept is None and DeltaRsStore(home.lakehouse).size(lines, None)[0] < read:
         return (
             f"{lines.name} lacks lines that were read, whose rows a rebuild would drop:"
             f" `tidemark rebuild {REQUESTS} --since` a time from which on it has all"

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from tidemark.contract.table import Table
 from tidemark.errors import TableError, first_line
 from tidemark.home import Home
-from tidemark.operate.retention import delete_older, retention_days
+from tidemark.operate.retention import delete_expired, expired_ends, expiry, record_kept, retention_days
+from tidemark.operate.topic_erasure import erase_records, in_bronze
+from tidemark.privacy.salts import Salts
 from tidemark.store import deltalog
 from tidemark.store.deltars import UPKEEP_PROPERTIES, UPSERT_FILE_BYTES
 from tidemark.stream import lock
@@ -56,20 +59,32 @@ class Done:
         return asdict(self)
 
 
-def maintain(home: Home, *, hot_only: bool = False) -> list[Done]:
+def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> list[Done]:
     """Maintains every existing table of the home, and returns the results.
 
-    With `hot_only` only vacuums and shortens logs, which is quick. Raises SettingError for a retention that
-    makes no sense, TableError for a table that cannot be read.
+    With `hot_only` only vacuums and shortens logs, which is quick; with `at_once` also deletes the files of rows whose
+    time is over without waiting for readers of old versions, and those of Kafka's records. Raises SettingError for a
+    retention that makes no sense, TableError for a table that cannot be read.
     """
-    settings = home.settings
-    limits = retention_days(settings.upkeep.retention_days, home.tables)
-    done = []
+    settings, now = home.settings, datetime.now(UTC)
+    retention_days(settings.upkeep.retention_days, home.tables)
+    Salts.of(settings).expire()
+    done, ends = [], dict[int, int]()
     with lock.upkeep(settings) as no_rebuild:
         for table in home.tables:
             if home.lakehouse.exists(table):
                 upkeep = _Upkeep(home, table, in_use=not no_rebuild)
-                done.append(upkeep.run(None if hot_only else limits.get(table.name, 0.0)))
+                condition = "" if hot_only else expiry(home, table, now)
+                if condition and no_rebuild and table.lines:
+                    record_kept(home, table, now)
+                    if table == home.graph.lines:
+                        ends = expired_ends(home, condition)
+                done.append(upkeep.run(None if hot_only else condition))
+    if ends and settings.kafka.uses_embedded_broker:
+        at_most = in_bronze(home)
+        erase_records(home, {p: min(end, at_most.get(p, 0)) for p, end in ends.items()}, segments=at_once)
+    if at_once:
+        erase_old_versions(home.only([home.graph[entry.table] for entry in done if entry.rows_expired]))
     return done
 
 
@@ -103,16 +118,18 @@ class _Upkeep:
     def _target(self, version: int | None = None) -> DeltaTable:
         return self._lakehouse.delta(self._table, version)
 
-    def run(self, keep_days: float | None) -> Done:
-        """`keep_days`: None skips everything that takes long, 0 keeps all rows."""
+    def run(self, expired_if: str | None) -> Done:
+        """`expired_if`: the condition for rows to delete, empty for none; None skips everything that takes long."""
         try:
             target = self._target()
             before = len(target.file_uris())
             self._configure(target)
             expired = 0
-            if keep_days is not None and not self._in_use:
-                if keep_days:
-                    expired = self._retry(lambda t: delete_older(t, self._table, keep_days), "expired") or 0
+            if expired_if is not None and not self._in_use:
+                if expired_if:
+                    # Every batch rewrites files of an upsert table.
+                    with lock.at_rest(self._settings) if self._table.kind == "upsert" else nullcontext():
+                        expired = self._retry(lambda t: delete_expired(t, expired_if), "expired") or 0
                 self._compact()
             deleted, freed = self._vacuum()
             cleaned = deltalog.clean(

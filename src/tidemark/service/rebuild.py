@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -9,6 +10,9 @@ from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.operate import losses, notes
 from tidemark.operate.difference import Changed
 from tidemark.operate.rebuild import Report
+from tidemark.operate.savepoints import savepoints
+from tidemark.operate.topic_erasure import erase_records
+from tidemark.operate.upkeep import erase_old_versions
 from tidemark.parse.visitor import has_visitor_key
 from tidemark.pipeline import Pipeline
 from tidemark.service.run import run_flows
@@ -16,6 +20,8 @@ from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.lease import only_writer
 from tidemark.stream import inventory, lock, schema_check
+
+log = logging.getLogger("tidemark.service.rebuild")
 
 
 def rebuild_table(
@@ -48,11 +54,26 @@ def rebuild_table(
         losses.require_whole(pipeline)
         if renew_key and not has_visitor_key(settings):
             _make_key(pipeline, dry_run=dry_run)
-        changed = pipeline.rebuild(report).run(names, since, dry_run=dry_run)
+        job = pipeline.rebuild(report)
+        masks = job.masks
+        changed = job.run(names, since, dry_run=dry_run)
+        if masks and not dry_run and "silver.requests" in names:
+            _erase_unmasked(pipeline)
     if not dry_run:
         after = schema_check.unapplied(pipeline)
         notes.write(settings, pipeline.store, [notes.rebuilt(name, names, before, after, changed)])
     return changed
+
+
+def _erase_unmasked(pipeline: Pipeline) -> None:
+    """Deletes what lines were before they were masked: old versions of all tables, and the records in Kafka."""
+    made = [table for table in pipeline.tables if table.layer != "quality"]
+    for name in erase_old_versions(pipeline.only(made)):
+        log.warning("%s keeps old files that a flow has not read yet; the next `maintain` deletes them", name)
+    erase_records(pipeline)
+    if kept := savepoints(pipeline.settings):
+        names = ", ".join(savepoint.name for savepoint in kept)
+        log.warning("savepoints still hold the lines as they were, delete them: %s", names)
 
 
 def _require_rebuildable(pipeline: Pipeline, name: str, since: datetime | None) -> None:

@@ -6,13 +6,17 @@ from tidemark.errors import TableError
 from tidemark.home import REQUESTS
 from tidemark.operate import losses
 from tidemark.operate.catalog_upkeep import maintain_catalog
+from tidemark.operate.forget import holding
+from tidemark.operate.prove import where_found
+from tidemark.operate.retention import expired_files
 from tidemark.operate.upkeep import Done, maintain
 from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
 
 
-def maintain_tables(settings: Settings) -> list[Done]:
-    """Maintains every table at once. Raises as `maintain`, and TableError for a home without tables."""
+def maintain_tables(settings: Settings, *, at_once: bool = False) -> list[Done]:
+    """Maintains every table; `at_once` as in `tidemark.operate.upkeep.maintain`. Raises as that, and TableError for a
+    home without tables."""
     pipeline = Pipeline.of(settings)
     if pipeline.lakehouse.can.files is None:
         return maintain_catalog(pipeline)
@@ -22,4 +26,12 @@ def maintain_tables(settings: Settings) -> list[Done]:
             "Run `tidemark maintain` on the machine of the pipeline, with its home.",
         )
     losses.require_tables(pipeline)
-    return maintain(pipeline)
+    return maintain(pipeline, at_once=at_once)
+
+
+def found_still(settings: Settings, value: str) -> list[str]:
+    """The files of the home in which a value stands: an address in any spelling, or a text. Without a value, those that
+    have rows whose time is over. Raises TableError for a file that cannot be read."""
+    if value:
+        return where_found(settings.home, holding(text=value))
+    return expired_files(Pipeline.of(settings))

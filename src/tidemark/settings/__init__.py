@@ -25,6 +25,7 @@ from tidemark.figures.declared import Goal, funnels_of, goals_of, require_usable
 from tidemark.figures.toml_tables import toml_of
 from tidemark.settings.formats import FormatSettings, format_files, formats_of
 from tidemark.settings.privacy import Privacy, privacy_of, without_privacy
+from tidemark.settings.retention import RetentionSettings, retention_of
 from tidemark.settings.sections import (
     BatchesSettings,
     BrokerSettings,
@@ -69,6 +70,7 @@ class Settings:
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
     alerts: Mapping[str, Rule] = field(default_factory=dict)
     privacy: Privacy = field(default_factory=Privacy)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -154,7 +156,7 @@ def _declared(of: type, section: str = "") -> Iterator[tuple[str, Declared]]:
             about = dict(each.metadata)
             name = about.pop("name") or each.name
             yield name, Declared(section, each.name, types[each.name], each.default, **about)
-        elif dataclasses.is_dataclass(types[each.name]) and each.name != "privacy":
+        elif dataclasses.is_dataclass(types[each.name]) and each.name not in ("privacy", "retention"):
             yield from _declared(types[each.name], each.name)
 
 
@@ -212,11 +214,13 @@ class Tables:
     goals: Mapping[str, Goal]
     alerts: Mapping[str, Rule]
     privacy: Privacy
+    retention: RetentionSettings
 
     @classmethod
     def of(cls, settings: Settings) -> Tables:
         meaning = settings.meaning
-        return cls(settings.sites, settings.formats, meaning.goals, settings.alerts, settings.privacy)
+        private = settings.privacy, settings.retention
+        return cls(settings.sites, settings.formats, meaning.goals, settings.alerts, *private)
 
     def with_formats(self, directory: Path) -> Tables:
         """The same with the formats of a directory. Raises SettingError."""
@@ -236,6 +240,7 @@ class Tables:
             formats=self.formats,
             alerts=self.alerts,
             privacy=self.privacy,
+            retention=self.retention,
             meaning=meaning,
         )
 
@@ -243,6 +248,7 @@ class Tables:
 def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], Tables]:
     """The flat settings of a file, and its tables. Raises SettingError."""
     sites, private = without_privacy(file.pop("sites", {}))
+    retention = retention_of(file.pop("retention", {}), source)
     privacy = privacy_of(file.pop("privacy", {}), private, source)
     sites = sites_of(sites, source)
     formats = formats_of(file.pop("formats", {}), source)
@@ -253,7 +259,7 @@ def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], Tables]:
     funnels_of(file.pop("funnels", {}), source)
     segments_of(file.pop("segments", {}), source)
     values = {name: _parse(name, raw, source) for name, raw in file.items()}
-    return values, Tables(sites, formats, goals, alerts, privacy)
+    return values, Tables(sites, formats, goals, alerts, privacy, retention)
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:

@@ -24,6 +24,8 @@ MUCH = 64 << 20
 # Partial rows that are merged at a time.
 _ROWS = 200_000
 _FIRST = -(2**63)
+# The writer of commits that delete rows whose time is over. Figures of these rows stay.
+RETENTION = "tidemark/retention"
 # A path, and the bounds of the table's time.
 _File = tuple[str, int | None, int | None]
 # Steps of commits, each by a writer's number that it set.
@@ -63,6 +65,7 @@ class FileChanges:
         moved = deltalog.moved(self.house.log(self.table), since + 1, until)
         if moved is None:
             return None
+        moved = [each for each in moved if not any(writer == RETENTION for writer, _ in each.numbers)]
         given = [next((known[n] for n in each.numbers if n in known), None) for each in moved]
         size = sum(each.bytes for each, step in zip(moved, given, strict=True) if step is None)
         if size > MUCH and size > self._bytes():

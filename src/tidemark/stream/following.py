@@ -13,11 +13,14 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import chain
 from types import MappingProxyType
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidemark.contract import table as contract
 from tidemark.contract.aggregation import Revisable, Step
@@ -26,10 +29,12 @@ from tidemark.contract.table import Table
 from tidemark.engine.groups import semi_join
 from tidemark.home import Home
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.stream import schema_check
 from tidemark.stream.changes import Change, Changes, FileChanges, Known
 
 # The writer of the number that stands for the way in which all rows of a table are made.
 _DEFINITION = "tidemark/definition"
+_HOUR = 3600
 log = logging.getLogger("tidemark.stream")
 
 
@@ -96,7 +101,7 @@ def catch_up(
         if change is None:
             if definition != -1:  # it is no new table
                 log.info("%s is made anew of version %d of %s", table.name, newest, source.name)
-            _make_anew(follower, changes, store, Commit(writer, newest, also))
+            _make_anew(follower, changes, store, Commit(writer, newest, also), _complete_from(home))
         elif change.steps:
             _revise(follower, changes, store, change, Commit(writer, change.version, also))
     return behind
@@ -126,13 +131,30 @@ def changes_of(home: Home, source: Table) -> Changes:
     return FeedChanges(home.spark, home.lakehouse, source)
 
 
-def _make_anew(follower: Follower, changes: Changes, store: Store, commit: Commit) -> None:
-    """Replaces the table by what is made of the newest version of the source, in one commit."""
+def _complete_from(home: Home) -> datetime | None:
+    """The start of the first whole hour from which on the home has all sessions; None if it has all."""
+    accepted = next((table for table in home.tables if table.lines == "accepted"), None)
+    kept = accepted and schema_check.recorded(home.lakehouse, accepted.name).get(schema_check.KEPT_SINCE)
+    if not kept:
+        return None
+    moment = datetime.fromisoformat(kept).timestamp() + home.settings.meaning.session_gap_seconds
+    return datetime.fromtimestamp(-(-moment // _HOUR) * _HOUR, UTC)
+
+
+def _make_anew(
+    follower: Follower, changes: Changes, store: Store, commit: Commit, since: datetime | None = None
+) -> None:
+    """Replaces the table by what is made of the newest version of the source, in one commit; its rows before `since`
+    stay."""
     table, made = follower.table, follower.made
     empty = table.arrow_schema.empty_table()
+    older = store.read(table, [[(table.time, "<", since)]]) if since and store.exists(table) else empty
 
     def rows() -> Iterator[pa.Table]:
-        return (made.combine(empty, part).rows for part in changes.parts(made))
+        anew = (made.combine(empty, part).rows for part in changes.parts(made))
+        if since is None:
+            return anew
+        return chain([older], (part.filter(pc.greater_equal(part[table.time], since)) for part in anew))
 
     store.replace(table, rows, commit)
 

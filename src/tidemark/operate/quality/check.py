@@ -40,7 +40,7 @@ class Checker:
         self._settings = home.settings
         self._store = home.store
         self._for_docs = for_docs
-        passing = limited(home.settings.upkeep.retention_days)
+        passing = limited(home)
         accountable = [_accountable(table, passing) for table in home.tables]
         self._tables = [table for table in accountable if table.has_row_checks or table.accounted]
         self._seen: dict[str, datetime | None] | None = None

@@ -1,0 +1,83 @@
+"""After `forget`, no file of the home has the address: neither tables nor their logs, nor Kafka's segments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from tests.conftest import QUICK_JVM
+from tests.pipeline.harness import run_here
+from tidemark.cli import tidemark
+from tidemark.importing.importer import Options, import_files
+from tidemark.local import broker as embedded
+from tidemark.operate.prove import contents, holding_text, where_found
+from tidemark.settings import Settings
+
+LINE = '{client} - - [21/Nov/2026:10:00:0{n} +0000] "GET /{n} HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
+MINE, OTHER = "198.51.100.77", "203.0.113.7"
+
+
+def command(settings: Settings, *words: str) -> tuple[int, str]:
+    called = CliRunner().invoke(tidemark, words, env=settings.environment(), catch_exceptions=False)
+    return called.exit_code, called.output
+
+
+@pytest.fixture(scope="module")
+def home_of_its_own(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A home whose broker has stopped again, with all lines in the tables."""
+    directory = tmp_path_factory.mktemp("erasure")
+    log = directory / "access.log"
+    log.write_text("".join(LINE.format(client=client, n=n) for n in range(9) for client in (MINE, OTHER)))
+    settings = Settings.of(
+        home=directory / "home", broker_port=0, broker_java_options=QUICK_JVM, quality_interval_seconds=0.0
+    )
+    with embedded.running(settings) as there:
+        import_files([str(log)], Options(there.kafka, say=lambda text: None))
+        run_here(spark, there)
+    return settings
+
+
+def test_forget_proves_that_no_file_has_the_address(home_of_its_own: Settings) -> None:
+    settings = home_of_its_own
+    before = where_found(settings.home, holding_text([MINE]))
+    assert {path.split("/")[0] for path in before} == {"broker", "tables"}
+    code, output = command(settings, "forget", "--address", MINE, "--prove", "--json")
+    report = json.loads(output)
+    assert (code, report["found_in"], report["kept_in_topic"]) == (0, [], "")
+    assert report["rows"]["silver.requests"] == 9 and report["records"] >= 18
+    assert where_found(settings.home, holding_text([MINE])) == []
+    assert {path.split("/")[0] for path in where_found(settings.home, holding_text([OTHER]))} == {"tables"}
+
+
+@pytest.mark.parametrize("name", ("logs/pipeline.log", "spark/part.gz", "tables/gold/x/_delta_log/0.json"))
+def test_prove_finds_a_planted_value(name: str, tmp_path: Path) -> None:
+    import gzip
+
+    path = tmp_path / "home" / name
+    path.parent.mkdir(parents=True)
+    data = f"a line of {MINE}: it could not be read".encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    settings = Settings.of(home=tmp_path / "home")
+    assert where_found(settings.home, holding_text([MINE])) == [name]
+    assert where_found(settings.home, holding_text([OTHER])) == []
+
+
+@pytest.mark.parametrize("codec", ("none", "gzip", "snappy", "lz4", "zstd"))
+def test_records_of_every_compression_are_read(codec: str, broker: Settings, tmp_path: Path) -> None:
+    from confluent_kafka import Producer
+
+    from tidemark.kafka import client as kafka
+
+    topic = f"codec-{codec}"
+    kafka.ensure_topic(broker.kafka, topic, partitions=1)
+    producer = Producer({**kafka.client_config(broker.kafka), "compression.type": codec, "linger.ms": 50})
+    for number in range(200):
+        producer.produce(topic, f"{MINE} and more of the same text, number {number}")
+    assert producer.flush(30) == 0
+    [segment] = broker.home.glob(f"broker/data/{topic}-0/*.log")
+    found = b"".join(contents(segment))
+    assert all(f"number {number}".encode() in found for number in range(200))

@@ -1,0 +1,115 @@
+"""Lines, requests and figures are deleted by age, and no rebuild empties what it can no longer make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.pipeline.harness import fresh, produce, run_here
+from tidemark.errors import SettingError
+from tidemark.operate.retention import complete_from, cut_of
+from tidemark.pipeline import Pipeline
+from tidemark.service.upkeep import found_still, maintain_tables
+from tidemark.settings import Settings
+from tidemark.settings.retention import RetentionSettings, retention_of
+
+NOW = datetime.now(UTC)
+# Ages of visits in hours; the retention's edge lies between the third and the fourth.
+AGES = (1, 30, 50, 100, 300)
+EDGE = RetentionSettings(lines="72h", requests="72h")
+
+
+def line(age: float, path: str) -> tuple[str, bytes]:
+    time = NOW - timedelta(hours=age)
+    return (
+        "shop",
+        f'198.51.100.7 - - [{time:%d/%b/%Y:%H:%M:%S} +0000] "GET {path} HTTP/1.1" 200 5 "-" "Mozilla/5.0"'.encode(),
+    )
+
+
+@pytest.fixture(scope="module")
+def original(broker: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    settings = fresh(broker, tmp_path_factory.mktemp("retention"))
+    produce(settings, [line(age, path) for age in AGES for path in ("/", "/a")])
+    produce(settings, [("shop", b"unreadable")])
+    run_here(spark, settings)
+    return settings
+
+
+def table(settings: Settings, name: str) -> pa.Table:
+    return DeltaTable(f"{settings.tables}/{name.replace('.', '/')}").to_pyarrow_table()
+
+
+def figures(settings: Settings) -> dict[str, list[str]]:
+    """The rows of gold without the time of writing."""
+    found = {}
+    for each in Pipeline.of(settings).tables:
+        if each.layer == "gold":
+            rows = table(settings, each.name).drop_columns(["updated_at"])
+            found[each.name] = sorted(map(str, rows.to_pylist()))
+    return found
+
+
+def test_rows_leave_by_event_time_and_figures_stay(original: Settings, spark: SparkSession) -> None:
+    settings = replace(original, retention=EDGE)
+    before = figures(settings)
+    maintain_tables(settings, at_once=True)
+    assert len(table(settings, "bronze.access_log")) == 7  # with the line that arrived just now
+    assert len(table(settings, "silver.requests")) == 6
+    assert len(table(settings, "silver.sessions")) == 3
+    assert len(table(settings, "silver.rejected")) == 1
+    assert figures(settings) == before
+    assert found_still(settings, "") == []
+    # A second flow, and a line of a window at the edge, change nothing else.
+    run_here(spark, settings)
+    assert figures(settings) == before
+
+
+def test_a_rebuild_leaves_older_figures_as_they_are(original: Settings, spark: SparkSession) -> None:
+    settings = replace(original, retention=EDGE)
+    before = figures(settings)
+    pipeline = Pipeline.of(settings).on(spark)
+    assert complete_from(pipeline, pipeline.graph.lines, NOW) is not None
+    for names in (["silver.requests"], ["silver.sessions"], ["gold.traffic", "gold.sources"]):
+        pipeline.rebuild().run(names)
+        assert figures(settings) == before, names
+        assert len(table(settings, "silver.requests")) == 6
+        assert len(table(settings, "silver.sessions")) == 3
+
+
+def test_requests_are_kept_longer_than_lines(broker: Settings, spark: SparkSession, tmp_path: Path) -> None:
+    settings = replace(fresh(broker, tmp_path), retention=RetentionSettings(lines="72h"))
+    produce(settings, [line(age, "/") for age in AGES])
+    run_here(spark, settings)
+    before = figures(settings)
+    maintain_tables(settings, at_once=True)
+    assert (len(table(settings, "bronze.access_log")), len(table(settings, "silver.requests"))) == (3, 5)
+    Pipeline.of(settings).on(spark).rebuild().run(["silver.requests"])
+    assert len(table(settings, "silver.requests")) == 5
+    assert figures(settings) == before
+
+
+def test_the_edge_is_the_start_of_an_hour_or_of_a_window(original: Settings) -> None:
+    pipeline = Pipeline.of(replace(original, retention=RetentionSettings("1d", "2d", "3d")))
+    now = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
+    graph = pipeline.graph
+    assert cut_of(pipeline, graph.lines, now) == datetime(2026, 11, 20, 10, tzinfo=UTC)
+    assert cut_of(pipeline, graph["silver.sessions"], now) == datetime(2026, 11, 19, 10, tzinfo=UTC)
+    assert cut_of(pipeline, graph["silver.visitor_days"], now) == datetime(2026, 11, 19, tzinfo=UTC)
+    assert cut_of(pipeline, graph["gold.traffic"], now) == datetime(2026, 11, 18, 10, tzinfo=UTC)
+    assert cut_of(pipeline, graph["quality.accounts"], now) is None
+
+
+@pytest.mark.parametrize(
+    "found", [{"lines": "30"}, {"lines": "0d"}, {"lines": "-3d"}, {"rows": "3d"}, {"lines": 3}]
+)
+def test_wrong_ages_are_errors(found: dict[str, Any]) -> None:
+    with pytest.raises(SettingError):
+        retention_of(found, "tidemark.toml")
