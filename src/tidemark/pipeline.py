@@ -25,9 +25,8 @@ from tidemark.engine.arrays import Vectorized
 from tidemark.engine.work import ALL, PARTS_OF_LINES, Part, Work
 from tidemark.errors import SettingError, TidemarkError
 from tidemark.home import ACTIVITY, QUERY_VERSIONS, REQUESTS, Home
-from tidemark.parse import newer
 from tidemark.parse.columns import Knowledge
-from tidemark.parse.custom import reading_of
+from tidemark.parse.custom import knowledge_of
 from tidemark.privacy.masking import Masking
 from tidemark.settings import Settings
 from tidemark.stream.accounting import SiteClocks
@@ -190,8 +189,7 @@ class Pipeline(Home):
 
     @cached_property
     def _knowledge(self) -> Knowledge:
-        databases = {name: newer.database(self.settings, name) for name in newer.DATABASES}
-        return Knowledge(self.key, reading=reading_of(self.settings), **databases)
+        return knowledge_of(self.settings, self.key)
 
     @cached_property
     def _masking(self) -> Masking:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from tidemark.errors import SettingError
-from tidemark.parse import examples
+from tidemark.parse import examples, newer
+from tidemark.parse.columns import Knowledge
 from tidemark.parse.declaration import declared_format
 from tidemark.parse.format import Format
 from tidemark.parse.formats import FORMATS
@@ -29,6 +30,12 @@ def reading_of(settings: Settings) -> Reading:
     for format in own:
         examples.check(format, reading, settings.formats[format.name].source)
     return reading
+
+
+def knowledge_of(settings: Settings, key: bytes) -> Knowledge:
+    """What lines are enriched with by these settings; `key` is the visitor key. Raises as `reading_of`."""
+    databases = {name: newer.database(settings, name) for name in newer.DATABASES}
+    return Knowledge(key, reading=reading_of(settings), **databases)
 
 
 def _robots(settings: Settings, site: str) -> str:

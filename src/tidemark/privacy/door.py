@@ -13,7 +13,7 @@ from tidemark.engine.arrays import plain
 from tidemark.kafka.records import DEFAULT_SITE, Headers, Record
 from tidemark.local.directories import prepare_home
 from tidemark.parse.columns import Knowledge
-from tidemark.parse.custom import reading_of
+from tidemark.parse.custom import knowledge_of
 from tidemark.parse.visitor import has_visitor_key, make_visitor_key, visitor_key
 from tidemark.privacy.masking import Masking, columns
 from tidemark.settings import Settings
@@ -44,8 +44,7 @@ class Door:
             prepare_home(settings)
             make_visitor_key(settings)
         key = visitor_key(settings)
-        knowledge = Knowledge(key, settings.meaning.geo_database, reading_of(settings))
-        return cls(knowledge, Masking.of(settings, key))
+        return cls(knowledge_of(settings, key), Masking.of(settings, key))
 
     def records(
         self, lines: Sequence[bytes], named: Mapping[str, str], chunks: Sequence[str] = ()

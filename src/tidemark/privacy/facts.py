@@ -17,16 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.engine.arrays import Arrays, Flags, where
-from tidemark.settings.privacy import ANONYMOUS, EXACT, MODES
+from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, MODES
 
-# Columns that come from the address, from the user agent, and from both.
-OF_ADDRESS = ("country", "network")
-OF_AGENT = ("browser", "os", "device", "bot", "bot_name", "ai_purpose")
-OF_BOTH = ("visitor_id", "bot_kind", "bot_verified")
-_OF_LEVEL = {1: (*OF_BOTH, *OF_ADDRESS), 2: (*OF_BOTH, *OF_ADDRESS, *OF_AGENT)}
+# Columns that come from the address, and from the user agent.
+OF_ADDRESS = ("country", "network", "asn", "as_org", "city", "region", "bot_kind", "bot_verified")
+OF_AGENT = ("browser", "os", "device", "bot", "bot_name", "ai_purpose", "disallowed")
+_OF_LEVEL = {MASKED: ("visitor_id", *OF_ADDRESS), ANONYMOUS: ("visitor_id", *OF_ADDRESS, *OF_AGENT)}
 Levels = np.ndarray[Any, np.dtype[np.int64]]
 _HASH = "hash"
-_TRUE = "true"
+_BOOLEANS = {"true": True, "false": False}
 
 
 def columns_of(level: int) -> tuple[str, ...]:
@@ -36,8 +35,8 @@ def columns_of(level: int) -> tuple[str, ...]:
 
 def written(key: bytes, site: str, level: int, values: Mapping[str, object]) -> str:
     """The facts of a line of a level."""
-    texts = {name: _TRUE if value is True else value for name, value in values.items()}
-    said = [f"mode={MODES[level]}", *(f"{name}={text}" for name, text in texts.items() if text)]
+    texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
+    said = [f"mode={MODES[level]}", *(f"{name}={text}" for name, text in texts.items() if text is not None)]
     text = "\t".join(said)
     return f"{text}\t{_HASH}={_hash(key, site, text)}"
 
@@ -76,7 +75,7 @@ class Opened:
     def put_into(self, columns: Arrays) -> dict[str, pa.Array]:
         """The columns that come from the facts, in place of those of the lines."""
         found: dict[str, pa.Array] = {}
-        for level in (1, ANONYMOUS):
+        for level in (MASKED, ANONYMOUS):
             rows = self.levels == level
             if rows.any():
                 for name in _OF_LEVEL[level]:
@@ -85,18 +84,21 @@ class Opened:
 
     def _put(self, name: str, rows: Flags, column: pa.Array) -> pa.Array:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        of_bool = pa.types.is_boolean(kind)
-        values = pa.array(
-            [each.get(name) == _TRUE if of_bool else each.get(name) for each in self.values], kind
-        )
+        values = _typed([each.get(name) for each in self.values], kind)
         index = pa.array(self.codes)
-        if not of_bool:
+        if pa.types.is_dictionary(column.type):
             coded = values.dictionary_encode()
             mine = pa.DictionaryArray.from_arrays(coded.indices.take(index), coded.dictionary)
             if rows.all():
                 return mine
             values, column = values.cast(kind), column.cast(kind)
         return where(rows, values.take(index), column)
+
+
+def _typed(texts: Sequence[str | None], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_boolean(kind):
+        return pa.array([text and _BOOLEANS.get(text) for text in texts], kind)
+    return pa.array(texts, pa.string()).cast(kind)
 
 
 def _read(key: bytes, site: str | None, text: str | None, trusted: bool) -> Mapping[str, str]:

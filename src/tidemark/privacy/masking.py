@@ -211,6 +211,9 @@ def _sealed(
         days = found["event_time"].cast(pa.int64()).fill_null(0).to_numpy()[rows] // _DAY_US
         first = int(days.min())
         codes = codes * (int(days.max()) - first + 1) + days - first
+        # The only one of the facts that requests of a visitor differ in.
+        forbidden = pc.fill_null(found["disallowed"].cast(pa.int64()), 2)
+        codes = codes * 3 + forbidden.to_numpy(zero_copy_only=False)[rows]
     _, where_first, back = np.unique(codes, return_index=True, return_inverse=True)
     chosen = pa.array(np.flatnonzero(rows)[where_first])
     names = columns_of(level)
