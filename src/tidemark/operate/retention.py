@@ -75,10 +75,10 @@ def expiry(home: Home, table: Table, now: datetime) -> str:
 def cut_of(home: Home, table: Table, now: datetime) -> datetime | None:
     """The event time before which `[retention]` deletes rows of a table, the start of an hour, or of a window of the
     table; None if it keeps all."""
-    graph, age = home.graph, None
-    if table in (graph.lines, graph.rejected):
+    age = None
+    if table.lines in ("all", "rejected"):
         age = home.settings.retention.age("lines")
-    elif table == graph.accepted or table in graph.visited:
+    elif table.lines or table in home.graph.visited:
         age = home.settings.retention.age("requests")
     elif table.layer == "gold":
         age = home.settings.retention.age("figures")
@@ -105,7 +105,7 @@ def record_kept(home: Home, table: Table, now: datetime) -> None:
     """Records before rows are deleted from which event time on the table keeps all."""
     days = retention_days(home.settings.upkeep.retention_days, home.tables).get(table.name)
     by_days = (
-        ceil(now - timedelta(days=days - 1 if table == home.graph.lines else days), _HOUR) if days else None
+        ceil(now - timedelta(days=days - 1 if table.lines == "all" else days), _HOUR) if days else None
     )
     known = complete_from(home, table, now)
     kept = max((each for each in (by_days, known) if each), default=None)

@@ -77,7 +77,7 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
                 condition = "" if hot_only else expiry(home, table, now)
                 if condition and no_rebuild and table.lines:
                     record_kept(home, table, now)
-                    if table == home.graph.lines:
+                    if table.lines == "all":
                         ends = expired_ends(home, condition)
                 done.append(upkeep.run(None if hot_only else condition))
     if ends and settings.kafka.uses_embedded_broker:
