@@ -6,6 +6,7 @@ from tidemark.contract.expression import column, window_is_aligned
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import WindowedCounts
+from tidemark.settings.privacy import modes_as_json
 
 WINDOW_SECONDS = 3600
 COUNTS = WindowedCounts(seconds=WINDOW_SECONDS, where=~column("bot"), sums={})
@@ -28,6 +29,7 @@ TABLE = Table(
         Expectation("visited", column("visitors") >= 1, "visitors", "An hour has at least one visitor."),
     ),
     made=lambda meaning: COUNTS,
+    tells=lambda settings: {"privacy_modes": modes_as_json(settings.privacy)},
     columns=(
         Column("site", "string", "Site."),
         Column("window_start", "timestamp", "Start of the hour."),

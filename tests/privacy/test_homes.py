@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +17,22 @@ from pyspark.sql import SparkSession
 from tests.pipeline.harness import fresh, produce, run_here
 from tests.privacy.lines import ANONYMOUS, EXACT, MASKED
 from tidemark.contract.registry import tables
+from tidemark.figures.declared import Definition, Step
+from tidemark.figures.extents import extents
+from tidemark.figures.funnels import funnel
+from tidemark.figures.known import NotKnownError
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.retention import retention
+from tidemark.figures.rows import Direct
+from tidemark.figures.selection import Selection
 from tidemark.importing.importer import Options, import_files
 from tidemark.kafka import client as kafka
+from tidemark.operate import privacy_notes
 from tidemark.operate.prove import holding_text, where_found
 from tidemark.parse.visitor import make_visitor_key
+from tidemark.pipeline import Pipeline
 from tidemark.privacy.door import Door
+from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 from tidemark.settings.privacy import Privacy, SitePrivacy
 
@@ -148,3 +162,53 @@ def test_bronze_is_read_to_the_same_rows(homes: dict[str, Settings]) -> None:
             {None} if mode == "anonymous" else {"198.51.100.0", "2001:db8:1::"}
         )
         assert {row["browser"] for row in rows(homes[mode], "silver.requests")} == {"Firefox"}
+
+
+@pytest.mark.parametrize(
+    "before, mode, gone",
+    [("exact", MASKED, SECRETS), ("masked", ANONYMOUS, (*SECRETS, *KNOWN_TO_MASKED))],
+    ids=("masked", "anonymous"),
+)
+def test_a_rebuild_applies_a_stricter_mode_to_history(
+    homes: dict[str, Settings],
+    spark: SparkSession,
+    before: str,
+    mode: SitePrivacy,
+    gone: tuple[str, ...],
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(homes[before].home, tmp_path / "home")
+    settings = replace(homes[before].changed(home=tmp_path / "home"), privacy=Privacy(mode))
+    lines_before = len(rows(settings, "bronze.access_log"))
+    pipeline = Pipeline.of(settings).on(spark)
+    privacy_notes.note_changes(pipeline)
+    rebuild_table(settings, "all", None, dry_run=False, report=lambda tables, done, total: None)
+    assert len(rows(settings, "bronze.access_log")) == lines_before
+    for value in gone:
+        assert where_found(settings.home, holding_text([value])) == [], value
+    texts = [row["text"] for row in rows(settings, "quality.notes")]
+    assert any(
+        f"privacy.mode was {'unset' if before == 'exact' else before}, now {mode.mode}" in text
+        for text in texts
+    )
+    for name in ("gold.traffic", "gold.visitors_by_country"):
+        columns = ("site", "window_start", "visitors", "pageviews", "requests")
+        same = [
+            sorted(str([row.get(c) for c in columns]) for row in rows(each, name))
+            for each in (homes["exact"], settings)
+        ]
+        assert same[0] == same[1]
+
+
+@pytest.mark.parametrize("mode", ("exact", "masked", "anonymous"))
+def test_what_a_mode_makes_unknown_is_said(homes: dict[str, Settings], mode: str) -> None:
+    shown, selection = Direct(DeltaReader(homes[mode].home)), Selection("shop")
+    steps = (Step("home", "/"), Step("a", "/a"))
+    said = (
+        pytest.raises(NotKnownError, match="not known in this mode") if mode == "anonymous" else nullcontext()
+    )
+    with said:
+        assert retention(shown, selection, "day", extents(shown)["shop"]).periods
+    with said:
+        assert funnel(shown, selection, Definition(steps, within=timedelta(days=7))).counts[0]
+    assert funnel(shown, selection, Definition(steps, within=timedelta(hours=2))).counts[0]

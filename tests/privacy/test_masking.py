@@ -27,8 +27,11 @@ from tests.privacy.lines import (
     without,
 )
 from tidemark.parse.columns import Knowledge
+from tidemark.parse.custom import own_format
 from tidemark.parse.detect import DECLARED
 from tidemark.parse.format import Format
+from tidemark.parse.reading import Reading
+from tidemark.settings.formats import FormatSettings
 from tidemark.settings.privacy import SitePrivacy
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -216,6 +219,38 @@ def test_requests_that_ask_for_privacy(header: str, tmp_path: Path) -> None:
         assert (b"198.51.100.77" in row["value"], row["user_agent"] is not None) == (kept, kept)  # type: ignore[operator]
         [other] = judged(bronze([value.replace(b'"1"', b'"0"')]), tmp_path, mode)
         assert other["client_ip"] == "198.51.100.77"
+
+
+OWN = {
+    "by_nginx": FormatSettings(nginx='$remote_addr [$time_local] "$request" $status $http_sec_gpc'),
+    "by_nginx_json": FormatSettings(
+        nginx='{"t":"$time_iso8601","ip":"$remote_addr","r":"$request","s":"$status","d":"$http_dnt"}'
+    ),
+    "by_apache": FormatSettings(apache='%h %t "%r" %>s "%{DNT}i"'),
+}
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("by_nginx", '198.51.100.77 [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 {}'),
+        (
+            "by_nginx_json",
+            '{{"t":"2026-11-21T10:00:00Z","ip":"198.51.100.77","r":"GET / HTTP/1.1","s":"200","d":"{}"}}',
+        ),
+        ("by_apache", '198.51.100.77 [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 "{}"'),
+        ("w3c_extended", "2026-11-21 10:00:00 198.51.100.77 GET / 200 {}"),
+    ],
+)
+def test_own_formats_and_w3c_logs_may_have_the_headers(name: str, value: str, tmp_path: Path) -> None:
+    reading = Reading(formats=tuple(own_format(*each) for each in OWN.items()))
+    fields = (
+        ["date time c-ip cs-method cs-uri-stem sc-status cs(Sec-GPC)"] if name == "w3c_extended" else [None]
+    )
+    for asked, client in (("1", None), ("-", "198.51.100.77"), ("0", "198.51.100.77")):
+        lines = bronze([value.format(asked).encode()], format=[name], fields=fields)
+        [row] = judged(lines, tmp_path, SitePrivacy(respect_gpc=True), reading)
+        assert (row["well_formed"], row["client_ip"]) == (True, client)
 
 
 def test_names_of_parameters_are_a_setting(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pandas as pd
 
 from tidemark.figures import sessions_of, walks
 from tidemark.figures.declared import Definition, Step
+from tidemark.figures.known import require_known
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
 from tidemark.figures.walks import Walks
@@ -62,7 +63,10 @@ class Funnel:
 
 
 def funnel(rows: Rows, selection: Selection, asked: Definition) -> Funnel:
-    """The funnel of a selection."""
+    """The funnel of a selection. Raises NotKnownError by visitor over more than a day where visitors are known for a
+    day only."""
+    if asked.visitor and asked.within > timedelta(days=1):
+        require_known(rows.reader, selection.site, "What visitors do over more than a day is")
     found = _walks(rows, selection, asked)
     counted = _of_walks(found, selection, asked)
     begun = np.flatnonzero(counted.reached)

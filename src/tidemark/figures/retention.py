@@ -17,6 +17,7 @@ import pandas as pd
 
 from tidemark.figures import conditions, silver
 from tidemark.figures.extents import Extent
+from tidemark.figures.known import require_known
 from tidemark.figures.query import query, time_bin
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Selection
@@ -71,7 +72,8 @@ class Retention:
 
 def retention(rows: Rows, selection: Selection, by: By, extent: Extent) -> Retention:
     """Cohorts of the selection's site, whose extent is `extent`. The range does not matter, because a first request is
-    one over all data."""
+    one over all data. Raises NotKnownError where visitors are known for a day only."""
+    require_known(rows.reader, selection.site, "Retention, and who returns, are")
     everything = Selection(selection.site, filters=selection.filters)
     days = _from_silver(rows, everything) if selection.filters else _from_gold(rows, everything)
     sets = {site: _in_periods(found, by) for site, found in days.items()}

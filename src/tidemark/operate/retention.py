@@ -104,9 +104,7 @@ def complete_from(home: Home, table: Table, now: datetime) -> datetime | None:
 def record_kept(home: Home, table: Table, now: datetime) -> None:
     """Records before rows are deleted from which event time on the table keeps all."""
     days = retention_days(home.settings.upkeep.retention_days, home.tables).get(table.name)
-    by_days = (
-        ceil(now - timedelta(days=days - 1 if table.lines == "all" else days), _HOUR) if days else None
-    )
+    by_days = ceil(now - timedelta(days=days - 1 if table.lines == "all" else days), _HOUR) if days else None
     known = complete_from(home, table, now)
     kept = max((each for each in (by_days, known) if each), default=None)
     if kept:

@@ -26,6 +26,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from tidemark.contract.table import Table
 from tidemark.errors import TableError, first_line
 from tidemark.home import Home
+from tidemark.operate.privacy_notes import note_counted_anew
 from tidemark.operate.retention import delete_expired, expired_ends, expiry, record_kept, retention_days
 from tidemark.operate.topic_erasure import erase_records, in_bronze
 from tidemark.privacy.salts import Salts
@@ -83,6 +84,8 @@ def maintain(home: Home, *, hot_only: bool = False, at_once: bool = False) -> li
     if ends and settings.kafka.uses_embedded_broker:
         at_most = in_bronze(home)
         erase_records(home, {p: min(end, at_most.get(p, 0)) for p, end in ends.items()}, segments=at_once)
+    if not hot_only:
+        note_counted_anew(home)
     if at_once:
         erase_old_versions(home.only([home.graph[entry.table] for entry in done if entry.rows_expired]))
     return done

@@ -31,7 +31,7 @@ from tidemark.settings.formats import FormatSettings
 FIELDS = (
     "client_ip", "remote_user", "time", "date", "clock", "fraction", "zone", "request", "method", "target", "query",
     "protocol", "status", "bytes", "referrer", "user_agent", "host", "duration_s", "duration_ms", "duration_us",
-    "duration_ns", "duration", "edge_country", "forwarded", "half", *ORDERED_FIELDS,
+    "duration_ns", "duration", "edge_country", "forwarded", "half", "gpc", *ORDERED_FIELDS,
 )  # fmt: skip
 
 # Those that become columns as they are.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -86,6 +86,11 @@ class Layout(Format):
                 texts = {name: some.restored(each) for name, each in texts.items()}
             found = found.replaced(rows, columns_of(self.refine(texts), sound))
         return self._matched(lines, text, found)
+
+    def texts(self, text: pa.Array) -> Iterator[Mapping[str, pa.Array]]:
+        """By layout, the texts of the fields of lines; NULL where a line is not of it."""
+        for layout in self.layouts:
+            yield _split(text, layout)[0]
 
     def _matched(self, lines: Lines, text: pa.Array, read: Read) -> Read:
         """The same with the lines that splitting has not read, or has not read to a time and a status."""

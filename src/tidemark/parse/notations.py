@@ -26,12 +26,12 @@ _VARIABLES = {
     "request_time": "duration_s", "http_x_forwarded_for": "forwarded", "proxy_add_x_forwarded_for": "forwarded",
     "geoip_country_code": "edge_country", "geoip2_country_code": "edge_country", "http_cf_ipcountry": "edge_country",
     "proxy_protocol_addr": _GIVEN_IP, "http_x_real_ip": _GIVEN_IP, "http_cf_connecting_ip": _GIVEN_IP,
-    "http_true_client_ip": _GIVEN_IP, "http_x_client_ip": _GIVEN_IP,
+    "http_true_client_ip": _GIVEN_IP, "http_x_client_ip": _GIVEN_IP, "http_sec_gpc": "gpc", "http_dnt": "gpc",
 }  # fmt: skip
 _HEADERS = {
     "referer": "referrer", "user-agent": "user_agent", "host": "host", "x-forwarded-for": "forwarded",
     "cf-ipcountry": "edge_country", "x-real-ip": _GIVEN_IP, "cf-connecting-ip": _GIVEN_IP, "true-client-ip": _GIVEN_IP,
-    "x-client-ip": _GIVEN_IP,
+    "x-client-ip": _GIVEN_IP, "sec-gpc": "gpc", "dnt": "gpc",
 }  # fmt: skip
 # Of Apache and of Tomcat, whose `%D` is not here because its unit depends on the version.
 _DIRECTIVES = {

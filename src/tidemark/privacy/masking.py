@@ -11,7 +11,7 @@ Facts that the masked line no longer has, such as the visitor and the country, t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from hashlib import blake2b
@@ -24,6 +24,7 @@ from tidemark.engine.arrays import Arrays, Flags, Pieces, flags_of, plain, where
 from tidemark.parse import clf
 from tidemark.parse.columns import Knowledge, describe
 from tidemark.parse.detect import Detected, read
+from tidemark.parse.format import Format
 from tidemark.parse.text import text_of
 from tidemark.privacy.facts import Opened, columns_of, written
 from tidemark.privacy.optout import opted_out
@@ -74,7 +75,11 @@ def columns(
     opened = Opened.of(masking.key, lines["site"], lines["privacy"], trusted=trusted)
     if opened and not trusted:
         opened = opened.without(_unmasked(opened, found))
-    masks = _masks(masking.privacy, lines["site"], detected, opened) if masking.privacy.active else {}
+    masks = (
+        _masks(masking.privacy, lines["site"], detected, opened, knowledge.reading.formats)
+        if masking.privacy.active
+        else {}
+    )
     before = found
     for mask, rows in (each for some in masks.values() for each in some):
         found = found | {name: _masked(mask, found[name], rows) for name in _TEXTS}
@@ -101,7 +106,9 @@ def _encoded(column: pa.Array) -> pa.DictionaryArray:
 Masks = dict[int, list[tuple[TextMask, Flags]]]
 
 
-def _masks(privacy: Privacy, site: pa.Array, detected: Detected, opened: Opened | None) -> Masks:
+def _masks(
+    privacy: Privacy, site: pa.Array, detected: Detected, opened: Opened | None, own: Sequence[Format]
+) -> Masks:
     """By level, the masks with the lines that are not masked at that level yet."""
     coded = site.dictionary_encode("encode")
     sites = [privacy.of(name or "") for name in coded.dictionary.to_pylist()]
@@ -109,7 +116,7 @@ def _masks(privacy: Privacy, site: pa.Array, detected: Detected, opened: Opened 
     wanted = np.array([each.level for each in sites], np.int64)[index]
     asked = np.array([each.respect_gpc for each in sites], bool)[index]
     if asked.any():
-        wanted = np.where(asked & opted_out(detected), ANONYMOUS, wanted)
+        wanted = np.where(asked & opted_out(detected, own), ANONYMOUS, wanted)
     if opened:
         wanted = np.where(opened.levels < wanted, wanted, EXACT)
     strips = dict.fromkeys(each.strip for each in sites)

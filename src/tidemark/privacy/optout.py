@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Flags, flags_of
+from tidemark.engine.arrays import Flags, Pieces, flags_of
 from tidemark.parse.detect import Detected
+from tidemark.parse.format import Format
+from tidemark.parse.layout import Layout
+from tidemark.parse.objects import JsonFormat, objects_of
 
 # The header as a JSON object has it, under the names that servers and people give it.
 _IN_OBJECTS = r'(?i)"[\w.>-]*(?:sec[_-]?gpc|dnt)\\?"\s*:\s*\[?\s*\\?"?(?:1\b|true)'
+# Columns of W3C logs with it, in lower case.
+_COLUMNS = ("cs(sec-gpc)", "cs(dnt)")
+_FIELD, _YES = "gpc", "1"
 
 
-def opted_out(detected: Detected) -> Flags:
-    """Whether lines have one of these headers with the value 1."""
-    asked: Flags = flags_of(pc.match_substring_regex(detected.lines.text, _IN_OBJECTS))
+def opted_out(detected: Detected, own: Sequence[Format]) -> Flags:
+    """Whether lines have one of these headers with the value 1; `own` are the user's formats."""
+    lines = detected.lines
+    asked: Flags = flags_of(pc.match_substring_regex(lines.text, _IN_OBJECTS))
+    for format in own:
+        rows = np.flatnonzero(detected.which == detected.formats.index(format.name))
+        if len(rows):
+            asked[rows] |= _in_own(format, lines.text.take(pa.array(rows)))
+    for header in pc.unique(lines.header).drop_null().to_pylist():
+        names = [name.lower() for name in header.split()]
+        rows = np.flatnonzero(flags_of(pc.equal(lines.header, header)))
+        for column in (names.index(name) for name in _COLUMNS if name in names):
+            text = lines.text.take(pa.array(rows))
+            between = "\t" if pc.any(pc.match_substring(text, "\t")).as_py() else " "
+            asked[rows] |= flags_of(pc.equal(Pieces.of(text, between).at(column), _YES))
+    return asked
+
+
+def _in_own(format: Format, text: pa.Array) -> Flags:
+    asked = np.zeros(len(text), bool)
+    if isinstance(format, JsonFormat) and (paths := format.keys.get(_FIELD)):
+        asked |= flags_of(pc.equal(objects_of(text, paths).first(paths), _YES))
+    elif isinstance(format, Layout):
+        for found in format.texts(text):
+            if _FIELD in found:
+                asked |= flags_of(pc.equal(found[_FIELD], _YES))
     return asked

@@ -10,7 +10,7 @@ from functools import partial
 
 from tidemark.local.records import read_record
 from tidemark.loops import Side, attempted
-from tidemark.operate import backfill, goal_notes, notes, observe, quarantine, site_settings
+from tidemark.operate import backfill, goal_notes, notes, observe, privacy_notes, quarantine, site_settings
 from tidemark.operate.observe import Observed
 from tidemark.operate.quality import runner as quality
 from tidemark.operate.rebuild import Rebuild, Report
@@ -34,6 +34,7 @@ class Beside:
         goal_notes.complete(self.pipeline)  # a kill may have come between the count and its note
         goal_notes.announce(self.pipeline)
         site_settings.settle(self.pipeline)
+        privacy_notes.note_changes(self.pipeline)
 
     def sides(self, *, once: bool) -> list[Side]:
         """Functions that run beside the flows until their event is set. Unless the flows run `once`, notes the time in
@@ -58,6 +59,7 @@ class Beside:
         """The same work after the flows have caught up."""
         pipeline, settings = self.pipeline, self.pipeline.settings
         self._name_readable()
+        privacy_notes.note_counted_anew(pipeline)
         if pipeline.lakehouse.can.files:
             backfill.fill(pipeline, self._rebuilding)
         goal_notes.complete(pipeline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -75,6 +76,11 @@ def privacy_of(default: Any, sites: Any, source: str) -> Privacy:
                     f"{source}: {name!r} of strip is no name of a parameter", "Name one such as token."
                 )
     return found
+
+
+def modes_as_json(privacy: Privacy) -> str:
+    """By site, the modes; "" for all sites that have none of their own."""
+    return json.dumps({"": privacy.default.mode, **{name: each.mode for name, each in privacy.sites.items()}})
 
 
 def without_privacy(sites: Any) -> tuple[Any, dict[str, Any]]:

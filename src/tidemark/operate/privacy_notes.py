@@ -1,0 +1,45 @@
+"""Notes about the privacy mode: that it has changed, and that lines of an old day count their visitors anew."""
+
+from __future__ import annotations
+
+from tidemark.access.audit import Audit
+from tidemark.figures.notes import MOST_CHARACTERS
+from tidemark.home import Home
+from tidemark.operate import notes
+from tidemark.operate.notes import Note
+from tidemark.privacy.salts import Salts
+from tidemark.stream import applied, schema_check
+
+_CHANGED = "The privacy settings have changed: `tidemark rebuild all` applies stricter ones to history"
+
+
+def note_changes(home: Home) -> None:
+    """Before the flows start, notes that the settings are others than those of history. Raises TableError."""
+    recorded = schema_check.recorded(home.lakehouse, home.graph.accepted.name)
+    differing = applied.line_differences(home.settings, recorded)
+    changed = {name: values for name, values in differing.items() if name.startswith("privacy")}
+    text = "; ".join([_CHANGED, *notes.changes(changed)])[:MOST_CHARACTERS]
+    if not changed or any(row["text"] == text for row in notes.listed(home.store)):
+        return
+    notes.record(home.settings, home.store, text, notes.SETTINGS)
+    audit = Audit.of_home(home.settings.home, home.settings.environment())
+    audit.record(None, "definition changed", "; ".join(notes.changes(changed)))
+    audit.write()
+
+
+def note_counted_anew(home: Home) -> None:
+    """Notes days whose visitors are counted anew, because lines came after the salt of the day was destroyed. Raises
+    TableError."""
+    days = Salts.of(home.settings).counted_anew()
+    if not days:
+        return
+    known = {row["text"] for row in notes.listed(home.store)}
+    found = [
+        Note(
+            at,
+            f"Lines of {day} came after its salt was destroyed: visitors of that day are counted anew",
+            cause=notes.IMPORT,
+        )
+        for day, at in days.items()
+    ]
+    notes.write(home.settings, home.store, [note for note in found if note.text not in known])
