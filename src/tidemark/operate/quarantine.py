@@ -49,7 +49,7 @@ def readable(home: Home, validation: Vectorized, before: datetime) -> Readable:
     lines = home.store.read(rejected, [[("rejected_at", ">=", since), ("rejected_at", "<", before)]], columns)
     once = pc.invert(pc.is_in(pc.list_element(lines["reasons"], 0), pa.array([_TWICE])))
     lines = lines.filter(once).slice(0, NEWEST_LINES).drop_columns("reasons")
-    for name in ("format", "fields", "chunk"):
+    for name in set(validation.inputs) - set(lines.column_names):
         lines = lines.append_column(name, pa.nulls(lines.num_rows, pa.string()))
     accepted = sum(int(np.sum(validation.add(batch)["accepted"].to_numpy())) for batch in _batches(lines))
     return Readable(accepted, lines.num_rows, whole)
