@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,20 @@ def test_what_happened_is_recorded_and_bounded(door: Door, client: TestClient) -
         ("login", "ana", "done", ""), ("download", "ana", "done", "pages.csv"), ("logout", "ana", "done", ""),
     ]  # fmt: skip
     assert (rows[0]["what"], rows[0]["outcome"]) == ("failed login", "refused") and len(rows[0]["who"]) == 300
+
+
+def test_a_table_of_an_older_state_gets_the_newer_rows_back(door: Door) -> None:
+    door.audit.record(None, "key made", "old")
+    door.audit.write()
+    shutil.copytree(door.audit.path, door.home / "kept")
+    door.audit.record(None, "key revoked", "old")
+    door.audit.write()
+    rows = door.audit.rows()
+    assert rows is not None
+    shutil.rmtree(door.audit.path)
+    shutil.copytree(door.home / "kept", door.audit.path)
+    door.audit.put_back(rows)
+    assert sorted(door.audit.rows()["what"].to_pylist()) == ["key made", "key revoked"]  # type: ignore[index]
 
 
 def cookie_of(answer: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import socket
 import subprocess
@@ -49,6 +50,42 @@ def test_a_taken_port_is_one_line_that_names_it_and_its_setting(home: Settings) 
     assert out.startswith(f"tidemark: port {port} of 127.0.0.1")
     assert "TIDEMARK_DASHBOARD_PORT" in out
     assert out.count("\n") == 1
+
+
+def test_a_header_counts_from_its_proxy_alone_whatever_a_client_says_it_forwards(home: Settings) -> None:
+    home.home.mkdir(exist_ok=True)
+    (home.home / "tidemark.toml").write_text(
+        '[access]\nlogin = "header"\n[access.people]\n"ana@example.org" = { role = "viewer" }\n'
+    )
+    process = command(home)
+    named = {"X-Forwarded-Email": "ana@example.org"}
+
+    def status(source: str, forwarded: str) -> int:
+        host = dashboard.url(home).removeprefix("http://")
+        client = http.client.HTTPConnection(host, source_address=(source, 0), timeout=30)
+        client.request("GET", "/", headers={**named, "X-Forwarded-For": forwarded})
+        found = client.getresponse().status
+        client.close()
+        return found
+
+    try:
+        assert wait_until(lambda: dashboard.is_healthy(home), timeout=60, interval=0.2)
+        assert status("127.0.0.1", "192.0.2.1") == 200
+        assert status("127.0.0.2", "127.0.0.1") == 303
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def test_without_a_login_other_addresses_are_refused_with_the_commands_that_make_one(home: Settings) -> None:
+    more = {**os.environ, "TIDEMARK_DASHBOARD_PORT": "0", "TIDEMARK_DASHBOARD_ADDRESS": "0.0.0.0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tidemark", "dashboard", "--home", str(home.home)],
+        capture_output=True, text=True, env=more, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    for said in ("0.0.0.0", "tidemark access login password", "tidemark access user add"):
+        assert said in done.stderr
 
 
 def test_an_installation_without_the_app_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tidemark.figures.reader import Reader
 from tidemark.figures.selection import SelectionError
 from tidemark.figures.text import plain, shown
 
-from .. import clock, data
+from .. import clock, data, who
 from ..controls import forms
 from ..controls.edit import save, why_fixed
 from ..controls.forms import Field
@@ -81,7 +81,7 @@ def page(reader: Reader, filters: Filters) -> None:
             _elsewhere(reader, part)
             return
         try:
-            found = declared(home)
+            found = data.of_right(declared(home), who.asking().right)
         except SettingError as error:
             st.warning(plain(str(error)), icon=":material/error:")
             return

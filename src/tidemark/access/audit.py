@@ -12,9 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tidemark.access.asking import Asking
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger("tidemark.access")
 
@@ -95,6 +98,25 @@ class Audit:
                 _append(self.path, rows)
             except Exception as error:  # the server must go on, and the log has the events
                 log.error("%s cannot be written: %s", self.path, str(error).splitlines()[:1])
+
+    def rows(self) -> pa.Table | None:
+        """All rows; None without a table."""
+        from deltalake import DeltaTable
+
+        known = bool(self.path) and DeltaTable.is_deltatable(self.path)
+        return DeltaTable(self.path).to_pyarrow_table() if known else None
+
+    def put_back(self, rows: pa.Table) -> None:
+        """Appends those of the rows that are newer than the table's newest."""
+        import pyarrow.compute as pc
+        from deltalake import write_deltalake
+
+        there = self.rows()
+        newest = None if there is None else pc.max(there["time"]).as_py()
+        if newest is not None:
+            rows = rows.filter(pc.greater(rows["time"], newest))
+        if rows.num_rows:
+            write_deltalake(self.path, rows, mode="append", description=ABOUT)
 
     def _keep_writing(self) -> None:
         while True:

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tidemark.access.declared import Oidc
 from tidemark.access.door import Door, client_of
-from tidemark.access.entering import begin_session
+from tidemark.access.entering import begin_session, is_https
 from tidemark.access.html import message_page
 from tidemark.errors import SettingError, first_line
 
@@ -31,7 +31,8 @@ class Provider:
     async def begin(self, request: Request) -> Response:
         """Sends the browser to the provider."""
         asked = self._door.access.oidc
-        address = asked.redirect_uri or str(request.url_for("callback"))
+        here = request.url_for("callback")
+        address = asked.redirect_uri or str(here.replace(scheme="https") if is_https(request) else here)
         try:
             found: Response = await self._client(asked).authorize_redirect(request, address)
         except Exception as error:  # of the network, of the provider's metadata

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidemark.access.audit import Audit
 from tidemark.operate import losses
 from tidemark.operate.savepoints import Savepoint, create, restore, saved_tables
 from tidemark.pipeline import Pipeline
@@ -27,4 +28,10 @@ def restore_savepoint(
     saved = saved_tables(settings, name)
     if not other_key:
         replace(Pipeline.of(settings), lakehouse=saved).require_key()
-    return restore(settings, name, into, partitions)
+    audit = Audit.of_home(settings.home)
+    newest = audit.rows() if into is None else None
+    restored = restore(settings, name, into, partitions)
+    if newest is not None:
+        # A restore takes nothing out of the record of access.
+        audit.put_back(newest)
+    return restored
