@@ -26,9 +26,10 @@ needs_mounts = pytest.mark.skipif(
 WRITING = [
     "maintain", "savepoint create two", "savepoint delete one", "savepoint restore one",
     "savepoint restore one --home {home}/fork", "forget --address 192.0.2.1", "rebuild all", "repair", "run --once",
-    "run", "quality", "note deployed", "broker start", "broker start --foreground", "dashboard", "demo",
+    "run", "quality", "note deployed", "access key add robot", "broker start", "broker start --foreground", "dashboard",
+    "demo",
 ]  # fmt: skip
-READING = ["savepoint list", "status", "broker stop", "report overview", "alerts"]
+READING = ["savepoint list", "status", "broker stop", "report overview", "alerts", "access log", "data"]
 # The rest needs a Kafka, or no home, or makes one in the cache.
 ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view"}
 
