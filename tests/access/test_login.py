@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
-from starlette.testclient import TestClient
+from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
 from tests.access.conftest import PASSWORD, browser, log_in, settings
 from tidemark.access.asking import HEADER, OWNER, signed, verified
 from tidemark.access.declared import access
 from tidemark.access.door import Door, require_login
+from tidemark.access.hosts import allowed_names
 from tidemark.access.limits import Failures
 from tidemark.access.sessions import COOKIE
 from tidemark.errors import SettingError
@@ -197,6 +199,23 @@ def test_on_databricks_the_platform_says_who_asks(tmp_path: Path) -> None:
     assert client.get("/", headers={"host": "app.example"}).status_code == 303
     settings(tmp_path, '[access.people]\n"bo@example.org" = { role = "viewer", sites = ["shop"] }')
     assert client.get("/", headers={"x-forwarded-email": "ana@example.org"}).status_code == 403
+
+
+def test_behind_a_proxy_the_origin_is_a_public_name(door: Door) -> None:
+    door.hosts = allowed_names("stats.example.org", "")
+    client = browser(door)
+    log_in(client)
+    socket = {"cookie": f"{COOKIE}={client.cookies[COOKIE]}"}
+
+    def opened(origin: str) -> Any:
+        return client.websocket_connect("ws://localhost/_stcore/stream", headers={**socket, "origin": origin})
+
+    with opened("https://stats.example.org") as connection:
+        connection.send_text("run")
+        assert connection.receive_json()["name"] == "ana"
+    with pytest.raises(WebSocketDenialResponse) as refused, opened("https://evil.example"):
+        pass
+    assert refused.value.status_code == 403
 
 
 def test_without_login_only_this_machine_is_served(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ class Guard:
         try:
             answer = self._refused(visit.scope)
             if answer is None:
+                if not self._door.platform:
+                    visit.drop_origin()
                 shared = visit.path.startswith(SHARE)
                 answer = await (self._share(visit) if shared else self._enter(visit))
         except InputError as error:
@@ -161,9 +163,11 @@ class _Visit:
         self._asking, self._still = asking, still
         self.scope[SCOPE] = asking
         told = (HEADER.encode(), signed(asking).encode())
-        # The origin has been compared; behind a proxy it is another than that of Host, which Streamlit would refuse.
-        kept = [each for each in self.scope["headers"] if each[0].lower() != b"origin"]
-        self.scope["headers"] = [*kept, told]
+        self.scope["headers"] = [*self.scope["headers"], told]
+
+    def drop_origin(self) -> None:
+        """Behind a proxy the origin, which has been compared, is not that of Host, and Streamlit would refuse it."""
+        self.scope["headers"] = [each for each in self.scope["headers"] if each[0].lower() != b"origin"]
 
     def move(self, path: str, base: str = "") -> None:
         """Answers as if another path had been asked for. With `base`, the page's relative addresses lie below it."""
