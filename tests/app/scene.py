@@ -124,6 +124,7 @@ def _row(offset: int, request: Request, now: datetime) -> dict[str, Any]:
         "source": source, "utm_medium": "email" if channel == "email" else None,
         "utm_campaign": "launch" if channel == "email" else None, "user_agent": browser, "browser": browser,
         "os": system, "device": "bot" if request.bot else device, "bot": request.bot, "bot_name": name,
+        "network": own.choice((None, None, "relay", "hosting")), "bot_verified": "verified" if purpose else None,
         "bot_kind": kind, "ai_purpose": purpose, "asset": request.asset, "pageview": request.pageview,
         "host": request.site, "format": "combined", "rules_version": "v1",
     }  # fmt: skip
