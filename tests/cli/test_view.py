@@ -161,7 +161,7 @@ def test_a_look_opens_the_dashboard_follows_the_file_and_stops_on_ctrl_c(
             start_new_session=True,
         )  # fmt: skip
     try:
-        await_text(output, rf"^log +{len(log.lines):,} lines.* after [\d.]+ s$", shown)
+        await_text(output, rf"^log +{len(log.lines):,} lines in [\d.]+ s, .* UTC$", shown)
         expected = log.figures()
         await_text(output, rf"^requests +{expected['requests']:,}: [\d,]+ by people, [\d,]+ by bots$", shown)
         visits = (

@@ -229,13 +229,12 @@ class Look:
         if self._shows_exact:
             first, newest = self._figures["first_event_time"], self._figures["newest_event_time"]
             between = f", {_minute(first)} to {_minute(newest)} UTC" if first else ""
-            return "exact", f"{self._figures['lines']:,} lines{between}, after {self._exact_after:.1f} s"
+            return "exact", f"{self._figures['lines']:,} lines in {self._exact_after:.1f} s{between}"
         if self._exact:
             return "counting", f"read, counting ({passed:.0f} s)"
         done = min(self._read_bytes, self._bytes) if self._bytes else self._read_bytes
-        width = COLUMNS - 12
         return "reading", tqdm.format_meter(
-            done, self._bytes or None, passed, ncols=width, unit="B", unit_scale=True
+            done, self._bytes or None, passed, ncols=COLUMNS - 11, unit="B", unit_scale=True
         )
 
 

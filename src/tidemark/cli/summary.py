@@ -1,4 +1,4 @@
-"""The summary of `tidemark view`, as status lines of up to 80 columns."""
+"""The summary of `tidemark view`, as status lines for a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from tidemark.figures.text import shown
 
-COLUMNS = 80
+# A terminal of 80 columns keeps the last one free.
+COLUMNS = 79
 MOST_PAGES = 5
 MOST_SLOW_PAGES = 3
 NAMES = (

@@ -123,6 +123,8 @@ class FileRun:
         self._site = site
         self._part_records = part_records
         self._headers = headers_of(site, format)
+        self._advance: Callable[[int], None] = lambda size: None
+        self._unsent_bytes = 0
         self._committed = committed
         store, settings = pipeline.store, pipeline.settings
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -152,8 +154,11 @@ class FileRun:
 
     def read(self, paths: Sequence[str], how: ReadOptions, report: Report) -> list[InputError]:
         """Reads what the tables do not have of the files and streams, and returns when they have it. Returns the errors
-        of files that cannot be read to their ends; what was read before is in the tables."""
-        how = replace(how, most_records=self._part_records, site=self._site)
+        of files that cannot be read to their ends; what was read before is in the tables. Calls `how.advance` from
+        other threads, too."""
+        # Bytes count once the work on their lines is done.
+        self._advance = how.advance
+        how = replace(how, most_records=self._part_records, site=self._site, advance=self._note_read)
         errors = []
         for path in paths:
             if how.stopped():
@@ -191,14 +196,19 @@ class FileRun:
     def _take(self, path: str, read: Batch, entry: Entry) -> None:
         """Adds what was read to the open batch; waits while that is full."""
         records = self._records(read.blocks)
+        done, self._unsent_bytes = partial(self._advance, self._unsent_bytes), 0
         with self._changed:
             self._changed.wait_for(lambda: self._error or len(self._open.parts) < self._most_parts)
             self._raise_error()
             if not self._open.parts:
                 self._open = _Open(self._counts)
             first = self.journal.offset + self._open.records
-            self._add(self._open, Part(path, read.before, entry, read.records), records, first)
+            part = Part(path, read.before, entry, read.records)
+            self._add(self._open, part, records, first, done)
             self._changed.notify_all()
+
+    def _note_read(self, size: int) -> None:
+        self._unsent_bytes += size
 
     def _flush(self) -> None:
         """Returns when all that was read is in the tables."""
@@ -218,10 +228,19 @@ class FileRun:
         """The parts of a batch. The first one is small, so that there are figures soon."""
         return self._workers if self.journal.number == 0 else BATCH_PARTS
 
-    def _add(self, batch: _Open, part: Part, records: pa.Table, first: int) -> None:
-        """Adds a part, whose records have the offsets from `first` on, and begins the work on it."""
+    def _add(
+        self,
+        batch: _Open,
+        part: Part,
+        records: pa.Table,
+        first: int,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Adds a part, whose records have the offsets from `first` on, and begins the work on it; calls `done` at its
+        end."""
         batch.parts.append(part)
         if not records.num_rows:
+            done()
             return
         pipeline, topic = self._pipeline, self._pipeline.settings.kafka.topic
         label = f"{_WRITER}-{first:010d}"
@@ -238,6 +257,7 @@ class FileRun:
         kept = records if pipeline.may_have_ids(records) else None
         outcomes = self._pool.submit(work, records)
         outcomes.add_done_callback(lambda _: self._free.release())
+        outcomes.add_done_callback(lambda _: done())
         batch.running.append(_Running(work, outcomes, kept))
 
     def _records(self, blocks: Sequence[Block]) -> pa.Table:
