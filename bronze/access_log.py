@@ -105,7 +105,8 @@ def lines(records: pa.Table, topic: str, first: int, arrived: datetime) -> pa.Ta
         "privacy": pa.nulls(size, pa.string()),
         "kafka_timestamp": pa.repeat(pa.scalar(arrived, pa.timestamp("us", tz="UTC")), size),
     }
-    schema = pa.schema([field for field in TABLE.arrow_schema if field.name != "ingested_at"])
+    # The validation adds the other columns.
+    schema = pa.schema([field for field in TABLE.arrow_schema if field.name in columns])
     return pa.table({name: columns[name] for name in schema.names}, schema)
 
 
