@@ -62,10 +62,7 @@ def account() -> None:
     found = asking()
     if found.how == "none" or found.shared is not None:
         return
-    sites = found.right.sites
     with st.popover(found.name, icon=":material/person:"):
-        st.text(
-            f"{found.right.role.capitalize()} of {'all sites' if sites is None else ', '.join(sorted(sites))}"
-        )
+        st.text(found.right.about)
         if found.how in ("password", "oidc"):
             st.html('<a href="/logout" target="_self">Log out</a>')

@@ -15,7 +15,7 @@ from tidemark.access.door import Door
 from tidemark.errors import TidemarkError
 from tidemark.figures.query import query
 from tidemark.figures.reader import Reader
-from tidemark.figures.right import ROLES, Right
+from tidemark.figures.right import ROLES
 from tidemark.figures.rows import if_any
 from tidemark.figures.text import clipped, plain, shown
 
@@ -56,10 +56,10 @@ def page(reader: Reader, filters: Filters) -> None:
 def _people(home: Path, door: Door, sites: Sequence[str]) -> None:
     settings = access(home)
     for name, right in settings.people.items():
-        st.markdown(f"**{plain(name)}** · {plain(_of(right))} · in {plain('[access.people]')}")
+        st.markdown(f"**{plain(name)}** · {plain(right.about)} · in {plain('[access.people]')}")
     for number, person in enumerate(door.people.all()):
         remove = partial(_do, f"Removed {person.name}.", "person removed", person.name, door.people.remove)
-        _entry(person.name, _of(person.right), f"person-{number}", "Remove", remove)
+        _entry(person.name, person.right.about, f"person-{number}", "Remove", remove)
     st.caption(
         plain(f"People log in by: {settings.login}.") + " Only people who log in by password are added here."
     )
@@ -76,7 +76,7 @@ def _keys(home: Path, door: Door, sites: Sequence[str]) -> None:
     for number, key in enumerate(door.keys.all()):
         until = f"until {key.ends_at:%Y-%m-%d}" if key.ends_at else "no end"
         revoke = partial(_do, f"Revoked {key.name}.", "key revoked", key.name, door.keys.revoke)
-        _entry(key.name, f"{_of(key.right)}, {until}", f"key-{number}", "Revoke", revoke)
+        _entry(key.name, f"{key.right.about}, {until}", f"key-{number}", "Revoke", revoke)
     with st.expander("New key", icon=":material/add:"), st.form("new-key", border=False):
         _named_right(ROLES[:2], sites, "key")
         st.selectbox("Ends after", EXPIRES, index=2, key="key-expires")
@@ -170,7 +170,3 @@ def _said() -> None:
         st.success(plain(text), icon=":material/check:")
     if made := st.session_state.pop("access-made", ""):
         st.code(made, language=None)
-
-
-def _of(right: Right) -> str:
-    return f"{right.role} of {'all sites' if right.sites is None else ', '.join(sorted(right.sites))}"

@@ -12,14 +12,14 @@ from urllib.parse import quote
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from tidemark.access.asking import HEADER, SCOPE, Asking, signed
 from tidemark.access.door import Door, share_asking
 from tidemark.access.entering import WANTED
 from tidemark.access.hosts import values
 from tidemark.access.html import message_page
-from tidemark.access.routes import CALLBACK, LOGIN, LOGOUT, Passwords, unlock
+from tidemark.access.routes import CALLBACK, LOGIN, LOGOUT, Passwords, refused, unlock
 from tidemark.errors import InputError
 
 Message = MutableMapping[str, Any]
@@ -63,7 +63,7 @@ class Guard:
                 shared = visit.path.startswith(SHARE)
                 answer = await (self._share(visit) if shared else self._enter(visit))
         except InputError as error:
-            answer = _json(503, error.problem, error.remedy)
+            answer = refused(503, error.problem, error.remedy)
         if answer is None:
             await visit.pass_to(self._app)
         else:
@@ -73,7 +73,7 @@ class Guard:
         """The answer to a request that no login would help."""
         door, headers = self._door, scope["headers"]
         if _KEY.search(scope.get("query_string", b"")):
-            return _json(
+            return refused(
                 400, "there is a key in the address", "Revoke it, and send a key in the header Authorization."
             )
         if door.platform:
@@ -81,7 +81,7 @@ class Guard:
         served_at = (scope.get("server") or ("",))[0]
         changing = scope["type"] == "http" and scope["method"] not in _SAFE
         problem = door.hosts.refusal(headers, str(served_at or ""), changing=changing)
-        return _json(403, *problem) if problem else None
+        return refused(403, *problem) if problem else None
 
     async def _enter(self, visit: _Visit) -> Response | None:
         """Lets somebody in, or gives the answer."""
@@ -101,7 +101,7 @@ class Guard:
             and visit.path != "/mcp"
         ):
             door.audit.record(asking, "refused", visit.path, "refused")
-            return _json(403, "a key reads only", "Log in to change something.")
+            return refused(403, "a key reads only", "Log in to change something.")
         visit.let_in(asking, lambda: door.asking(scope))
         if visit.path.startswith("/media/"):
             visit.downloaded = lambda name: door.audit.record(asking, "download", name)
@@ -114,15 +114,15 @@ class Guard:
         address = f"{SHARE}{token}"
         share = door.shares.of(token)
         if share is None or rest.partition("/")[0] in _NOT_SHARED:
-            return _json(404, "there is no such share, or it has expired", "Ask for a new address.")
+            return refused(404, "there is no such share, or it has expired", "Ask for a new address.")
         visit.ancestors = share.ancestors
         visit.referrer = "no-referrer"
         if not door.unlocked(share, scope):
             if (slash and rest) or scope["type"] != "http":
-                return _json(401, "this share has a password", f"Open {SHARE}… in a browser.")
+                return refused(401, "this share has a password", f"Open {SHARE}… in a browser.")
             return await unlock(door, self._passwords, share, Request(scope, visit.receive), address)
         if scope["type"] == "http" and scope["method"] not in _SAFE:
-            return _json(405, "a share reads only", "Use GET.")
+            return refused(405, "a share reads only", "Use GET.")
         asking = share_asking(share, visit.client)
 
         def still() -> Asking | None:
@@ -277,7 +277,7 @@ class _Rebased:
 def _who(visit: _Visit) -> Response:
     """The answer to somebody who has not logged in."""
     if not _is_page(visit):
-        return _json(
+        return refused(
             401, "nobody is logged in", f"Log in at {LOGIN}, or send a key: Authorization: Bearer tm_…"
         )
     response = RedirectResponse(LOGIN, 303)
@@ -293,7 +293,7 @@ def _may_not(visit: _Visit, asking: Asking) -> Response:
     if _is_page(visit):
         text = f"You are known as {asking.name}, but may see nothing here. An admin can change that in [access.people]."
         return message_page("No access", text, 403)
-    return _json(403, f"{asking.name} may see nothing here", "An admin can change that in [access.people].")
+    return refused(403, f"{asking.name} may see nothing here", "An admin can change that in [access.people].")
 
 
 def _is_page(visit: _Visit) -> bool:
@@ -304,7 +304,3 @@ def _is_page(visit: _Visit) -> bool:
     if next(iter(values(visit.scope["headers"], b"authorization")), ""):
         return False
     return first not in _NO_PAGES and "." not in last
-
-
-def _json(status: int, error: str, remedy: str) -> Response:
-    return JSONResponse({"error": error, "remedy": remedy}, status)

@@ -62,7 +62,7 @@ class _Routes:
     async def login(self, request: Request) -> Response:
         door = self._door
         if door.platform or door.access.login != "password":
-            return _json(405, "this server takes no passwords", f"GET {LOGIN} leads to the login.")
+            return refused(405, "this server takes no passwords", f"GET {LOGIN} leads to the login.")
         given = await form_of(request)
         name, password = given.get("name", "")[:1000], given.get("password", "")
         wait, same = await self._passwords.check(name, lambda: door.people.verify(name, password), request)
@@ -77,7 +77,9 @@ class _Routes:
         if "text/html" in request.headers.get("accept", ""):
             response: Response = login_page(problem, name, status)
         else:
-            response = _json(status, problem, "Use the name and the password of `tidemark access user add`.")
+            response = refused(
+                status, problem, "Use the name and the password of `tidemark access user add`."
+            )
         if wait:
             response.headers["retry-after"] = str(wait)
         return response
@@ -162,5 +164,6 @@ async def form_of(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in found.items()}
 
 
-def _json(status: int, error: str, remedy: str) -> JSONResponse:
+def refused(status: int, error: str, remedy: str) -> JSONResponse:
+    """The answer to a program, as the problem and what to do."""
     return JSONResponse({"error": error, "remedy": remedy}, status)

@@ -69,7 +69,7 @@ def user_add(
     door = Door(settings.home)
     door.people.add(name, role, sites, _password(password_stdin))
     _recorded(door, "person added", name)
-    click.echo(f"added {name}: {_of(Right.of(role, sites))}")
+    click.echo(f"added {name}: {Right.of(role, sites).about}")
     if access(settings.home).login != "password":
         click.echo("`tidemark access login password` lets people log in with passwords.", err=True)
 
@@ -80,7 +80,7 @@ def user_add(
 def user_list(ctx: click.Context, /, **home: Any) -> None:
     """List people with their roles and sites."""
     found = Door(_prepared(ctx, home).home).people.all()
-    _show([f"{person.name:<24} {_of(person.right)}" for person in found], "nobody yet")
+    _show([f"{person.name:<24} {person.right.about}" for person in found], "nobody yet")
 
 
 @user_group.command("remove")
@@ -125,7 +125,7 @@ def key_add(
 def key_list(ctx: click.Context, /, **home: Any) -> None:
     """List keys with their roles, sites and ends."""
     found = Door(_prepared(ctx, home).home).keys.all()
-    _show([f"{key.name:<24} {_of(key.right)}, {_until(key.ends_at)}" for key in found], "no keys yet")
+    _show([f"{key.name:<24} {key.right.about}, {_until(key.ends_at)}" for key in found], "no keys yet")
 
 
 @key_group.command("revoke")
@@ -249,11 +249,6 @@ def _recorded(door: Door, what: Any, object: str) -> None:
         door.audit.write()
     except OSError as error:
         raise InputError(f"{door.audit.path} cannot be written: {error}", "Make it writable.") from error
-
-
-def _of(right: Right) -> str:
-    sites = "all sites" if right.sites is None else ", ".join(sorted(right.sites))
-    return f"{right.role} of {sites}"
 
 
 def _until(ends_at: datetime | None) -> str:

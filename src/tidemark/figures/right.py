@@ -31,6 +31,11 @@ class Right:
         return self.sites is None or site in self.sites
 
     @property
+    def about(self) -> str:
+        """The right in words."""
+        return f"{self.role} of {'all sites' if self.sites is None else ', '.join(sorted(self.sites))}"
+
+    @property
     def label(self) -> str:
         """A text that is the same for those only who may see the same, as part of a cache's key."""
         return f"{self.role} of {'all sites' if self.sites is None else sorted(self.sites)}"
