@@ -18,8 +18,8 @@ from tidemark.figures.selection import Filter
 
 # Pages that show figures of sites only.
 PAGES = (
-    "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "sessions", "goals",
-    "funnels", "retention", "paths", "alerts", "as-reported",
+    "overview", "live", "sources", "pages", "performance", "bots", "errors", "countries", "networks", "sessions",
+    "goals", "funnels", "retention", "paths", "alerts", "as-reported",
 )  # fmt: skip
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(:\d{1,5})?")
 
