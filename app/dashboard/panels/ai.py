@@ -17,7 +17,7 @@ from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid
 from ..controls.toplist import toplist
 from ..filters import HOUR, Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import SELDOM, Look, meaning, nothing, panel
 
 BOTS = "gold/bots"
 PAGES = "gold/bot_pages"
@@ -45,6 +45,7 @@ AI: tuple[compared.Tile, ...] = (
     "AI: what crawlers take, and visits that assistants send",
     BOTS,
     SESSIONS,
+    every=SELDOM,
     help="Requests of AI crawlers beside sessions that began with a click in an AI assistant.",
     figure="ai",
 )
@@ -83,6 +84,7 @@ def ai_panel(look: Look) -> None:
     "AI operators: pages crawled, visits sent",
     BOTS,
     SESSIONS,
+    every=SELDOM,
     help="Pages that an operator's bots fetched, beside sessions that its assistants sent; without forged bots.",
     figure="ai operators",
 )
@@ -111,6 +113,7 @@ def operators_panel(look: Look) -> None:
     BOTS,
     PAGES,
     SESSIONS,
+    every=SELDOM,
     help="Pages crawled and visits sent over time, and what the operator's bots ask for most.",
 )
 def operator_panel(look: Look) -> None:

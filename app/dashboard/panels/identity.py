@@ -12,7 +12,7 @@ from ..controls import actions
 from ..controls.actions import is_filter
 from ..controls.grid import bar_column, count_column, grid, percent_column
 from ..filters import HOUR
-from ..panel import Look, meaning, nothing, panel
+from ..panel import SELDOM, Look, meaning, nothing, panel
 
 BOTS = "gold/bots"
 LISTED = 300
@@ -23,6 +23,7 @@ FORGED = (Where("bot_verified", "=", bots.FORGED),)
 @panel(
     "Who pretends to be a bot",
     BOTS,
+    every=SELDOM,
     help="Bots whose address is in no network that their operator publishes, by where they come from.",
     requests=FORGED,
     figure="pretenders",
@@ -59,6 +60,7 @@ def pretenders_panel(look: Look) -> None:
 @panel(
     "Who ignores robots.txt",
     BOTS,
+    every=SELDOM,
     help="Requests that the site's robots.txt forbids to the bot: the setting robots of a site names the file.",
     requests=(Where("disallowed", "=", True),),
 )

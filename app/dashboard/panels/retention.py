@@ -23,7 +23,7 @@ from ..charts.timechart import over_time
 from ..controls import actions
 from ..controls.compared import metric, said_of
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import SELDOM, Look, meaning, nothing, panel
 
 HOURS = "gold/visitor_hours"
 PEOPLE = (silver.PEOPLE,)
@@ -38,7 +38,6 @@ LINES = 6
 DAYS = 14
 EXACT = 2**20
 CURVES = ("Average", "By cohort")
-SELDOM = 30.0
 
 
 def page(reader: Reader, filters: Filters) -> None:

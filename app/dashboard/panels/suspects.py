@@ -16,7 +16,7 @@ from ..charts.timechart import timechart
 from ..controls import actions
 from ..controls.grid import count_column, grid
 from ..filters import HOUR, Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import SELDOM, Look, meaning, nothing, panel
 
 DAYS = "silver/visitor_days"
 DAY = 86_400
@@ -37,6 +37,7 @@ def page(reader: Reader, filters: Filters) -> None:
 @panel(
     "People with and without the suspected",
     DAYS,
+    every=SELDOM,
     help="Visitors per day of UTC. Suspected days are counted as people everywhere else; nothing is left out.",
     figure="people beside",
 )
@@ -65,6 +66,7 @@ def people_panel(look: Look) -> None:
 @panel(
     "Visitors that may be bots",
     DAYS,
+    every=SELDOM,
     help="Flagged by what they did on one day of UTC, and still counted as people: asked for /robots.txt; at least 30 "
     "pageviews without an asset where others load assets, 3 from hosting; over 60 pageviews in one minute; at least 10 "
     "requests, all of them 404.",
