@@ -193,6 +193,13 @@ class Pipeline(Home):
 
     @cached_property
     def _masking(self) -> Masking:
+        """Raises SettingError for anonymous lines if executors do not share the home, which has their salts."""
+        shares = self.settings.spark.is_local and self.lakehouse.can.keeps_home
+        if self.settings.privacy.salted and not shares:
+            raise SettingError(
+                "anonymous lines need salts in the home, which executors of a cluster do not share",
+                "Use the mode masked there, without respect_gpc.",
+            )
         return Masking.of(self.settings, self.key)
 
     def _aggregations(self, tables: Sequence[Table]) -> list[tuple[Table, Aggregation]]:

@@ -172,6 +172,14 @@ def test_of_an_overlong_line_only_the_shape_is_kept(tmp_path: Path) -> None:
     assert row["reasons"] == ["too_long"] and row["value"] == b"xx0@" * 20_000
 
 
+@pytest.mark.parametrize("mode", (MASKED, ANONYMOUS), ids=lambda mode: mode.mode)
+def test_what_stands_in_place_of_a_time_is_not_kept(mode: SitePrivacy, tmp_path: Path) -> None:
+    value = line().replace(b"21/Nov/2026:10:00:00 +0000", b"198.51.100.77 s3cret")
+    [row] = judged(bronze([value]), tmp_path, mode)
+    assert row["accepted"] is False
+    assert b"198.51.100.77" not in row["value"] and b"s3cret" not in row["value"]  # type: ignore[operator]
+
+
 def test_a_second_masking_changes_nothing(tmp_path: Path) -> None:
     first = judged(bronze([UNREAD.encode(), line("alice")]), tmp_path, MASKED)
     again = judged(bronze([row["value"] for row in first]), tmp_path, MASKED)  # type: ignore[misc]

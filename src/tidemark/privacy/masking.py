@@ -279,6 +279,7 @@ def _same_but_beginning(detected: Detected, before: Arrays, found: Arrays) -> Fl
         (detected.which < 0) & ~lines.escaped & ~lines.tabbed & ((parts.count == 7) | (parts.count == 3))
     )
     same &= flags_of(pc.is_valid(found["method"])) & flags_of(pc.is_null(found["host"]))
+    same &= flags_of(pc.is_valid(found["event_time"]))  # otherwise anything may stand there
     for name in ("path", "query", "referrer"):
         if found[name] is not before[name]:
             old, new = plain(before[name]), plain(found[name])

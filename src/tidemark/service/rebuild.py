@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from tidemark.errors import HomeBusyError, SettingError, TableError
 from tidemark.operate import losses, notes
 from tidemark.operate.difference import Changed
 from tidemark.operate.rebuild import Report
+from tidemark.operate.retention import complete_from
 from tidemark.operate.savepoints import savepoints
 from tidemark.operate.topic_erasure import erase_records
 from tidemark.operate.upkeep import erase_old_versions
@@ -59,6 +60,9 @@ def rebuild_table(
         changed = job.run(names, since, dry_run=dry_run)
         if masks and not dry_run and "silver.requests" in names:
             _erase_unmasked(pipeline)
+        for table in (pipeline.graph.lines, pipeline.graph.accepted):
+            if kept := complete_from(pipeline, table, datetime.now(UTC)):
+                log.warning("%s has all lines from %s on: older figures stay as they are", table.name, kept)
     if not dry_run:
         after = schema_check.unapplied(pipeline)
         notes.write(settings, pipeline.store, [notes.rebuilt(name, names, before, after, changed)])

@@ -49,9 +49,11 @@ class Privacy:
         return any(each.level or each.respect_gpc for each in (self.default, *self.sites.values()))
 
     @property
-    def strictest(self) -> int:
-        """The highest level of any site; requests that ask for privacy may have a higher one."""
-        return max(each.level for each in (self.default, *self.sites.values()))
+    def salted(self) -> bool:
+        """Whether lines of any site may be anonymous."""
+        return any(
+            each.level == ANONYMOUS or each.respect_gpc for each in (self.default, *self.sites.values())
+        )
 
 
 def privacy_of(default: Any, sites: Any, source: str) -> Privacy:
