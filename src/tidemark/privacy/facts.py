@@ -10,13 +10,15 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Arrays, Flags, where
+from tidemark.engine.arrays import Arrays, Flags, plain, where
 from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, MODES
 
 # Columns that come from the address, and from the user agent.
@@ -33,12 +35,17 @@ def columns_of(level: int) -> tuple[str, ...]:
     return _OF_LEVEL[level]
 
 
-def written(key: bytes, site: str, level: int, values: Mapping[str, object]) -> str:
-    """The facts of a line of a level."""
-    texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
-    said = [f"mode={MODES[level]}", *(f"{name}={text}" for name, text in texts.items() if text is not None)]
-    text = "\t".join(said)
-    return f"{text}\t{_HASH}={_hash(key, site, text)}"
+def written(key: bytes, site: pa.Array, level: int, columns: Arrays) -> pa.Array:
+    """The facts of lines of a level, by the columns that travel with them."""
+    parts = [f"mode={MODES[level]}"]
+    for name in columns_of(level):
+        values = plain(columns[name])
+        kind = values.type
+        texts = values if pa.types.is_string(kind) else values.cast(pa.string())
+        parts.append(pc.fill_null(pc.binary_join_element_wise(f"\t{name}=", texts, ""), ""))
+    said = pc.binary_join_element_wise(*parts, "")
+    hashes = [_hash(key, *each) for each in zip(plain(site).to_pylist(), said.to_pylist(), strict=True)]
+    return pc.binary_join_element_wise(said, f"\t{_HASH}=", pa.array(hashes, pa.string()), "")
 
 
 def _hash(key: bytes, site: str, text: str) -> str:
@@ -101,6 +108,8 @@ def _typed(texts: Sequence[str | None], kind: pa.DataType) -> pa.Array:
     return pa.array(texts, pa.string()).cast(kind)
 
 
+# The same visitors come again and again.
+@lru_cache(maxsize=16_384)
 def _read(key: bytes, site: str | None, text: str | None, trusted: bool) -> Mapping[str, str]:
     """The values of facts; empty for none."""
     if text is None:

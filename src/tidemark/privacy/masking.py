@@ -223,30 +223,26 @@ def _sealed(
         codes = codes * 3 + forbidden.to_numpy(zero_copy_only=False)[rows]
     _, where_first, back = np.unique(codes, return_index=True, return_inverse=True)
     chosen = pa.array(np.flatnonzero(rows)[where_first])
-    names = columns_of(level)
-    values = {name: plain(found[name]).take(chosen).to_pylist() for name in names}
+    own = {name: plain(found[name]).take(chosen) for name in columns_of(level)}
     if level == ANONYMOUS:
         dates = [_EPOCH + timedelta(days=day) for day in days[where_first].tolist()]
         salts = masking.salts.for_days(dates)
-        values["visitor_id"] = [
+        salted = [
             blake2b(each.encode(), key=salts[day], digest_size=16).hexdigest()
-            for each, day in zip(values["visitor_id"], dates, strict=True)
+            for each, day in zip(own["visitor_id"].to_pylist(), dates, strict=True)
         ]
-    sites = plain(lines["site"]).take(chosen).to_pylist()
-    texts = [
-        written(masking.key, site, level, dict(zip(names, each, strict=True)))
-        for site, each in zip(sites, zip(*values.values(), strict=True), strict=True)
-    ]
+        own["visitor_id"] = pa.array(salted, pa.string())
+    texts = written(masking.key, plain(lines["site"]).take(chosen), level, own)
     spread = np.zeros(size, np.int64)
     spread[rows] = back
     index = pa.array(spread, mask=~rows)
-    facts = pa.array(texts, pa.string()).take(index)
+    facts = texts.take(index)
     if level != ANONYMOUS:
         return facts, visitor
-    salted = pa.array(values["visitor_id"], pa.string()).dictionary_encode()
+    ids = own["visitor_id"].dictionary_encode()
     if rows.all():
-        return facts, pa.DictionaryArray.from_arrays(salted.indices.take(index), salted.dictionary)
-    return facts, where(rows, salted.dictionary_decode().take(index), plain(visitor))
+        return facts, pa.DictionaryArray.from_arrays(ids.indices.take(index), ids.dictionary)
+    return facts, where(rows, own["visitor_id"].take(index), plain(visitor))
 
 
 def _lines(
