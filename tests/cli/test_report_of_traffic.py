@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from deltalake import write_deltalake
 
-from tests.pipeline import meaning
+from tests.pipeline import meaning, places
 from tests.pipeline.without_spark import tables_of
 from tidemark.cli.report import report_command
 from tidemark.traffic.week import Week, week_blocks
@@ -68,6 +68,8 @@ def read(line: bytes) -> Hit:
     http = len(words) == 3 and words[2].startswith("HTTP/")
     path, _, query = (words[1] if http else "").partition("?")
     bot = meaning.bot_of(agent)
+    if bot and places.verified(ip, bot.name) == "forged":
+        bot = bot._replace(kind="forged")
     view = http and words[0] == "GET" and not bot and not ASSET.search(path) and int(status) < 400
     at = int(datetime.strptime(time, "%d/%b/%Y:%H:%M:%S %z").timestamp())
     return Hit(
