@@ -181,7 +181,7 @@ def sketch(*visitors: str) -> bytes:
     return bytes(made.compact().serialize())
 
 
-# What an example of the README prints, by a word that occurs in it.
+# What an example of docs/reading.md prints, by a word that occurs in it.
 EXAMPLES = {
     "duckdb": r"2026-05-17 01:00:00.*│\s+2 │",
     "polars": r"│ /\s+┆ 4\s+│",
@@ -191,26 +191,26 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("word", EXAMPLES)
-def test_examples_of_the_readme_run(
+def test_examples_of_reading_tables_run(
     word: str, small_home: Path, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
-    (code,) = [block for block in blocks(ROOT / "README.md", "python") if word in block]
+    (code,) = [block for block in blocks(DOCS / "reading.md", "python") if word in block]
     if find_spec(word) is None and word == "polars":
         pytest.skip("polars is not installed: it is the reader's choice, no dependency")
     if word == "spark_session":
         request.getfixturevalue("spark")  # the example then gets this one, whose JVM is at home elsewhere
         code = code.replace('".tidemark/', f'"{small_home}/.tidemark/')
-    exec(compile(code, "README.md", "exec"), {})
+    exec(compile(code, "reading.md", "exec"), {})
     assert re.search(EXAMPLES[word], capfd.readouterr().out, re.MULTILINE)
 
 
-def test_the_readme_shows_no_other_example() -> None:
-    shown = blocks(ROOT / "README.md", "python")
+def test_the_page_shows_no_other_example() -> None:
+    shown = blocks(DOCS / "reading.md", "python")
     assert len(shown) == len(EXAMPLES)
 
 
-def test_sketches_unite_in_spark_as_the_readme_says(small_home: Path, spark: SparkSession) -> None:
-    (query,) = re.findall(r"`(SELECT site, theta_sketch_estimate.+?)`", text_of(ROOT / "README.md"))
+def test_sketches_unite_in_spark_as_the_page_says(small_home: Path, spark: SparkSession) -> None:
+    (query,) = re.findall(r"`(SELECT site, theta_sketch_estimate.+?)`", text_of(DOCS / "reading.md"))
     path = small_home / ".tidemark" / "tables" / "gold" / "traffic"
     found = spark.sql(query.replace("…", f"delta.`{path}`", 1)).collect()
     assert [row[1] for row in found] == [3]
