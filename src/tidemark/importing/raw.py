@@ -97,8 +97,10 @@ class RawFile:
         return os.dup(self._fd)
 
     def close(self) -> None:
-        if self._fd != 0:
+        """Closes the file; once more changes nothing, as its number may be another file's by then."""
+        if self._fd > 0:
             os.close(self._fd)
+            self._fd = -1
 
     def _arrived(self, timeout: float) -> bool:
         return bool(select.select([self._fd], [], [], timeout)[0])
