@@ -65,14 +65,24 @@ class Audit:
         return cls(f"{location or home / 'tables'}/{TABLE}")
 
     def record(
-        self, asking: Asking | None, what: What, object: str = "", outcome: str = "done", who: str = ""
+        self,
+        asking: Asking | None,
+        what: What,
+        object: str = "",
+        outcome: str = "done",
+        *,
+        who: str = "",
+        address: str = "",
     ) -> None:
-        """Appends a row soon. `who` is the name that somebody claims who is not known."""
-        name, role, address = (asking.name, asking.right.role, asking.address) if asking else (who, "", "")
-        event = (name, role, address, what, _short(object), outcome)
-        if outcome == "refused" and not self._is_new(event):
+        """Appends a row soon. `who` is the name that somebody claims who is not known, at this `address`."""
+        role = ""
+        if asking:
+            who, role, address = asking.name, asking.right.role, asking.address
+        event = (who, role, address, what, _short(object), outcome)
+        # The login itself limits how often it can fail.
+        if outcome == "refused" and what != "failed login" and not self._is_new(event):
             return
-        log.info("%s: %s %s (%s)", _short(name), what, _short(object), outcome)
+        log.info("%s: %s %s (%s)", _short(who), what, _short(object), outcome)
         if not self.path:
             return
         try:

@@ -54,7 +54,7 @@ class Provider:
             token = await client.authorize_access_token(request, claims_options=wanted)
             name = name_of(token["userinfo"])
         except Exception as error:  # a forged or an old answer, too
-            door.audit.record(None, "failed login", client_of(request.scope), "refused")
+            door.audit.record(None, "failed login", outcome="refused", address=client_of(request.scope))
             return _failed(error)
         return begin_session(door, request, name, "oidc")
 

@@ -69,7 +69,9 @@ class _Routes:
         if wait:
             return self._failed(request, 429, f"Too many failures. Try again in {wait} seconds.", name, wait)
         if not same:
-            door.audit.record(None, "failed login", client_of(request.scope), "refused", who=name)
+            door.audit.record(
+                None, "failed login", outcome="refused", who=name, address=client_of(request.scope)
+            )
             return self._failed(request, 401, _WRONG, name)
         return begin_session(door, request, name, "password")
 
