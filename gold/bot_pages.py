@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gold._columns import UPDATED_AT
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -34,6 +35,6 @@ TABLE = Table(
         Column("bot_name", "string", "Name of the bot, see silver.requests; empty in rows from before it had one."),
         Column("path", "string", f"Path without the query, its first {MOST_CHARACTERS} characters."),
         Column("requests", "long", "Accepted requests."),
-        Column("updated_at", "timestamp", "When the row last changed."),
+        UPDATED_AT,
     ),
 )  # fmt: skip

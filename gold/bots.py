@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from gold._columns import UPDATED_AT, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -65,9 +66,7 @@ TABLE = Table(
     made=lambda meaning: COUNTS,
     tells=_told,
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("hour"),
         Column("bot_name", "string", "Name of the bot, see silver.requests; empty in rows from before it had one."),
         Column("bot_kind", "string", "Kind of the bot, see silver.requests; empty likewise."),
         Column(
@@ -83,6 +82,6 @@ TABLE = Table(
             "disallowed", "long",
             "Requests that the site's robots.txt (setting `robots`) forbids to the bot; 0 without that setting.",
         ),
-        Column("updated_at", "timestamp", "When the row last changed."),
+        UPDATED_AT,
     ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gold._columns import UPDATED_AT, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -20,14 +21,12 @@ TABLE = Table(
     expects=(Expectation("completed", column("completions") >= 1, "completions", "A row has a completion."),),
     made=lambda meaning: Completions.of(WINDOW_SECONDS, meaning.goals),
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("hour"),
         Column("goal", "string", "Name of the goal."),
         Column(
             "definition", "string", "Hash of what a match is; a changed goal is recounted over all history."
         ),
         Column("completions", "long", "Requests of people that match."),
-        Column("updated_at", "timestamp", "When the row last changed."),
+        UPDATED_AT,
     ),
 )

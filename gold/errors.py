@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gold._columns import UPDATED_AT, VISITORS, VISITORS_SKETCH, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -42,16 +43,14 @@ TABLE = Table(
     ),
     made=lambda meaning: COUNTS,
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("hour"),
         Column("path", "string", f"Path without the query, its first {MOST_CHARACTERS} characters; empty for a request"
                " that is not HTTP."),
         Column("status", "int", "HTTP status code."),
         Column("requests", "long", "Requests, those of bots too."),
-        Column("visitors", "long", "Distinct visitors that are not bots."),
+        VISITORS,
         Column("newest_event_time", "timestamp", "Time of the newest of them."),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )  # fmt: skip

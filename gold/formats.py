@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gold._columns import UPDATED_AT, VISITORS, VISITORS_SKETCH, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -34,15 +35,13 @@ TABLE = Table(
     ),
     made=lambda meaning: COUNTS,
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the day."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("day"),
         Column("format", "string", "Log format by which the lines were read, see silver.requests."),
         Column("requests", "long", "Accepted lines of the format."),
         Column("first_event_time", "timestamp", "Time in the first of them."),
         Column("newest_event_time", "timestamp", "Time in the newest of them."),
-        Column("visitors", "long", "Distinct visitors that are not bots."),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        VISITORS,
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gold._columns import UPDATED_AT, VISITORS_SKETCH, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -26,15 +27,13 @@ TABLE = Table(
     ),
     made=lambda meaning: Conversions.of(WINDOW_SECONDS, meaning.goals),
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("hour"),
         Column("goal", "string", "Name of the goal."),
         Column("channel", "string", "Channel of the sessions, see silver.sessions; empty if none."),
         Column("conversions", "long", "Sessions that start in the hour and have a match of the goal."),
         Column("visitors", "long", "Distinct visitors of these sessions."),
         Column("definition", "string", "Hash of what a match is; a changed goal is recounted over all history."),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )  # fmt: skip

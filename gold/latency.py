@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.expression import column, window_is_aligned
+from gold._columns import UPDATED_AT, aligned, windowed
+from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, WindowedCounts
@@ -27,12 +28,7 @@ TABLE = Table(
     reads="silver.requests",
     quiet=True,
     expects=(
-        Expectation(
-            "aligned_window",
-            window_is_aligned(WINDOW_SECONDS),
-            "window_start",
-            "Windows are aligned to the epoch and equally long.",
-        ),
+        aligned(WINDOW_SECONDS),
         Expectation(
             "bucketed",
             (column("latency_bucket") >= 0) & (column("requests") >= 1),
@@ -43,12 +39,10 @@ TABLE = Table(
     made=lambda meaning: COUNTS,
     tells=lambda settings: {"alpha": FINE, "apdex_seconds": settings.dashboard.apdex_seconds},
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the window, aligned to the epoch."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("window, aligned to the epoch"),
         Column("bot", "boolean", "Whether the requests are those of known crawlers."),
         Column("latency_bucket", "int", "Bucket of the duration, see silver.requests."),
         Column("requests", "long", "Accepted requests with a duration in the bucket."),
-        Column("updated_at", "timestamp", "When the row last changed."),
+        UPDATED_AT,
     ),
 )  # fmt: skip

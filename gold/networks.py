@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tidemark.contract.expression import column
-from tidemark.contract.rules import Expectation
+from gold._columns import PARTS_OF_REQUESTS, UPDATED_AT, VISITORS, VISITORS_SKETCH, windowed
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, Text, WindowedCounts
 
@@ -22,26 +21,17 @@ TABLE = Table(
     time="window_start",
     reads="silver.requests",
     expects=(
-        Expectation(
-            "parts_of_requests",
-            (column("requests") >= 1)
-            & (column("pageviews") <= column("requests"))
-            & (column("visitors") <= column("requests")),
-            "requests",
-            "Somebody made a request, and every pageview and visitor needs one.",
-        ),
+        PARTS_OF_REQUESTS,
     ),
     made=lambda meaning: COUNTS,
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("hour"),
         Column("network", "string", "Kind of network, see silver.requests; empty for any other."),
         Column("as_org", "string", "Organisation, see silver.requests; empty where it is not known."),
         Column("requests", "long", "Accepted requests."),
         Column("pageviews", "long", "Pageviews, see silver.requests."),
-        Column("visitors", "long", "Distinct visitors that are not bots."),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        VISITORS,
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from gold._columns import UPDATED_AT, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -39,12 +40,10 @@ TABLE = Table(
     made=lambda meaning: COUNTS,
     tells=lambda settings: {"alpha": COARSE},
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("hour"),
         Column("path", "string", f"Path without the query, its first {MOST_CHARACTERS} characters."),
         Column("requests", "long", "Requests with a duration."),
         Column("buckets", "counts", "From the number of a bucket to the requests whose duration is in it."),
-        Column("updated_at", "timestamp", "When the row last changed."),
+        UPDATED_AT,
     ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gold._columns import UPDATED_AT, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -32,9 +33,7 @@ TABLE = Table(
     ),
     made=lambda meaning: COUNTS,
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("hour"),
         Column("status", "int", "HTTP status code; 0 where there was none."),
         Column("method", "string", "HTTP method; empty where there is none."),
         Column("protocol", "string", "Such as HTTP/1.1; empty where there is none."),
@@ -42,6 +41,6 @@ TABLE = Table(
         Column("bot", "boolean", "Whether the requests are those of known crawlers."),
         Column("requests", "long", "Accepted requests."),
         Column("bytes", "long", "Bytes of the responses."),
-        Column("updated_at", "timestamp", "When the row last changed."),
+        UPDATED_AT,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gold._columns import UPDATED_AT, VISITORS_SKETCH
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -41,7 +42,7 @@ TABLE = Table(
                " silver.requests."),
         Column("searches", "long", "Requests of people with the term."),
         Column("visitors", "long", "Distinct visitors that searched for it."),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )  # fmt: skip

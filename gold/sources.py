@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gold._columns import UPDATED_AT, VISITORS_SKETCH, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
@@ -39,9 +40,7 @@ TABLE = Table(
     ),
     made=lambda meaning: COUNTS,
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("hour"),
         Column("channel", "string", "Channel of the sessions, see silver.sessions; empty if none."),
         Column("source", "string", "Source, likewise."),
         Column("medium", "string", "utm_medium, likewise."),
@@ -50,7 +49,7 @@ TABLE = Table(
         Column("bounces", "long", "Those of one pageview."),
         Column("pageviews", "long", "Pageviews of the sessions, later hours included."),
         Column("visitors", "long", "Distinct visitors of the sessions."),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.expression import column, window_is_aligned
+from gold._columns import PEOPLE_AND_BOTS, UPDATED_AT, VISITORS, VISITORS_SKETCH, aligned, windowed
+from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, WindowedCounts
@@ -29,19 +30,8 @@ TABLE = Table(
     reads="silver.requests",
     volume="requests",
     expects=(
-        Expectation(
-            "aligned_window",
-            window_is_aligned(WINDOW_SECONDS),
-            "window_start",
-            "Windows are aligned to the epoch and equally long.",
-        ),
-        Expectation(
-            "people_and_bots",
-            (column("pageviews") + column("bot_requests") <= column("requests"))
-            & (column("visitors") <= column("requests") - column("bot_requests")),
-            "requests",
-            "Bots make no pageviews, and every visitor makes a request.",
-        ),
+        aligned(WINDOW_SECONDS),
+        PEOPLE_AND_BOTS,
         Expectation(
             "status_classes",
             column("status_2xx") + column("status_3xx") + column("status_4xx") + column("status_5xx")
@@ -53,19 +43,17 @@ TABLE = Table(
     made=lambda meaning: COUNTS,
     now=True,
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the minute."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("minute"),
         Column("requests", "long", "All accepted requests."),
         Column("pageviews", "long", "Pageviews, see silver.requests."),
-        Column("visitors", "long", "Distinct visitors that are not bots."),
+        VISITORS,
         Column("bot_requests", "long", "Requests of known crawlers."),
         Column("bytes", "long", "Bytes of all responses."),
         *(
             Column(f"status_{c}xx", "long", f"Responses with a status of {c}00 to {c}99.")
             for c in STATUS_CLASSES
         ),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )

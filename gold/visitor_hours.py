@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tidemark.contract.expression import column, window_is_aligned
+from gold._columns import UPDATED_AT, VISITORS, VISITORS_SKETCH, aligned, windowed
+from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column, Table
+from tidemark.contract.table import Table
 from tidemark.engine.counts import WindowedCounts
 from tidemark.settings.privacy import modes_as_json
 
@@ -20,22 +21,15 @@ TABLE = Table(
     time="window_start",
     reads="silver.requests",
     expects=(
-        Expectation(
-            "aligned_window",
-            window_is_aligned(WINDOW_SECONDS),
-            "window_start",
-            "Windows are aligned to the epoch and equally long.",
-        ),
+        aligned(WINDOW_SECONDS),
         Expectation("visited", column("visitors") >= 1, "visitors", "An hour has at least one visitor."),
     ),
     made=lambda meaning: COUNTS,
     tells=lambda settings: {"privacy_modes": modes_as_json(settings.privacy)},
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the hour."),
-        Column("window_end", "timestamp", "Its exclusive end."),
-        Column("visitors", "long", "Distinct visitors that are not bots."),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        *windowed("hour"),
+        VISITORS,
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.contract.expression import column, window_is_aligned
+from gold._columns import PEOPLE_AND_BOTS, UPDATED_AT, VISITORS, VISITORS_SKETCH, aligned, windowed
+from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, WindowedCounts
@@ -22,19 +23,8 @@ TABLE = Table(
     time="window_start",
     reads="silver.requests",
     expects=(
-        Expectation(
-            "aligned_window",
-            window_is_aligned(WINDOW_SECONDS),
-            "window_start",
-            "Windows are aligned to the epoch and equally long.",
-        ),
-        Expectation(
-            "people_and_bots",
-            (column("pageviews") + column("bot_requests") <= column("requests"))
-            & (column("visitors") <= column("requests") - column("bot_requests")),
-            "requests",
-            "Bots make no pageviews, and every visitor makes a request.",
-        ),
+        aligned(WINDOW_SECONDS),
+        PEOPLE_AND_BOTS,
         Expectation(
             "something_counted",
             (column("requests") >= 1)
@@ -54,15 +44,13 @@ TABLE = Table(
     made=lambda meaning: COUNTS,
     now=True,
     columns=(
-        Column("site", "string", "Site."),
-        Column("window_start", "timestamp", "Start of the window, aligned to the epoch."),
-        Column("window_end", "timestamp", "Its exclusive end."),
+        *windowed("window, aligned to the epoch"),
         Column("country", "string", "ISO 3166-1 alpha-2; ZZ where unknown."),
-        Column("visitors", "long", "Distinct visitors that are not bots."),
+        VISITORS,
         Column("pageviews", "long", "Pageviews, see silver.requests."),
         Column("requests", "long", "All accepted requests."),
         Column("bot_requests", "long", "Requests of known crawlers."),
-        Column("updated_at", "timestamp", "When the row last changed."),
-        Column("visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."),
+        UPDATED_AT,
+        VISITORS_SKETCH,
     ),
 )
