@@ -258,6 +258,14 @@ def test_what_happened_is_recorded_and_bounded(door: Door, client: TestClient) -
         assert len(row["who"]) == 300
 
 
+def test_refusals_that_nothing_else_limits_are_recorded_once_a_minute(door: Door) -> None:
+    for limited in (False, False, True, True):
+        door.audit.record(None, "failed login", outcome="refused", address="192.0.2.1", limited=limited)
+    door.audit.write()
+    rows = door.audit.rows()
+    assert rows is not None and rows.num_rows == 3
+
+
 def test_a_table_of_an_older_state_gets_the_newer_rows_back(door: Door) -> None:
     door.audit.record(None, "key made", "old")
     door.audit.write()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
-from tidemark.access.audit import COLUMNS, TABLE, What
+from tidemark.access.audit import COLUMNS, TABLE, What, newest
 from tidemark.access.declared import access
 from tidemark.access.door import Door
 from tidemark.errors import TidemarkError
-from tidemark.figures.query import query
 from tidemark.figures.reader import Reader
 from tidemark.figures.right import ROLES
-from tidemark.figures.rows import if_any
 from tidemark.figures.text import clipped, plain, shown
 
 from .. import data, who
@@ -25,7 +24,6 @@ from ..controls.sharing import EXPIRES, seconds
 from ..filters import Filters
 from ..panel import Look, nothing, panel
 
-MOST_ROWS = 200
 # Draws a part of the page: of a home, its database, and the sites on offer.
 Part = Callable[[Path, Door, Sequence[str]], None]
 
@@ -35,11 +33,7 @@ def page(reader: Reader, filters: Filters) -> None:
     if home is None or not who.administers():
         st.info("Only admins see this page, where the tables are in a home.", icon=who.LOCK)
         return
-    parts: dict[str, Callable[[Path, Door, Sequence[str]], None]] = {
-        "People": _people,
-        "Keys": _keys,
-        "Shares": _shares,
-    }
+    parts: dict[str, Part] = {"People": _people, "Keys": _keys, "Shares": _shares}
     chosen = st.segmented_control(
         "Part", [*parts, "Record"], key="access", default="People", bind="query-params", required=True,
         label_visibility="collapsed",
@@ -74,9 +68,8 @@ def _people(home: Path, door: Door, sites: Sequence[str]) -> None:
 
 def _keys(home: Path, door: Door, sites: Sequence[str]) -> None:
     for number, key in enumerate(door.keys.all()):
-        until = f"until {key.ends_at:%Y-%m-%d}" if key.ends_at else "no end"
         revoke = partial(_do, f"Revoked {key.name}.", "key revoked", key.name, door.keys.revoke)
-        _entry(key.name, f"{key.right.about}, {until}", f"key-{number}", "Revoke", revoke)
+        _entry(key.name, f"{key.right.about}, {_until(key.ends_at)}", f"key-{number}", "Revoke", revoke)
     with st.expander("New key", icon=":material/add:"), st.form("new-key", border=False):
         _named_right(ROLES[:2], sites, "key")
         st.selectbox("Ends after", EXPIRES, index=2, key="key-expires")
@@ -85,16 +78,15 @@ def _keys(home: Path, door: Door, sites: Sequence[str]) -> None:
 
 def _shares(home: Path, door: Door, sites: Sequence[str]) -> None:
     for number, share in enumerate(door.shares.all()):
-        until = f"until {share.ends_at:%Y-%m-%d}" if share.ends_at else "no end"
         revoke = partial(_do, f"Revoked {share.id}.", "share revoked", share.id, door.shares.revoke)
-        _entry(share.id, f"{share.about}, {until}", f"share-{number}", "Revoke", revoke)
+        _entry(share.id, f"{share.about}, {_until(share.ends_at)}", f"share-{number}", "Revoke", revoke)
     st.caption("Share at the top of a page makes a new one.")
 
 
 @panel("Record of access", TABLE, help="The newest rows of quality.access.")
 def record_panel(look: Look) -> None:
     names = [name for name, *_ in COLUMNS]
-    found = if_any(look.rows, query(TABLE, names, order_by=["-time"], limit=MOST_ROWS))
+    found = newest(look.rows)
     if found.empty:
         return nothing("Nothing yet.")
     table = pd.DataFrame({name: [clipped(shown(value), 200) for value in found[name]] for name in names[1:]})
@@ -102,6 +94,10 @@ def record_panel(look: Look) -> None:
     labels = {name: st.column_config.TextColumn(name.capitalize()) for name in names[1:]}
     grid(table, "access-record", {"time": time_column("Time", look.filters.zone), **labels}, rows=12)
     return None
+
+
+def _until(ends_at: datetime | None) -> str:
+    return f"until {ends_at:%Y-%m-%d}" if ends_at else "no end"
 
 
 def _entry(name: str, about: str, key: str, verb: str, act: Callable[[], None]) -> None:

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from tidemark.access.asking import Asking
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
+
+    from tidemark.figures.rows import Rows
 
 log = logging.getLogger("tidemark.access")
 
@@ -39,6 +42,7 @@ COLUMNS = (
 )
 ABOUT = "One row per login, change of keys, shares and definitions, look at raw lines, download and refusal."
 MOST_CHARACTERS = 300
+MOST_SHOWN = 200
 # The same refusal of the same person is recorded once in this time, so that no client can fill the disk.
 _AGAIN_SECONDS = 60.0
 _MOST_WAITING = 10_000
@@ -73,14 +77,15 @@ class Audit:
         *,
         who: str = "",
         address: str = "",
+        limited: bool = False,
     ) -> None:
-        """Appends a row soon. `who` is the name that somebody claims who is not known, at this `address`."""
+        """Appends a row soon. `who` is the name that somebody claims who is not known, at this `address`. `limited`:
+        the caller limits how often it happens, so that each time is recorded."""
         role = ""
         if asking:
             who, role, address = asking.name, asking.right.role, asking.address
         event = (who, role, address, what, _short(object), outcome)
-        # The login itself limits how often it can fail.
-        if outcome == "refused" and what != "failed login" and not self._is_new(event):
+        if outcome == "refused" and not limited and not self._is_new(event):
             return
         log.info("%s: %s %s (%s)", _short(who), what, _short(object), outcome)
         if not self.path:
@@ -143,6 +148,14 @@ class Audit:
                 self._refused.clear()
             self._refused[event] = now
             return True
+
+
+def newest(rows: Rows) -> pd.DataFrame:
+    """The newest MOST_SHOWN rows, newest first, with the columns COLUMNS."""
+    from tidemark.figures.query import query
+    from tidemark.figures.rows import if_any
+
+    return if_any(rows, query(TABLE, [name for name, *_ in COLUMNS], order_by=["-time"], limit=MOST_SHOWN))
 
 
 def _append(path: str, rows: list[tuple[Any, ...]]) -> None:

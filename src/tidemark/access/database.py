@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from tidemark.errors import InputError
 
@@ -52,6 +54,25 @@ class Database:
                     yield connection
         except (OSError, sqlite3.DatabaseError) as error:
             raise InputError(f"{self.path} cannot be used: {error}", "Correct or remove the file.") from error
+
+    def add(self, table: str, *values: Any, taken: InputError | None = None) -> None:
+        """Adds a row. Raises `taken` if another row has its name."""
+        try:
+            with self.open() as db:
+                db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
+        except InputError as error:
+            if taken and isinstance(error.__cause__, sqlite3.IntegrityError):
+                raise taken from error
+            raise
+
+    def of_secret(self, table: str, secret: str) -> sqlite3.Row | None:
+        """The row of a secret, unless it has ended."""
+        with self.open() as db:
+            row: sqlite3.Row | None = db.execute(
+                f"SELECT * FROM {table} WHERE hash = ? AND (ends_at IS NULL OR ends_at > ?)",
+                (hashed(secret), time.time()),
+            ).fetchone()
+        return row
 
 
 def hashed(secret: str) -> bytes:

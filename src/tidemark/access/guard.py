@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from tidemark.access.asking import HEADER, SCOPE, Asking, signed
-from tidemark.access.door import Door, share_asking
+from tidemark.access.door import Door, client_of, share_asking
 from tidemark.access.entering import WANTED
 from tidemark.access.hosts import values
 from tidemark.access.html import message_page
@@ -123,7 +123,7 @@ class Guard:
             return await unlock(door, self._passwords, share, Request(scope, visit.receive), address)
         if scope["type"] == "http" and scope["method"] not in _SAFE:
             return refused(405, "a share reads only", "Use GET.")
-        asking = share_asking(share, visit.client)
+        asking = share_asking(share, client_of(scope))
 
         def still() -> Asking | None:
             known = door.sharing(token, scope)
@@ -153,10 +153,6 @@ class _Visit:
     @property
     def path(self) -> str:
         return str(self.scope["path"])
-
-    @property
-    def client(self) -> str:
-        return str((self.scope.get("client") or ("",))[0])
 
     def let_in(self, asking: Asking, still: Callable[[], Asking | None]) -> None:
         """`still` gives who the same request would be of now."""

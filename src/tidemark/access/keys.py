@@ -38,16 +38,8 @@ class Keys:
         key = PREFIX + secrets.token_urlsafe(32)
         now = time.time()
         ends = None if seconds is None else now + seconds
-        try:
-            with self._database.open() as db:
-                db.execute(
-                    "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)",
-                    (name, hashed(key), role, json.dumps(sites), now, ends),
-                )
-        except InputError as error:
-            if isinstance(error.__cause__, sqlite3.IntegrityError):
-                raise InputError(f"there is already a key {name!r}", "Revoke it first.") from error
-            raise
+        taken = InputError(f"there is already a key {name!r}", "Revoke it first.")
+        self._database.add("keys", name, hashed(key), role, json.dumps(sites), now, ends, taken=taken)
         return key
 
     def revoke(self, name: str) -> None:
@@ -63,11 +55,7 @@ class Keys:
 
     def of(self, key: str) -> Key | None:
         """The key with this text, unless it has expired."""
-        with self._database.open() as db:
-            row = db.execute(
-                "SELECT * FROM keys WHERE hash = ? AND (ends_at IS NULL OR ends_at > ?)",
-                (hashed(key), time.time()),
-            ).fetchone()
+        row = self._database.of_secret("keys", key)
         return _key(row) if row else None
 
 

@@ -38,19 +38,9 @@ class People:
     def add(self, name: str, role: Role, sites: tuple[str, ...], password: str) -> None:
         """Adds somebody. Raises InputError for a name that is taken, and for an unusable name or password."""
         require_name(name, "a person")
-        hash = self.hashed(password)
-        try:
-            with self._database.open() as db:
-                db.execute(
-                    "INSERT INTO people VALUES (?, ?, ?, ?, ?)",
-                    (name, role, json.dumps(sites), hash, time.time()),
-                )
-        except InputError as error:
-            if isinstance(error.__cause__, sqlite3.IntegrityError):
-                raise InputError(
-                    f"there is already a person {name!r}", "Remove it first, or use another name."
-                ) from error
-            raise
+        taken = InputError(f"there is already a person {name!r}", "Remove it first, or use another name.")
+        row = (name, role, json.dumps(sites), self.hashed(password), time.time())
+        self._database.add("people", *row, taken=taken)
 
     def remove(self, name: str) -> None:
         """Removes somebody, whose sessions end. Raises InputError if there is nobody of this name."""

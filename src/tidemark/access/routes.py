@@ -69,8 +69,9 @@ class _Routes:
         if wait:
             return self._failed(request, 429, f"Too many failures. Try again in {wait} seconds.", name, wait)
         if not same:
+            address = client_of(request.scope)
             door.audit.record(
-                None, "failed login", outcome="refused", who=name, address=client_of(request.scope)
+                None, "failed login", outcome="refused", who=name, address=address, limited=True
             )
             return self._failed(request, 401, _WRONG, name)
         return begin_session(door, request, name, "password")
@@ -138,7 +139,7 @@ async def unlock(door: Door, passwords: Passwords, share: Share, request: Reques
         response.headers["retry-after"] = str(wait)
         return response
     if not same:
-        door.audit.record(asking, "failed login", share.page, "refused")
+        door.audit.record(asking, "failed login", share.page, "refused", limited=True)
         return password_page(address, "The password is wrong.", 401)
     response = RedirectResponse(address, 303)
     secure = is_https(request)

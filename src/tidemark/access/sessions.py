@@ -34,19 +34,14 @@ class Sessions:
         now = time.time()
         with self._database.open() as db:
             db.execute("DELETE FROM sessions WHERE ends_at <= ?", (now,))
-            db.execute(
-                "INSERT INTO sessions VALUES (?, ?, ?, ?)", (hashed(token), name, how, now + HOURS * 3600)
-            )
+        self._database.add("sessions", hashed(token), name, how, now + HOURS * 3600)
         return token
 
     def of(self, token: str) -> Session | None:
         """The session of a token, unless it has ended."""
         if not token:
             return None
-        with self._database.open() as db:
-            row = db.execute(
-                "SELECT name, how FROM sessions WHERE hash = ? AND ends_at > ?", (hashed(token), time.time())
-            ).fetchone()
+        row = self._database.of_secret("sessions", token)
         return Session(row["name"], row["how"]) if row else None
 
     def end(self, token: str) -> None:

@@ -83,22 +83,19 @@ class Shares:
         """The token of a new share, which ends after that many seconds. The share's own id and end do not matter."""
         token = secrets.token_urlsafe(32)
         now = time.time()
-        with self._database.open() as db:
-            db.execute(
-                "INSERT INTO shares VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    secrets.token_hex(4),
-                    hashed(token),
-                    share.site,
-                    share.page,
-                    json.dumps([str(each) for each in share.filters]),
-                    share.password,
-                    share.embed,
-                    json.dumps(share.embed_in),
-                    now,
-                    None if seconds is None else now + seconds,
-                ),
-            )
+        self._database.add(
+            "shares",
+            secrets.token_hex(4),
+            hashed(token),
+            share.site,
+            share.page,
+            json.dumps([str(each) for each in share.filters]),
+            share.password,
+            share.embed,
+            json.dumps(share.embed_in),
+            now,
+            None if seconds is None else now + seconds,
+        )
         return token
 
     def revoke(self, given: str) -> str:
@@ -120,11 +117,7 @@ class Shares:
 
     def of(self, token: str) -> Share | None:
         """The share of a token, unless it has expired."""
-        with self._database.open() as db:
-            row = db.execute(
-                "SELECT * FROM shares WHERE hash = ? AND (ends_at IS NULL OR ends_at > ?)",
-                (hashed(token), time.time()),
-            ).fetchone()
+        row = self._database.of_secret("shares", token)
         return _share(row) if row else None
 
 

@@ -24,8 +24,6 @@ _SITES = click.option(
     "--site", "sites", multiple=True, help="Only this site; repeatable (default: all sites)."
 )
 _FROM_STDIN = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
-# Newest rows that `log` shows.
-MOST_ROWS = 200
 
 
 @click.group("access")
@@ -213,14 +211,11 @@ def _line(row: dict[Any, Any]) -> str:
 
 
 def _log(settings: Settings) -> pd.DataFrame:
-    from tidemark.access.audit import COLUMNS, TABLE
-    from tidemark.figures.query import query
-    from tidemark.figures.rows import Direct, if_any
+    from tidemark.access.audit import newest
+    from tidemark.figures.rows import Direct
     from tidemark.home import Home
 
-    rows = Direct(Home.of(settings).store.reader)
-    names = [name for name, *_ in COLUMNS]
-    return if_any(rows, query(TABLE, names, order_by=["-time"], limit=MOST_ROWS))
+    return newest(Direct(Home.of(settings).store.reader))
 
 
 def _prepared(ctx: click.Context, home: dict[str, Any]) -> Settings:
