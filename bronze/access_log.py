@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.contract.table import Column, Table
+from tidemark.kafka.records import KEY_MARK, KEY_PREFIX, KEYS, own_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 # Python and other readers support no time after 9999; a record without a timestamp has -1, just before 1970.
 _FIRST, _LAST = "TIMESTAMP'1970-01-01 00:00:00Z'", "TIMESTAMP'9998-12-31 23:59:59.999999Z'"
 
-# A shipper that cannot set headers of each record puts them into the JSON object around the line.
-_KEYS = ("site", "format", "fields", "id")
-_KEY_PREFIX = "tidemark_"
-_OURS = f'"{_KEY_PREFIX}'.encode()
 _OBJECT = "_object"
 
 TABLE = Table(
@@ -75,14 +71,14 @@ def access_log(records: DataFrame) -> DataFrame:
 
 def _object() -> str:
     """The keys of ours in a JSON object; NULL for other lines, which only the two cheap tests look at."""
-    ours = f"startswith(value, X'{b'{'.hex()}') AND contains(value, X'{_OURS.hex()}')"
-    schema = ", ".join(f"{_KEY_PREFIX}{name} string" for name in _KEYS)
+    ours = f"startswith(value, X'{b'{'.hex()}') AND contains(value, X'{KEY_MARK.hex()}')"
+    schema = ", ".join(f"{KEY_PREFIX}{name} string" for name in KEYS)
     return f"CASE WHEN {ours} THEN from_json(CAST(value AS string), '{schema}') END"
 
 
 def _given(name: str) -> str:
     """By the header, or else by the key of ours."""
-    return f"coalesce({_header(name)}, {_OBJECT}.{_KEY_PREFIX}{name})"
+    return f"coalesce({_header(name)}, {_OBJECT}.{KEY_PREFIX}{name})"
 
 
 def _header(name: str) -> str:
@@ -117,7 +113,7 @@ def may_have_ids(records: pa.Table) -> bool:
 
 def _has_keys(value: pa.ChunkedArray) -> pa.ChunkedArray:
     objects = pc.starts_with(value, b"{")
-    return pc.and_(objects, pc.match_substring(value, _OURS)) if pc.any(objects).as_py() else objects
+    return pc.and_(objects, pc.match_substring(value, KEY_MARK)) if pc.any(objects).as_py() else objects
 
 
 def _own_keys(records: pa.Table) -> dict[str, pa.Array]:
@@ -126,21 +122,7 @@ def _own_keys(records: pa.Table) -> dict[str, pa.Array]:
     has_keys = _has_keys(value)
     if not pc.any(has_keys).as_py():
         return {}
-    objects = [_object_of(line) if has else {} for has, line in zip(has_keys, value, strict=True)]
-    given = {name: records[name] for name in _KEYS if name in records.column_names}
-    own = {name: pa.array([each.get(name) for each in objects], pa.string()) for name in _KEYS}
-    return {name: pc.coalesce(given[name], own[name]) if name in given else own[name] for name in _KEYS}
-
-
-def _object_of(line: pa.Scalar) -> dict[str, str]:
-    """Our keys of a JSON object, by their names without the prefix, as texts."""
-    try:
-        found = json.loads(line.as_py().decode("utf-8", "replace"))
-    except ValueError:
-        return {}
-    values = {name: found.get(f"{_KEY_PREFIX}{name}") for name in _KEYS} if isinstance(found, dict) else {}
-    return {
-        name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-        for name, value in values.items()
-        if value is not None
-    }
+    objects = [own_keys(line.as_py()) for line in value]
+    given = {name: records[name] for name in KEYS if name in records.column_names}
+    own = {name: pa.array([each.get(name) for each in objects], pa.string()) for name in KEYS}
+    return {name: pc.coalesce(given[name], own[name]) if name in given else own[name] for name in KEYS}

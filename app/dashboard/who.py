@@ -11,6 +11,7 @@ from tidemark.access.asking import HEADER, OWNER, Asking, verified
 from tidemark.access.audit import Audit, What
 from tidemark.access.declared import access
 from tidemark.access.door import NOTHING, Door
+from tidemark.figures.declared import home_in
 from tidemark.figures.right import Role
 
 LOCK = ":material/lock:"
@@ -22,7 +23,7 @@ def asking() -> Asking:
     told = verified(st.context.headers.get(HEADER) or "")
     if told is not None:
         return told
-    return OWNER if access(_home()).login == "none" else Asking("", NOTHING, "none")
+    return OWNER if access(home_in(os.environ)).login == "none" else Asking("", NOTHING, "none")
 
 
 def may(role: Role) -> bool:
@@ -50,11 +51,7 @@ def door(home: Path) -> Door:
 
 @st.cache_resource(show_spinner=False)
 def _audit() -> Audit:
-    return Audit.of_home(_home())
-
-
-def _home() -> Path:
-    return Path(os.environ.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute()
+    return Audit.of_home(home_in(os.environ))
 
 
 def account() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,8 +32,10 @@ from tidemark.parse.custom import own_format
 from tidemark.parse.detect import DECLARED
 from tidemark.parse.format import Format
 from tidemark.parse.reading import Reading
+from tidemark.privacy.door import Door
+from tidemark.settings import Settings
 from tidemark.settings.formats import FormatSettings
-from tidemark.settings.privacy import SitePrivacy
+from tidemark.settings.privacy import Privacy, SitePrivacy
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 LINE = (
@@ -252,13 +255,26 @@ OWN = {
 )
 def test_own_formats_and_w3c_logs_may_have_the_headers(name: str, value: str, tmp_path: Path) -> None:
     reading = Reading(formats=tuple(own_format(*each) for each in OWN.items()))
-    fields = (
-        ["date time c-ip cs-method cs-uri-stem sc-status cs(Sec-GPC)"] if name == "w3c_extended" else [None]
-    )
-    for asked, client in (("1", None), ("-", "198.51.100.77"), ("0", "198.51.100.77")):
-        lines = bronze([value.format(asked).encode()], format=[name], fields=fields)
-        [row] = judged(lines, tmp_path, SitePrivacy(respect_gpc=True), reading)
-        assert (row["well_formed"], row["client_ip"]) == (True, client)
+    columns = "date time c-ip cs-method cs-uri-stem sc-status"
+    headers = [f"{columns} cs(Sec-GPC)", f"{columns} cs_dnt"] if name == "w3c_extended" else [None]
+    for fields in headers:
+        for asked, client in (("1", None), ("-", "198.51.100.77"), ("0", "198.51.100.77")):
+            lines = bronze([value.format(asked).encode()], format=[name], fields=[fields])
+            [row] = judged(lines, tmp_path, SitePrivacy(respect_gpc=True), reading)
+            assert (row["well_formed"], row["client_ip"]) == (True, client)
+
+
+def test_keys_in_objects_become_headers_at_the_door(tmp_path: Path) -> None:
+    door = Door.of(replace(Settings.of(home=tmp_path), privacy=Privacy(MASKED)))
+    assert door is not None
+    keys = {"tidemark_site": 7, "tidemark_id": "a-1", "remote_addr": "198.51.100.77"}
+    time = {"time": "2026-11-21T10:00:00Z", "request": "GET / HTTP/1.1", "status": "200"}
+    objects = [json.dumps(keys | time).encode(), json.dumps(time).encode()]
+    [(value, headers), (_, others)] = door.records(objects, {})
+    found = dict(headers)
+    assert (found["site"], found["id"]) == ("7", "a-1")
+    assert b"198.51.100.77" not in value and b"198.51.100.0" in value
+    assert not {"site", "id"} & dict(others).keys()
 
 
 def test_names_of_parameters_are_a_setting(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tidemark.access.people import People
 from tidemark.access.sessions import COOKIE, Session, Sessions
 from tidemark.access.shares import Share, Shares
 from tidemark.errors import SettingError
-from tidemark.figures.declared import FILE
+from tidemark.figures.declared import FILE, home_in
 from tidemark.figures.right import Right
 
 log = logging.getLogger("tidemark.access")
@@ -50,7 +50,7 @@ class Door:
     def of(cls, environment: Mapping[str, str] | None = None) -> Door:
         """The door of the home that an environment names. Raises SettingError for settings that cannot be used."""
         environment = os.environ if environment is None else environment
-        home = Path(environment.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute()
+        home = home_in(environment)
         setting = f"{HOSTS} (dashboard_hosts)"
         hosts = allowed_names(environment.get(HOSTS, ""), setting)
         address = environment.get(ADDRESS, "").lower()

@@ -24,7 +24,7 @@ from tidemark.local import dashboard
 from tidemark.local.parts import Launch, dashboard_part
 from tidemark.local.status_lines import StatusLines
 from tidemark.local.supervisor import Supervisor
-from tidemark.local.view import Kept
+from tidemark.local.view import QUIET_SECONDS, Kept
 from tidemark.settings import Settings
 from tidemark.signals import stop_signals
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.1
 GROWTH_SECONDS = 1.0
-# A last line without a line feed may be one that is being written.
-QUIET_SECONDS = 2.0
 STOP_SECONDS = 8.0
 # The dashboard starts beside the work on the lines, and gives way to it.
 NICE = 10

@@ -160,6 +160,11 @@ def require_usable(tables: Mapping[str, Any], source: str) -> None:
         declared.segment(name)
 
 
+def home_in(environment: Mapping[str, str]) -> Path:
+    """The home that an environment names, by default .tidemark in the present directory."""
+    return Path(environment.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute()
+
+
 def duration(text: str) -> timedelta:
     """A time such as 30m, 24h or 7d. Raises SelectionError."""
     match = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)

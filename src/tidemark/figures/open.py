@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
+from tidemark.figures.declared import home_in
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.reader_warehouse import open_warehouse
@@ -20,5 +20,4 @@ def open_reader(environment: Mapping[str, str] | None = None) -> Reader:
     environment = os.environ if environment is None else environment
     if environment.get("TIDEMARK_CATALOG"):
         return open_warehouse(environment)
-    home = Path(environment.get("TIDEMARK_HOME") or ".tidemark").expanduser().absolute()
-    return DeltaReader(home, environment.get("TIDEMARK_TABLES_LOCATION", ""))
+    return DeltaReader(home_in(environment), environment.get("TIDEMARK_TABLES_LOCATION", ""))

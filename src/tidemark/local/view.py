@@ -18,6 +18,8 @@ from tidemark.local.records import read_record, write_record
 
 KEPT_DAYS = 30
 MOST_KEPT = 10
+# A file that was not written to for this long is complete, its last line too.
+QUIET_SECONDS = 2.0
 _RECORD = "view.json"
 _LOCK = "view.lock"
 

@@ -33,6 +33,8 @@ KNOWN = (
     "utm_medium string, utm_campaign string, utm_term string, utm_content string, click_id string, search_term string, "
     "ingested_at timestamp, rules_version string"
 )
+# Those of them that data about addresses decides on.
+OF_ADDRESS = ("country", "network", "asn", "as_org", "city", "region", "bot_kind", "bot_verified")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tidemark.parse.values import Read, columns_of, each_distinct
 from tidemark.parse.writing import Template
 
 # The columns of a log for each text that `tidemark.parse.values.columns_of` takes, the preferred one first, as
-# `_column` writes their names.
+# `column_name` writes their names.
 _COLUMNS = {
     "client_ip": ("c-ip", "client-ip", "c-address"),
     "remote_user": ("cs-username", "c-username"),
@@ -94,7 +94,7 @@ class W3c(Format):
         for header in pc.unique(lines.header.drop_null()).to_pylist():
             rows = np.flatnonzero(lines.sound & flags_of(pc.equal(lines.header, header)))
             parts, sound = _split(lines.take(rows), header.split())
-            texts = dict(_texts(parts, [_column(name) for name in header.split()]))
+            texts = dict(_texts(parts, [column_name(name) for name in header.split()]))
             if "taken" in texts:
                 texts.setdefault(self.taken, texts["taken"])
             sound &= all(name in texts for name in _REQUIRED)
@@ -111,7 +111,7 @@ class W3c(Format):
             rows = np.flatnonzero(mine & flags_of(pc.equal(lines.header, header)))
             some = lines.take(rows)
             parts, whole = _split(some, names)
-            texts = _texts(parts, [_column(each) for each in names])
+            texts = _texts(parts, [column_name(each) for each in names])
             # A line that has them all lacks a time or a status.
             absent = [name for name in _REQUIRED if name not in texts] or ["status"]
             similar = flags_of(pc.match_substring_regex(some.text, _LINE))
@@ -122,7 +122,7 @@ class W3c(Format):
 
     def template(self, columns: Collection[str]) -> Template:
         return templates.of_header(
-            [_column(name) for name in self.fields.split()], _COLUMNS, self.examples[0], self.taken
+            [column_name(name) for name in self.fields.split()], _COLUMNS, self.examples[0], self.taken
         )
 
     @property
@@ -130,7 +130,7 @@ class W3c(Format):
         return self.fields
 
 
-def _column(name: str) -> str:
+def column_name(name: str) -> str:
     """The name of a column in one spelling of several: `cs(User-Agent)` and `cs_user_agent` are `cs-user-agent`."""
     return name.lower().replace("(", "-").replace(")", "").replace("_", "-")
 

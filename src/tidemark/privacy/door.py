@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import plain
-from tidemark.kafka.records import DEFAULT_SITE, Headers, Record
+from tidemark.kafka.records import DEFAULT_SITE, Headers, Record, own_keys
 from tidemark.local.directories import prepare_home
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import knowledge_of
@@ -19,10 +18,6 @@ from tidemark.privacy.masking import Masking, columns
 from tidemark.settings import Settings
 
 _NAMED = ("site", "format", "fields")
-# Keys of a JSON object that stand for headers, see bronze.access_log.
-_KEYS = (*_NAMED, "id")
-_KEY_PREFIX = "tidemark_"
-_OURS = f'"{_KEY_PREFIX}'.encode()
 _ROWS = 40_000
 _RESULTS = ("format", "fields", "privacy")
 
@@ -104,12 +99,5 @@ def _together(masked: Mapping[str, pa.Array]) -> tuple[list[int], list[tuple[str
 def _with_keys(lines: Sequence[bytes], named: Mapping[str, str]) -> Iterator[tuple[int, Mapping[str, str]]]:
     """The numbers of lines that are objects with keys in place of headers, which the masked line no longer has."""
     for number, line in enumerate(lines):
-        if line[:1] == b"{" and _OURS in line:
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            keys = {name: found.get(_KEY_PREFIX + name) for name in _KEYS}
-            texts = {name: value for name, value in keys.items() if isinstance(value, str)}
-            if texts:
-                yield number, {**texts, **{name: text for name, text in named.items() if text}}
+        if texts := own_keys(line):
+            yield number, {**texts, **{name: text for name, text in named.items() if text}}

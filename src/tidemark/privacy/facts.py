@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Arrays, Flags, plain, where
+from tidemark.parse.columns import OF_ADDRESS
 from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, MODES
 
-# Columns that come from the address, and from the user agent.
-OF_ADDRESS = ("country", "network", "asn", "as_org", "city", "region", "bot_kind", "bot_verified")
+# Columns that come from the user agent.
 OF_AGENT = ("browser", "os", "device", "bot", "bot_name", "ai_purpose", "disallowed")
 _OF_LEVEL = {MASKED: ("visitor_id", *OF_ADDRESS), ANONYMOUS: ("visitor_id", *OF_ADDRESS, *OF_AGENT)}
 Levels = np.ndarray[Any, np.dtype[np.int64]]

@@ -13,11 +13,12 @@ from tidemark.parse.detect import Detected
 from tidemark.parse.format import Format
 from tidemark.parse.layout import Layout
 from tidemark.parse.objects import JsonFormat, objects_of
+from tidemark.parse.w3c import column_name
 
 # The header as a JSON object has it, under the names that servers and people give it.
 _IN_OBJECTS = r'(?i)"[\w.>-]*(?:sec[_-]?gpc|dnt)\\?"\s*:\s*\[?\s*\\?"?(?:1\b|true)'
-# Columns of W3C logs with it, in lower case.
-_COLUMNS = ("cs(sec-gpc)", "cs(dnt)")
+# Columns of W3C logs with it.
+_COLUMNS = (column_name("cs(Sec-GPC)"), column_name("cs(DNT)"))
 _FIELD, _YES = "gpc", "1"
 
 
@@ -30,7 +31,7 @@ def opted_out(detected: Detected, own: Sequence[Format]) -> Flags:
         if len(rows):
             asked[rows] |= _in_own(format, lines.text.take(pa.array(rows)))
     for header in pc.unique(lines.header).drop_null().to_pylist():
-        names = [name.lower() for name in header.split()]
+        names = list(map(column_name, header.split()))
         rows = np.flatnonzero(flags_of(pc.equal(lines.header, header)))
         for column in (names.index(name) for name in _COLUMNS if name in names):
             text = lines.text.take(pa.array(rows))

@@ -23,7 +23,7 @@ from tidemark.figures.silver import REQUESTS
 from tidemark.home import Home
 from tidemark.local.directories import prepare_home
 from tidemark.parse import inventory, mmdb, newer
-from tidemark.parse.columns import Knowledge, describe
+from tidemark.parse.columns import OF_ADDRESS, Knowledge, describe
 from tidemark.parse.inventory import Data
 from tidemark.parse.list_files import date_of, networks_of, text_of, validated
 from tidemark.parse.networks import NetworkList, lists
@@ -31,8 +31,6 @@ from tidemark.parse.reading import Reading
 from tidemark.settings import Settings
 from tidemark.settings.privacy import EXACT
 
-# The columns that data about addresses decides on.
-COLUMNS = ("country", "network", "asn", "as_org", "city", "region", "bot_kind", "bot_verified")
 _CHUNK_ROWS = 50_000
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _REMEDY = (
@@ -195,9 +193,9 @@ def _differing(settings: Settings, knowledge: Knowledge) -> tuple[dict[str, int]
     if home.lakehouse.can.files is None:
         return None, 0
     reader = home.on_files().store.reader
-    if reader.version(REQUESTS) is None or not set(COLUMNS) <= set(reader.contract(REQUESTS).columns):
+    if reader.version(REQUESTS) is None or not set(OF_ADDRESS) <= set(reader.contract(REQUESTS).columns):
         return None, 0
-    keys = ("site", "client_ip", "user_agent", *COLUMNS)
+    keys = ("site", "client_ip", "user_agent", *OF_ADDRESS)
     # Lines of the same address and program have the same values.
     asked = query(REQUESTS, {**{name: name for name in keys}, "lines": count()}, group_by=keys)
     try:
@@ -209,7 +207,7 @@ def _differing(settings: Settings, knowledge: Knowledge) -> tuple[dict[str, int]
     kinds = [pa.int64() if name in ("lines", "asn") else pa.string() for name in grouped.column_names]
     schema = pa.schema(list(zip(grouped.column_names, kinds, strict=True)))
     grouped = grouped.cast(schema).filter(pa.array(exact, pa.bool_()))
-    differing, of = dict.fromkeys(COLUMNS, 0), 0
+    differing, of = dict.fromkeys(OF_ADDRESS, 0), 0
     for start in range(0, grouped.num_rows, _CHUNK_ROWS):
         rows = grouped.slice(start, _CHUNK_ROWS).combine_chunks()
         columns = {name: rows[name].combine_chunks() for name in ("client_ip", "user_agent")}
@@ -218,7 +216,7 @@ def _differing(settings: Settings, knowledge: Knowledge) -> tuple[dict[str, int]
         now = describe(knowledge, pa.repeat("", rows.num_rows), fields)
         lines = rows["lines"].to_numpy()
         of += int(lines.sum())
-        for name in COLUMNS:
+        for name in OF_ADDRESS:
             value = plain(now[name])
             before = rows[name].combine_chunks().cast(value.type)
             neither = flags_of(pc.and_(pc.is_null(value), pc.is_null(before)))

@@ -16,14 +16,12 @@ from tidemark.importing.file_import import Report
 from tidemark.importing.files import ReadOptions
 from tidemark.importing.lines import Block
 from tidemark.importing.sources import states_of
-from tidemark.local.view import Kept
+from tidemark.local.view import QUIET_SECONDS, Kept
 from tidemark.local.workers import usual_number, worker_pool
 from tidemark.pipeline import Pipeline
 from tidemark.service.files import FileRun, headers_of, records_of
 from tidemark.settings import Settings
 
-# A file that was not written to for this long is complete, its last line too.
-QUIET_SECONDS = 2.0
 # Fewer bytes are read before processes have started.
 LEAST_BYTES = 4_000_000
 # A line for which all code and data are loaded.
