@@ -170,7 +170,7 @@ def goals(reader: Reader) -> Mapping[str, Goal]:
 
 
 def declared(reader: Reader) -> Declared:
-    """What the settings file declares for those who look; where it cannot be reached, the goals that the pipeline
+    """The declarations in the settings file that whoever looks may see; without the file, the goals that the pipeline
     knows. Raises ReadError."""
     place = home(reader)
     if place is None:
@@ -185,7 +185,7 @@ def declared(reader: Reader) -> Declared:
 
 
 def of_right(found: Declared, right: Right) -> Declared:
-    """What is declared of all sites, or of those that somebody may see."""
+    """The declarations for all sites, and those for the sites of a right."""
     if right.sites is None:
         return found
     kept = {

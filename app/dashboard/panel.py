@@ -31,7 +31,7 @@ log = logging.getLogger("tidemark.dashboard")
 # How often panels look for a new table version, in seconds: those about now, and the others.
 LIVE = 2.0
 CALM = 6.0
-# Of what is counted by hours and days.
+# Seconds between updates of panels whose figures are by hour or by day.
 SELDOM = 30.0
 # A panel whose tables are this much older than the page says as of when it is.
 OLDER = timedelta(seconds=60)

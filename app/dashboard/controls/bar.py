@@ -47,7 +47,7 @@ def choose(
     """Draws the filter bar of a page and returns what is chosen.
 
     `ranged` is False on pages about now, `filtered` on pages whose figures are not of requests. The settings in
-    `home` declare the segments on offer. Of a share, site and filters are fixed.
+    `home` declare the segments on offer. A share fixes site and filters.
     """
     options = [ALL_SITES, *sorted(sites)]
     if st.session_state.get("page") != page:

@@ -42,7 +42,7 @@ class Asking:
     shared: Shared | None = None
 
 
-# Whoever reaches a dashboard without login.
+# Everybody who reaches a dashboard without login.
 OWNER = Asking("", EVERYTHING, "none")
 
 

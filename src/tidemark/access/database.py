@@ -1,4 +1,4 @@
-"""`<home>/access.db`: people with passwords, sessions, keys and shares. Of secrets it has hashes only."""
+"""`<home>/access.db`: people with passwords, sessions, keys and shares. It stores only hashes of secrets."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ class Database:
 
 
 def hashed(secret: str) -> bytes:
-    """What is kept of a secret of 256 random bits, which nobody can find by trying."""
+    """The hash of a secret. A secret has 256 random bits, so nobody can guess it."""
     return sha256(secret.encode()).digest()

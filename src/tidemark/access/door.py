@@ -38,7 +38,7 @@ _PLATFORM_RIGHT = Right("analyst")
 
 @dataclass
 class Door:
-    """What the guard of one home asks. `platform`: this is a Databricks app."""
+    """The settings and stores that the guard of one home uses. `platform`: this is a Databricks app."""
 
     home: Path
     hosts: Allowed = field(default_factory=Allowed)

@@ -83,7 +83,7 @@ NUMBERS = {
     " viewed 3 pages and no asset where others loaded assets.",
     "without": "The same without the suspected days.",
     "verified": "Bots whose address is in a network that their operator publishes for them; forged ones come from"
-    " elsewhere. Of other bots nobody publishes networks.",
+    " elsewhere. Other bots have no published networks.",
     "disallowed": "Requests of bots that the site's robots.txt, as it was when the line was read, forbids to them.",
     "network": "Kind of the address's network by published lists: hosting, cdn, crawler, or relay, which people use.",
     "crawled": "Pages (bot pages) that an operator's AI bots fetched; without forged bots.",
