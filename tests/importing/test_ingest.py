@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import re
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from tests.importing import endpoint
 from tests.importing.conftest import Record
 from tests.importing.endpoint import TOKEN, Endpoint
+from tidemark.ingest.connections import Connection
 from tidemark.ingest.records import records_of
 from tidemark.ingest.refusal import Budget, RefusedError
+from tidemark.ingest.server import MOST_CONNECTIONS
 from tidemark.local.process import wait_until
 from tidemark.settings import Settings
 
@@ -223,6 +228,49 @@ def test_requests_that_no_client_makes(server: Endpoint, head: str, status: int)
     with socket.create_connection(("127.0.0.1", server.port), 30) as raw:
         raw.sendall(f"{head}\r\nHost: a\r\n\r\n".encode())
         assert raw.recv(1000).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_connections_without_a_request_keep_nobody_out(server: Endpoint) -> None:
+    with ExitStack() as opened:
+        for number in range(MOST_CONNECTIONS + 50):
+            silent = opened.enter_context(socket.create_connection(("127.0.0.1", server.port), 60))
+            if number % 3 == 0:
+                silent.sendall(b"POST /lines HTTP/1.1\r\nHost: a\r\n")
+        assert server.post(LINE)[0] == 200
+
+
+async def _no_content(scope: object, receive: object, send: Callable[..., Awaitable[None]]) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+def test_a_connection_is_closed_when_a_request_head_takes_too_long() -> None:
+    request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    async def received(port: int, sent: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def answers() -> list[bytes]:
+        config = uvicorn.Config(_no_content, http=Connection, lifespan="off", log_config=None)
+        config.timeout_keep_alive = 0.2  # type: ignore[assignment]
+        server = uvicorn.Server(config)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            serving = asyncio.create_task(server.serve([listener]))
+            port = listener.getsockname()[1]
+            closed = await asyncio.gather(
+                received(port, b""), received(port, request[:20]), received(port, request + request[:20])
+            )
+            server.should_exit = True
+            await serving
+        return closed
+
+    silent, half, second_half = asyncio.run(answers())
+    assert silent == half == b""
+    assert second_half.count(b"HTTP/1.1") == 1 and second_half.startswith(b"HTTP/1.1 204")
 
 
 def opened(server: Endpoint, length: int) -> socket.socket:

@@ -20,9 +20,10 @@ from tidemark.settings.sections import IngestSettings, KafkaSettings
 if TYPE_CHECKING:  # takes a second to import, which only masked lines need
     from tidemark.privacy.door import Door
 
-# Also idle connections count.
-_MOST_CONNECTIONS = 1_000
-_KEEP_ALIVE_SECONDS = 20
+# With room for the other files of a process that may open 1,024, and for connections that are accepted at once.
+MOST_CONNECTIONS = 800
+_BACKLOG = 50
+_HEAD_SECONDS = 20
 log = logging.getLogger("tidemark.ingest")
 
 
@@ -42,6 +43,8 @@ def serve(
         import uvicorn
     except ModuleNotFoundError as error:
         raise PlatformError("uvicorn is not installed", "Install `tidemark[ingest]`.") from error
+    from tidemark.ingest.connections import Connection
+
     token = token_of(ingest)
     with _listening(ingest) as listener:
         kafka.require_reachable(settings)
@@ -49,7 +52,7 @@ def serve(
         delivery = Delivery(settings, ingest)
         config = uvicorn.Config(
             App(ingest, token, delivery, own_formats, door),
-            http="h11",
+            http=Connection,
             ws="none",
             loop="asyncio",
             lifespan="off",
@@ -58,8 +61,9 @@ def serve(
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            limit_concurrency=MOST_CONNECTIONS,
+            backlog=_BACKLOG,
+            timeout_keep_alive=_HEAD_SECONDS,
             timeout_graceful_shutdown=int(ingest.timeout_seconds) + 5,
         )
         server = uvicorn.Server(config)
