@@ -18,7 +18,7 @@ from tests.pipeline.recount import Expected, recount
 from tidemark.errors import PlatformError
 from tidemark.local import broker as embedded
 from tidemark.local.records import replace_text
-from tidemark.settings import Settings, tables_in
+from tidemark.settings import Settings, with_tables_of_now
 from tidemark.settings.sites import toml_lines
 from tidemark.traffic.stream import Traffic, blocks
 
@@ -154,7 +154,7 @@ def declaring(settings: Settings, tables: Mapping[str, Any]) -> Settings:
     file = settings.home / "tidemark.toml"
     file.parent.mkdir(exist_ok=True)
     replace_text(file, "".join(toml_lines(tables)))
-    return tables_in(file, settings.formats_directory).put_into(settings)
+    return with_tables_of_now(settings)
 
 
 def revive(home: Settings, servers: str) -> None:

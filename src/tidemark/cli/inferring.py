@@ -14,7 +14,7 @@ from tidemark.parse.custom import reading_of
 from tidemark.parse.explain import Kind, explained
 from tidemark.parse.infer import Ambiguous, Inferred
 from tidemark.service import inferring
-from tidemark.settings import Settings, tables_in
+from tidemark.settings import Settings, with_tables_of_now
 
 REBUILD = "`tidemark rebuild silver.requests` brings in the lines that are in quarantine"
 _NAME = "inferred"
@@ -41,7 +41,7 @@ def save_inferred(
 
 def with_inferred(paths: Iterable[str], site: str, settings: Settings) -> Settings:
     """The settings of a home with the formats that it has already, and those that are inferred from files."""
-    known = tables_in(settings.home / "tidemark.toml", settings.formats_directory).put_into(settings)
+    known = with_tables_of_now(settings)
     return save_inferred(paths, site, known, partial(click.echo, err=True), wait=False)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tidemark.errors import InputError, SettingError
 from tidemark.loops import Side, stopping_when
 from tidemark.parse.custom import reading_of
-from tidemark.settings import Settings, Tables, tables_in
+from tidemark.settings import Settings, with_tables_of_now
 
 log = logging.getLogger("tidemark.run")
 
@@ -33,34 +33,31 @@ def run_in_rounds(
 ) -> None:
     """Calls `run` with the settings until it returns that it was the last time. It gets a function that completes the
     sides of its round."""
-    file = _File(settings, Tables.of(settings))
+    files = _Files(settings)
     turns: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
     while True:
-        changes: list[Tables] = []
+        changes: list[Settings] = []
 
         def add(
-            sides: Sequence[Side], busy: Callable[[], bool], changes: list[Tables] = changes
+            sides: Sequence[Side], busy: Callable[[], bool], changes: list[Settings] = changes
         ) -> list[Side]:
             def changed() -> bool:
-                tables = file.changed(busy)
-                changes.extend([tables] if tables is not None else [])
-                return tables is not None
+                changes.extend(files.changed(busy))
+                return bool(changes)
 
             own = [_in_turn(turns[n], side) for n, side in enumerate(sides)]
             return [*own, stopping_when(changed, poll_seconds)]
 
-        if run(settings, add) or not changes:
+        if run(files.settings, add) or not changes:
             return
-        log.info("settings or data have changed: the flows begin again with them (%s)", file.path)
-        settings = changes[-1].put_into(settings)
+        log.info("settings or data have changed: the flows begin again with them (%s)", files.path)
 
 
 @dataclass
-class _File:
-    """The settings file and the directory of own formats, their tables as they are in use, and the files of data."""
+class _Files:
+    """The settings in use, and their files: the settings file, own formats, and data."""
 
     settings: Settings
-    tables: Tables
     seen: _Stamp = field(init=False)
     data: _Stamp = field(init=False)
 
@@ -71,29 +68,29 @@ class _File:
     def path(self) -> Path:
         return self.settings.home / "tidemark.toml"
 
-    def changed(self, busy: Callable[[], bool]) -> Tables | None:
-        """The tables, if they or the data have changed. Wrong ones are logged, and those in use stay."""
+    def changed(self, busy: Callable[[], bool]) -> Sequence[Settings]:
+        """The new settings if their tables or the data have changed; wrong ones are logged, and those in use stay."""
         stamp, data = self._stamp(), self._data_stamp()
         if (stamp, data) == (self.seen, self.data) or busy():
-            return None
+            return ()
         is_same_data = data == self.data
         self.seen, self.data = stamp, data
         try:
-            found = tables_in(self.path, self.settings.formats_directory)
-            reading_of(found.put_into(self.settings))
+            settings = with_tables_of_now(self.settings)
+            reading_of(settings)
         except (SettingError, InputError) as error:
             log.error("the settings in use stay: %s", error)
-            return None
-        if found == self.tables and is_same_data:
-            return None
-        self.tables = found
-        return found
+            return ()
+        if settings == self.settings and is_same_data:
+            return ()
+        self.settings = settings
+        return (settings,)
 
     def _stamp(self) -> _Stamp:
         return _stamps([self.path, *sorted(self.settings.formats_directory.glob("*.toml"))])
 
     def _data_stamp(self) -> _Stamp:
-        robots = [self.settings.home / site.robots for site in self.tables.sites.values() if site.robots]
+        robots = [self.settings.home / site.robots for site in self.settings.sites.values() if site.robots]
         return _stamps([*sorted(self.settings.data.rglob("*")), *robots])
 
 

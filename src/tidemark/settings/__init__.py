@@ -21,7 +21,7 @@ from typing import Any, get_type_hints
 from tidemark.access.declared import access_of
 from tidemark.errors import SettingError
 from tidemark.figures.alert_rules import Rule, rules_of
-from tidemark.figures.declared import Goal, funnels_of, goals_of, require_usable, segments_of
+from tidemark.figures.declared import funnels_of, goals_of, require_usable, segments_of
 from tidemark.figures.toml_tables import toml_of
 from tidemark.settings.formats import FormatSettings, format_files, formats_of
 from tidemark.settings.privacy import Privacy, privacy_of, without_privacy
@@ -184,12 +184,13 @@ def load(
         values[name] = _parse(name, raw, f"--{name.replace('_', '-')}")
     values["home"] = home
     settings = Settings.of(**values)
-    return tables.with_formats(settings.formats_directory).put_into(settings)
+    return _with_tables(settings, tables)
 
 
-def tables_in(path: Path, formats: Path) -> Tables:
-    """The tables of a settings file, and the formats of a directory. Raises SettingError."""
-    return _read(toml_of(path), str(path))[1].with_formats(formats)
+def with_tables_of_now(settings: Settings) -> Settings:
+    """The settings with the tables that their file has now, and the formats of the directory. Raises SettingError."""
+    path = settings.home / "tidemark.toml"
+    return _with_tables(settings, _read(toml_of(path), str(path))[1])
 
 
 def trouble(text: str, source: str) -> str:
@@ -205,61 +206,33 @@ def trouble(text: str, source: str) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The tables of a settings file."""
-
-    sites: Mapping[str, SiteSettings]
-    formats: Mapping[str, FormatSettings]
-    goals: Mapping[str, Goal]
-    alerts: Mapping[str, Rule]
-    privacy: Privacy
-    retention: RetentionSettings
-
-    @classmethod
-    def of(cls, settings: Settings) -> Tables:
-        meaning = settings.meaning
-        private = settings.privacy, settings.retention
-        return cls(settings.sites, settings.formats, meaning.goals, settings.alerts, *private)
-
-    def with_formats(self, directory: Path) -> Tables:
-        """The same with the formats of a directory. Raises SettingError."""
-        found = format_files(directory)
-        if twice := sorted(found.keys() & self.formats.keys()):
-            raise SettingError(
-                f"{found[twice[0]].source}: the format {twice[0]} is in the settings file, too", "Remove one."
-            )
-        return dataclasses.replace(self, formats={**self.formats, **found})
-
-    def put_into(self, settings: Settings) -> Settings:
-        """The settings with these tables."""
-        meaning = dataclasses.replace(settings.meaning, goals=self.goals)
-        return dataclasses.replace(
-            settings,
-            sites=self.sites,
-            formats=self.formats,
-            alerts=self.alerts,
-            privacy=self.privacy,
-            retention=self.retention,
-            meaning=meaning,
+def _with_tables(settings: Settings, tables: dict[str, Any]) -> Settings:
+    formats, files = tables["formats"], format_files(settings.formats_directory)
+    if twice := sorted(files.keys() & formats.keys()):
+        raise SettingError(
+            f"{files[twice[0]].source}: the format {twice[0]} is in the settings file, too", "Remove one."
         )
+    meaning = dataclasses.replace(settings.meaning, goals=tables.pop("goals"))
+    return dataclasses.replace(settings, meaning=meaning, **tables | {"formats": {**formats, **files}})
 
 
-def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], Tables]:
-    """The flat settings of a file, and its tables. Raises SettingError."""
+def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The flat settings of a file, and its tables by the fields of `Settings`; goals, too. Raises SettingError."""
     sites, private = without_privacy(file.pop("sites", {}))
-    retention = retention_of(file.pop("retention", {}), source)
-    privacy = privacy_of(file.pop("privacy", {}), private, source)
-    sites = sites_of(sites, source)
-    formats = formats_of(file.pop("formats", {}), source)
     goals = goals_of(file.pop("goals", {}), source)
-    alerts = rules_of(file.pop("alerts", {}), source, goals)
+    tables: dict[str, Any] = {
+        "retention": retention_of(file.pop("retention", {}), source),
+        "privacy": privacy_of(file.pop("privacy", {}), private, source),
+        "sites": sites_of(sites, source),
+        "formats": formats_of(file.pop("formats", {}), source),
+        "goals": goals,
+        "alerts": rules_of(file.pop("alerts", {}), source, goals),
+    }
     # Those who read the tables use these; here only their form is checked.
     access_of(file.pop("access", {}), source)
     funnels_of(file.pop("funnels", {}), source)
     segments_of(file.pop("segments", {}), source)
-    values = {name: _parse(name, raw, source) for name, raw in file.items()}
-    return values, Tables(sites, formats, goals, alerts, privacy, retention)
+    return {name: _parse(name, raw, source) for name, raw in file.items()}, tables
 
 
 def options_of(setting: str, text: str) -> dict[str, str]:
