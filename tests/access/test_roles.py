@@ -34,9 +34,10 @@ from tidemark.figures.query import (
     greatest,
     query,
 )
+from tidemark.figures.question import Asked
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.report import REPORTS, Asked
+from tidemark.figures.report import REPORTS
 from tidemark.figures.right import EVERYTHING, Right
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection, SelectionError, filters_of

@@ -18,9 +18,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.app import lakehouse
 from tidemark.cli import tidemark
-from tidemark.cli.report import NAMES
 from tidemark.errors import SettingError, TableError
 from tidemark.figures.report import REPORTS
+from tidemark.figures.report_specs import BY_NAME
 
 ROWS = lakehouse.requests(seed=5)
 
@@ -115,8 +115,8 @@ def test_funnels_goals_retention_and_paths(tmp_path: Path) -> None:
 
 def test_every_report_is_json_csv_and_a_table_of_the_same_rows(home: tuple[Path, pd.DataFrame]) -> None:
     directory, _ = home
-    assert set(NAMES) == set(REPORTS)
-    for name in NAMES[:9]:
+    assert list(BY_NAME) == list(REPORTS)
+    for name in list(BY_NAME)[:9]:
         found = json.loads(call(directory, name, "--json", "--filter", "country=DE|US").stdout)
         repeated = call(directory, name, "--csv", "--filter", "country=DE", "--filter", "country=US").stdout
         table = list(csv.reader(io.StringIO(repeated)))

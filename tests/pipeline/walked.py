@@ -15,8 +15,9 @@ from tests.app.brute import Walk, depth
 from tests.pipeline.recount import Expected
 from tidemark.figures.declared import Goal, declared
 from tidemark.figures.paths import LEVELS, SHOWN
+from tidemark.figures.question import Asked
 from tidemark.figures.reader_delta import DeltaReader
-from tidemark.figures.report import REPORTS, Asked
+from tidemark.figures.report import REPORTS
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection
 from tidemark.settings import Settings
@@ -79,7 +80,7 @@ def assert_walks(home: Path, expected: Expected) -> None:
         assert [step["count"] for step in report("funnel", name=name)["steps"]] == counts
         assert counts[-1] > 0
     for page, backward in ((None, False), ("/cart", False), ("/cart", True)):
-        levels = report("paths", page=page, backward=backward)["levels"]
+        levels = report("paths", **{"to_page" if backward else "from_page": page})["levels"]
         assert levels == through(sessions, page, backward=backward)
     assert {c["start"]: c["returned"] for c in report("retention", by="day")["cohorts"]} == cohorts(expected)
 

@@ -2,50 +2,70 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tidemark.cli import home_options, settings_of
 from tidemark.errors import SettingError, TableError
+from tidemark.figures.report_specs import BY_NAME, OWN
+from tidemark.figures.spec import COMMON, Parameter
 from tidemark.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tidemark.figures.report import Asked, Report
-    from tidemark.figures.retention import By
-    from tidemark.figures.selection import Selection
-
-NAMES = (
-    "overview", "latency", "sources", "pages", "countries", "networks", "errors", "bots", "ai", "funnel", "retention",
-    "goals", "paths", "alerts", "reported",
-)  # fmt: skip
 # Widest text and most rows of a table on the terminal.
 WIDEST, MOST_ROWS = 80, 50
 
 
-@click.command("report")
-@click.argument("name", metavar="NAME", type=click.Choice(NAMES))
-@click.argument("funnel", metavar="[FUNNEL]", required=False)
-@home_options
-@click.option("--site", help="Only this site (default: all).")
-@click.option("--from", "start", metavar="TIME", help="First time, ISO 8601 (default: the first line).")
-@click.option("--to", "end", metavar="TIME", help="End, itself excluded (default: the newest line).")
-@click.option("--filter", "filters", multiple=True, metavar="FILTER", help="See below; repeatable.")
-@click.option(
-    "--by", type=click.Choice(("day", "week", "month")), default="day", help="Periods of retention."
+_ARGUMENTS = " ".join(
+    f"ARGUMENT of {spec.name}: {parameter.about}"
+    for spec in BY_NAME.values()
+    for parameter in spec.parameters
+    if parameter.argument
 )
-@click.option("--from-page", metavar="PATH", help="Paths from this page on (default: from the entry).")
-@click.option("--to-page", metavar="PATH", help="Paths backward from this page.")
-@click.option("--as-of", metavar="TIME", help="Figures of days as reported then (default: first).")
+
+
+def _options(command: Any) -> Any:
+    """Adds an option for each parameter of the reports that is not given by position."""
+    for parameter in reversed([*COMMON, *(p for p in OWN if not p.argument)]):
+        command = click.option(
+            parameter.option,
+            parameter.name,
+            help=parameter.about,
+            multiple=parameter.repeated,
+            metavar=_metavar(parameter),
+            type=click.Choice(parameter.choices) if parameter.choices else str,
+        )(command)
+    return command
+
+
+def _metavar(parameter: Parameter) -> str | None:
+    if parameter.choices:
+        return None
+    return "TIME" if parameter.type == "time" else "FILTER" if parameter.repeated else "TEXT"
+
+
+@click.command(
+    "report",
+    help=f"""Print a page's figures.
+
+    NAME is {", ".join(BY_NAME)}. {_ARGUMENTS} Goals and funnels are declared in the home's tidemark.toml.
+
+    Reads the tables as they are, beside a running pipeline; needs neither Java nor Spark. Without a range, figures are
+    of all lines.
+    """,
+)
+@click.argument("name", metavar="NAME", type=click.Choice(tuple(BY_NAME)))
+@click.argument("argument", metavar="[ARGUMENT]", required=False)
+@home_options
+@_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.pass_context
@@ -53,96 +73,50 @@ def report_command(
     ctx: click.Context,
     /,
     name: str,
-    funnel: str | None,
-    site: str | None,
-    start: str | None,
-    end: str | None,
-    filters: tuple[str, ...],
-    by: str,
-    from_page: str | None,
-    to_page: str | None,
-    as_of: str | None,
+    argument: str | None,
     as_json: bool,
     as_csv: bool,
-    **home: Any,
+    home: Any,
+    bootstrap_servers: str | None,
+    **options: Any,
 ) -> None:
-    """Print a page's figures.
-
-    NAME is overview, latency, sources, pages, countries, networks, errors, bots, ai, funnel, retention, goals, paths,
-    alerts or reported. Goals and FUNNELs are declared in the home's tidemark.toml.
-
-    Reads the tables as they are, beside a running pipeline; needs neither Java nor Spark. A TIME without an offset is
-    in UTC, a date is its midnight.
-
-    A FILTER is field=value, field!=value, field~part (contains) or field^start (starts with). Fields: country, host,
-    path, status, method, device, browser, os, channel, source, bot_kind, bot_verified, network, as_org, city,
-    entry_page. Several values of a field are separated by |, or the filter is repeated; filters of different fields
-    must all hold. An empty value stands for what is missing: bot_kind= keeps people.
-    """
-    for pair, both in (
-        ("--json and --csv", as_json and as_csv),
-        ("--from-page and --to-page", from_page and to_page),
-    ):
-        if both:
-            raise click.UsageError(f"{pair} exclude each other.", ctx)
-    if (name == "funnel") != (funnel is not None):
-        raise click.UsageError("The report funnel, and no other, takes the name of a funnel.", ctx)
-    if as_of is not None and name != "reported":
-        raise click.UsageError("Only the report reported takes --as-of.", ctx)
-    if filters and name in ("alerts", "reported"):
-        raise click.UsageError(f"The report {name} takes no --filter.", ctx)
-    settings = settings_of(ctx, **home)
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv exclude each other.", ctx)
+    values = {p: v if isinstance(v, tuple) else (v,) for p, v in options.items() if v not in (None, ())}
+    if argument is not None:
+        needed = next((p.name for p in BY_NAME[name].parameters if p.argument), None)
+        if needed is None:
+            raise click.UsageError(f"The report {name} takes no ARGUMENT.", ctx)
+        values[needed] = (argument,)
+    settings = settings_of(ctx, home=home, bootstrap_servers=bootstrap_servers)
     # Imported here, because pandas takes half a second.
     from tidemark.figures.declared import declared
-    from tidemark.figures.report import Asked
-    from tidemark.figures.selection import Selection, filters_of, moment
-    from tidemark.figures.text import csv
-
-    with _explained(settings):
-        selection = Selection(
-            site,
-            moment(start) if start else None,
-            moment(end) if end else None,
-            filters=filters_of(filters),
-        )
-        asked = Asked(
-            declared(settings.home),
-            funnel or "",
-            cast("By", by),
-            from_page or to_page,
-            backward=to_page is not None,
-            as_of=moment(as_of) if as_of else None,
-        )
-        report = _report(settings, name, selection, asked)
-    if as_json:
-        click.echo(json.dumps(report.json, indent=2))
-    elif as_csv:
-        sys.stdout.buffer.write(csv(report.table))
-    else:
-        click.echo("\n".join(_lines(report.table)))
-
-
-def _report(settings: Settings, name: str, selection: Selection, asked: Asked) -> Report:
-    """The report of this name. Raises SettingError, SelectionError and ReadError."""
-    from tidemark.figures.extents import extents, incomplete
     from tidemark.figures.open import open_reader
-    from tidemark.figures.report import REPORTS
+    from tidemark.figures.question import ParameterError, question
+    from tidemark.figures.report import json_text, report
     from tidemark.figures.rows import Direct
+    from tidemark.figures.text import csv
 
     tables = {
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
     }
-    rows = Direct(open_reader({**os.environ, **tables}))
-    if filling := [table for table in incomplete(rows) if table.startswith("gold.")]:
-        click.echo(f"The history of {', '.join(filling)} is being filled; counting from silver.", err=True)
-        selection = replace(selection, recount=True)
-    known = extents(rows)
-    if selection.site is not None and known and selection.site not in known:
-        raise SettingError(
-            f"there is no site {selection.site!r}", f"There are: {', '.join(sorted(known)[:20])}."
+    with _explained(settings):
+        try:
+            asked = question(name, values, declared(settings.home))
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from error
+        found = report(Direct(open_reader({**os.environ, **tables})), asked)
+    if found.filling:
+        click.echo(
+            f"The history of {', '.join(found.filling)} is being filled; counting from silver.", err=True
         )
-    return REPORTS[name](rows, selection, asked)
+    if as_json:
+        click.echo(json_text(found.json), nl=False)
+    elif as_csv:
+        sys.stdout.buffer.write(csv(found.table))
+    else:
+        click.echo("\n".join(_lines(found.table)))
 
 
 @contextmanager
@@ -154,13 +128,14 @@ def _explained(settings: Settings) -> Iterator[None]:
     try:
         yield
     except SelectionError as error:
-        raise SettingError(str(error), "`tidemark report --help` shows how to ask.") from error
+        remedy = error.remedy or "`tidemark report --help` shows how to ask."
+        raise SettingError(error.problem, remedy) from error
     except MissingTableError as error:
         raise TableError(
             f"the table {error} in {settings.home}", "Run the pipeline: `tidemark run --once`."
         ) from error
     except ReadError as error:
-        raise TableError(str(error), "Try again.") from error
+        raise TableError(error.problem, error.remedy or "Try again.") from error
 
 
 def _lines(table: pd.DataFrame) -> list[str]:

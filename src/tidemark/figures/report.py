@@ -1,10 +1,11 @@
-"""What `tidemark report` prints: the figures of a page as JSON, or as a table."""
+"""The figures of each report of report_specs.py, as JSON and as a table."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -29,32 +30,20 @@ from tidemark.figures import (
     sources,
     suspected,
 )
-from tidemark.figures.declared import Declared
 from tidemark.figures.permitted import ForbiddenError
-from tidemark.figures.retention import By
+from tidemark.figures.question import Asked, Question
 from tidemark.figures.rows import Rows
-from tidemark.figures.selection import Selection
+from tidemark.figures.selection import Selection, SelectionError
 
 
 @dataclass(frozen=True)
 class Report:
-    """`table` has the same figures as `json`, in rows and columns."""
+    """`table` has the same figures as `json`, in rows and columns. `filling`: tables whose history is being filled, so
+    that the figures were counted from silver."""
 
     json: dict[str, Any]
     table: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Further arguments of some reports: the `name` of a funnel that is `declared`, the length of periods, a page
-    and a direction from it, the time of a report."""
-
-    declared: Declared = field(default_factory=Declared)
-    name: str = ""
-    by: By = "day"
-    page: str | None = None
-    backward: bool = False
-    as_of: datetime | None = None
+    filling: tuple[str, ...] = ()
 
 
 Make = Callable[[Rows, Selection, Asked], Report]
@@ -106,7 +95,9 @@ def _goals(rows: Rows, selection: Selection, asked: Asked) -> Report:
 
 
 def _paths(rows: Rows, selection: Selection, asked: Asked) -> Report:
-    levels = paths.paths(rows, selection, asked.page, backward=asked.backward).levels
+    levels = paths.paths(
+        rows, selection, asked.from_page or asked.to_page, backward=asked.to_page is not None
+    ).levels
     table = pd.concat([level.assign(level=i) for i, level in enumerate(levels)], ignore_index=True)
     return Report({"levels": [records(level) for level in levels]}, table[["level", "path", "count"]])
 
@@ -148,8 +139,8 @@ REPORTS: dict[str, Make] = {
     "sources": _of_rows(sources.sources),
     "pages": _of_rows(pages.with_sessions),
     "countries": _of_rows(countries.countries),
-    "errors": _of_rows(errors.errors),
     "networks": _of_rows(networks.networks),
+    "errors": _of_rows(errors.errors),
     "bots": _bots,
     "ai": _ai,
     "funnel": _funnel,
@@ -161,10 +152,34 @@ REPORTS: dict[str, Make] = {
 }
 
 
+def report(rows: Rows, question: Question) -> Report:
+    """The report that a question is for. Raises SelectionError for a site or a definition that is not there,
+    MissingTableError and ReadError."""
+    selection = question.selection
+    filling = tuple(table for table in extents.incomplete(rows) if table.startswith("gold."))
+    if filling:
+        selection = replace(selection, recount=True)
+    require_site(rows, selection.site)
+    found = REPORTS[question.spec.name](rows, selection, question.asked)
+    return replace(found, filling=filling)
+
+
+def require_site(rows: Rows, site: str | None) -> None:
+    """Raises SelectionError for a site that is not there."""
+    known = extents.extents(rows)
+    if site is not None and known and site not in known:
+        raise SelectionError(f"there is no site {site!r}", f"There are: {', '.join(sorted(known)[:20])}.")
+
+
 def _of_numbers(found: dict[str, Any]) -> Report:
     return Report(
         found, pd.DataFrame({"figure": list(found), "value": pd.Series(list(found.values()), dtype=object)})
     )
+
+
+def json_text(answer: dict[str, Any]) -> str:
+    """An answer as JSON text, the same wherever it is given."""
+    return json.dumps(answer, indent=2) + "\n"
 
 
 def records(found: pd.DataFrame) -> list[dict[str, Any]]:
