@@ -7,6 +7,8 @@ PACKAGES := src bronze silver gold
 unexport PYTHONDONTWRITEBYTECODE
 # Tests whose subject is a process, a broker, a browser or a wheel: `make check` leaves them out.
 PROCESSES := app/test_browser.py app/test_reader.py bundle cli importing kafka local operate/test_background.py test_read_only.py
+# Where tests marked `cluster` are: collecting all others takes as long as some of these tests.
+CLUSTER := $(addprefix tests/,bundle catalog cluster local operate/quality store)
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 
@@ -34,7 +36,7 @@ test: setup ## Run every test (ARGS="tests/cli -x" for some of them)
 	$(BIN)/pytest -n 3 --dist worksteal -m "not soak and not cluster" $(ARGS)
 
 cluster: setup ## Run the tests on a Spark cluster, three brokers, a catalog and the installed wheel (ten minutes)
-	$(BIN)/pytest -n 2 --dist worksteal -m cluster $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m cluster $(or $(ARGS),$(CLUSTER))
 
 soak: setup ## Kill processes for hours, compare all tables (ARGS="--scenarios 20 --seed 7"; TESTS=1: the long tests)
 	@$(if $(TESTS),$(BIN)/pytest -m soak,$(BIN)/python -m tests.recovery.soak) $(ARGS)

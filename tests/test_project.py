@@ -89,6 +89,20 @@ def test_development_and_production_agree_on_versions() -> None:
     assert pins("run.txt") <= pins("dev.txt")
 
 
+def test_make_cluster_looks_in_every_folder_that_has_its_tests() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    line = re.search(r"^CLUSTER := \$\(addprefix tests/,(.*)\)$", makefile, re.MULTILINE)
+    assert line is not None
+    folders = tuple(ROOT / "tests" / name for name in line[1].split())
+    marked = [
+        path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if re.search(r"mark\.cluster\b", path.read_text(encoding="utf-8"))
+    ]
+    assert marked, "no test is marked"
+    assert [path for path in marked if not any(path.is_relative_to(folder) for folder in folders)] == []
+
+
 def test_help_lists_every_target() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = re.search(r"^\.PHONY: (.+)$", makefile, flags=re.MULTILINE)
