@@ -1,16 +1,26 @@
-"""Columns and rules that several tables of this layer have. No table itself, so its name begins with an underscore."""
+"""The contract that tables of counts share. No table itself, so its name begins with an underscore."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from silver import requests
 from tidemark.contract.expression import column, window_is_aligned
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column
+from tidemark.contract.table import Column, Table
+from tidemark.engine.counts import Text, WindowedCounts
 
-VISITORS = Column("visitors", "long", "Distinct visitors that are not bots.")
+MINUTE, FIVE_MINUTES, HOUR, DAY = 60, 300, 3600, 86_400  # lengths of windows
+_WINDOWS = {MINUTE: "minute", FIVE_MINUTES: "window, aligned to the epoch", HOUR: "hour", DAY: "day"}
+
+VISITORS = "Distinct visitors that are not bots."
 UPDATED_AT = Column("updated_at", "timestamp", "When the row last changed.")
 VISITORS_SKETCH = Column(
     "visitors_sketch", "binary", "Theta sketch behind `visitors`: unite those of several rows."
 )
+
+_OF_REQUESTS = {each.name: each.type for each in requests.TABLE.columns}
 
 PARTS_OF_REQUESTS = Expectation(
     "parts_of_requests",
@@ -29,11 +39,51 @@ PEOPLE_AND_BOTS = Expectation(
 )
 
 
-def windowed(period: str) -> tuple[Column, ...]:
-    """The columns of a site and a window. `period`: what the window is, such as an hour."""
+def counted(
+    name: str,
+    about: str,
+    counts: WindowedCounts,
+    meanings: Mapping[str, str],
+    reads: str = "silver.requests",
+    **more: Any,
+) -> Table:
+    """A table of counts per window. `meanings`: its own columns, those of the key first, with their meanings; the rest
+    of the contract follows from the counts. `more`: further attributes of the table."""
+    start = windowed(counts.seconds)
+    if counts.start == "day":
+        start = (start[0], Column("day", "timestamp", "Start of the day, UTC."))
+    own = (Column(each, _type(each, counts), meaning) for each, meaning in meanings.items())
+    sketch = (VISITORS_SKETCH,) if counts.visitors != "none" else ()
+    return Table(
+        name=name,
+        about=about,
+        kind="upsert",
+        key=counts.key,
+        time=counts.start,
+        reads=reads,
+        made=lambda meaning: counts,
+        columns=(*start, *own, UPDATED_AT, *sketch),
+        **more,
+    )
+
+
+def _type(name: str, counts: WindowedCounts) -> str:
+    """The type of a column of counts; one of the key has that of its source's."""
+    if name in counts.sums or name == "visitors":
+        return "long"
+    if name in counts.bounds:
+        return "timestamp"
+    if name in counts.histograms:
+        return "counts"
+    key = next(each for each in counts.by if name == (each if isinstance(each, str) else each.name))
+    return "string" if isinstance(key, Text) else _OF_REQUESTS[name]
+
+
+def windowed(seconds: int) -> tuple[Column, ...]:
+    """The columns of a site and a window of so many seconds."""
     return (
         Column("site", "string", "Site."),
-        Column("window_start", "timestamp", f"Start of the {period}."),
+        Column("window_start", "timestamp", f"Start of the {_WINDOWS[seconds]}."),
         Column("window_end", "timestamp", "Its exclusive end."),
     )
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 
-from gold._columns import UPDATED_AT, windowed
+from gold._columns import HOUR, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, Text, WindowedCounts
 from tidemark.settings import Settings
 
-WINDOW_SECONDS = 3600
 _ROBOTS = column("path") == "/robots.txt"
 _FAILED = column("status") >= 400
 _PAGE = (
@@ -21,7 +19,7 @@ _PAGE = (
     & (column("path") != "/robots.txt")
 )
 COUNTS = WindowedCounts(
-    seconds=WINDOW_SECONDS,
+    seconds=HOUR,
     by=(Text("bot_name"), Text("bot_kind"), Text("bot_verified")),
     where=column("bot"),
     sums={
@@ -44,14 +42,22 @@ def _told(settings: Settings) -> dict[str, object]:
     return {"ai_purposes": json.dumps(purpose_by_name()), "ai_operators": json.dumps(ai_operators())}
 
 
-TABLE = Table(
-    name="gold.bots",
-    about="One row per site, hour of event time and bot that names itself in its user agent.",
-    kind="upsert",
-    key=COUNTS.key,
-    time="window_start",
-    reads="silver.requests",
-    quiet=True,
+TABLE = counted(
+    "gold.bots",
+    "One row per site, hour of event time and bot that names itself in its user agent.",
+    COUNTS,
+    {
+        "bot_name": "Name of the bot, see silver.requests; empty in rows from before it had one.",
+        "bot_kind": "Kind of the bot, see silver.requests; empty likewise.",
+        "bot_verified": "verified or forged, see silver.requests; empty where nobody publishes networks of the bot.",
+        "requests": "Accepted requests.",
+        "pages": "GETs with a status below 400 of what is neither an asset nor /robots.txt.",
+        "bytes": "Bytes of all responses.",
+        "robots_txt": "Requests of /robots.txt.",
+        "errors": "Responses with a status of 400 and above.",
+        "disallowed": "Requests that the site's robots.txt (setting `robots`) forbids to the bot; 0 without that"
+        " setting.",
+    },
     expects=(
         Expectation(
             "parts_of_requests",
@@ -63,25 +69,6 @@ TABLE = Table(
             "A bot makes a request, and no more of one kind than of all.",
         ),
     ),
-    made=lambda meaning: COUNTS,
+    quiet=True,
     tells=_told,
-    columns=(
-        *windowed("hour"),
-        Column("bot_name", "string", "Name of the bot, see silver.requests; empty in rows from before it had one."),
-        Column("bot_kind", "string", "Kind of the bot, see silver.requests; empty likewise."),
-        Column(
-            "bot_verified", "string",
-            "verified or forged, see silver.requests; empty where nobody publishes networks of the bot.",
-        ),
-        Column("requests", "long", "Accepted requests."),
-        Column("pages", "long", "GETs with a status below 400 of what is neither an asset nor /robots.txt."),
-        Column("bytes", "long", "Bytes of all responses."),
-        Column("robots_txt", "long", "Requests of /robots.txt."),
-        Column("errors", "long", "Responses with a status of 400 and above."),
-        Column(
-            "disallowed", "long",
-            "Requests that the site's robots.txt (setting `robots`) forbids to the bot; 0 without that setting.",
-        ),
-        UPDATED_AT,
-    ),
-)  # fmt: skip
+)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from gold._columns import UPDATED_AT, windowed
+from gold._columns import HOUR, UPDATED_AT, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.completions import Completions
-
-WINDOW_SECONDS = 3600
 
 TABLE = Table(
     name="gold.completions",
@@ -19,9 +17,9 @@ TABLE = Table(
     reads="silver.requests",
     quiet=True,
     expects=(Expectation("completed", column("completions") >= 1, "completions", "A row has a completion."),),
-    made=lambda meaning: Completions.of(WINDOW_SECONDS, meaning.goals),
+    made=lambda meaning: Completions.of(HOUR, meaning.goals),
     columns=(
-        *windowed("hour"),
+        *windowed(HOUR),
         Column("goal", "string", "Name of the goal."),
         Column(
             "definition", "string", "Hash of what a match is; a changed goal is recounted over all history."

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from gold._columns import UPDATED_AT, VISITORS, VISITORS_SKETCH, windowed
+from gold._columns import DAY, VISITORS, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, WindowedCounts
 
-WINDOW_SECONDS = 86_400
 COUNTS = WindowedCounts(
-    seconds=WINDOW_SECONDS,
+    seconds=DAY,
     by=("format",),
     sums={"requests": ROWS},
     bounds={"first_event_time": ("event_time", "min"), "newest_event_time": ("event_time", "max")},
 )
 
-TABLE = Table(
-    name="gold.formats",
-    about="One row per site, day of event time (UTC) and log format.",
-    kind="upsert",
-    key=COUNTS.key,
-    time="window_start",
-    reads="silver.requests",
+TABLE = counted(
+    "gold.formats",
+    "One row per site, day of event time (UTC) and log format.",
+    COUNTS,
+    {
+        "format": "Log format by which the lines were read, see silver.requests.",
+        "requests": "Accepted lines of the format.",
+        "first_event_time": "Time in the first of them.",
+        "newest_event_time": "Time in the newest of them.",
+        "visitors": VISITORS,
+    },
     expects=(
         Expectation(
             "lines_within_the_day",
@@ -32,16 +34,5 @@ TABLE = Table(
             "requests",
             "A format of a day has at least one line, and none before the day.",
         ),
-    ),
-    made=lambda meaning: COUNTS,
-    columns=(
-        *windowed("day"),
-        Column("format", "string", "Log format by which the lines were read, see silver.requests."),
-        Column("requests", "long", "Accepted lines of the format."),
-        Column("first_event_time", "timestamp", "Time in the first of them."),
-        Column("newest_event_time", "timestamp", "Time in the newest of them."),
-        VISITORS,
-        UPDATED_AT,
-        VISITORS_SKETCH,
     ),
 )

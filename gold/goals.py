@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from gold._columns import UPDATED_AT, VISITORS_SKETCH, windowed
+from gold._columns import HOUR, UPDATED_AT, VISITORS_SKETCH, windowed
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
 from tidemark.contract.table import Column, Table
 from tidemark.engine.conversions import Conversions
-
-WINDOW_SECONDS = 3600
 
 TABLE = Table(
     name="gold.goals",
@@ -25,9 +23,9 @@ TABLE = Table(
             "conversions", "Every conversion is of a visitor.",
         ),
     ),
-    made=lambda meaning: Conversions.of(WINDOW_SECONDS, meaning.goals),
+    made=lambda meaning: Conversions.of(HOUR, meaning.goals),
     columns=(
-        *windowed("hour"),
+        *windowed(HOUR),
         Column("goal", "string", "Name of the goal."),
         Column("channel", "string", "Channel of the sessions, see silver.sessions; empty if none."),
         Column("conversions", "long", "Sessions that start in the hour and have a match of the goal."),

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from gold._columns import UPDATED_AT, aligned, windowed
+from gold._columns import FIVE_MINUTES, aligned, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, WindowedCounts
 from tidemark.figures.quantiles import FINE
 
-WINDOW_SECONDS = 300
 COUNTS = WindowedCounts(
-    seconds=WINDOW_SECONDS,
+    seconds=FIVE_MINUTES,
     by=("bot", "latency_bucket"),
     where=column("latency_bucket").is_valid(),
     sums={"requests": ROWS},
     visitors="none",
 )
 
-TABLE = Table(
-    name="gold.latency",
-    about="One row per site, 5-minute event-time window, bot flag and bucket of latency. A bucket b stands for"
+TABLE = counted(
+    "gold.latency",
+    "One row per site, 5-minute event-time window, bot flag and bucket of latency. A bucket b stands for"
     f" 2γ^b/(γ+1) microseconds with γ = (1+α)/(1-α), so any quantile is within α = {FINE} of the truth.",
-    kind="upsert",
-    key=COUNTS.key,
-    time="window_start",
-    reads="silver.requests",
-    quiet=True,
+    COUNTS,
+    {
+        "bot": "Whether the requests are those of known crawlers.",
+        "latency_bucket": "Bucket of the duration, see silver.requests.",
+        "requests": "Accepted requests with a duration in the bucket.",
+    },
     expects=(
-        aligned(WINDOW_SECONDS),
+        aligned(FIVE_MINUTES),
         Expectation(
             "bucketed",
             (column("latency_bucket") >= 0) & (column("requests") >= 1),
@@ -36,13 +35,6 @@ TABLE = Table(
             "A bucket is not negative, and has a request.",
         ),
     ),
-    made=lambda meaning: COUNTS,
+    quiet=True,
     tells=lambda settings: {"alpha": FINE, "apdex_seconds": settings.dashboard.apdex_seconds},
-    columns=(
-        *windowed("window, aligned to the epoch"),
-        Column("bot", "boolean", "Whether the requests are those of known crawlers."),
-        Column("latency_bucket", "int", "Bucket of the duration, see silver.requests."),
-        Column("requests", "long", "Accepted requests with a duration in the bucket."),
-        UPDATED_AT,
-    ),
-)  # fmt: skip
+)

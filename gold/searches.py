@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from gold._columns import UPDATED_AT, VISITORS_SKETCH
+from gold._columns import DAY, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Text, WindowedCounts
 from tidemark.figures.silver import MOST_CHARACTERS
 
-DAY_SECONDS = 86_400
 COUNTS = WindowedCounts(
-    seconds=DAY_SECONDS,
+    seconds=DAY,
     start="day",
     by=(Text("term", of="search_term", most=MOST_CHARACTERS),),
     where=column("search_term").is_valid() & ~column("bot"),
     sums={"searches": ROWS},
 )
 
-TABLE = Table(
-    name="gold.searches",
-    about="One row per site, day (UTC) and term for which people searched on the site.",
-    kind="upsert",
-    key=COUNTS.key,
-    time="day",
-    reads="silver.requests",
-    quiet=True,
+TABLE = counted(
+    "gold.searches",
+    "One row per site, day (UTC) and term for which people searched on the site.",
+    COUNTS,
+    {
+        "term": f"Term as it was sent, at most {MOST_CHARACTERS} characters; see `search_term` of"
+        " silver.requests.",
+        "searches": "Requests of people with the term.",
+        "visitors": "Distinct visitors that searched for it.",
+    },
     expects=(
         Expectation(
             "searched",
@@ -34,15 +34,5 @@ TABLE = Table(
             "Every search is one visitor's.",
         ),
     ),
-    made=lambda meaning: COUNTS,
-    columns=(
-        Column("site", "string", "Site."),
-        Column("day", "timestamp", "Start of the day, UTC."),
-        Column("term", "string", f"Term as it was sent, at most {MOST_CHARACTERS} characters; see `search_term` of"
-               " silver.requests."),
-        Column("searches", "long", "Requests of people with the term."),
-        Column("visitors", "long", "Distinct visitors that searched for it."),
-        UPDATED_AT,
-        VISITORS_SKETCH,
-    ),
-)  # fmt: skip
+    quiet=True,
+)

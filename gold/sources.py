@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from gold._columns import UPDATED_AT, VISITORS_SKETCH, windowed
+from gold._columns import HOUR, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, Text
 from tidemark.engine.revisions import RevisedCounts
 
-WINDOW_SECONDS = 3600
 COUNTS = RevisedCounts(
-    seconds=WINDOW_SECONDS,
+    seconds=HOUR,
     time="start_time",
     by=tuple(map(Text, ("channel", "source", "medium", "campaign"))),
     sums={"sessions": ROWS, "bounces": Sum("bounced"), "pageviews": Sum("pageviews")},
@@ -19,14 +17,20 @@ COUNTS = RevisedCounts(
     visitors="all",
 )
 
-TABLE = Table(
-    name="gold.sources",
-    about="One row per site, hour in which a session starts, and channel, source, medium and campaign of its entry.",
-    kind="upsert",
-    key=COUNTS.key,
-    time="window_start",
-    reads="silver.sessions",
-    follows=True,
+TABLE = counted(
+    "gold.sources",
+    "One row per site, hour in which a session starts, and channel, source, medium and campaign of its entry.",
+    COUNTS,
+    {
+        "channel": "Channel of the sessions, see silver.sessions; empty if none.",
+        "source": "Source, likewise.",
+        "medium": "utm_medium, likewise.",
+        "campaign": "utm_campaign, likewise.",
+        "sessions": "Sessions that start in the hour.",
+        "bounces": "Those of one pageview.",
+        "pageviews": "Pageviews of the sessions, later hours included.",
+        "visitors": "Distinct visitors of the sessions.",
+    },
     expects=(
         Expectation(
             "parts_of_sessions",
@@ -38,18 +42,6 @@ TABLE = Table(
             "Every session has a visitor and a pageview, and bounces or not.",
         ),
     ),
-    made=lambda meaning: COUNTS,
-    columns=(
-        *windowed("hour"),
-        Column("channel", "string", "Channel of the sessions, see silver.sessions; empty if none."),
-        Column("source", "string", "Source, likewise."),
-        Column("medium", "string", "utm_medium, likewise."),
-        Column("campaign", "string", "utm_campaign, likewise."),
-        Column("sessions", "long", "Sessions that start in the hour."),
-        Column("bounces", "long", "Those of one pageview."),
-        Column("pageviews", "long", "Pageviews of the sessions, later hours included."),
-        Column("visitors", "long", "Distinct visitors of the sessions."),
-        UPDATED_AT,
-        VISITORS_SKETCH,
-    ),
-)  # fmt: skip
+    reads="silver.sessions",
+    follows=True,
+)

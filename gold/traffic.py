@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from gold._columns import PEOPLE_AND_BOTS, UPDATED_AT, VISITORS, VISITORS_SKETCH, aligned, windowed
+from gold._columns import MINUTE, PEOPLE_AND_BOTS, VISITORS, aligned, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, WindowedCounts
 
-WINDOW_SECONDS = 60
 STATUS_CLASSES = (2, 3, 4, 5)
 COUNTS = WindowedCounts(
-    seconds=WINDOW_SECONDS,
+    seconds=MINUTE,
     sums={
         "requests": ROWS,
         "pageviews": Sum("pageview"),
@@ -21,16 +19,20 @@ COUNTS = WindowedCounts(
     },
 )
 
-TABLE = Table(
-    name="gold.traffic",
-    about="One row per site and minute of event time.",
-    kind="upsert",
-    key=COUNTS.key,
-    time="window_start",
-    reads="silver.requests",
-    volume="requests",
+TABLE = counted(
+    "gold.traffic",
+    "One row per site and minute of event time.",
+    COUNTS,
+    {
+        "requests": "All accepted requests.",
+        "pageviews": "Pageviews, see silver.requests.",
+        "visitors": VISITORS,
+        "bot_requests": "Requests of known crawlers.",
+        "bytes": "Bytes of all responses.",
+        **{f"status_{c}xx": f"Responses with a status of {c}00 to {c}99." for c in STATUS_CLASSES},
+    },
     expects=(
-        aligned(WINDOW_SECONDS),
+        aligned(MINUTE),
         PEOPLE_AND_BOTS,
         Expectation(
             "status_classes",
@@ -40,20 +42,6 @@ TABLE = Table(
             "Every response is in at most one status class.",
         ),
     ),
-    made=lambda meaning: COUNTS,
+    volume="requests",
     now=True,
-    columns=(
-        *windowed("minute"),
-        Column("requests", "long", "All accepted requests."),
-        Column("pageviews", "long", "Pageviews, see silver.requests."),
-        VISITORS,
-        Column("bot_requests", "long", "Requests of known crawlers."),
-        Column("bytes", "long", "Bytes of all responses."),
-        *(
-            Column(f"status_{c}xx", "long", f"Responses with a status of {c}00 to {c}99.")
-            for c in STATUS_CLASSES
-        ),
-        UPDATED_AT,
-        VISITORS_SKETCH,
-    ),
 )

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from gold._columns import PEOPLE_AND_BOTS, UPDATED_AT, VISITORS, VISITORS_SKETCH, aligned, windowed
+from gold._columns import FIVE_MINUTES, PEOPLE_AND_BOTS, VISITORS, aligned, counted
 from tidemark.contract.expression import column
 from tidemark.contract.rules import Expectation
-from tidemark.contract.table import Column, Table
 from tidemark.engine.counts import ROWS, Sum, WindowedCounts
 
-WINDOW_SECONDS = 300
 COUNTS = WindowedCounts(
-    seconds=WINDOW_SECONDS,
+    seconds=FIVE_MINUTES,
     by=("country",),
     sums={"pageviews": Sum("pageview"), "requests": ROWS, "bot_requests": Sum("bot")},
 )
 
-TABLE = Table(
-    name="gold.visitors_by_country",
-    about="One row per site, 5-minute event-time window and country.",
-    kind="upsert",
-    key=COUNTS.key,
-    time="window_start",
-    reads="silver.requests",
+TABLE = counted(
+    "gold.visitors_by_country",
+    "One row per site, 5-minute event-time window and country.",
+    COUNTS,
+    {
+        "country": "ISO 3166-1 alpha-2; ZZ where unknown.",
+        "visitors": VISITORS,
+        "pageviews": "Pageviews, see silver.requests.",
+        "requests": "All accepted requests.",
+        "bot_requests": "Requests of known crawlers.",
+    },
     expects=(
-        aligned(WINDOW_SECONDS),
+        aligned(FIVE_MINUTES),
         PEOPLE_AND_BOTS,
         Expectation(
             "something_counted",
@@ -41,16 +43,5 @@ TABLE = Table(
             "An ISO 3166-1 alpha-2 code, or ZZ.",
         ),
     ),
-    made=lambda meaning: COUNTS,
     now=True,
-    columns=(
-        *windowed("window, aligned to the epoch"),
-        Column("country", "string", "ISO 3166-1 alpha-2; ZZ where unknown."),
-        VISITORS,
-        Column("pageviews", "long", "Pageviews, see silver.requests."),
-        Column("requests", "long", "All accepted requests."),
-        Column("bot_requests", "long", "Requests of known crawlers."),
-        UPDATED_AT,
-        VISITORS_SKETCH,
-    ),
 )
