@@ -102,6 +102,7 @@ def _request(chance: random.Random, who: dict[str, Any], at: datetime) -> dict[s
         "source": source,
         "referrer": referrer,
         "utm_medium": "Email" if channel == "email" else None,
+        "utm_campaign": "Spring" if channel == "email" and at.hour % 2 else None,
         "disallowed": path == "/a" if who["bot"] else None,
         "asset": asset,
         "pageview": method == "GET" and not who["bot"] and not asset and status < 400,

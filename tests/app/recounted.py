@@ -49,6 +49,8 @@ KEPT = {
     "as_org!=Example Hosting": lambda r: r["as_org"] != "Example Hosting",
     "city=Oslo": lambda r: r["city"] == "Oslo",
     "verified=forged": lambda r: r["bot_verified"] == "forged",
+    "campaign=spring": lambda r: r["utm_campaign"].str.lower() == "spring",
+    "bot_name=curl": lambda r: r["bot_name"] == "curl",
     "bot_kind=ai-crawler": lambda r: r["bot_kind"] == "ai-crawler",
 }  # fmt: skip
 

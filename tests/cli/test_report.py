@@ -19,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.app import lakehouse
 from tidemark.cli import tidemark
 from tidemark.errors import SettingError, TableError
+from tidemark.figures import explain
 from tidemark.figures.report import REPORTS
 from tidemark.figures.report_specs import BY_NAME
 
@@ -126,6 +127,21 @@ def test_every_report_is_json_csv_and_a_table_of_the_same_rows(home: tuple[Path,
         assert len(table) == size + 1
         assert len(text) == min(size, 50) + 1
         assert text[0].split() == table[0]
+
+
+def test_the_values_that_account_for_a_change(home: tuple[Path, pd.DataFrame]) -> None:
+    directory, _ = home
+    chosen = ["explain", "not_found", "--from", "2026-03-11T12:00", "--to", "2026-03-11T23:00"]
+    found = json.loads(call(directory, *chosen, "--json").stdout)
+    table = list(csv.reader(io.StringIO(call(directory, *chosen, "--csv").stdout)))
+
+    assert (found["before_from"], found["before_to"]) == ("2026-03-11T01:00:00+00:00", found["from"])
+    assert "status" in found["same"] and found["overlaps"] == []
+    assert {row["dimension"] for row in found["rows"]} == set(explain.DIMENSIONS) - set(found["same"])
+    for row in found["rows"]:
+        assert row["change"] == row["now"] - row["before"]
+        assert row["filters"][0] == "status=404" and len(row["filters"]) == 2
+    assert table[0] == list(explain.COLUMNS) and len(table) == len(found["rows"]) + 1
 
 
 def test_alerts_and_reported_days(home: tuple[Path, pd.DataFrame]) -> None:

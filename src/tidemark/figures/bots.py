@@ -24,8 +24,8 @@ from tidemark.figures.query import Where, count, count_true, cut, distinct_value
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 
-BOTS = Gold("gold/bots", 3600, frozenset({"bot_kind", "bot_verified"}))
-BOT_PAGES = Gold("gold/bot_pages", 86_400, time="day")
+BOTS = Gold("gold/bots", 3600, frozenset({"bot_name", "bot_kind", "bot_verified"}))
+BOT_PAGES = Gold("gold/bot_pages", 86_400, frozenset({"bot_name"}), time="day")
 BOT = Where("bot", "=", True)
 AI_CRAWLER, AI_ASSISTANTS = "ai-crawler", "ai assistants"
 CRAWLERS = Filter("bot_kind", "is", (AI_CRAWLER,))

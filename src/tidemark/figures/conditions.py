@@ -7,10 +7,21 @@ whole sessions; any other field keeps the sessions with at least one pageview th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tidemark.figures import longer
-from tidemark.figures.query import AnyOf, Condition, Exists, Expression, HasElement, Related, Where, as_text
+from tidemark.figures.query import (
+    AnyOf,
+    Condition,
+    Exists,
+    Expression,
+    HasElement,
+    Related,
+    Where,
+    as_text,
+    lowered,
+)
 from tidemark.figures.rows import Rows
 from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
@@ -19,7 +30,9 @@ from tidemark.figures.silver import REQUESTS, SESSIONS, STEPS, VIEW
 OF_VISITOR = frozenset({"country", "device", "browser", "os"})
 # Others that a visitor has once.
 OF_ADDRESS = frozenset({"network", "as_org", "city"})
-OF_SESSION = frozenset({"channel", "source", "entry_page"})
+OF_SESSION = frozenset({"channel", "source", "campaign", "entry_page"})
+# What a line has under another name, or in another form, than sessions and gold.
+OF_LINE: Mapping[str, Expression] = {"campaign": lowered("utm_campaign")}
 
 _SAME_VISITOR: Related = (("site", "=", "site"), ("visitor_id", "=", "visitor_id"))
 # How a session relates to its lines.
@@ -31,7 +44,7 @@ def of_lines(selection: Selection) -> tuple[Condition, ...]:
     lines = [f for f in selection.filters if f.field != "entry_page"]
     entries = [f for f in selection.filters if f.field == "entry_page"]
     sessions = (Exists(SESSIONS, DURING, passing(entries)),) if entries else ()
-    return (*within(selection, "event_time"), *passing(lines), *sessions)
+    return (*within(selection, "event_time"), *passing(lines, OF_LINE), *sessions)
 
 
 def of_sessions(selection: Selection, rows: Rows | None = None) -> tuple[Condition, ...]:
@@ -76,15 +89,18 @@ def of_site(selection: Selection) -> tuple[Where, ...]:
     return () if selection.site is None else (Where("site", "=", selection.site),)
 
 
-def passing(filters: Sequence[Filter]) -> tuple[Condition, ...]:
-    """Conditions on columns with the names of the filters' fields, where NULL counts as the empty text."""
-    return tuple(_passing(f) for f in filters)
+def passing(
+    filters: Sequence[Filter], columns: Mapping[str, Expression] = MappingProxyType({})
+) -> tuple[Condition, ...]:
+    """Conditions on the `columns` of the filters' fields, or on those with the fields' names, where NULL counts as the
+    empty text."""
+    return tuple(_passing(f, columns.get(f.field, f.field)) for f in filters)
 
 
-def _passing(each: Filter) -> Condition:
+def _passing(each: Filter, column: str | Expression) -> Condition:
     number = each.field == "status"
-    column: str | Expression = each.field
-    values = tuple(int(v) if number else v for v in each.values if v or not number)
+    # Gold has 0 for a missing status, silver NULL.
+    values = tuple(int(v or 0) if number else v for v in each.values)
     null = Where(column, "is null")
     match each.operator:
         case "is":

@@ -61,6 +61,7 @@ LINES = Base(
         },
     },
     lambda selection, rows: conditions.of_lines(selection),
+    conditions.OF_LINE,
 )
 SESSIONS = Base(
     silver.SESSIONS,
@@ -100,7 +101,7 @@ PAGES = Gold("gold/pages", 3600, frozenset({"path"}))
 AUDIENCE = Gold("gold/audience", 3600, frozenset({"country", "device", "browser", "os", "bot_kind"}))
 NETWORKS = Gold("gold/networks", 3600, frozenset({"network", "as_org"}))
 RESPONSES = Gold("gold/responses", 3600, frozenset({"status", "method", "host"}), bot=True)
-SOURCES = Gold("gold/sources", 3600, frozenset({"channel", "source"}))
+SOURCES = Gold("gold/sources", 3600, frozenset({"channel", "source", "campaign"}))
 
 
 def has(rows: Rows, gold: Gold, selection: Selection, bins: Bins | None = None) -> bool:

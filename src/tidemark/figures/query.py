@@ -25,7 +25,8 @@ Operator = Literal[
 ]
 Kind = Literal[
     "count", "distinct", "sum", "min", "max", "median", "count_true",
-    "bin", "wall_bin", "bucket", "log_bucket", "text", "filled", "cut", "later", "joined",
+    "bin", "wall_bin", "bucket", "log_bucket", "text", "filled", "lowered", "cut", "later",
+    "joined",
 ]  # fmt: skip
 AGGREGATES: frozenset[Kind] = frozenset({"count", "distinct", "sum", "min", "max", "median", "count_true"})
 
@@ -156,6 +157,11 @@ def as_text(column: str) -> Expression:
 def filled(column: str) -> Expression:
     """Text, with the empty string in place of NULL."""
     return Expression("filled", column)
+
+
+def lowered(column: str) -> Expression:
+    """Text in lower case, with the empty string in place of NULL."""
+    return Expression("lowered", column)
 
 
 def cut(column: str, characters: int) -> Expression:

@@ -116,6 +116,8 @@ class _Writer:
                 return self.dialect.text(column)
             case "filled":
                 return f"COALESCE({column}, '')"
+            case "lowered":
+                return f"LOWER(COALESCE({column}, ''))"
             case "cut":
                 return f"LEFT(COALESCE({column}, ''), {int(spec.argument)})"
             case _:

@@ -17,6 +17,7 @@ from tidemark.figures import (
     bots,
     countries,
     errors,
+    explain,
     extents,
     funnels,
     goals,
@@ -133,6 +134,27 @@ def _reported(rows: Rows, selection: Selection, asked: Asked) -> Report:
     return Report({"days": records(found)}, found)
 
 
+def _explain(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    extent = extents.of_site(extents.extents(rows), selection.site)
+    period = explain.period_before(selection, extent)
+    found = explain.explain(rows, asked.name, selection, period, asked.declared)
+    about = {
+        "metric": found.metric,
+        "now": found.now,
+        "before": found.before,
+        "change": found.change,
+        "from": _iso(selection.start),
+        "to": _iso(selection.end),
+        "before_from": _iso(period.start),
+        "before_to": _iso(period.end),
+        "same": list(found.same),
+    }
+    listed = found.rows.assign(filters=found.rows["filters"].map(list))
+    overlaps = [{"dimension": name, "about": text} for name, text in found.overlaps.items()]
+    table = found.rows.assign(filters=found.rows["filters"].map(" ".join))
+    return Report({**about, "rows": records(listed), "overlaps": overlaps}, table)
+
+
 REPORTS: dict[str, Make] = {
     "overview": _overview,
     "latency": _latency,
@@ -149,6 +171,7 @@ REPORTS: dict[str, Make] = {
     "paths": _paths,
     "alerts": _alerts,
     "reported": _reported,
+    "explain": _explain,
 }
 
 
@@ -185,6 +208,10 @@ def json_text(answer: dict[str, Any]) -> str:
 def records(found: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows as JSON has them: times in ISO 8601, None for what is missing."""
     return [{str(name): _plain(value) for name, value in row.items()} for row in found.to_dict("records")]
+
+
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
 
 
 def _plain(value: Any) -> Any:

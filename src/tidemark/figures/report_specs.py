@@ -7,6 +7,13 @@ from tidemark.figures.spec import Figure, Parameter, ReportSpec
 
 BY = Parameter("by", "Length of the periods (default: day).", choices=("day", "week", "month"))
 FUNNEL = Parameter("name", "Name of a funnel that the home's tidemark.toml declares.", argument=True)
+METRIC = Parameter(
+    "name",
+    "Metric to explain: requests, pageviews, visitors, sessions, bounces, bounce_rate, bytes, bot_requests, "
+    "share_bots, not_found (404), status_4xx, status_5xx, share_5xx, or goal:NAME for the requests of people that "
+    "match a goal.",
+    argument=True,
+)
 FROM_PAGE = Parameter("from_page", "Paths from this page on (default: from the entry page).")
 TO_PAGE = Parameter("to_page", "Paths backward from this page, in place of from_page.")
 AS_OF = Parameter("as_of", "Figures of days as reported at this time (default: first report).", "time")
@@ -265,6 +272,54 @@ SPECS = (
         },
         parameters=(AS_OF,),
         filtered=False,
+    ),
+    ReportSpec(
+        "explain",
+        "Why a metric changed from the equally long period before: the pages, sources, campaigns, countries, networks, "
+        "bots, statuses, hosts and devices that account for the change. Largest changes first. The rows of a dimension "
+        "add up exactly to the change.",
+        (
+            Figure("metric", "string", "The metric."),
+            Figure("now", "number", "Its value in the range.", True),
+            Figure("before", "number", "Its value in the period before.", True),
+            Figure("change", "number", "now less before.", True),
+            Figure("from", "time", "Begin of the range.", True),
+            Figure("to", "time", "End of the range.", True),
+            Figure("before_from", "time", "Begin of the period before."),
+            Figure("before_to", "time", "End of the period before."),
+            Figure("same", "string", "Dimensions in which everything has the same value.", many=True),
+        ),
+        lists={
+            "rows": (
+                Figure(
+                    "dimension",
+                    "string",
+                    "page, source, campaign, country, network, bot, status, host, device.",
+                ),
+                Figure(
+                    "kind",
+                    "string",
+                    "value; other: all values without an own row; overlap: what counts for several values, subtracted.",
+                ),
+                Figure("value", "string", "The value; empty for what is missing, such as the bot of people."),
+                Figure("now", "number", "The value's part of the metric in the range."),
+                Figure("before", "number", "Its part in the period before."),
+                Figure("change", "number", "now less before."),
+                Figure("share", "number", "Its share of the whole change.", True),
+                Figure(
+                    "share_before",
+                    "number",
+                    "Its share of the metric before: a value with a much larger share of the change stands out.",
+                    True,
+                ),
+                Figure("filters", "string", "Filters that select the lines behind the row.", many=True),
+            ),
+            "overlaps": (
+                Figure("dimension", "string", "Dimension in which one thing counts for several values."),
+                Figure("about", "string", "What counts several times."),
+            ),
+        },
+        parameters=(METRIC,),
     ),
 )
 BY_NAME = {spec.name: spec for spec in SPECS}

@@ -15,8 +15,8 @@ Operator = Literal["is", "is not", "contains", "starts with"]
 Comparison = Literal["", "previous", "year"]
 
 FIELDS = (
-    "country", "host", "path", "status", "method", "device", "browser", "os", "channel", "source", "bot_kind",
-    "bot_verified", "network", "as_org", "city", "entry_page",
+    "country", "host", "path", "status", "method", "device", "browser", "os", "channel", "source", "campaign",
+    "bot_kind", "bot_name", "bot_verified", "network", "as_org", "city", "entry_page",
 )  # fmt: skip
 # Shorter names that people write.
 _ALIASES = {"verified": "bot_verified"}
@@ -46,7 +46,9 @@ class Filter:
             raise SelectionError(f"the filter of {self.field} has no value")
         if self.operator in ("contains", "starts with") and "" in self.values:
             raise SelectionError(f"the filter of {self.field} needs a text to look for")
-        if self.field == "status" and not all(value.isascii() and value.isdigit() for value in self.values):
+        if self.field == "status" and not all(
+            value == "" or (value.isascii() and value.isdigit()) for value in self.values
+        ):
             raise SelectionError(f"a status is a number, not {'|'.join(self.values)!r}")
 
     def __str__(self) -> str:
