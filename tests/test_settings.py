@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,7 @@ def test_truth(text: str, value: bool, tmp_path: Path) -> None:
         ("ALLOW_DATA_LOSS", "perhaps", "true or false"),
         ("LOG_FORMAT", "xml", "text or json"),
         ("METRICS_PORT", "-2", "at least -1"),
+        ("INGEST_PORT", "70000", "at most 65535"),
     ],
 )
 def test_a_bad_value_is_named_with_its_source(variable: str, value: str, told: str, tmp_path: Path) -> None:
@@ -91,7 +93,14 @@ def test_a_bad_value_is_named_with_its_source(variable: str, value: str, told: s
         ("broker_port = true", "a whole number"),
         ("topic = [1]", "text"),
         ("broker_port = ", "cannot read"),
+        ("dashboard_port = 65536", "at most 65535"),
+        (f"a = {'[' * 20_000}", "nested too deeply"),
+        (
+            "".join(f"[goals.g{i}]\npath = '/{i}'\n" for i in range(501)),
+            r"501 tables \[goals.NAME\], at most 500",
+        ),
     ],
+    ids=lambda text: text[:20],
 )
 def test_a_bad_file_is_named(text: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=told) as caught:
@@ -102,6 +111,12 @@ def test_a_bad_file_is_named(text: str, told: str, tmp_path: Path) -> None:
 def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "tidemark.toml").write_bytes(b"\xff")
     with pytest.raises(SettingError, match="cannot read"):
+        load({"home": tmp_path}, {})
+
+
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tidemark.toml")
+    with pytest.raises(SettingError, match="no regular file"):
         load({"home": tmp_path}, {})
 
 

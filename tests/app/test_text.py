@@ -24,6 +24,14 @@ def test_bytes_and_lists_in_a_download_are_text() -> None:
     assert text.csv(frame).decode() == '"value","reasons","none"\n"\'=1\\xff","bad_date bad_size",""\n'
 
 
+def test_a_terminal_gets_no_control_characters() -> None:
+    frame = pd.DataFrame({"tag": ["\x1b[31mred", "\x9b1m", "\u202eleft", "two\nlines", "plain"]})
+
+    shown = text.csv(frame, printable=True).decode().splitlines()
+
+    assert shown == ['"tag"', r'"\x1b[31mred"', r'"\x9b1m"', r'"\u202eleft"', r'"two\nlines"', '"plain"']
+
+
 def test_negative_numbers_stay_numbers_in_a_download() -> None:
     assert text.csv(pd.DataFrame({"n": [-5]})).decode() == '"n"\n-5\n'
 

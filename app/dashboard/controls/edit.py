@@ -13,6 +13,7 @@ from typing import Any
 from tidemark.errors import SettingError
 from tidemark.figures.declared import FILE, Kind, declared
 from tidemark.figures.selection import SelectionError
+from tidemark.figures.toml_tables import text_of
 from tidemark.settings import edit, trouble
 
 from .. import who
@@ -32,7 +33,7 @@ def save(home: Path, kind: Kind, name: str, values: Mapping[str, Any] | None) ->
         raise SelectionError(f"a name has 1 to {MOST_CHARACTERS} characters, without blanks at its ends")
     path = home / FILE
     try:
-        text = edit.with_table(edit.text_of(path), kind, name, values)
+        text = edit.with_table(text_of(path), kind, name, values)
     except SettingError as error:
         raise SelectionError(str(error)) from error
     if problem := trouble(text, FILE):

@@ -37,11 +37,12 @@ def access_command() -> None:
 @click.pass_context
 def login_set(ctx: click.Context, /, login: str, **home: Any) -> None:
     """Set how people log in: writes `login` of [access] into the home's tidemark.toml."""
+    from tidemark.figures.toml_tables import text_of
     from tidemark.settings import edit
 
     settings = _prepared(ctx, home)
     path = settings.home / "tidemark.toml"
-    edit.replace(path, edit.with_value(edit.text_of(path), "access", "login", login))
+    edit.replace(path, edit.with_value(text_of(path), "access", "login", login))
     access(settings.home)
     click.echo(f"login = {json.dumps(login)} from now on, as {path} says")
 

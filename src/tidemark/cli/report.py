@@ -114,7 +114,7 @@ def report_command(
     if as_json:
         click.echo(json_text(found.json), nl=False)
     elif as_csv:
-        sys.stdout.buffer.write(csv(found.table))
+        sys.stdout.buffer.write(csv(found.table, printable=sys.stdout.isatty()))
     else:
         click.echo("\n".join(_lines(found.table)))
 

@@ -12,7 +12,7 @@ from typing import Any
 from tidemark.errors import SettingError
 from tidemark.figures.declared import Declared, Goal
 from tidemark.figures.selection import FIELDS, Filter, SelectionError, filters_of
-from tidemark.figures.toml_tables import tables_of
+from tidemark.figures.toml_tables import MOST_DEFINITIONS, tables_of
 
 METRICS = ("requests", "visitors", "share_5xx", "not_found", "p95", "share_bots")
 WINDOWS = {"5m": 300, "1h": 3600, "1d": 86_400}
@@ -99,7 +99,7 @@ def time_of(window: int, seconds: int) -> datetime:
 def rules_of(tables: Any, source: str, goals: Mapping[str, Goal]) -> dict[str, Rule]:
     """The tables `[alerts.NAME]` of a file, which may watch its `goals`. Raises SettingError."""
     rules = {}
-    for name, values in tables_of("alerts", tables, Rule, source).items():
+    for name, values in tables_of("alerts", tables, Rule, source, most=MOST_DEFINITIONS).items():
         kind, _, goal = values.get("metric", "").partition(":")
         rules[name] = rule = Rule(**values, goal=goals.get(goal) if kind == "goal" else None)
         for trouble, remedy in _troubles(rule):

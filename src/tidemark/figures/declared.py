@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from tidemark.errors import SettingError
 from tidemark.figures.selection import Filter, SelectionError, filters_of
-from tidemark.figures.toml_tables import tables_of, toml_of
+from tidemark.figures.toml_tables import MOST_DEFINITIONS, tables_of, toml_of
 
 FILE = "tidemark.toml"
 # Stands before the name of a goal that is a step of a funnel, or the metric of an alert rule.
@@ -181,7 +181,8 @@ def recorded(goals: Mapping[str, Goal]) -> str:
 
 def goals_of(tables: Any, source: str) -> dict[str, Goal]:
     """The tables `[goals.NAME]` of a file. Raises SettingError."""
-    goals = {name: Goal(**values) for name, values in tables_of("goals", tables, Goal, source).items()}
+    values_of = tables_of("goals", tables, Goal, source, most=MOST_DEFINITIONS)
+    goals = {name: Goal(**values) for name, values in values_of.items()}
     for name, goal in goals.items():
         if [bool(goal.path), bool(goal.download), goal.search].count(True) != 1:
             raise SettingError(
@@ -200,7 +201,7 @@ def funnels_of(tables: Any, source: str) -> dict[str, FunnelTable]:
     """The tables `[funnels.NAME]` of a file. Raises SettingError."""
     funnels = {
         name: FunnelTable(**values)
-        for name, values in tables_of("funnels", tables, FunnelTable, source).items()
+        for name, values in tables_of("funnels", tables, FunnelTable, source, most=MOST_DEFINITIONS).items()
     }
     for name, funnel in funnels.items():
         if not FEWEST_STEPS <= len(funnel.steps) <= MOST_STEPS:
@@ -219,5 +220,5 @@ def segments_of(tables: Any, source: str) -> dict[str, SegmentTable]:
     """The tables `[segments.NAME]` of a file. Raises SettingError."""
     return {
         name: SegmentTable(**values)
-        for name, values in tables_of("segments", tables, SegmentTable, source).items()
+        for name, values in tables_of("segments", tables, SegmentTable, source, most=MOST_DEFINITIONS).items()
     }

@@ -40,8 +40,9 @@ def neutral(value: Any) -> Any:
     return value
 
 
-def csv(frame: pd.DataFrame) -> bytes:
-    """The frame as UTF-8 CSV with every text cell and heading neutralised; lists are joined by spaces."""
+def csv(frame: pd.DataFrame, *, printable: bool = False) -> bytes:
+    """The frame as UTF-8 CSV with every text cell and heading neutralised; lists are joined by spaces. In `printable`
+    CSV, control characters of texts are escaped, so that a terminal does not obey them."""
     import pandas as pd
 
     clean = frame.copy()
@@ -49,7 +50,8 @@ def csv(frame: pd.DataFrame) -> bytes:
         if pd.api.types.is_object_dtype(frame.dtypes.iloc[position]) or isinstance(
             frame.dtypes.iloc[position], pd.StringDtype
         ):
-            clean[column] = [neutral(_joined(v)) for v in frame[column]]
+            cells = [neutral(_joined(v)) for v in frame[column]]
+            clean[column] = [shown(v) if printable and isinstance(v, str) else v for v in cells]
     clean.columns = pd.Index([neutral(str(c)) for c in clean.columns])
     buffer = io.StringIO()
     # Quotes all text, because pandas does not quote a lone carriage return, which ends a row.

@@ -10,6 +10,8 @@ from typing import Any
 
 from tidemark.errors import SettingError
 
+# Each of them is work for every line or every report.
+MOST_DEFINITIONS = 500
 _KINDS = {
     bool: "true or false",
     int: "a whole number",
@@ -21,24 +23,49 @@ _KINDS = {
 
 def toml_of(path: Path) -> dict[str, Any]:
     """The content of a TOML file; empty if there is none. Raises SettingError."""
+    return parsed(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """The text of a settings file; empty if there is none. Raises SettingError if it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        # Opening a pipe without a writer waits for ever.
+        if path.exists() and not path.is_file():
+            raise SettingError(f"{path} is no regular file", "Replace it by one, or remove it.")
+        return path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"cannot read {path}: {error}", "Correct or remove the file.") from error
 
 
-def tables_of(what: str, found: Any, of: type, source: str) -> Mapping[str, dict[str, Any]]:
+def parsed(text: str, source: str) -> dict[str, Any]:
+    """The values of a TOML text. Raises SettingError."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"cannot read {source}: {error}", "Correct or remove the file.") from error
+    except RecursionError as error:
+        raise SettingError(
+            f"cannot read {source}: its values are nested too deeply", "Correct or remove the file."
+        ) from error
+
+
+def tables_of(
+    what: str, found: Any, of: type, source: str, *, most: int | None = None
+) -> Mapping[str, dict[str, Any]]:
     """The tables `[what.NAME]` of a file, whose keys and types are those of the dataclass `of` with its defaults.
 
     A field whose default is None takes a number, one whose default is a tuple a list of texts (with the metadata
     `single`, also a text), and one with a factory a table of these; one with the metadata `also` takes values of these
-    types, too, and one with the metadata `derived` is not in the file. Raises SettingError; it never shows the value of
+    types, too, and one with the metadata `derived` is not in the file. Raises SettingError, also for more than `most`
+    tables; it never shows the value of
     a field that is not in the dataclass's `repr`.
     """
     if not isinstance(found, dict) or not all(isinstance(values, dict) for values in found.values()):
         raise SettingError(f"{source}: {what} must be tables", f"Write [{what}.NAME], then its settings.")
+    if most is not None and len(found) > most:
+        raise SettingError(f"{source}: {len(found):,} tables [{what}.NAME], at most {most}", "Remove some.")
     known = {each.name: each for each in fields(of) if not each.metadata.get("derived")}
     return {
         name: {key: _value(f"{what}.{name}", key, value, known, source) for key, value in values.items()}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from urllib.parse import unquote
 
 from tidemark import __version__
 from tidemark.errors import HomeBusyError, SettingError, TableError
+from tidemark.figures.toml_tables import toml_of
 from tidemark.local.broker import bootstrap_servers
 from tidemark.local.records import replace_text
 from tidemark.settings import Settings
@@ -234,9 +234,7 @@ def _take_over(settings: Settings, into: Settings) -> None:
     file = into.home / "tidemark.toml"
     if file.exists():
         return
-    values: dict[str, Any] = {}
-    with suppress(FileNotFoundError):
-        values = tomllib.loads((settings.home / "tidemark.toml").read_text(encoding="utf-8"))
+    values = toml_of(settings.home / "tidemark.toml")
     values |= {"bootstrap_servers": bootstrap_servers(settings), "topic": settings.kafka.topic}
     values["tables_location"] = into.lakehouse.tables_location
     file.write_text("".join(toml_lines(values)), encoding="utf-8")

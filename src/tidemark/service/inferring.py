@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import PlatformError, SettingError
+from tidemark.figures.toml_tables import text_of
 from tidemark.local.directories import prepare_home
 from tidemark.local.records import live_record
 from tidemark.parse.custom import reading_of
@@ -63,7 +64,7 @@ def save(settings: Settings, path: str, sample: Sampled, inferred: Inferred) -> 
         *inferred.notes,
     ]
     file = settings.home / "tidemark.toml"
-    text = edit.with_table(edit.text_of(file), _TABLES, name, _declared(inferred.format), comments)
+    text = edit.with_table(text_of(file), _TABLES, name, _declared(inferred.format), comments)
     if problem := trouble(text, str(file)):
         raise SettingError(problem)
     prepare_home(settings)

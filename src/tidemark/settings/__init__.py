@@ -11,7 +11,6 @@ import dataclasses
 import math
 import os
 import shlex
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from tidemark.access.declared import access_of
 from tidemark.errors import SettingError
 from tidemark.figures.alert_rules import Rule, rules_of
 from tidemark.figures.declared import funnels_of, goals_of, require_usable, segments_of
-from tidemark.figures.toml_tables import toml_of
+from tidemark.figures.toml_tables import parsed, toml_of
 from tidemark.settings.formats import FormatSettings, format_files, formats_of
 from tidemark.settings.privacy import Privacy, privacy_of, without_privacy
 from tidemark.settings.retention import RetentionSettings, retention_of
@@ -143,6 +142,7 @@ class Declared:
     help: str
     secret: bool
     least: float | None
+    most: float | None
     choices: tuple[str, ...]
 
     def value(self, settings: Settings) -> Any:
@@ -196,11 +196,9 @@ def with_tables_of_now(settings: Settings) -> Settings:
 def trouble(text: str, source: str) -> str:
     """Why a settings file of this text could not be loaded, and what to do; empty if it could."""
     try:
-        file = tomllib.loads(text)
+        file = parsed(text, source)
         _read(dict(file), source)
         require_usable(file, source)
-    except tomllib.TOMLDecodeError as error:
-        return f"{source} is no valid TOML: {error}"
     except SettingError as error:
         return str(error)
     return ""
@@ -276,8 +274,8 @@ def _parse(name: str, raw: Any, source: str) -> Any:
     if declared.choices and value not in declared.choices:
         choices = " or ".join(declared.choices)
         raise SettingError(f"{source}: {name} must be {choices}, not {raw!r}", "Correct it.")
-    if declared.least is not None and value < declared.least:
-        raise SettingError(
-            f"{source}: {name} must be at least {declared.least:g}, not {raw!r}", "Correct it."
-        )
+    too_small = declared.least is not None and value < declared.least
+    if too_small or (declared.most is not None and value > declared.most):
+        bound = f"at least {declared.least:g}" if too_small else f"at most {declared.most:g}"
+        raise SettingError(f"{source}: {name} must be {bound}, not {raw!r}", "Correct it.")
     return value

@@ -11,14 +11,6 @@ from typing import Any
 from tidemark.errors import SettingError
 
 
-def text_of(path: Path) -> str:
-    """The text of a settings file; empty if there is none. Raises SettingError if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8") if path.exists() else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"{path} cannot be read: {error}", "Correct or remove the file.") from error
-
-
 def with_table(
     text: str, kind: str, name: str, values: Mapping[str, Any] | None, comments: Sequence[str] = ()
 ) -> str:

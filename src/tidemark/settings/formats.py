@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.errors import SettingError
-from tidemark.figures.toml_tables import tables_of, toml_of
+from tidemark.figures.toml_tables import MOST_DEFINITIONS, tables_of, toml_of
 
 NOTATIONS = ("apache", "nginx", "haproxy", "tomcat", "layout", "keys")
 _TEXTS = ("about", "docs", "examples", "source")
@@ -64,7 +64,9 @@ def formats_of(tables: Any, source: str) -> dict[str, FormatSettings]:
     """The tables `[formats.NAME]` of a file. Raises SettingError."""
     formats = {
         name: FormatSettings(**values, source=source)
-        for name, values in tables_of("formats", tables, FormatSettings, source).items()
+        for name, values in tables_of(
+            "formats", tables, FormatSettings, source, most=MOST_DEFINITIONS
+        ).items()
     }
     for name, each in formats.items():
         if sum(bool(getattr(each, notation)) for notation in NOTATIONS) != 1:

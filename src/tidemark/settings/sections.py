@@ -10,6 +10,8 @@ from tidemark.access.declared import LOGINS
 from tidemark.figures.declared import Goal
 from tidemark.settings.addresses import is_loopback
 
+HIGHEST_PORT = 65_535
+
 
 def setting(
     default: Any,
@@ -18,10 +20,18 @@ def setting(
     name: str = "",
     secret: bool = False,
     least: float | None = None,
+    most: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
     """A field of a section. `name` is the name that users write, if it differs from the field's."""
-    metadata = {"name": name, "help": help, "secret": secret, "least": least, "choices": choices}
+    metadata = {
+        "name": name,
+        "help": help,
+        "secret": secret,
+        "least": least,
+        "most": most,
+        "choices": choices,
+    }
     return field(default=default, repr=not secret, metadata=metadata)
 
 
@@ -85,7 +95,11 @@ class BrokerSettings:
     """The embedded broker."""
 
     port: int = setting(
-        19092, "Port of the embedded broker on 127.0.0.1; 0 picks a free one.", name="broker_port", least=0
+        19092,
+        "Port of the embedded broker on 127.0.0.1; 0 picks a free one.",
+        name="broker_port",
+        least=0,
+        most=HIGHEST_PORT,
     )
     nodes: int = setting(
         1, "Nodes of the embedded broker; three survive the loss of one.", name="broker_nodes", least=1
@@ -104,7 +118,9 @@ class BrokerSettings:
 class DashboardSettings:
     """The dashboard's server."""
 
-    port: int = setting(8501, "Port of the dashboard; 0 picks a free one.", name="dashboard_port", least=0)
+    port: int = setting(
+        8501, "Port of the dashboard; 0 picks a free one.", name="dashboard_port", least=0, most=HIGHEST_PORT
+    )
     address: str = setting("127.0.0.1", "Address the dashboard listens on.", name="dashboard_address")
     hosts: str = setting(
         "",
@@ -263,7 +279,13 @@ class UpkeepSettings:
 class IngestSettings:
     """`tidemark ingest`, the HTTP endpoint for lines."""
 
-    port: int = setting(19080, "Port of `tidemark ingest`; 0 picks a free one.", name="ingest_port", least=0)
+    port: int = setting(
+        19080,
+        "Port of `tidemark ingest`; 0 picks a free one.",
+        name="ingest_port",
+        least=0,
+        most=HIGHEST_PORT,
+    )
     address: str = setting(
         "127.0.0.1",
         "Address that `tidemark ingest` listens on; one that is not loopback needs a token.",
@@ -301,7 +323,10 @@ class WatchingSettings:
     """Metrics, health and logs."""
 
     metrics_port: int = setting(
-        -1, "Port of /metrics and /health; 0 picks a free one, -1: neither is served.", least=-1
+        -1,
+        "Port of /metrics and /health; 0 picks a free one, -1: neither is served.",
+        least=-1,
+        most=HIGHEST_PORT,
     )
     metrics_address: str = setting("127.0.0.1", "Address that /metrics and /health listen on.")
     alert_to: str = setting(
