@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from tidemark.errors import PlatformError
 from tidemark.local import class_archive, driver
 from tidemark.local.directories import prepare_home, temporary_directory
 from tidemark.local.jars import s3_jars, spark_jars
@@ -148,6 +149,13 @@ def spark_session(
     if not settings.spark.is_local:
         session.sparkContext.addPyFile(str(code_archive(settings)))
     return session
+
+
+def java_ended() -> PlatformError | None:
+    """The error that tells how the Java process of this process's session has ended; None while it runs, or where this
+    process did not start it."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return driver.ended(process) if process else None
 
 
 def starting_session(settings: Settings) -> Callable[[], SparkSession]:

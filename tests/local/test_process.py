@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from tidemark import __version__
+from tidemark.cli import tidemark
 from tidemark.errors import PlatformError
 from tidemark.local import directories, locks, process, records
 from tidemark.settings import Settings
@@ -42,6 +46,17 @@ def test_a_pid_that_was_given_to_another_process_is_not_ours(tmp_path: Path) -> 
     assert records.live_record(path)
     path.write_text(path.read_text().replace('"pid_mark": "', '"pid_mark": "1'), encoding="utf-8")
     assert records.live_record(path) is None
+
+
+def test_a_copied_record_is_of_another_home(tmp_path: Path) -> None:
+    directory = tmp_path / "home" / "run"
+    directory.mkdir(parents=True)
+    records.write_record(directory / "part.json", os.getpid(), port=7)
+    shutil.copytree(tmp_path / "home", tmp_path / "copy")
+    (tmp_path / "home").rename(tmp_path / "moved")
+    assert records.read_record(tmp_path / "copy" / "run" / "part.json") == {}
+    assert records.live_record(tmp_path / "copy" / "run" / "part.json") is None
+    assert records.live_record(tmp_path / "moved" / "run" / "part.json")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"pid": "x"}', "\x00"])
@@ -89,6 +104,22 @@ def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PlatformError, match=r"cannot write the home .*Name another directory with --home"):
         directories.prepare_home(Settings.of(home=tmp_path / "file" / "home"))
+
+
+def test_a_home_of_a_newer_version_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Settings.of(home=tmp_path / "home")
+    directories.prepare_home(home)
+    monkeypatch.setattr(directories, "__version__", "999.1.0")
+    directories.prepare_home(home)
+    record = records.read_record(home.home / "version.json")
+    assert record == {"made": __version__, "written": "999.1.0"}
+    monkeypatch.undo()
+    with pytest.raises(PlatformError, match=r"written by Tidemark 999\.1\.0.*Use that version"):
+        directories.prepare_home(home)
+    refused = CliRunner().invoke(tidemark, ["maintain", "--home", str(home.home)])
+    assert isinstance(refused.exception, PlatformError) and "999.1.0" in str(refused.exception)
+    assert CliRunner().invoke(tidemark, ["status", "--home", str(home.home)]).exit_code == 0
+    assert records.read_record(home.home / "version.json") == record
 
 
 def test_a_lock_is_held_by_one(tmp_path: Path) -> None:

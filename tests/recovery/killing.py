@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pyspark.sql import SparkSession
@@ -137,6 +138,13 @@ def kill(process: subprocess.Popen[str]) -> None:
     """The driver, its JVM and its Python workers, all at once."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def java_of(pid: int) -> int:
+    """The Java process of a pipeline; 0 if it has none."""
+    children = Path(f"/proc/{pid}/task").glob("*/children")
+    java = (int(child) for file in children for child in file.read_text().split())
+    return next((each for each in java if b"SparkSubmit" in Path(f"/proc/{each}/cmdline").read_bytes()), 0)
 
 
 def finish(

@@ -19,6 +19,7 @@ from tests.recovery.killing import (
     START,
     await_running,
     finish,
+    java_of,
     kill,
     kill_at,
     slices,
@@ -91,10 +92,11 @@ def test_pipeline_broker_and_import_killed_in_each_others_presence(
 
 
 @pytest.mark.slow
-def test_generator_and_dashboard_are_killed_beside_the_pipeline(
+def test_generator_dashboard_and_java_are_killed(
     broker: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """What the generator has got into the topic is counted once; the dashboard is there again when it is started."""
+    """What the generator has got into the topic is counted once; the dashboard is there again when it is started. A
+    pipeline whose Java process is killed names the cause in its last line."""
     settings = fresh(broker, tmp_path, batch_lines=500)
     environment = {**os.environ, **settings.environment()}
 
@@ -119,9 +121,10 @@ def test_generator_and_dashboard_are_killed_beside_the_pipeline(
                 generator.wait()
                 page.wait()
             assert wait_until(lambda: not dashboard.is_healthy(settings), 10)
-        os.killpg(pipeline.pid, signal.SIGTERM)
+        os.kill(java_of(pipeline.pid), signal.SIGKILL)
         output, _ = pipeline.communicate(timeout=60)
-        assert pipeline.returncode == 0, output
+        assert pipeline.returncode == 1 and "Traceback" not in output, output
+        assert "Spark's Java process has ended (killed by SIGKILL)" in output.splitlines()[-1], output
     finally:
         if pipeline.poll() is None:
             kill(pipeline)

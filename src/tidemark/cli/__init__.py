@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,15 @@ import click
 
 from tidemark import __version__
 from tidemark.errors import PlatformError, TidemarkError
+from tidemark.local.directories import require_version
 from tidemark.settings import Settings, load
 
 if TYPE_CHECKING:
     from tidemark.privacy.door import Door
 
 # Errors of a file system that cannot be written, or not by this user.
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 # Modules are imported only when their command is called: `tidemark --help` must not wait for Spark.
 COMMANDS = {
@@ -46,6 +49,9 @@ COMMANDS = {
     "access": "tidemark.cli.access",
     "data": "tidemark.cli.data",
 }
+
+# Commands that write nothing to the home.
+_READING = frozenset({"status", "report", "explain"})
 
 
 class LazyGroup(click.Group):
@@ -96,8 +102,12 @@ _refuse_options_as_values(tidemark)
 
 
 def settings_of(ctx: click.Context, **more: Any) -> Settings:
-    """The settings of this call: the group's, overridden by the command's own options."""
-    return load({**ctx.obj, **{k: v for k, v in more.items() if v is not None}})
+    """The settings of this call: the group's, overridden by the command's own options. Raises PlatformError for a home
+    that a newer version has written, unless the command only reads."""
+    settings = load({**ctx.obj, **{k: v for k, v in more.items() if v is not None}})
+    if ctx.info_name not in _READING:
+        require_version(settings)
+    return settings
 
 
 def door_of(settings: Settings) -> Door | None:
@@ -129,6 +139,9 @@ def main() -> None:
         try:
             tidemark.main(standalone_mode=False)
         except OSError as error:
+            if error.errno in _FULL:
+                where = f"{error.filename}: " if error.filename else ""
+                raise PlatformError(f"{where}the disk is full", "Free space and start again.") from error
             if error.errno not in _REFUSED or not error.filename:
                 raise
             raise PlatformError(
@@ -136,11 +149,7 @@ def main() -> None:
                 "The user who runs Tidemark must be able to read and write its home; --home or TIDEMARK_HOME names it.",
             ) from error
     except TidemarkError as error:
-        log = logging.getLogger("tidemark")
-        if log.handlers:
-            log.error("%s", error, extra={"error": type(error).__name__})
-        else:
-            click.echo(f"tidemark: {error}", err=True)
+        _show(error)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
         # The wheel does not depend on Spark, because some runtimes have their own.
@@ -153,3 +162,34 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except Exception:
+        lost = _java_ended()
+        if lost is None:
+            raise
+        _show(lost)
+        _exit_at_once(lost.exit_code)
+
+
+def _show(error: TidemarkError) -> None:
+    log = logging.getLogger("tidemark")
+    if log.handlers:
+        log.error("%s", error, extra={"error": type(error).__name__})
+    else:
+        click.echo(f"tidemark: {error}", err=True)
+
+
+def _java_ended() -> TidemarkError | None:
+    """The error that tells how Spark's Java process has ended; None if it runs or was never started."""
+    if "pyspark" not in sys.modules:
+        return None
+    from tidemark.spark import java_ended
+
+    return java_ended()
+
+
+def _exit_at_once(code: int) -> None:
+    """Threads that still commit a batch would crash while the interpreter ends."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -6,31 +6,61 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
 import shutil
 import stat
 import tempfile
 from pathlib import Path
 
+from tidemark import __version__
 from tidemark.errors import PlatformError
 from tidemark.local.locks import locked
+from tidemark.local.records import read_record, write_record
 from tidemark.settings import Settings
 
+# The versions that made the home, and that wrote to it last.
+_VERSION = "version.json"
 log = logging.getLogger("tidemark.home")
 
 
 def prepare_home(settings: Settings) -> None:
-    """Creates the home's directories, for their owner only. Raises PlatformError if the home cannot be written."""
+    """Creates the home's directories, for their owner only, and records the version that writes there. Raises
+    PlatformError if the home cannot be written, or as `require_version`."""
+    require_version(settings)
     try:
         _protect(settings)
         for directory in (settings.home, settings.run_directory, settings.logs):
             directory.mkdir(exist_ok=True)
             if not os.access(directory, os.W_OK | os.X_OK):
                 raise PermissionError(13, "Permission denied", str(directory))
+        _record_version(settings)
     except OSError as error:
         raise PlatformError(
             f"cannot write the home {settings.home}: {error.strerror}",
             "Name another directory with --home or TIDEMARK_HOME.",
         ) from error
+
+
+def require_version(settings: Settings) -> None:
+    """Raises PlatformError if a newer version of Tidemark has written the home, whose tables this one may damage."""
+    written = read_record(settings.home / _VERSION).get("written", "")
+    if _release(written) > _release(__version__):
+        raise PlatformError(
+            f"the home {settings.home} was written by Tidemark {written}, and this is {__version__}",
+            "Use that version or a later one, or another home.",
+        )
+
+
+def _record_version(settings: Settings) -> None:
+    path = settings.home / _VERSION
+    record = read_record(path)
+    if record.get("written") != __version__:
+        made = record.get("made") or ("" if settings.tables.exists() else __version__)
+        write_record(path, made=made, written=__version__)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def _protect(settings: Settings) -> None:

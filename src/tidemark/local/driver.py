@@ -16,6 +16,7 @@ from pathlib import Path
 
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import java_import
+from py4j.protocol import Py4JError
 from pyspark.find_spark_home import _find_spark_home
 
 from tidemark.errors import PlatformError
@@ -49,6 +50,7 @@ _IMPORTED = (
 # Spark's options, and what the JVM tells about itself.
 _FILES = ("spark-options", "spark-gateway")
 _PATIENCE_SECONDS = 120.0
+_ENDING_SECONDS = 2.0
 
 
 def start(
@@ -96,9 +98,28 @@ def start(
         python_parameters=PythonParameters(port=0, eager_load=False),
     )
     gateway.proc = process
-    for name in _IMPORTED:
-        java_import(gateway.jvm, name)
+    try:
+        for name in _IMPORTED:
+            java_import(gateway.jvm, name)
+    except (Py4JError, ConnectionError) as error:
+        if lost := ended(process):
+            raise lost from error
+        raise
     return gateway
+
+
+def ended(process: subprocess.Popen[bytes]) -> PlatformError | None:
+    """The error that tells how Spark's Java process has ended, or ends now; None while it runs."""
+    try:
+        # Its connections break a moment before it has ended.
+        status = process.wait(_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+    how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+    return PlatformError(
+        f"Spark's Java process has ended ({how})",
+        "Start again: nothing is lost. If the machine has too little memory, lower driver_memory or local_rows.",
+    )
 
 
 def _ignore_interrupts() -> None:

@@ -10,12 +10,16 @@ from typing import Any
 
 from tidemark.local.process import process_mark
 
+# The directory that a record of a process was written to.
+_DIRECTORY = "directory"
+
 
 def write_record(path: Path, pid: int | None = None, **facts: Any) -> None:
     """Writes a run record atomically: `facts`, and, with a `pid`, the process they describe."""
     record = dict(facts)
     if pid is not None:
         record |= {
+            _DIRECTORY: _identity(path.parent),
             "pid": pid,
             "pid_mark": process_mark(pid),
             "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -33,12 +37,21 @@ def replace_text(path: Path, text: str, mode: int = 0o666) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """The run record at `path`, whether or not its process lives; empty if it is missing or unreadable."""
+    """The run record at `path`, whether or not its process lives; empty if it is missing or unreadable, or is a copy
+    from another home, whose processes are not this one's."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
+        directory = _identity(path.parent)
     except (OSError, ValueError):
         return {}
-    return record if isinstance(record, dict) else {}
+    own = isinstance(record, dict) and record.get(_DIRECTORY, directory) == directory
+    return record if own else {}
+
+
+def _identity(directory: Path) -> str:
+    """Stays when the directory is moved, and differs in a copy of it."""
+    there = directory.stat()
+    return f"{there.st_dev}:{there.st_ino}"
 
 
 def live_record(path: Path) -> dict[str, Any] | None:

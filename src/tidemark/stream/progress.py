@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -88,7 +89,7 @@ class Progress:
         self._thread.join(timeout=10)
         self._state = "stopped"
         self._write_history()
-        self._write_record()
+        self._refresh_record()
 
     def batch_done(self, flow: str, batch_id: int, started: datetime, facts: Mapping[str, Any]) -> None:
         """Records a batch: `rows`, if known `newest_kafka_timestamp` and `newest_event_time`, and for
@@ -153,10 +154,15 @@ class Progress:
     def _run(self) -> None:
         last = time.monotonic()
         while not self._done.wait(_RECORD_SECONDS):
-            self._write_record()
+            self._refresh_record()
             if time.monotonic() - last >= _HISTORY_SECONDS:
                 self._write_history()
                 last = time.monotonic()
+
+    def _refresh_record(self) -> None:
+        # On a full disk, the flows report the error.
+        with contextlib.suppress(OSError):
+            self._write_record()
 
     def _write_record(self) -> None:
         looked_at = time.time()  # the lags include every line that was committed before
