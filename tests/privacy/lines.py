@@ -44,7 +44,7 @@ def bronze(
 
 
 def masking(home: Path, mode: SitePrivacy, key: bytes = KEY) -> Masking:
-    return Masking(Privacy(mode), key, Salts(home / "salts.json"))
+    return Masking(Privacy(mode), key, Salts(home / "salts.json"), seals=True)
 
 
 def judged(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError as Fault
@@ -18,7 +18,7 @@ from tidemark.importing.identity import Entry
 from tidemark.importing.lines import Block
 from tidemark.importing.progress import Progress
 from tidemark.kafka import client as kafka
-from tidemark.kafka.records import Headers
+from tidemark.kafka.records import Headers, Record
 from tidemark.settings.sections import KafkaSettings
 
 if TYPE_CHECKING:  # takes a second to import, which only masked lines need
@@ -147,13 +147,18 @@ class Sender:
         producer, topic = self._producer, self._settings.topic
         produce = producer.produce
         producer.begin_transaction()
-        for block in batch.blocks:
-            own = [*self._headers, ("fields", block.fields)] if block.fields else self._headers
-            headers = own or None
+        for block, masked in self._masked(batch.blocks):
             partition = self._partitions[next(self._turn) % len(self._partitions)]
-            if self._door:
-                self._produce_masked(self._door, block, dict(own), partition, deadline)
+            if masked is not None:
+                for value, kept in masked:
+                    try:
+                        produce(topic, value, None, partition, None, None, 0, kept or None)
+                    except BufferError:
+                        self._produce(topic, value, None, partition, kept, deadline)
+                producer.poll(0)
                 continue
+            own = self._headers_of(block)
+            headers = own or None
             for line in block.lines:
                 try:
                     # Positional arguments are faster; this is the hot path of an import.
@@ -166,16 +171,25 @@ class Sender:
         self._produce(self._progress.topic, entry.to_json(), entry.id, 0, [], deadline)
         self._patiently(lambda: producer.commit_transaction(_SLICE_SECONDS), deadline)
 
-    def _produce_masked(
-        self, door: Door, block: Block, named: dict[str, Any], partition: int, deadline: float
-    ) -> None:
-        records = door.records(block.lines, named)
-        if block.parts:
-            data, chunks = zip(*block.parts, strict=True)
-            records += door.records(data, named, chunks)
-        for value, headers in records:
-            self._produce(self._settings.topic, value, None, partition, headers, deadline)
-        self._producer.poll(0)
+    def _headers_of(self, block: Block) -> Headers:
+        return [*self._headers, ("fields", block.fields)] if block.fields else self._headers
+
+    def _masked(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[Record] | None]]:
+        """Each block with the records of its masked lines; None if lines are kept as they are."""
+        if self._door is None:
+            yield from ((block, None) for block in blocks)
+            return
+        # Lines of many blocks take less time together.
+        for _, some in groupby(blocks, lambda block: block.fields):
+            group = list(some)
+            named: dict[str, Any] = dict(self._headers_of(group[0]))
+            records = iter(self._door.records([line for block in group for line in block.lines], named))
+            for block in group:
+                own = list(islice(records, len(block.lines)))
+                if block.parts:
+                    data, chunks = zip(*block.parts, strict=True)
+                    own += self._door.records(data, named, chunks)
+                yield block, own
 
     def _produce(
         self, topic: str, value: bytes, key: str | None, partition: int, headers: Headers, deadline: float

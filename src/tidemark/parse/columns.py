@@ -62,9 +62,12 @@ class Knowledge:
         return ", ".join([*data, *rules, f"networks {networks.version(self.reading.networks)}", formats])
 
 
-def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, pa.Array]:
-    """The columns KNOWN of parsed lines (`tidemark.parse.detect.fields`) of sites. `ingested_at` is the time of the
-    look-up. Also those columns of the lines that were dictionary-encoded for it.
+def describe(
+    knowledge: Knowledge, site: pa.Array, fields: Arrays, *, origins: bool = True
+) -> dict[str, pa.Array]:
+    """The columns KNOWN of parsed lines (`tidemark.parse.detect.fields`) of sites, without `origins` those of the
+    address and the user agent only. `ingested_at` is the time of the look-up. Also those columns of the lines that were
+    dictionary-encoded for it.
 
     The time is set here because Spark writes its own `current_timestamp` into the generated code and would compile
     it again for every micro-batch.
@@ -92,7 +95,7 @@ def describe(knowledge: Knowledge, site: pa.Array, fields: Arrays) -> dict[str, 
         **_verified(knowledge.reading, client_ip, agent, agents),
         "ai_purpose": agent.spread([a.bot and a.bot.ai_purpose for a in agents], pa.string()),
         "disallowed": _disallowed(knowledge.reading, site, agent, agents, fields),
-        **_origins(knowledge.reading, site, host, referrer, fields["query"]),
+        **(_origins(knowledge.reading, site, host, referrer, fields["query"]) if origins else {}),
         "ingested_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", tz="UTC")), rows),
         "rules_version": _Coded([knowledge.version], np.zeros(rows, np.int32)).column,
         "client_ip": client_ip.column,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import plain
-from tidemark.kafka.records import DEFAULT_SITE, Headers, Record, own_keys
+from tidemark.kafka.records import DEFAULT_SITE, KEY_MARK, Headers, Record, own_keys
 from tidemark.local.directories import prepare_home
 from tidemark.parse.columns import Knowledge
 from tidemark.parse.custom import knowledge_of
@@ -39,40 +39,38 @@ class Door:
             prepare_home(settings)
             make_visitor_key(settings)
         key = visitor_key(settings)
-        return cls(knowledge_of(settings, key), Masking.of(settings, key))
+        return cls(knowledge_of(settings, key), Masking.of(settings, key, seals=True))
 
     def records(
         self, lines: Sequence[bytes], named: Mapping[str, str], chunks: Sequence[str] = ()
     ) -> list[Record]:
         """The records of lines whose headers are `named`: site, format, fields, id. `chunks`: if the lines are parts of
         overlong ones, the header `chunk` of each."""
-        inside = {} if chunks else dict(_with_keys(lines, named))
+        inside = {} if chunks else _with_keys(lines, named)
         if not inside:
-            return list(self._records(lines, named, chunks))
+            return self._records(lines, named, chunks)
         rest = [line for number, line in enumerate(lines) if number not in inside]
-        others = self._records(rest, named, ())
+        others = iter(self._records(rest, named, ()))
         return [
-            next(self._records([line], inside[number], ())) if number in inside else next(others)
+            self._records([line], inside[number], ())[0] if number in inside else next(others)
             for number, line in enumerate(lines)
         ]
 
     def _records(
         self, lines: Sequence[bytes], named: Mapping[str, str], chunks: Sequence[str]
-    ) -> Iterator[Record]:
+    ) -> list[Record]:
         site = named.get("site") or DEFAULT_SITE
         kept: Headers = [("site", site)] if site != DEFAULT_SITE else []
         kept += [("id", named["id"])] if named.get("id") else []
+        records: list[Record] = []
         for start in range(0, len(lines), _ROWS):
             some, parts = lines[start : start + _ROWS], chunks[start : start + _ROWS]
-            masked = columns(self.knowledge, self.masking, _arrays(some, site, named, parts))
-            values = masked["value"].to_pylist()
-            coded = _together(masked)
-            own: list[Headers] = [
-                [*kept, *((name, text) for name, text in zip(_RESULTS, each, strict=True) if text)]
-                for each in coded[1]
-            ]
-            for number, (value, code) in enumerate(zip(values, coded[0], strict=True)):
-                yield value, [*own[code], ("chunk", parts[number])] if parts else own[code]
+            masked = columns(self.knowledge, self.masking, _arrays(some, site, named, parts), origins=False)
+            headers = _headers(kept, masked)
+            if parts:
+                headers = [[*own, ("chunk", part)] for own, part in zip(headers, parts, strict=True)]
+            records += zip(masked["value"].to_pylist(), headers, strict=True)
+        return records
 
 
 def _arrays(
@@ -89,15 +87,19 @@ def _arrays(
     }
 
 
-def _together(masked: Mapping[str, pa.Array]) -> tuple[list[int], list[tuple[str | None, ...]]]:
-    """For each line the number of its headers, and these: format, fields and privacy."""
+def _headers(kept: Headers, masked: Mapping[str, pa.Array]) -> list[Headers]:
+    """The headers of each line: these, and its format, fields and privacy. Equal ones are the same object."""
     joined = [pc.fill_null(plain(masked[name]), "") for name in _RESULTS]
     coded = pc.binary_join_element_wise(*joined, "\0").dictionary_encode()
-    return coded.indices.to_pylist(), [tuple(each.split("\0")) for each in coded.dictionary.to_pylist()]
+    distinct: list[Headers] = []
+    for each in coded.dictionary.to_pylist():
+        texts = zip(_RESULTS, each.split("\0"), strict=True)
+        distinct.append([*kept, *[(name, text) for name, text in texts if text]])
+    return [distinct[code] for code in coded.indices.to_pylist()]
 
 
-def _with_keys(lines: Sequence[bytes], named: Mapping[str, str]) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """The numbers of lines that are objects with keys in place of headers, which the masked line no longer has."""
-    for number, line in enumerate(lines):
-        if texts := own_keys(line):
-            yield number, {**texts, **{name: text for name, text in named.items() if text}}
+def _with_keys(lines: Sequence[bytes], named: Mapping[str, str]) -> dict[int, Mapping[str, str]]:
+    """By number, what lines say that are objects with keys in place of headers, which the masked line no longer has."""
+    numbers = [number for number, line in enumerate(lines) if line[:1] == b"{" and KEY_MARK in line]
+    given = {name: text for name, text in named.items() if text}
+    return {number: {**own_keys(lines[number]), **given} for number in numbers}

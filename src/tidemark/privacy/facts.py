@@ -1,14 +1,14 @@
 """What travels with a masked line because the line no longer has it: the header `privacy` of its record, and the column
 of bronze.
 
-It is text, `name=value` separated by tabs, and ends with a keyed hash, so that no sender without the home's visitor key
-can say who a visitor is. The hash covers the site, but not the line: equal facts of a visitor are checked once.
+It is text, `name=value` separated by tabs. In a record it ends with a keyed hash, so that no sender without the home's
+visitor key can say who a visitor is. The hash covers the site, but not the line: equal facts of a visitor are checked
+once. Facts that the pipeline writes to bronze need no hash, because nobody else writes there.
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import Arrays, Flags, plain, where
+from tidemark.engine.arrays import Arrays, Flags, Pieces, flags_of, plain, where
 from tidemark.parse.columns import OF_ADDRESS
 from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, MODES
 
@@ -26,8 +26,7 @@ from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, MODES
 OF_AGENT = ("browser", "os", "device", "bot", "bot_name", "ai_purpose", "disallowed")
 _OF_LEVEL = {MASKED: ("visitor_id", *OF_ADDRESS), ANONYMOUS: ("visitor_id", *OF_ADDRESS, *OF_AGENT)}
 Levels = np.ndarray[Any, np.dtype[np.int64]]
-_HASH = "hash"
-_BOOLEANS = {"true": True, "false": False}
+_MODE, _HASH, _BETWEEN = "mode", "hash", "\t"
 
 
 def columns_of(level: int) -> tuple[str, ...]:
@@ -35,17 +34,19 @@ def columns_of(level: int) -> tuple[str, ...]:
     return _OF_LEVEL[level]
 
 
-def written(key: bytes, site: pa.Array, level: int, columns: Arrays) -> pa.Array:
-    """The facts of lines of a level, by the columns that travel with them."""
-    parts = [f"mode={MODES[level]}"]
+def written(key: bytes | None, site: pa.Array, level: int, columns: Arrays) -> pa.Array:
+    """The facts of lines of a level, by the columns that travel with them; sealed if there is a key."""
+    parts = [f"{_MODE}={MODES[level]}"]
     for name in columns_of(level):
         values = plain(columns[name])
         kind = values.type
         texts = values if pa.types.is_string(kind) else values.cast(pa.string())
-        parts.append(pc.fill_null(pc.binary_join_element_wise(f"\t{name}=", texts, ""), ""))
+        parts.append(pc.fill_null(pc.binary_join_element_wise(f"{_BETWEEN}{name}=", texts, ""), ""))
     said = pc.binary_join_element_wise(*parts, "")
+    if key is None:
+        return said
     hashes = [_hash(key, *each) for each in zip(plain(site).to_pylist(), said.to_pylist(), strict=True)]
-    return pc.binary_join_element_wise(said, f"\t{_HASH}=", pa.array(hashes, pa.string()), "")
+    return pc.binary_join_element_wise(said, f"{_BETWEEN}{_HASH}=", pa.array(hashes, pa.string()), "")
 
 
 def _hash(key: bytes, site: str, text: str) -> str:
@@ -54,10 +55,11 @@ def _hash(key: bytes, site: str, text: str) -> str:
 
 @dataclass(frozen=True)
 class Opened:
-    """The facts of lines: the level of each (EXACT without facts), and their columns."""
+    """The facts of lines: the level of each line (EXACT without facts), the distinct facts as `name=value`, and for
+    each line the index of its own."""
 
     levels: Levels
-    values: Sequence[Mapping[str, str]]
+    parts: Pieces
     codes: Levels
 
     @classmethod
@@ -67,17 +69,24 @@ class Opened:
             return None
         coded_site, coded = site.dictionary_encode("encode"), facts.dictionary_encode("encode")
         number = len(coded_site.dictionary)
-        pairs, codes = np.unique(
-            coded.indices.to_numpy() * number + coded_site.indices.to_numpy(), return_inverse=True
-        )
-        sites, texts = coded_site.dictionary.to_pylist(), coded.dictionary.to_pylist()
-        values = [_read(key, sites[pair % number], texts[pair // number], trusted) for pair in pairs.tolist()]
-        levels = np.array([MODES.index(each["mode"]) if each else EXACT for each in values])
-        return cls(levels[codes], values, codes)
+        both = pa.array(coded.indices.to_numpy() * number + coded_site.indices.to_numpy()).dictionary_encode()
+        text, of_site = np.divmod(both.dictionary.to_numpy(), number)
+        texts = coded.dictionary.take(pa.array(text))
+        if not trusted:
+            sites = coded_site.dictionary.take(pa.array(of_site))
+            pairs = zip(sites.to_pylist(), texts.to_pylist(), strict=True)
+            sealed = [_is_sealed(key, name or "", each) for name, each in pairs]
+            texts = where(np.array(sealed, bool), texts, None)
+        parts = Pieces.of(texts, _BETWEEN)
+        levels = np.full(len(texts), EXACT)
+        for level in (MASKED, ANONYMOUS):
+            levels[flags_of(pc.equal(parts.at(0), f"{_MODE}={MODES[level]}"))] = level
+        codes = both.indices.to_numpy()
+        return cls(levels[codes], parts, codes)
 
     def without(self, rows: Flags) -> Opened:
         """The same without the facts of these lines."""
-        return Opened(np.where(rows, EXACT, self.levels), self.values, self.codes)
+        return Opened(np.where(rows, EXACT, self.levels), self.parts, self.codes)
 
     def put_into(self, columns: Arrays) -> dict[str, pa.Array]:
         """The columns that come from the facts, in place of those of the lines."""
@@ -91,38 +100,31 @@ class Opened:
 
     def _put(self, name: str, rows: Flags, column: pa.Array) -> pa.Array:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        values = _typed([each.get(name) for each in self.values], kind)
+        values = self._values(name).cast(kind)
         index = pa.array(self.codes)
         if pa.types.is_dictionary(column.type):
             coded = values.dictionary_encode()
             mine = pa.DictionaryArray.from_arrays(coded.indices.take(index), coded.dictionary)
             if rows.all():
                 return mine
-            values, column = values.cast(kind), column.cast(kind)
+            column = column.cast(kind)
         return where(rows, values.take(index), column)
 
-
-def _typed(texts: Sequence[str | None], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_boolean(kind):
-        return pa.array([text and _BOOLEANS.get(text) for text in texts], kind)
-    return pa.array(texts, pa.string()).cast(kind)
+    def _values(self, name: str) -> pa.Array:
+        """The values of a name in the distinct facts, as texts."""
+        parts = self.parts
+        start = f"{name}="
+        places = np.flatnonzero(flags_of(pc.starts_with(parts.flat, start)))
+        if not len(places):
+            return pa.nulls(len(parts.count), pa.string())
+        spread = np.full(len(parts.count), -1)
+        spread[np.searchsorted(parts.start, places, side="right") - 1] = np.arange(len(places))
+        values = pc.utf8_slice_codeunits(parts.flat.take(pa.array(places)), len(start))
+        return values.take(pa.array(spread, mask=spread < 0))
 
 
 # The same visitors come again and again.
 @lru_cache(maxsize=16_384)
-def _read(key: bytes, site: str | None, text: str | None, trusted: bool) -> Mapping[str, str]:
-    """The values of facts; empty for none."""
-    if text is None:
-        return {}
-    said, _, given = text.rpartition(f"\t{_HASH}=")
-    if not trusted and not hmac.compare_digest(given.encode(), _hash(key, site or "", said).encode()):
-        return {}
-    return dict(part.split("=", 1) for part in said.split("\t"))
-
-
-def levels_of(facts: pa.Array) -> Levels:
-    """The levels of lines by their facts, which are trusted."""
-    coded = facts.dictionary_encode("encode")
-    modes = [_read(b"", "", text, True).get("mode", MODES[EXACT]) for text in coded.dictionary.to_pylist()]
-    levels: Levels = np.array([MODES.index(mode) for mode in modes], np.int64)[coded.indices.to_numpy()]
-    return levels
+def _is_sealed(key: bytes, site: str, text: str | None) -> bool:
+    said, _, given = (text or "").rpartition(f"{_BETWEEN}{_HASH}=")
+    return hmac.compare_digest(given.encode(), _hash(key, site, said).encode())

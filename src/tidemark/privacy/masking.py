@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.engine.arrays import Arrays, Flags, Pieces, flags_of, plain, where
-from tidemark.parse import clf
 from tidemark.parse.columns import Knowledge, describe
 from tidemark.parse.detect import Detected, read
 from tidemark.parse.format import Format
@@ -41,36 +40,39 @@ _TEXTS = ("path", "query", "referrer", "host")
 _DAY_US = 86_400_000_000
 _EPOCH = date(1970, 1, 1)
 # What a masked line of the combined family has between address and time.
-_NO_USER = " - - ["
-_MARK = clf.MARK
+_NO_USER = " - -"
+_TIME = " ["
 _PLAIN_RESULT = r"^ \d{3} (?:\d+|-) ?$"
 
 
 @dataclass(frozen=True)
 class Masking:
-    """What is kept of lines; `key` is the visitor key, which never appears in a plan or a log."""
+    """What is kept of lines; `key` is the visitor key, which never appears in a plan or a log. `seals`: the facts of
+    masked lines go through Kafka."""
 
     privacy: Privacy
     key: bytes
     salts: Salts
+    seals: bool = False
 
     @classmethod
-    def of(cls, settings: Settings, key: bytes) -> Masking:
+    def of(cls, settings: Settings, key: bytes, *, seals: bool = False) -> Masking:
         """That of a home."""
-        return cls(settings.privacy, key, Salts.of(settings))
+        return cls(settings.privacy, key, Salts.of(settings), seals)
 
     def __repr__(self) -> str:
         return f"Masking({self.privacy})"
 
 
 def columns(
-    knowledge: Knowledge, masking: Masking, lines: Arrays, *, trusted: bool = False
+    knowledge: Knowledge, masking: Masking, lines: Arrays, *, trusted: bool = False, origins: bool = True
 ) -> dict[str, pa.Array]:
     """The columns of `tidemark.parse.detect.fields` and `tidemark.parse.columns.describe` of lines with the columns
     `value`, `format`, `fields`, `site`, `chunk` and `privacy`; and these four of them that masking may change:
     `value`, `format`, `fields` and `privacy`.
 
-    `trusted`: the facts in `privacy` are from bronze, otherwise from a sender."""
+    `trusted`: the facts in `privacy` are from bronze, otherwise from a sender. Without `origins` the columns that say
+    where a request comes from are left out."""
     detected, found = read(lines, knowledge.reading)
     opened = Opened.of(masking.key, lines["site"], lines["privacy"], trusted=trusted)
     if opened and not trusted:
@@ -83,9 +85,13 @@ def columns(
     before = found
     for mask, rows in (each for some in masks.values() for each in some):
         found = found | {name: _masked(mask, found[name], rows) for name in _TEXTS}
-    described = describe(knowledge, lines["site"], found)
+    client = found["client_ip"]
+    # Facts have what masked addresses would be looked up for.
+    known = _without(client, opened.levels > EXACT) if opened else client
+    described = describe(knowledge, lines["site"], found | {"client_ip": known}, origins=origins)
     found = found | described
     if opened:
+        found["client_ip"] = client
         found |= opened.put_into(found)
         found["read_as"] = _read_as(lines["value"], found["read_as"], opened)
         anonymous = opened.levels == ANONYMOUS
@@ -232,7 +238,7 @@ def _sealed(
             for each, day in zip(own["visitor_id"].to_pylist(), dates, strict=True)
         ]
         own["visitor_id"] = pa.array(salted, pa.string())
-    texts = written(masking.key, plain(lines["site"]).take(chosen), level, own)
+    texts = written(masking.key if masking.seals else None, plain(lines["site"]).take(chosen), level, own)
     spread = np.zeros(size, np.int64)
     spread[rows] = back
     index = pa.array(spread, mask=~rows)
@@ -253,18 +259,21 @@ def _lines(
         return value, rows
     kept = rows & _same_but_beginning(detected, before, found)
     anew = rows & ~kept
-    text = pa.nulls(len(rows), pa.string())
-    if kept.any():
-        text = _with_beginning(level, detected.lines.text, found["client_ip"], detected, kept)
+    text = (
+        _with_beginning(level, detected, found["client_ip"])
+        if kept.any()
+        else pa.nulls(len(rows), pa.string())
+    )
     if anew.any():
         index = pa.array(np.flatnonzero(anew))
         raw = {
             "event_time": detected.read.columns["event_time"],
             "zoneless": detected.read.columns["zoneless"],
         }
-        objects = _objects({name: plain(column).take(index) for name, column in {**found, **raw}.items()})
+        objects = _objects({name: plain(column.take(index)) for name, column in {**found, **raw}.items()})
         text = pc.replace_with_mask(text, pa.array(anew), objects)
-    return where(rows, text.cast(pa.binary()), value), anew
+    text = text.cast(pa.binary())
+    return text if rows.all() else where(rows, text, value), anew
 
 
 def _same_but_beginning(detected: Detected, before: Arrays, found: Arrays) -> Flags:
@@ -286,18 +295,28 @@ def _same_but_beginning(detected: Detected, before: Arrays, found: Arrays) -> Fl
     return same
 
 
-def _with_beginning(
-    level: int, text: pa.Array, client: pa.Array, detected: Detected, rows: Flags
-) -> pa.Array:
-    """Lines of the combined family with these clients, and without users; anonymous ones without user agents."""
-    halves = Pieces.of(text if rows.all() else where(rows, text, None), _MARK, 1)
-    time = Pieces.of(halves.at(0), " [", 1, last=True).at(1)
-    rest = halves.at(1)
+def _with_beginning(level: int, detected: Detected, client: pa.Array) -> pa.Array:
+    """Lines of the combined family with these clients, and without users; anonymous ones without user agents. Of other
+    lines, anything."""
+    parts = detected.lines.parts
+    before = Pieces.of(parts.at(0), _TIME, 1, last=True)
+    rest = _from(detected.lines.text, pc.add(pc.binary_length(before.at(0)), len(_TIME)))
     if level == ANONYMOUS:
-        quoted = detected.lines.parts.count == 7
-        told = Pieces.of(rest, '" "', 1, last=True).at(0)
+        quoted = parts.count == 7
+        told = Pieces.of(where(quoted, rest, None), '" "', 1, last=True).at(0)
         rest = where(quoted, pc.binary_join_element_wise(told, f'" "{NONE}"', ""), rest)
-    return pc.binary_join_element_wise(pc.fill_null(plain(client), NONE), _NO_USER, time, _MARK, rest, "")
+    return pc.binary_join_element_wise(pc.fill_null(plain(client), NONE), f"{_NO_USER}{_TIME}", rest, "")
+
+
+def _from(text: pa.Array, first: pa.Array) -> pa.Array:
+    """The ends of strings, each from its own byte on."""
+    _, offsets, data = text.buffers()
+    ends = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    # Every string as two strings beside each other, of which the second is taken.
+    halves = np.repeat(ends, 2)[:-1]
+    halves[1::2] = np.minimum(ends[:-1] + pc.fill_null(first, 0).to_numpy(), ends[1:])
+    both = pa.StringArray.from_buffers(len(halves) - 1, pa.py_buffer(halves), data)
+    return both.take(pa.array(np.arange(1, len(halves), 2)))
 
 
 def _objects(found: Mapping[str, pa.Array]) -> pa.Array:
