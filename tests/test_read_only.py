@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.home import HOMES
+from tidemark.access.database import Database
+from tidemark.access.keys import Keys
 from tidemark.cli import COMMANDS
 
 KEPT = sorted(HOMES.glob("home-*.tar.gz"))[-1]
@@ -29,7 +31,16 @@ WRITING = [
     "run", "quality", "note deployed", "access key add robot", "broker start", "broker start --foreground", "dashboard",
     "demo",
 ]  # fmt: skip
-READING = ["savepoint list", "status", "broker stop", "report overview", "alerts", "access log", "data"]
+READING = [
+    "savepoint list",
+    "status",
+    "broker stop",
+    "report overview",
+    "alerts",
+    "access log",
+    "access user list",
+    "data",
+]
 # The rest needs a Kafka, or no home, or makes one in the cache.
 ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view"}
 
@@ -54,6 +65,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = called(tidemark(path, "savepoint create one"))
     assert made.returncode == 0, made.stderr
     assert "other users could read the home" in made.stderr
+    Keys(Database(path)).add("reader", "viewer", [], None)
     return path
 
 
@@ -76,6 +88,8 @@ def test_a_command_that_writes_says_what_it_cannot_write(home: Path, command: st
 def test_a_command_that_reads_works(home: Path, command: str) -> None:
     done = called([*UNSHARE, "sh", "-c", READ_ONLY, "-", str(home), *tidemark(home, command)])
     assert done.returncode == 0 and not done.stderr, done.stderr
+    if command == "access key list":
+        assert "reader" in done.stdout
 
 
 def test_a_view_says_that_its_cache_cannot_be_written(

@@ -28,7 +28,7 @@ TABLE = "quality/access"
 What = Literal[
     "login", "failed login", "logout", "person added", "person removed", "key made", "key revoked", "share made",
     "share revoked", "share opened", "raw lines opened", "download", "definition changed", "note changed", "forget",
-    "refused",
+    "privacy changed", "refused",
 ]  # fmt: skip
 # Names, types and meanings of the table's columns.
 COLUMNS = (

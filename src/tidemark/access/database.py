@@ -45,15 +45,12 @@ class Database:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             with closing(sqlite3.connect(self.path, timeout=10)) as connection:
                 connection.row_factory = sqlite3.Row
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if version > _VERSION:
-                    raise InputError(f"{self.path} is of a newer version of Tidemark", "Update this one.")
-                if version < _VERSION:
+                if self._version(connection) < _VERSION:
                     connection.executescript(_TABLES)
                 with connection:
                     yield connection
         except (OSError, sqlite3.DatabaseError) as error:
-            raise InputError(f"{self.path} cannot be used: {error}", "Correct or remove the file.") from error
+            raise self._unusable(error) from error
 
     def add(self, table: str, *values: Any, taken: InputError | None = None) -> None:
         """Adds a row. Raises `taken` if another row has its name."""
@@ -65,14 +62,38 @@ class Database:
                 raise taken from error
             raise
 
+    def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        """The rows of a query, also of a home that cannot be written; none without a file. Raises InputError if the
+        file cannot be used."""
+        if not self.path.exists():
+            return []
+        try:
+            address = f"{self.path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, timeout=10, uri=True)) as connection:
+                connection.row_factory = sqlite3.Row
+                if self._version(connection) < _VERSION:
+                    return []
+                return connection.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
+
     def of_secret(self, table: str, secret: str) -> sqlite3.Row | None:
         """The row of a secret, unless it has ended."""
-        with self.open() as db:
-            row: sqlite3.Row | None = db.execute(
-                f"SELECT * FROM {table} WHERE hash = ? AND (ends_at IS NULL OR ends_at > ?)",
-                (hashed(secret), time.time()),
-            ).fetchone()
-        return row
+        found = self.rows(
+            f"SELECT * FROM {table} WHERE hash = ? AND (ends_at IS NULL OR ends_at > ?)",
+            hashed(secret),
+            time.time(),
+        )
+        return found[0] if found else None
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > _VERSION:
+            raise InputError(f"{self.path} is of a newer version of Tidemark", "Update this one.")
+        return version
+
+    def _unusable(self, error: Exception) -> InputError:
+        return InputError(f"{self.path} cannot be used: {error}", "Correct or remove the file.")
 
 
 def hashed(secret: str) -> bytes:

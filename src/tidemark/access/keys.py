@@ -50,8 +50,7 @@ class Keys:
             raise InputError(f"there is no key {name!r}", "`tidemark access key list` lists all.")
 
     def all(self) -> list[Key]:
-        with self._database.open() as db:
-            return [_key(row) for row in db.execute("SELECT * FROM keys ORDER BY name")]
+        return list(map(_key, self._database.rows("SELECT * FROM keys ORDER BY name")))
 
     def of(self, key: str) -> Key | None:
         """The key with this text, unless it has expired."""

@@ -51,23 +51,19 @@ class People:
             raise InputError(f"there is nobody called {name!r}", "`tidemark access user list` lists all.")
 
     def all(self) -> list[Person]:
-        with self._database.open() as db:
-            return [
-                Person(row["name"], right_in(row)) for row in db.execute("SELECT * FROM people ORDER BY name")
-            ]
+        rows = self._database.rows("SELECT * FROM people ORDER BY name")
+        return [Person(row["name"], right_in(row)) for row in rows]
 
     def right_of(self, name: str) -> Right | None:
         """Somebody's right; None if there is nobody of this name."""
-        with self._database.open() as db:
-            row = db.execute("SELECT * FROM people WHERE name = ?", (name,)).fetchone()
-        return right_in(row) if row else None
+        rows = self._database.rows("SELECT * FROM people WHERE name = ?", name)
+        return right_in(rows[0]) if rows else None
 
     def verify(self, name: str, password: str) -> bool:
         """Whether the password is that of the person. It takes as long where there is nobody of this name."""
-        with self._database.open() as db:
-            row = db.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()
-        same = self.same(row["password"] if row else self._of_nobody, password)
-        return same and row is not None
+        rows = self._database.rows("SELECT password FROM people WHERE name = ?", name)
+        same = self.same(rows[0]["password"] if rows else self._of_nobody, password)
+        return same and bool(rows)
 
     def hashed(self, password: str) -> str:
         """The argon2id hash of a password. Raises InputError if it is too short or too long."""

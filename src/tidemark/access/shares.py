@@ -112,8 +112,7 @@ class Shares:
         return str(row["id"])
 
     def all(self) -> list[Share]:
-        with self._database.open() as db:
-            return [_share(row) for row in db.execute("SELECT * FROM shares ORDER BY made_at")]
+        return list(map(_share, self._database.rows("SELECT * FROM shares ORDER BY made_at")))
 
     def of(self, token: str) -> Share | None:
         """The share of a token, unless it has expired."""

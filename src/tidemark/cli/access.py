@@ -78,7 +78,7 @@ def user_add(
 @click.pass_context
 def user_list(ctx: click.Context, /, **home: Any) -> None:
     """List people with their roles and sites."""
-    found = Door(_prepared(ctx, home).home).people.all()
+    found = Door(settings_of(ctx, **home).home).people.all()
     _show([f"{person.name:<24} {person.right.about}" for person in found], "nobody yet")
 
 
@@ -123,7 +123,7 @@ def key_add(
 @click.pass_context
 def key_list(ctx: click.Context, /, **home: Any) -> None:
     """List keys with their roles, sites and ends."""
-    found = Door(_prepared(ctx, home).home).keys.all()
+    found = Door(settings_of(ctx, **home).home).keys.all()
     _show([f"{key.name:<24} {key.right.about}, {_until(key.ends_at)}" for key in found], "no keys yet")
 
 
@@ -175,7 +175,7 @@ def share_add(
 @click.pass_context
 def share_list(ctx: click.Context, /, **home: Any) -> None:
     """List shares with their ids, by which `revoke` knows them."""
-    found = Door(_prepared(ctx, home).home).shares.all()
+    found = Door(settings_of(ctx, **home).home).shares.all()
     _show([f"{share.id}  {share.about}, {_until(share.ends_at)}" for share in found], "no shares yet")
 
 

@@ -23,7 +23,7 @@ def note_changes(home: Home) -> None:
         return
     notes.record(home.settings, home.store, text, notes.SETTINGS)
     audit = Audit.of_home(home.settings.home, home.settings.environment())
-    audit.record(None, "definition changed", "; ".join(notes.changes(changed)))
+    audit.record(None, "privacy changed", "; ".join(notes.changes(changed)))
     audit.write()
 
 
