@@ -187,10 +187,14 @@ def test_a_rebuild_applies_a_stricter_mode_to_history(
     for value in gone:
         assert where_found(settings.home, holding_text([value])) == [], value
     texts = [row["text"] for row in rows(settings, "quality.notes")]
-    assert any(
-        f"privacy.mode was {'unset' if before == 'exact' else before}, now {mode.mode}" in text
-        for text in texts
-    )
+    change = f"privacy.mode was {'unset' if before == 'exact' else before}, now {mode.mode}"
+    assert any(change in text for text in texts)
+    # Back to what it was: recorded, too, and nothing of history becomes exact again.
+    again = replace(settings, privacy=homes[before].privacy)
+    privacy_notes.note_changes(Pipeline.of(again).on(spark))
+    privacy_notes.note_changes(Pipeline.of(again).on(spark))
+    recorded = [row["object"] for row in rows(settings, "quality.access") if row["what"] == "privacy changed"]
+    assert len(recorded) == 2 and change in recorded[0] and f"was {mode.mode}, now" in recorded[1]
     for name in ("gold.traffic", "gold.visitors_by_country"):
         columns = ("site", "window_start", "visitors", "pageviews", "requests")
         same = [

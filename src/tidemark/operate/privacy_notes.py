@@ -14,17 +14,20 @@ _CHANGED = "The privacy settings have changed: `tidemark rebuild all` applies st
 
 
 def note_changes(home: Home) -> None:
-    """Before the flows start, notes that the settings are others than those of history. Raises TableError."""
-    recorded = schema_check.recorded(home.lakehouse, home.graph.accepted.name)
-    differing = applied.line_differences(home.settings, recorded)
-    changed = {name: values for name, values in differing.items() if name.startswith("privacy")}
-    text = "; ".join([_CHANGED, *notes.changes(changed)])[:MOST_CHARACTERS]
-    if not changed or any(row["text"] == text for row in notes.listed(home.store)):
+    """Before the flows start, notes that the privacy settings are others than at the last start, and records it in
+    quality.access. Raises TableError."""
+    accepted = home.graph.accepted.name
+    state = schema_check.recorded(home.lakehouse, accepted)
+    if not state:
         return
-    notes.record(home.settings, home.store, text, notes.SETTINGS)
-    audit = Audit.of_home(home.settings.home, home.settings.environment())
-    audit.record(None, "privacy changed", "; ".join(notes.changes(changed)))
-    audit.write()
+    changed = notes.changes(applied.privacy_differences(home.settings, state))
+    if changed:
+        text = "; ".join([_CHANGED, *changed])[:MOST_CHARACTERS]
+        notes.record(home.settings, home.store, text, notes.SETTINGS)
+        audit = Audit.of_home(home.settings.home, home.settings.environment())
+        audit.record(None, "privacy changed", "; ".join(changed))
+        audit.write()
+    schema_check.write(home.lakehouse, {accepted: applied.privacy_entry(home.settings)})
 
 
 def note_counted_anew(home: Home) -> None:

@@ -16,6 +16,7 @@ from tidemark.operate.quality import runner as quality
 from tidemark.operate.rebuild import Rebuild, Report
 from tidemark.operate.upkeep_schedule import keep
 from tidemark.pipeline import Pipeline
+from tidemark.privacy.salts import Salts
 from tidemark.stream.metrics import Metrics
 
 log = logging.getLogger("tidemark.service")
@@ -59,6 +60,7 @@ class Beside:
         """The same work after the flows have caught up."""
         pipeline, settings = self.pipeline, self.pipeline.settings
         self._name_readable()
+        Salts.of(settings).expire()
         privacy_notes.note_counted_anew(pipeline)
         if pipeline.lakehouse.can.files:
             backfill.fill(pipeline, self._rebuilding)

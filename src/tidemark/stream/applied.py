@@ -13,6 +13,8 @@ from tidemark.settings.sites import SiteSettings
 
 # The entry of a table's state with them.
 ENTRY = "settings"
+# The entry with the privacy settings of the last start, which may be others than those of history.
+PRIVACY = "privacy"
 # The entry of an aggregation's identity by which a session ends.
 _GAP = "gap"
 
@@ -59,6 +61,19 @@ def differences(settings: Settings, table: Table, state: Mapping[str, str]) -> d
 def line_differences(settings: Settings, state: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """The same for the state of a table of accepted or rejected lines."""
     return _differing(recorded(state), _of_lines(settings))
+
+
+def privacy_differences(settings: Settings, state: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The privacy settings that are others than those of the last start, or else of history."""
+    if PRIVACY in state:
+        return _differing(json.loads(state[PRIVACY]), described(settings.privacy))
+    found = line_differences(settings, state)
+    return {name: values for name, values in found.items() if name.startswith("privacy")}
+
+
+def privacy_entry(settings: Settings) -> dict[str, str]:
+    """The entry PRIVACY of a table's state."""
+    return {PRIVACY: json.dumps(described(settings.privacy), sort_keys=True)}
 
 
 def with_settings(state: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:

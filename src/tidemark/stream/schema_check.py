@@ -34,7 +34,7 @@ _COMMITTED = "committed"
 # Whether a table has the history from before it, or one of its columns, was added to the home.
 _HISTORY, _MISSING, _WHOLE = "history", "missing", "whole"
 # Entries that do not come from how rows are made.
-_LASTING = frozenset({SWAP, ELSEWHERE, KEPT_SINCE, _HISTORY, applied.ENTRY})
+_LASTING = frozenset({SWAP, ELSEWHERE, KEPT_SINCE, _HISTORY, applied.ENTRY, applied.PRIVACY})
 _KEY_REMEDY = (
     "Put visitor.key back from a backup, or set TIDEMARK_VISITOR_KEY as before. If that key is lost:"
     " `tidemark rebuild all --new-visitor-key` makes every visitor id anew, with the home's key or a new one."

@@ -1,0 +1,74 @@
+"""The salts of anonymous visitors: destroyed 48 hours after they were made, and what comes of it is said."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.privacy.lines import ANONYMOUS, bronze, judged
+from tidemark.local.directories import prepare_home
+from tidemark.operate import notes, upkeep
+from tidemark.pipeline import Pipeline
+from tidemark.privacy import salts
+from tidemark.settings import Settings
+
+MADE = datetime(2026, 11, 21, 12, tzinfo=UTC)
+LINE = b'198.51.100.77 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Firefox/140.0"'
+
+
+@pytest.fixture(autouse=True)
+def _prepared(home: Settings) -> None:
+    prepare_home(home)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """The time that the salts see, as the only element."""
+    now = [MADE]
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+            return now[0]
+
+    monkeypatch.setattr(salts, "datetime", Clock)
+    return now
+
+
+def visitor(home: Path) -> object:
+    return judged(bronze([LINE]), home, ANONYMOUS)[0]["visitor_id"]
+
+
+def test_a_salt_is_destroyed_48_hours_after_it_was_made(home: Settings, clock: list[datetime]) -> None:
+    file = home.home / "salts.json"
+    first = visitor(home.home)
+    [day] = json.loads(file.read_text())["salts"].values()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+    clock[0] = MADE + timedelta(hours=48, seconds=-1)
+    upkeep.maintain(Pipeline.of(home))
+    assert visitor(home.home) == first
+
+    clock[0] = MADE + timedelta(hours=48)
+    upkeep.maintain(Pipeline.of(home))
+    assert not [
+        path for path in home.home.rglob("*") if path.is_file() and day["salt"].encode() in path.read_bytes()
+    ]
+    assert notes.listed(Pipeline.of(home).store) == []
+
+    # A line that comes later counts its visitor anew, once, and a note says so.
+    assert visitor(home.home) not in (None, first)
+    for _ in range(2):
+        upkeep.maintain(Pipeline.of(home))
+    [note] = notes.listed(Pipeline.of(home).store)
+    assert note["text"].startswith("Lines of 2026-11-21 came after its salt was destroyed")
+    assert note["time"] == clock[0]
+
+
+def test_a_salt_is_not_used_after_its_time_even_without_upkeep(home: Settings, clock: list[datetime]) -> None:
+    first = visitor(home.home)
+    clock[0] = MADE + timedelta(hours=48)
+    assert visitor(home.home) != first
