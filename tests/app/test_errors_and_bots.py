@@ -146,6 +146,9 @@ def test_what_ai_operators_crawl_and_send(scene: Scene, recount: bool) -> None:
     }  # fmt: skip
     over_time = bots.ai_operator_over_time(rows, selection, 3600, "OpenAI")
     assert over_time[["crawled", "referred"]].sum().tolist() == [genuine, assisted]
+    asked = lines[(lines["bot_name"] == "GPTBot") & (lines["bot_verified"] != "forged")]
+    read = bots.read_by_operator(rows, selection, ["GPTBot"], 100).set_index("path")["requests"]
+    assert read.to_dict() == asked.groupby(asked["path"].fillna("").str[:200]).size().to_dict()
 
 
 def day(visitor: str, **counts: int) -> dict[str, object]:

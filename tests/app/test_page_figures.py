@@ -133,7 +133,7 @@ def test_bots(home: Path) -> None:
     assert page.selectbox(key="ai-operator").value == "OpenAI"
 
     page.selectbox(key="bot-name").set_value("GPTBot").run()
-    read = [path or "(none)" for path in bots.read_by(rows, selection, ["GPTBot"], 9)["path"]]
+    read = [path or "(none)" for path in bots.read_by_operator(rows, selection, ["GPTBot"], 9)["path"]]
     assert listed(page, "bots-pages_panel") == read
 
 

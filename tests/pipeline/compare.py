@@ -106,8 +106,8 @@ def _audience(read: Read, expected: Expected) -> None:
 _COUNTS = ["visitors", "pageviews", "requests", "bot_requests"]
 REQUESTS = [
     "site", "event_time", "country", "method", "path", "status", "bytes", "duration_us", "latency_bucket", "network",
-    "bot", "bot_name", "bot_kind", "bot_verified", "ai_purpose", "channel", "source", "utm_source", "utm_medium",
-    "utm_campaign", "utm_term", "utm_content", "click_id", "search_term", "asset", "pageview",
+    "bot", "bot_name", "bot_kind", "bot_verified", "ai_purpose", "disallowed", "channel", "source", "utm_source",
+    "utm_medium", "utm_campaign", "utm_term", "utm_content", "click_id", "search_term", "asset", "pageview",
 ]  # fmt: skip
 
 Comparison = Callable[[Read, Expected], None]
@@ -184,7 +184,7 @@ RECOUNTED: dict[str, Comparison] = {
     "gold.bots": _same(
         "gold.bots",
         ["site", "window_start", "bot_name", "bot_kind", "bot_verified", "requests", "pages", "bytes", "robots_txt",
-         "errors"],
+         "errors", "disallowed"],
         lambda e: e.bots,
     ),
     "gold.networks": _same(
@@ -193,7 +193,7 @@ RECOUNTED: dict[str, Comparison] = {
         lambda e: e.networks,
     ),
     "gold.bot_pages": _same(
-        "gold.bot_pages", ["site", "day", "bot_name", "path", "requests"], lambda e: e.bot_pages
+        "gold.bot_pages", ["site", "day", "bot_name", "path", "requests", "forged"], lambda e: e.bot_pages
     ),
     "gold.audience": _audience,
 }  # fmt: skip

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote_plus, urlsplit
+from urllib.robotparser import RobotFileParser
 
 import crawleruseragents
 
@@ -64,6 +65,23 @@ def bot_of(agent: str) -> Bot | None:
     kind = next((kind for kind in KINDS if kind in tags), "other")
     assert kind != "ai-crawler" or name in PURPOSES, f"the purpose of {name} is not known here"
     return Bot(name, kind, PURPOSES.get(name))
+
+
+def robots_of(text: str) -> RobotFileParser:
+    """The rules of a robots.txt, as the standard library reads them."""
+    rules = RobotFileParser()
+    rules.parse(text.splitlines())
+    return rules
+
+
+def forbidden(rules: RobotFileParser, agent: str, target: str) -> bool | None:
+    """Whether robots.txt forbids a target to a bot; None for people. /robots.txt itself is always allowed."""
+    bot = bot_of(agent)
+    if bot is None:
+        return None
+    if not target.startswith("/") or target.split("?")[0] == "/robots.txt":
+        return False
+    return not rules.can_fetch(bot.name, f"http://site{target}")
 
 
 @cache

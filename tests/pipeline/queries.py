@@ -22,12 +22,13 @@ CREATE TABLE requests AS
 SELECT *, method = 'GET' AND NOT bot AND NOT asset AND status < 400 AS pageview
 FROM (SELECT *, regexp_matches(lower(path), ?) AS asset
 FROM (SELECT parsed.* EXCLUDE (request, target), country, network, bot, bot_name, bot_kind, bot_verified, ai_purpose,
-             ip || ' ' || agent AS visitor,
+             disallowed, ip || ' ' || agent AS visitor,
              if(http, split_part(request, ' ', 1), '') AS method,
              if(http, split_part(request, ' ', -1), '') AS protocol,
              if(http, split_part(target, '?', 1), '') AS path,
              origins.* EXCLUDE (site, referrer, query), latency_bucket, page_bucket
       FROM parsed JOIN places USING (ip) JOIN robots USING (ip, agent) JOIN origins USING (site, referrer, query)
+      JOIN forbidden USING (site, agent, http, target)
       LEFT JOIN buckets USING (micros)))
 """
 

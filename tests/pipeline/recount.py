@@ -98,10 +98,14 @@ def recount(
     gap_seconds: int = 1800,
     hosts: Mapping[str, Collection[str]] | None = None,
     goals: Mapping[str, str] | None = None,
+    robots: Mapping[str, str] | None = None,
 ) -> Expected:
-    """Recomputes everything from (site, line) pairs; `hosts` are the own ones of sites, `goals` conditions by name."""
+    """Recomputes everything from (site, line) pairs; `hosts` are the own ones of sites, `goals` conditions by name,
+    `robots` the robots.txt of sites, whose rules must not overlap."""
     own = tuple((site, tuple(names)) for site, names in (hosts or {}).items())
-    return _recount(tuple(lines), gap_seconds, own, tuple((goals or {}).items()))
+    return _recount(
+        tuple(lines), gap_seconds, own, tuple((goals or {}).items()), tuple((robots or {}).items())
+    )
 
 
 @lru_cache(maxsize=8)  # tests compare with the same lines before and after what they do
@@ -110,8 +114,10 @@ def _recount(
     gap_seconds: int,
     hosts: tuple[tuple[str, tuple[str, ...]], ...],
     conditions: tuple[tuple[str, str], ...],
+    robots: tuple[tuple[str, str], ...],
 ) -> Expected:
     own, goals = dict(hosts), dict(conditions)
+    rules = {site: meaning.robots_of(text) for site, text in robots}
     db = duckdb.connect()
     db.execute("SET TimeZone = 'UTC'")
     raw = pa.table({"site": [s for s, _ in pairs], "line": [v.decode("utf-8", "replace") for _, v in pairs]})
@@ -125,6 +131,10 @@ def _recount(
         lambda ip: [iptocc.country_code(ip) or "ZZ", places.network_of(ip)],
     )
     _known(db, "robots", "ip, agent", ["bot", "bot_name", "bot_kind", "ai_purpose", "bot_verified"], _bot)
+    _known(db, "forbidden", "site, agent, http, target", ["disallowed"],
+           lambda site, agent, http, target: [
+               meaning.forbidden(rules[site], agent, target if http else "") if site in rules else None
+           ])  # fmt: skip
     _known(db, "origins", "site, referrer, query", [*meaning.Origin._fields, "search_term"],
            lambda site, referrer, query: [
                *meaning.origin(referrer, query, own.get(site, ())), meaning.search_term(query)
@@ -187,7 +197,8 @@ def _recount(
             db,
             f"""SELECT site, {_window(3600)}, bot_name, bot_kind, coalesce(bot_verified, ''), count(*),
             count(*) FILTER (method = 'GET' AND NOT asset AND status < 400 AND path <> '/robots.txt'),
-            sum(bytes)::BIGINT, count(*) FILTER (path = '/robots.txt'), count(*) FILTER (status >= 400)
+            sum(bytes)::BIGINT, count(*) FILTER (path = '/robots.txt'), count(*) FILTER (status >= 400),
+            count(*) FILTER (disallowed)
             FROM requests WHERE bot GROUP BY 1, 2, 3, 4, 5""",
         ),
         networks=_rows(
@@ -197,7 +208,8 @@ def _recount(
         ),
         bot_pages=_rows(
             db,
-            f"""SELECT site, {_window(86_400)}, bot_name, left(path, 200), count(*) FROM requests WHERE bot
+            f"""SELECT site, {_window(86_400)}, bot_name, left(path, 200), count(*),
+            count(*) FILTER (bot_verified = 'forged') FROM requests WHERE bot
             GROUP BY 1, 2, 3, 4""",
         ),
         searches=_rows(
@@ -208,8 +220,9 @@ def _recount(
         requests=_rows(
             db,
             """SELECT site, epoch(t)::BIGINT, country, nullif(method, ''), if(http, path, NULL), status, bytes, micros,
-            latency_bucket, network, bot, bot_name, bot_kind, bot_verified, ai_purpose, channel, source, utm_source,
-            utm_medium, utm_campaign, utm_term, utm_content, click_id, search_term, asset, pageview, count(*)
+            latency_bucket, network, bot, bot_name, bot_kind, bot_verified, ai_purpose, disallowed, channel,
+            source, utm_source, utm_medium, utm_campaign, utm_term, utm_content, click_id, search_term, asset,
+            pageview, count(*)
             FROM requests GROUP BY ALL""",
         ),
         sessions=_rows(
@@ -250,7 +263,7 @@ def _known(
     rows = [(*key, *of(*key)) for key in found]
     values = list(zip(*rows, strict=True)) or [()] * (len(names) + len(columns))
     types = [
-        pa.int64() if name in _NUMBERS else pa.bool_() if name == "bot" else pa.string()
+        pa.int64() if name in _NUMBERS else pa.bool_() if name in _FLAGS else pa.string()
         for name in (*names, *columns)
     ]
     db.register(
@@ -260,6 +273,7 @@ def _known(
 
 
 _NUMBERS = ("micros", "latency_bucket", "page_bucket")
+_FLAGS = ("bot", "http", "disallowed")
 
 
 def _bot(ip: str, agent: str) -> list[object]:

@@ -21,7 +21,10 @@ from tidemark.traffic.stream import Traffic, blocks
 
 START = 1_780_000_200
 HOSTS = {"shop": (HOST, "shop.example", "www.shop.example")}
-READING = Reading({site: SiteReading(hosts=hosts) for site, hosts in HOSTS.items()})
+ROBOTS = {
+    "shop": "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /products/\nDisallow: /docs/\n"
+}
+READING = Reading({site: SiteReading(hosts=hosts, robots=ROBOTS[site]) for site, hosts in HOSTS.items()})
 TABLES = sorted(RECOUNTED)
 
 Pair = tuple[str, bytes]
@@ -38,7 +41,7 @@ def generated() -> tuple[dict[str, pa.Table], Expected]:
         pairs += [(site, line) for block in blocks(made, truth=False) for line in block.lines]
     pairs += [("shop", b"no log line"), *long_walk()]
     goals = {name: goal for name, (goal, _) in GOALS.items()}
-    return tables_of(pairs, READING, goals), recount(pairs, hosts=HOSTS, goals=CONDITIONS)
+    return tables_of(pairs, READING, goals), recount(pairs, hosts=HOSTS, goals=CONDITIONS, robots=ROBOTS)
 
 
 def long_walk() -> list[Pair]:
@@ -77,7 +80,7 @@ def test_funnels_retention_and_paths(tmp_path: Path) -> None:
 
 def test_odd_referrers_and_tags() -> None:
     pairs = odd_visits.lines(6_000, seed=1, sites=("shop", "other"))
-    read, expected = reader_of(tables_of(pairs, READING)), recount(pairs, hosts=HOSTS)
+    read, expected = reader_of(tables_of(pairs, READING)), recount(pairs, hosts=HOSTS, robots=ROBOTS)
     for table in ("silver.requests", "silver.sessions"):
         assert_table(table, read, expected)
     assert len({row[REQUESTS.index("channel")] for row in expected.requests}) == 20

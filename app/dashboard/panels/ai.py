@@ -114,7 +114,7 @@ def operators_panel(look: Look) -> None:
     PAGES,
     SESSIONS,
     every=SELDOM,
-    help="Pages crawled and visits sent over time, and what the operator's bots ask for most.",
+    help="Pages crawled and visits sent over time, and what the operator's bots ask for most; without forged bots.",
 )
 def operator_panel(look: Look) -> None:
     span, selection = look.span(HOUR), look.selection(HOUR)
@@ -136,7 +136,7 @@ def operator_panel(look: Look) -> None:
         kept={"Pages crawled": crawls, "Visits sent": VISITS},
         before=compared.over_time(look, compared.whole_hours(look, selection), span, over_time),
     )  # fmt: skip
-    read = bots.read_by(look.rows, selection, names, LISTED)
+    read = bots.read_by_operator(look.rows, selection, names, LISTED)
     if not read.empty:
         toplist(look, read, "path", "requests", heading="Requests", rows=5, finest=HOUR)
     return None

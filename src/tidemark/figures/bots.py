@@ -27,12 +27,12 @@ from tidemark.figures.selection import Filter, Selection
 BOTS = Gold("gold/bots", 3600, frozenset({"bot_name", "bot_kind", "bot_verified"}))
 BOT_PAGES = Gold("gold/bot_pages", 86_400, frozenset({"bot_name"}), time="day")
 BOT = Where("bot", "=", True)
+FORGED = "forged"
 AI_CRAWLER, AI_ASSISTANTS = "ai-crawler", "ai assistants"
 CRAWLERS = Filter("bot_kind", "is", (AI_CRAWLER,))
 ROBOTS = "/robots.txt"
 NAMES = ("requests", "pages", "bytes", "robots_txt", "errors", "disallowed")
 WHO = ("bot_name", "bot_kind", "bot_verified")
-FORGED = "forged"
 _LINES = replace(
     LINES,
     columns={"path": cut("path", 200)},
@@ -47,6 +47,7 @@ _LINES = replace(
         "robots_txt": count(Where("path", "=", ROBOTS)),
         "errors": count(Where("status", ">=", 400)),
         "disallowed": count_true("disallowed"),
+        "forged": count(Where("bot_verified", "=", FORGED)),
         "addresses": distinct_values("client_ip"),
     },
 )
@@ -95,6 +96,18 @@ def read_by(
         rows, selection, _LINES, (BOT_PAGES,), ["requests"],
         by=["path"], where=_named(names), silver_where=(BOT,), order_by=["-requests", "path"], limit=limit,
     )  # fmt: skip
+
+
+def read_by_operator(rows: Rows, selection: Selection, names: Sequence[str], limit: int) -> pd.DataFrame:
+    """The same of an operator's bots of these names, without requests of forged ones."""
+    found = measured(
+        rows, selection, _LINES, (BOT_PAGES,), ["requests", "forged"],
+        by=["path"], where=_named(names), silver_where=(BOT,),
+    )  # fmt: skip
+    # Rows of before the column was added have none until the table is filled.
+    requests = found["requests"] - found["forged"].fillna(0).astype("int64")
+    found = found.assign(requests=requests)[requests > 0][["path", "requests"]]
+    return found.sort_values(["requests", "path"], ascending=[False, True], ignore_index=True).head(limit)
 
 
 def counted_pages(names: Sequence[str] | None = None) -> Counted:

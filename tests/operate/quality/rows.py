@@ -88,6 +88,7 @@ _GOOD: dict[str, Any] = {
     },
     "gold.bot_pages": lambda n: {
         "site": "shop", "day": NOON + timedelta(days=n), "bot_name": "GPTBot", "path": "/", "requests": 1,
+        "forged": 0,
     },
     "gold.latency": lambda n: _window(n, 300) | {"bot": False, "latency_bucket": 9, "requests": 1},
     "gold.completions": lambda n: {
@@ -182,7 +183,7 @@ BAD: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("gold.networks", "parts_of_requests"): [{"requests": 0}, {"pageviews": 3}, {"visitors": 3}],
     ("gold.networks", "key_unique"): [_window(0, 3600)],
     ("gold.bots", "key_unique"): [_window(0, 3600)],
-    ("gold.bot_pages", "requested"): [{"requests": 0}],
+    ("gold.bot_pages", "requested"): [{"requests": 0}, {"forged": 2}],
     ("gold.bot_pages", "key_unique"): [{"day": NOON}],
     ("gold.latency", "aligned_window"): [{"window_end": NOON}],
     ("gold.latency", "bucketed"): [{"latency_bucket": -1}, {"requests": 0}],
