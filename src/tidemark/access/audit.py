@@ -40,7 +40,10 @@ COLUMNS = (
     ("object", "string", "What it was done to."),
     ("outcome", "string", "done or refused."),
 )
-ABOUT = "One row per login, change of keys, shares, definitions and privacy settings, look at raw lines, download and refusal."
+ABOUT = (
+    "One row per login, change of keys, shares, definitions and privacy settings, look at raw lines, download "
+    "and refusal."
+)
 MOST_CHARACTERS = 300
 MOST_SHOWN = 200
 # The same refusal of the same person is recorded once in this time, so that no client can fill the disk.
