@@ -49,6 +49,25 @@ def test_keys_and_shares_expire(door: Door, client: TestClient) -> None:
     assert client.get(f"/share/{token}").status_code == 404
 
 
+def test_a_guessed_address_tells_nothing(door: Door, client: TestClient) -> None:
+    token, ended = shared(door), shared(door, seconds=0.0)
+    assert len(token) == 43, "256 random bits"
+    id = door.shares.all()[0].id
+    guesses = (
+        ended,
+        token[:-1],
+        token[:-1] + ("A" if token[-1] != "A" else "B"),
+        token.upper(),
+        id,
+        "",
+    )
+    answers = {
+        (each.status_code, each.content) for each in (client.get(f"/share/{guess}") for guess in guesses)
+    }
+    assert len(answers) == 1 and answers.pop()[0] == 404
+    assert client.get(f"/share/{token}").status_code == 200
+
+
 def test_a_share_is_a_viewer_of_its_site_and_reaches_nothing_else(door: Door, tmp_path: Path) -> None:
     client = browser(door)
     path = run(

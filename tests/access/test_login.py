@@ -13,13 +13,16 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
 from tests.access.conftest import PASSWORD, browser, log_in, settings
-from tidemark.access.asking import HEADER, OWNER, signed, verified
+from tidemark.access.asking import HEADER, OWNER, Asking, signed, verified
 from tidemark.access.declared import access
-from tidemark.access.door import Door, require_login
+from tidemark.access.door import NOTHING, Door, require_login
 from tidemark.access.hosts import allowed_names
 from tidemark.access.limits import Failures
 from tidemark.access.sessions import COOKIE
+from tidemark.access.shares import Share
 from tidemark.errors import SettingError
+
+SHARE = Share.of("shop", "pages", [])
 
 
 def test_a_page_leads_to_the_login_and_everything_else_says_401(client: TestClient) -> None:
@@ -140,13 +143,20 @@ def test_failures_count_for_a_minute_and_while_they_are_under_way() -> None:
     assert failures.begin("ana") == 0
 
 
-def test_nobody_logs_in_or_out_from_another_page(client: TestClient) -> None:
-    log_in(client)
-    for path in ("/login", "/logout"):
-        for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
-            answer = client.post(path, data={"name": "ops", "password": PASSWORD}, headers=headers)
-            assert answer.status_code == 403, (path, headers)
-    assert client.get("/").json()["name"] == "ana"
+CHANGING = ("/", "/login", "/logout", "/_stcore/upload_file/1/2", "/media/1.csv", "/api/v1/reports", "/mcp")
+
+
+def test_a_page_of_another_origin_changes_nothing(door: Door, client: TestClient) -> None:
+    share = f"/share/{door.shares.add(SHARE, None)}"
+    log_in(client, "ops")
+    for path in (*CHANGING, share):
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+                answer = client.request(
+                    method, path, data={"name": "ana", "password": PASSWORD}, headers=headers
+                )
+                assert answer.status_code == 403, (method, path, headers)
+    assert client.get("/").json()["name"] == "ops"
 
 
 def test_no_client_says_who_it_is(client: TestClient) -> None:
@@ -166,6 +176,30 @@ def test_every_answer_forbids_frames(client: TestClient) -> None:
 def test_a_key_in_an_address_is_refused(door: Door, client: TestClient) -> None:
     key = door.keys.add("robot", "viewer", (), None)
     assert client.get(f"/api/v1/reports?key={key}").status_code == 400
+
+
+def test_no_secret_is_in_a_log_or_in_the_record(
+    door: Door, client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    key, token = door.keys.add("robot", "viewer", ("shop",), None), door.shares.add(SHARE, None)
+    log_in(client, "ana", "a wrong password")
+    log_in(client)
+    answers = [
+        client.get(f"/api/v1/reports?key={key}"),
+        client.post("/", headers={"authorization": f"Bearer {key}"}),
+        client.post(f"/share/{token}"),
+        client.get(f"/share/{token}/media/1.csv"),
+        client.get(f"/share/{token}/api/v1/reports"),
+    ]
+    assert [answer.status_code for answer in answers] == [400, 403, 405, 200, 404]
+    door.audit.write()
+    # The client of this test logs what it asks for.
+    logged = [each.getMessage() for each in caplog.records if not each.name.startswith("httpx")]
+    told = f"{logged} {door.audit.rows()}"
+    assert "robot" in told and "pages.csv" in told
+    for secret in (PASSWORD, "a wrong password", key, token, client.cookies[COOKIE]):
+        assert secret not in told
 
 
 def test_the_word_of_a_proxy_counts_from_its_own_address(door: Door, tmp_path: Path) -> None:
@@ -264,6 +298,17 @@ def test_refusals_that_nothing_else_limits_are_recorded_once_a_minute(door: Door
     door.audit.write()
     rows = door.audit.rows()
     assert rows is not None and rows.num_rows == 3
+
+
+def test_refusals_of_many_objects_do_not_fill_the_disk(door: Door) -> None:
+    nobody = Asking("eve", NOTHING, "header", "192.0.2.1")
+    for number in range(500):
+        door.audit.record(nobody, "refused", f"/{number}" + "x" * 5000, "refused")
+    door.audit.record(Asking("bo", NOTHING, "header", "192.0.2.2"), "refused", "/", "refused")
+    door.audit.write()
+    rows = door.audit.rows()
+    assert rows is not None and rows.num_rows == 101
+    assert max(map(len, rows["object"].to_pylist())) == 300
 
 
 def test_a_table_of_an_older_state_gets_the_newer_rows_back(door: Door) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from app.dashboard import data
 from app.dashboard.controls import edit
@@ -38,7 +39,7 @@ from tidemark.figures.question import Asked
 from tidemark.figures.reader import Reader
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.report import REPORTS
-from tidemark.figures.right import EVERYTHING, Right
+from tidemark.figures.right import EVERYTHING, ROLES, Right, Role
 from tidemark.figures.rows import Direct
 from tidemark.figures.selection import Selection, SelectionError, filters_of
 
@@ -201,11 +202,14 @@ def shown(page: AppTest) -> str:
     return "\n".join(texts)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, home: Path, asking: Asking, **address: str) -> AppTest:
-    """A page of app/main.py, as the guard has let somebody in."""
+def run(
+    monkeypatch: pytest.MonkeyPatch, home: Path, asking: Asking, page: str = "", **address: str
+) -> AppTest:
+    """A page of app/main.py by its address, by default the first, as the guard has let somebody in."""
     monkeypatch.setenv("TIDEMARK_HOME", str(home))
     monkeypatch.setattr(ContextProxy, "headers", {HEADER: signed(asking)})
     at = AppTest.from_file(MAIN, default_timeout=60)
+    at._page_hash = calc_hash(page)
     at.query_params.update({"range": "all", **address})
     at.run()
     assert not at.exception and not at.error
@@ -236,6 +240,37 @@ def test_a_viewer_of_a_page_sees_locks_and_no_error(monkeypatch: pytest.MonkeyPa
     site = next(each for each in at.selectbox if each.label == "Site")
     assert site.options == ["All sites", MINE]
     assert all(each.disabled for each in at.button if (each.key or "").startswith("requests-"))
+
+
+OF_ALL_SITES, FIRST = ("quality", "pipeline"), "overview"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OF_ALL_SITES, "definitions"])
+def test_an_analyst_sees_no_other_site_on_any_page(
+    monkeypatch: pytest.MonkeyPatch, home: Path, page: str
+) -> None:
+    at = run(
+        monkeypatch,
+        home,
+        Asking("bo", ANALYST, "password"),
+        "" if page == FIRST else page,
+        site=OTHER,
+    )
+    assert at.title[0].value.lower().replace(" ", "-") == page
+    assert OTHER not in shown(at)
+    locked = [each.value for each in at.info if "all sites" in each.value]
+    assert len(locked) == (page in OF_ALL_SITES)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_may_open_what_it_may_see(monkeypatch: pytest.MonkeyPatch, home: Path, role: Role) -> None:
+    asking = Asking("cy", Right(role), "password")
+    errors = run(monkeypatch, home, asking, "errors")
+    assert OTHER in next(each.options for each in errors.selectbox if each.label == "Site")
+    openers = [each for each in errors.button if (each.key or "").startswith("requests-")]
+    assert openers and {each.disabled for each in openers} == {role == "viewer"}
+    managed = run(monkeypatch, home, asking, "access")
+    assert (managed.title[0].value == "Access") == (role == "admin")
 
 
 def managing(monkeypatch: pytest.MonkeyPatch, home: Path, asking: Asking) -> AppTest:

@@ -15,6 +15,7 @@ from tidemark.cli import tidemark
 from tidemark.importing.importer import Options, import_files
 from tidemark.local import broker as embedded
 from tidemark.operate.prove import contents, holding_text, where_found
+from tidemark.service.rebuild import rebuild_table
 from tidemark.settings import Settings
 
 LINE = '{client} - - [21/Nov/2026:10:00:0{n} +0000] "GET /{n} HTTP/1.1" 200 5 "-" "Mozilla/5.0"\n'
@@ -45,12 +46,22 @@ def test_forget_proves_that_no_file_has_the_address(home_of_its_own: Settings) -
     settings = home_of_its_own
     before = where_found(settings.home, holding_text([MINE]))
     assert {path.split("/")[0] for path in before} == {"broker", "tables"}
+    # A savepoint of before still has it, and is named.
+    assert command(settings, "savepoint", "create", "before")[0] == 0
     code, output = command(settings, "forget", "--address", MINE, "--prove", "--json")
     report = json.loads(output)
-    assert (code, report["found_in"], report["kept_in_topic"]) == (0, [], "")
+    assert (code, report["kept_in_topic"], report["kept_in_savepoints"]) == (1, "", ["before"])
+    assert {path.split("/")[0] for path in report["found_in"]} == {"savepoints"}
     assert report["rows"]["silver.requests"] == 9 and report["records"] >= 18
-    assert where_found(settings.home, holding_text([MINE])) == []
+
+    assert command(settings, "savepoint", "delete", "before")[0] == 0
+    code, output = command(settings, "forget", "--address", MINE, "--prove", "--json")
+    assert (code, json.loads(output)["found_in"]) == (0, [])
     assert {path.split("/")[0] for path in where_found(settings.home, holding_text([OTHER]))} == {"tables"}
+    # Nothing is left that a rebuild could make it of.
+    rebuild_table(settings, "all", None, dry_run=False, report=lambda tables, done, total: None)
+    assert command(settings, "maintain", "--prove", MINE)[0] == 0
+    assert command(settings, "maintain", "--prove", OTHER)[0] == 1
 
 
 @pytest.mark.parametrize("name", ("logs/pipeline.log", "spark/part.gz", "tables/gold/x/_delta_log/0.json"))

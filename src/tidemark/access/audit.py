@@ -46,8 +46,10 @@ ABOUT = (
 )
 MOST_CHARACTERS = 300
 MOST_SHOWN = 200
-# The same refusal of the same person is recorded once in this time, so that no client can fill the disk.
+# In this time, the same refusal is recorded once, and so many of a person and an address, so that no client can fill
+# the disk.
 _AGAIN_SECONDS = 60.0
+_MOST_REFUSALS = 100
 _MOST_WAITING = 10_000
 _INTERVAL_SECONDS = 1.0
 
@@ -58,7 +60,7 @@ class Audit:
 
     path: str
     _waiting: Queue[tuple[Any, ...]] = field(default_factory=lambda: Queue(_MOST_WAITING))
-    _refused: dict[Any, float] = field(default_factory=dict)
+    _refused: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     _thread: Thread | None = None
 
@@ -142,15 +144,20 @@ class Audit:
             self.write()
 
     def _is_new(self, event: tuple[Any, ...]) -> bool:
+        who, _, address, *_ = event
         with self._lock:
-            now = time.monotonic()
-            last = self._refused.get(event, -_AGAIN_SECONDS)
-            if now - last < _AGAIN_SECONDS:
-                return False
             if len(self._refused) >= _MOST_WAITING:
                 self._refused.clear()
-            self._refused[event] = now
-            return True
+            return self._counted(event) == 1 and self._counted((who, address)) <= _MOST_REFUSALS
+
+    def _counted(self, what: tuple[Any, ...]) -> int:
+        """How often this was counted within the time, with this one."""
+        now = time.monotonic()
+        since, number = self._refused.get(what, (now, 0))
+        if now - since >= _AGAIN_SECONDS:
+            since, number = now, 0
+        self._refused[what] = (since, number + 1)
+        return number + 1
 
 
 def newest(rows: Rows) -> pd.DataFrame:
