@@ -30,7 +30,8 @@ TABLE = counted(
     expects=(
         Expectation(
             "requested",
-            (column("requests") >= 1) & (column("forged").is_null() | (column("forged") <= column("requests"))),
+            (column("requests") >= 1)
+            & (column("forged").is_null() | (column("forged") <= column("requests"))),
             "requests",
             "The bot made a request, and no more forged ones than all.",
         ),
