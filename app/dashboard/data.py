@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,10 +12,9 @@ import pandas as pd
 import streamlit as st
 
 from tidemark.errors import SettingError
-from tidemark.figures import conversions
 from tidemark.figures import extents as every
+from tidemark.figures.declarations import declarations, home_of
 from tidemark.figures.declared import Declared, Goal
-from tidemark.figures.declared import declared as in_file
 from tidemark.figures.extents import Extent
 from tidemark.figures.open import open_reader
 from tidemark.figures.permitted import Permitted, permitted
@@ -172,34 +171,13 @@ def goals(reader: Reader) -> Mapping[str, Goal]:
 def declared(reader: Reader) -> Declared:
     """The declarations in the settings file that whoever looks may see; without the file, the goals that the pipeline
     knows. Raises ReadError."""
-    place = home(reader)
-    if place is None:
-        known = conversions.known(Remembered(reader))
-        found = Declared({"goals": {name: goal.declared for name, goal in known.items()}})
-    else:
-        try:
-            found = in_file(place)
-        except SettingError as error:
-            raise ReadError(str(error)) from error
-    return of_right(found, reader.right) if isinstance(reader, Permitted) else found
-
-
-def of_right(found: Declared, right: Right) -> Declared:
-    """The declarations for all sites, and those for the sites of a right."""
-    if right.sites is None:
-        return found
-    kept = {
-        kind: {
-            name: values
-            for name, values in tables.items()
-            if (name if kind == "sites" else values.get("site", "")) in {"", *right.sites}
-        }
-        for kind, tables in found.tables.items()
-    }
-    return replace(found, tables=kept)
+    right = reader.right if isinstance(reader, Permitted) else EVERYTHING
+    try:
+        return declarations(Remembered(reader), right)
+    except SettingError as error:
+        raise ReadError(str(error)) from error
 
 
 def home(reader: Reader) -> Path | None:
     """The home whose settings belong to the tables, if they are in a directory."""
-    root = reader.root
-    return Path(root).parent if root and "://" not in root else None
+    return home_of(reader)

@@ -15,6 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from tidemark.figures import comparison, definitions
 from tidemark.figures.extents import Extent
+from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.query import Condition
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
@@ -143,7 +144,7 @@ def panel(
 
 def meaning(name: str) -> str:
     """What a number means, in one sentence."""
-    return plain(definitions.NUMBERS[name])
+    return plain(NUMBERS[name])
 
 
 def _heading(

@@ -17,7 +17,7 @@ from tidemark.access.asking import HEADER, OWNER, Asking, signed, verified
 from tidemark.access.declared import access
 from tidemark.access.door import NOTHING, Door, require_login
 from tidemark.access.hosts import allowed_names
-from tidemark.access.limits import Failures
+from tidemark.access.limits import Attempts
 from tidemark.access.sessions import COOKIE
 from tidemark.access.shares import Share
 from tidemark.errors import SettingError
@@ -135,7 +135,7 @@ def test_after_five_failures_of_a_name_or_an_address_all_have_to_wait(door: Door
 
 def test_failures_count_for_a_minute_and_while_they_are_under_way() -> None:
     now = [0.0]
-    failures = Failures(lambda: now[0])
+    failures = Attempts(lambda: now[0])
     assert [failures.begin("ana") for _ in range(6)] == [0, 0, 0, 0, 0, 60]
     failures.succeeded("ana")
     assert failures.begin("ana") == 0
@@ -231,6 +231,10 @@ def test_on_databricks_the_platform_says_who_asks(tmp_path: Path) -> None:
         == "analyst"
     )
     assert client.get("/", headers={"host": "app.example"}).status_code == 303
+    program = {"x-forwarded-email": "robot@example.org", "authorization": "Bearer of-the-platform"}
+    assert client.get("/api/v1/reports", headers=program).json()["name"] == "robot@example.org"
+    refused = client.get("/api/v1/reports", headers=program | {"authorization": "Bearer tm_unknown"})
+    assert refused.status_code == 401
     settings(tmp_path, '[access.people]\n"bo@example.org" = { role = "viewer", sites = ["shop"] }')
     assert client.get("/", headers={"x-forwarded-email": "ana@example.org"}).status_code == 403
 

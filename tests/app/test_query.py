@@ -24,6 +24,7 @@ from tidemark.figures import (
     sources,
 )
 from tidemark.figures.dialects import Databricks, DataFusion, DuckDB
+from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.query import Where, count, distinct_values, query, time_bin
 from tidemark.figures.reader_delta import DeltaReader
 from tidemark.figures.render import render
@@ -148,5 +149,5 @@ def test_where_sessions_begin_and_end_is_one_query(home: Path, end: str) -> None
 
 def test_every_number_of_a_report_is_defined() -> None:
     numbers = {f.name for kind in (overview.Overview, quantiles.Latency) for f in fields(kind)}
-    assert numbers <= set(definitions.NUMBERS)
-    assert all(text.endswith(".") and "\n" not in text for text in definitions.NUMBERS.values())
+    assert numbers <= set(NUMBERS)
+    assert all(text.endswith(".") and "\n" not in text for text in NUMBERS.values())

@@ -16,6 +16,7 @@ import pytest
 
 from tests.bundle.bundle import ROOT, load
 from tests.bundle.test_entry_points import uv
+from tidemark.figures.report_specs import ALL
 
 UPLOADED = load("prod").config["sync"]["paths"]
 # Import name -> package, where they differ.
@@ -49,7 +50,8 @@ def test_every_package_that_the_app_imports_is_required() -> None:
     named = (app / "requirements.in").read_text(encoding="utf-8").splitlines()
     required = {re.split(r"[\[<>=~! ]", line)[0] for line in named if line and not line.startswith("#")}
     imported = set()
-    for path in (*app.rglob("*.py"), *(ROOT / "src" / "tidemark" / "figures").rglob("*.py")):
+    sources = (app, *(ROOT / "src" / "tidemark" / name for name in ("api", "figures")))
+    for path in (path for source in sources for path in source.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
@@ -121,6 +123,7 @@ def test_the_connector_reads_from_a_server_that_speaks_its_protocol(alone: Path)
         },
         {"session_id": "s2", "start_time": "NaT", "pages": 4, "sketch": "", "reasons": []},
     ]  # fmt: skip
+    assert found["tools"] == list(ALL)
     assert found["kinds"]["start_time"] == "datetime64[us, UTC]"
     assert found["version"] == [7, "2026-03-10T12:00:00+00:00"]
     first = found["statements"][0]

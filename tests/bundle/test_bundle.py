@@ -140,6 +140,7 @@ def test_only_the_dashboard_is_uploaded_beside_the_wheel() -> None:
         "requirements.txt",
         "src/tidemark/__init__.py",
         "src/tidemark/access",
+        "src/tidemark/api",
         "src/tidemark/errors.py",
         "src/tidemark/figures",
         "src/tidemark/settings",

@@ -8,6 +8,7 @@ starts that against a warehouse without tables, and fetches the page.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import http.server
 import json
@@ -259,9 +260,22 @@ def main() -> None:
                 "opened": warehouse.opened,
                 "statements": warehouse.statements,
                 "requests": requests,
+                "tools": asyncio.run(tools()),
             }
         )
     )
+
+
+async def tools() -> list[str]:
+    """The tools of MCP, as a client lists them."""
+    from mcp import Client
+
+    from tidemark.access.asking import OWNER
+    from tidemark.api.answers import Answers
+    from tidemark.api.tools import server
+
+    async with Client(server(Answers(), lambda request: OWNER)) as client:
+        return [tool.name for tool in (await client.list_tools()).tools]
 
 
 _DRAW = """

@@ -12,7 +12,7 @@ import streamlit as st
 
 from tidemark.errors import SettingError
 from tidemark.figures import notes
-from tidemark.figures.declared import FILE, GOAL, Declared, Kind, declared
+from tidemark.figures.declared import FILE, GOAL, Declared, Kind, declared, of_right
 from tidemark.figures.reader import Reader
 from tidemark.figures.selection import SelectionError
 from tidemark.figures.text import plain, shown
@@ -81,7 +81,7 @@ def page(reader: Reader, filters: Filters) -> None:
             _elsewhere(reader, part)
             return
         try:
-            found = data.of_right(declared(home), who.asking().right)
+            found = of_right(declared(home), who.asking().right)
         except SettingError as error:
             st.warning(plain(str(error)), icon=":material/error:")
             return

@@ -16,8 +16,8 @@ from tidemark.access.audit import Audit
 from tidemark.access.database import Database
 from tidemark.access.declared import Access, access
 from tidemark.access.hosts import Allowed, allowed_names, is_loopback_name, values
-from tidemark.access.keys import Keys
-from tidemark.access.limits import Failures
+from tidemark.access.keys import PREFIX, Keys
+from tidemark.access.limits import Attempts
 from tidemark.access.people import People
 from tidemark.access.sessions import COOKIE, Session, Sessions
 from tidemark.access.shares import Share, Shares
@@ -43,7 +43,7 @@ class Door:
     home: Path
     hosts: Allowed = field(default_factory=Allowed)
     platform: bool = False
-    failures: Failures = field(default_factory=Failures)
+    failures: Attempts = field(default_factory=Attempts)
     _known: tuple[tuple[int, int], Access] | None = None
 
     @classmethod
@@ -109,7 +109,8 @@ class Door:
         nobody's, whatever else the request has."""
         headers, address = scope["headers"], client_of(scope)
         scheme, _, given = next(iter(values(headers, b"authorization")), "").partition(" ")
-        if scheme.lower() == "bearer":
+        # A platform's own token, which its proxy has checked, is no key.
+        if scheme.lower() == "bearer" and (not self.platform or given.strip().startswith(PREFIX)):
             key = self.keys.of(given.strip())
             return Asking(key.name, key.right, "key", address) if key else None
         if self.platform:

@@ -1,4 +1,4 @@
-"""How often somebody may fail."""
+"""How often somebody may fail, or ask."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ SECONDS = 60.0
 _MOST_KEYS = 10_000
 
 
-class Failures:
-    """Counts failures of names and of addresses: after MOST within SECONDS, either has to wait."""
+class Attempts:
+    """Counts attempts of names, addresses or keys: after `most` within SECONDS, each has to wait."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST) -> None:
         self._clock = clock
+        self._most = most
         self._times: dict[Hashable, deque[float]] = {}
         self._lock = Lock()
 
     def begin(self, *keys: Hashable) -> float:
-        """Begins an attempt, which counts as failed until it `succeeded`, so that many at once do not pass. Returns
-        0, or the seconds to wait."""
+        """Begins an attempt, which counts unless it `succeeded`, so that many at once do not pass. Returns 0, or the
+        seconds to wait."""
         with self._lock:
             now = self._clock()
             waits = [self._wait(key, now) for key in keys]
@@ -37,7 +38,7 @@ class Failures:
             return 0.0
 
     def succeeded(self, *keys: Hashable) -> None:
-        """The last attempt did not fail."""
+        """The last attempt does not count."""
         with self._lock:
             for key in keys:
                 times = self._times.get(key)
@@ -48,4 +49,4 @@ class Failures:
         times = self._times.get(key)
         while times and times[0] <= now - SECONDS:
             times.popleft()
-        return times[0] + SECONDS - now if times and len(times) >= MOST else 0.0
+        return times[0] + SECONDS - now if times and len(times) >= self._most else 0.0

@@ -34,6 +34,7 @@ COMMANDS = {
     "run": "tidemark.cli.pipeline",
     "status": "tidemark.cli.pipeline",
     "report": "tidemark.cli.report",
+    "mcp": "tidemark.cli.mcp",
     "import": "tidemark.cli.importing",
     "ingest": "tidemark.cli.ingest",
     "explain": "tidemark.cli.explain",

@@ -6,13 +6,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tidemark.errors import SettingError
+from tidemark.figures.right import Right
 from tidemark.figures.selection import Filter, SelectionError, filters_of
 from tidemark.figures.toml_tables import MOST_DEFINITIONS, tables_of, toml_of
 
@@ -158,6 +159,21 @@ def require_usable(tables: Mapping[str, Any], source: str) -> None:
         declared.funnel(name)
     for name in declared.of("segments"):
         declared.segment(name)
+
+
+def of_right(found: Declared, right: Right) -> Declared:
+    """The declarations for all sites, and those for the sites of a right."""
+    if right.sites is None:
+        return found
+    kept = {
+        kind: {
+            name: values
+            for name, values in tables.items()
+            if (name if kind == "sites" else values.get("site", "")) in {"", *right.sites}
+        }
+        for kind, tables in found.tables.items()
+    }
+    return replace(found, tables=kept)
 
 
 def home_in(environment: Mapping[str, str]) -> Path:

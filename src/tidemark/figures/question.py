@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tidemark.figures.declared import Declared
-from tidemark.figures.report_specs import BY_NAME
+from tidemark.figures.report_specs import ALL
 from tidemark.figures.selection import Selection, SelectionError, filters_of
 from tidemark.figures.spec import COMMON, Parameter, ReportSpec
 
@@ -39,6 +39,8 @@ class Asked:
     from_page: str | None = None
     to_page: str | None = None
     as_of: datetime | None = None
+    limit: int | None = None
+    cursor: str = ""
 
     def __post_init__(self) -> None:
         if self.from_page and self.to_page:
@@ -61,11 +63,11 @@ def question(
 
     Raises UnknownReportError, ParameterError and SelectionError, whose texts begin with the parameter's name.
     """
-    spec = BY_NAME.get(name)
+    spec = ALL.get(name)
     if spec is None:
-        raise UnknownReportError(f"there is no report {name!r}", f"There are: {', '.join(BY_NAME)}.")
+        raise UnknownReportError(f"there is no report {name!r}", f"There are: {', '.join(ALL)}.")
     require_known(f"the report {name}", values, spec.all_parameters)
-    selection = selection_of(values, now, ranged=ranged)
+    selection = selection_of(values, now, ranged=ranged and bool(spec.common))
     own: dict[str, Any] = {}
     for parameter in spec.parameters:
         text = one(parameter.name, values)

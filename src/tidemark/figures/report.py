@@ -22,6 +22,7 @@ from tidemark.figures import (
     funnels,
     goals,
     latency,
+    lines,
     networks,
     overview,
     pages,
@@ -31,6 +32,8 @@ from tidemark.figures import (
     sources,
     suspected,
 )
+from tidemark.figures.declared import Kind
+from tidemark.figures.numbers import NUMBERS
 from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.question import Asked, Question
 from tidemark.figures.rows import Rows
@@ -46,6 +49,9 @@ class Report:
     table: pd.DataFrame
     filling: tuple[str, ...] = ()
 
+
+# The remedy for a name that is not declared.
+DEFINED = "Use a name that `definitions` lists, or declare it in the home's tidemark.toml."
 
 Make = Callable[[Rows, Selection, Asked], Report]
 
@@ -67,7 +73,11 @@ def _of_rows(make: Callable[[Rows, Selection], pd.DataFrame]) -> Make:
 
 
 def _funnel(rows: Rows, selection: Selection, asked: Asked) -> Report:
-    found = funnels.funnel(rows, selection, asked.declared.funnel(asked.name)).table()
+    try:
+        definition = asked.declared.funnel(asked.name)
+    except SelectionError as error:
+        raise SelectionError(f"name: {error.problem}", error.remedy or DEFINED) from error
+    found = funnels.funnel(rows, selection, definition).table()
     return Report({"steps": records(found)}, found)
 
 
@@ -183,7 +193,8 @@ def report(rows: Rows, question: Question) -> Report:
     if filling:
         selection = replace(selection, recount=True)
     require_site(rows, selection.site)
-    found = REPORTS[question.spec.name](rows, selection, question.asked)
+    make = {**REPORTS, **OTHERS}[question.spec.name]
+    found = make(rows, selection, question.asked)
     return replace(found, filling=filling)
 
 
@@ -191,7 +202,40 @@ def require_site(rows: Rows, site: str | None) -> None:
     """Raises SelectionError for a site that is not there."""
     known = extents.extents(rows)
     if site is not None and known and site not in known:
-        raise SelectionError(f"there is no site {site!r}", f"There are: {', '.join(sorted(known)[:20])}.")
+        raise SelectionError(
+            f"site: there is no site {site!r}", f"There are: {', '.join(sorted(known)[:20])}."
+        )
+
+
+def _sites(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    found = pd.DataFrame(
+        [(site, each.first, each.newest) for site, each in sorted(extents.extents(rows).items())],
+        columns=["site", "first_event_time", "newest_event_time"],
+    )
+    return Report({"sites": records(found)}, found)
+
+
+def _definitions(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    """The table has the numbers."""
+    numbers = [{"name": name, "about": about} for name, about in NUMBERS.items()]
+    kinds: dict[str, Kind] = {"goal": "goals", "funnel": "funnels", "segment": "segments"}
+    declared = [
+        {"kind": kind, "name": name, "values": dict(values)}
+        for kind, tables in kinds.items()
+        for name, values in sorted(asked.declared.of(tables).items())
+    ]
+    return Report({"numbers": numbers, "declared": declared}, pd.DataFrame(numbers))
+
+
+def _lines(rows: Rows, selection: Selection, asked: Asked) -> Report:
+    limit = lines.USUAL if asked.limit is None else asked.limit
+    if not 1 <= limit <= lines.MOST:
+        raise SelectionError(f"limit: {limit} is too few or too many", f"Give 1 to {lines.MOST}.")
+    found, cursor = lines.lines(rows, selection, limit, asked.cursor)
+    return Report({"next": cursor, "lines": records(found)}, found)
+
+
+OTHERS: dict[str, Make] = {"sites": _sites, "definitions": _definitions, "lines": _lines}
 
 
 def _of_numbers(found: dict[str, Any]) -> Report:

@@ -3,7 +3,8 @@ document, the tools of MCP and the Python interface derive from it; report.py co
 
 from __future__ import annotations
 
-from tidemark.figures.spec import Figure, Parameter, ReportSpec
+from tidemark.figures.numbers import NUMBERS
+from tidemark.figures.spec import LIMIT, UNFILTERED, Figure, Parameter, ReportSpec, Type
 
 BY = Parameter("by", "Length of the periods (default: day).", choices=("day", "week", "month"))
 FUNNEL = Parameter("name", "Name of a funnel that the home's tidemark.toml declares.", argument=True)
@@ -18,20 +19,16 @@ FROM_PAGE = Parameter("from_page", "Paths from this page on (default: from the e
 TO_PAGE = Parameter("to_page", "Paths backward from this page, in place of from_page.")
 AS_OF = Parameter("as_of", "Figures of days as reported at this time (default: first report).", "time")
 
-VISITORS = Figure("visitors", "integer", "Distinct people (address and user agent of a site), without bots.")
-PAGEVIEWS = Figure(
-    "pageviews", "integer", "GET requests of people for pages (no assets) with a status below 400."
-)
-REQUESTS = Figure("requests", "integer", "All requests, of bots and for assets, too.")
 SITE = Figure("site", "string", "The site.")
 DAY = Figure("day", "time", "Start of the day (UTC).")
 
 
-def _quantile(name: str, share: str) -> Figure:
-    return Figure(
-        name, "number", f"Duration in seconds within which {share} of the requests were answered.", True
-    )
+def _number(name: str, type: Type = "integer", optional: bool = False) -> Figure:
+    """A figure that has one meaning in all reports."""
+    return Figure(name, type, NUMBERS[name], optional)
 
+
+REQUESTS, PAGEVIEWS, VISITORS = _number("requests"), _number("pageviews"), _number("visitors")
 
 SPECS = (
     ReportSpec(
@@ -42,23 +39,19 @@ SPECS = (
             REQUESTS,
             PAGEVIEWS,
             VISITORS,
-            Figure(
-                "sessions",
-                "integer",
-                "Visits that began in the range: pageviews of one visitor with gaps under 30 minutes.",
-            ),
-            Figure("bounce_rate", "number", "Share (0 to 1) of the sessions with one pageview.", True),
-            Figure("duration", "number", "Median duration of the sessions in seconds.", True),
+            _number("sessions"),
+            _number("bounce_rate", "number", True),
+            _number("duration", "number", True),
         ),
     ),
     ReportSpec(
         "latency",
         "How long the server took to answer requests whose log line has a duration: quantiles in seconds.",
         (
-            Figure("timed", "integer", "Requests with a duration."),
-            _quantile("p50", "half"),
-            _quantile("p95", "95%"),
-            _quantile("p99", "99%"),
+            _number("timed"),
+            _number("p50", "number", True),
+            _number("p95", "number", True),
+            _number("p99", "number", True),
         ),
     ),
     ReportSpec(
@@ -67,16 +60,12 @@ SPECS = (
         "first.",
         lists={
             "rows": (
-                Figure(
-                    "channel",
-                    "string",
-                    "Kind of source, such as direct, organic search, email, ai assistants.",
-                ),
-                Figure("source", "string", "The source's name, such as google; empty for direct."),
+                _number("channel", "string"),
+                _number("source", "string"),
                 Figure("medium", "string", "utm_medium of the entry; empty without."),
                 Figure("campaign", "string", "utm_campaign of the entry; empty without."),
-                Figure("sessions", "integer", "Sessions."),
-                Figure("bounces", "integer", "Sessions with one pageview."),
+                _number("sessions"),
+                _number("bounces"),
                 PAGEVIEWS,
                 VISITORS,
             )
@@ -90,9 +79,9 @@ SPECS = (
                 Figure("path", "string", "Path of the page, without query."),
                 PAGEVIEWS,
                 VISITORS,
-                Figure("entries", "integer", "Sessions that began on the page."),
-                Figure("bounces", "integer", "Sessions of this page only."),
-                Figure("exits", "integer", "Sessions that ended on the page."),
+                _number("entries"),
+                _number("bounces"),
+                _number("exits"),
             )
         },
     ),
@@ -114,7 +103,7 @@ SPECS = (
         "requests first.",
         lists={
             "rows": (
-                Figure("network", "string", "Kind: hosting, cdn, crawler, relay; empty for others."),
+                _number("network", "string"),
                 Figure("as_org", "string", "Organisation; empty where unknown."),
                 REQUESTS,
                 PAGEVIEWS,
@@ -150,7 +139,7 @@ SPECS = (
                 Figure("bytes", "integer", "Bytes sent to it."),
                 Figure("robots_txt", "integer", "Requests of /robots.txt."),
                 Figure("errors", "integer", "Requests with a status from 400."),
-                Figure("disallowed", "integer", "Requests that robots.txt forbids."),
+                _number("disallowed"),
                 Figure("requests_share", "number", "Share (0 to 1) of all requests.", True),
                 Figure("bytes_share", "number", "Share (0 to 1) of all bytes.", True),
             ),
@@ -170,9 +159,9 @@ SPECS = (
             "rows": (
                 Figure("operator", "string", "The operator."),
                 Figure("bots", "string", "Names of its bots that crawled.", many=True),
-                Figure("crawled", "integer", "Pages that its bots read."),
-                Figure("referred", "integer", "Sessions that its assistants sent."),
-                Figure("ratio", "number", "Pages read per session sent.", True),
+                _number("crawled"),
+                _number("referred"),
+                _number("ratio", "number", True),
             )
         },
     ),
@@ -211,8 +200,8 @@ SPECS = (
         lists={
             "goals": (
                 Figure("name", "string", "The goal."),
-                Figure("conversions", "integer", "Sessions with at least one match."),
-                Figure("completions", "integer", "Requests that match."),
+                _number("conversions"),
+                _number("completions"),
             )
         },
     ),
@@ -253,7 +242,7 @@ SPECS = (
                 Figure("about", "string", "The rule in words.", True),
             ),
         },
-        filtered=False,
+        common=UNFILTERED,
     ),
     ReportSpec(
         "reported",
@@ -263,15 +252,15 @@ SPECS = (
                 SITE,
                 DAY,
                 Figure("metric", "string", "The metric."),
-                Figure("reported", "number", "Its value as reported.", True),
+                _number("reported", "number", True),
                 Figure("reported_at", "time", "When it was reported."),
-                Figure("now", "number", "Its value now.", True),
+                _number("now", "number", True),
                 Figure("causes", "string", "Causes of the reports since then."),
                 Figure("changed_at", "time", "When the last of them came.", True),
             )
         },
         parameters=(AS_OF,),
-        filtered=False,
+        common=UNFILTERED,
     ),
     ReportSpec(
         "explain",
@@ -322,6 +311,63 @@ SPECS = (
         parameters=(METRIC,),
     ),
 )
+# What the API, MCP and Python have beside the reports.
+SITES = ReportSpec(
+    "sites",
+    "The sites that there are, and the range of event time that each has lines of.",
+    lists={
+        "sites": (
+            SITE,
+            Figure("first_event_time", "time", "Time of the first line."),
+            Figure("newest_event_time", "time", "Time of the newest line."),
+        )
+    },
+    common=(),
+)
+DEFINITIONS = ReportSpec(
+    "definitions",
+    "The meaning of every number, and the goals, funnels and segments that are declared, by whose names reports ask.",
+    lists={
+        "numbers": (
+            Figure("name", "string", "The number."),
+            Figure("about", "string", "Its meaning."),
+        ),
+        "declared": (
+            Figure("kind", "string", "goal, funnel or segment."),
+            Figure("name", "string", "Its name."),
+            Figure("values", "object", "The declaration, as in tidemark.toml."),
+        ),
+    },
+    common=(),
+)
+LINES = ReportSpec(
+    "lines",
+    "Single requests behind a figure, newest first, each with its raw log line: where it came from (referrer), who "
+    "asked (client_ip, user_agent, visitor_id), the status. Filter by path and status to see the requests of an error.",
+    (Figure("next", "string", "The cursor of the next lines; null at the end.", True),),
+    lists={
+        "lines": (
+            Figure("event_time", "time", "Time of the request."),
+            SITE,
+            Figure("method", "string", "Method.", True),
+            Figure("path", "string", "Path, without query.", True),
+            Figure("query", "string", "Query.", True),
+            Figure("status", "integer", "HTTP status.", True),
+            Figure("referrer", "string", "Address of the page that it came from.", True),
+            Figure("user_agent", "string", "User agent.", True),
+            Figure("client_ip", "string", "Address of the client.", True),
+            Figure("visitor_id", "string", "The visitor.", True),
+            Figure("line", "string", "The raw line; null where it has been deleted.", True),
+        )
+    },
+    parameters=(
+        LIMIT,
+        Parameter("cursor", "`next` of the answer before, for the lines that follow it."),
+    ),
+    role="analyst",
+)
+# Reports and the others, by name.
+ALL = {spec.name: spec for spec in (*SPECS, SITES, DEFINITIONS, LINES)}
 BY_NAME = {spec.name: spec for spec in SPECS}
 # Own parameters of all reports, each once.
 OWN = tuple({p.name: p for spec in SPECS for p in spec.parameters}.values())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tidemark.figures.right import Role
 from tidemark.figures.selection import FIELDS, SelectionError, moment
 
-Type = Literal["integer", "number", "string", "boolean", "time"]
+Type = Literal["integer", "number", "string", "boolean", "time", "object"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Parameter:
     def parsed(self, text: str, zone: str) -> Any:
         """The value of a text; a time is in `zone` unless it has an offset. Raises SelectionError."""
         if self.choices and text not in self.choices:
-            raise SelectionError(f"{self.name}: {text!r} is none of {', '.join(self.choices)}")
+            raise SelectionError(f"{self.name}: {text!r} is none of {', '.join(self.choices)}", self.about)
         try:
             match self.type:
                 case "integer":
@@ -32,9 +33,9 @@ class Parameter:
                 case "time":
                     return moment(text, zone)
         except SelectionError as error:
-            raise SelectionError(f"{self.name}: {error.problem}", error.remedy) from error
+            raise SelectionError(f"{self.name}: {error.problem}", error.remedy or self.about) from error
         except ValueError as error:
-            raise SelectionError(f"{self.name}: {text!r} is no whole number") from error
+            raise SelectionError(f"{self.name}: {text!r} is no whole number", self.about) from error
         return text
 
     @property
@@ -65,6 +66,12 @@ COMMON = (
     Parameter("tz", "IANA time zone of dates, such as Europe/Berlin (default: UTC)."),
 )
 
+UNFILTERED = tuple(parameter for parameter in COMMON if parameter is not FILTER)
+# Where an answer may be long: not for the command.
+LIMIT = Parameter(
+    "limit", "Most rows of each list; `limited` in the answer says which are longer.", "integer"
+)
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -83,7 +90,8 @@ Figures = tuple[Figure, ...]
 @dataclass(frozen=True)
 class ReportSpec:
     """A report: its meaning in sentences, its own `parameters`, and the answer: single `figures`, and `lists` of rows
-    with figures. The lists of `nested` have lists of rows. `filtered`: it takes the parameter `filter`."""
+    with figures. The lists of `nested` have lists of rows. `common` are the parameters that it shares with others;
+    `role` is the least that may ask."""
 
     name: str
     about: str
@@ -91,9 +99,10 @@ class ReportSpec:
     lists: dict[str, Figures] = field(default_factory=dict)
     nested: frozenset[str] = frozenset()
     parameters: tuple[Parameter, ...] = ()
-    filtered: bool = True
+    common: tuple[Parameter, ...] = COMMON
+    role: Role = "viewer"
 
     @property
     def all_parameters(self) -> tuple[Parameter, ...]:
-        """The common parameters that it takes, and its own."""
-        return tuple(p for p in COMMON if p is not FILTER or self.filtered) + self.parameters
+        """The common parameters and its own."""
+        return (*self.common, *self.parameters)

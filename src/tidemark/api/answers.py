@@ -1,0 +1,203 @@
+"""Answers to questions of other programs: remembered, bounded, and as far as the one who asks may see."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from tidemark.access.asking import Asking
+from tidemark.access.limits import Attempts
+from tidemark.api.errors import BusyError, TooLongError, TooManyError
+from tidemark.api.watched import Versions, Watched
+from tidemark.figures.declarations import declarations
+from tidemark.figures.open import open_reader
+from tidemark.figures.permitted import ForbiddenError, permitted
+from tidemark.figures.question import Question, Values, one, question
+from tidemark.figures.reader import Reader
+from tidemark.figures.report import Report, json_text, report
+from tidemark.figures.report_specs import LINES
+from tidemark.figures.right import Right
+from tidemark.figures.rows import Direct
+from tidemark.figures.spec import LIMIT
+from tidemark.figures.text import csv
+from tidemark.figures.unions import UnionCache
+
+_NICE = 10
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of questions: time and rows of one, questions `per_minute` of a key or a person, how many are computed
+    `at_once` and how many may wait. An answer of the last `fresh_seconds` is given again without a look at the tables,
+    and the remembered answers have at most `bytes`."""
+
+    seconds: float = 10.0
+    rows: int = 10_000
+    per_minute: int = 60
+    at_once: int = 2
+    waiting: int = 64
+    fresh_seconds: float = 1.0
+    bytes: int = 64_000_000
+
+
+@dataclass
+class Answer:
+    """An answer: its JSON, the same as text and as CSV, and a tag that is another one whenever the answer may be."""
+
+    json: dict[str, Any]
+    text: bytes
+    csv: bytes
+    tag: str
+    versions: Versions
+    # When the versions were compared last (of time.monotonic).
+    seen: float = 0.0
+
+
+@dataclass
+class Answers:
+    """Answers from the tables of an environment. `reader` is opened with the first question."""
+
+    opened: Callable[[], Reader] = open_reader
+    limits: Limits = field(default_factory=Limits)
+    _known: OrderedDict[str, Answer] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _running: dict[str, Future[Answer]] = field(default_factory=dict)
+    _unions: UnionCache = field(default_factory=UnionCache)
+
+    @cached_property
+    def reader(self) -> Reader:
+        return self.opened()
+
+    @cached_property
+    def _counts(self) -> Attempts:
+        return Attempts(most=self.limits.per_minute)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.limits.at_once, "answers", initializer=_give_way)
+
+    async def answer(self, asking: Asking, name: str, values: Values) -> Answer:
+        """The answer to a question in the texts of its parameters.
+
+        Raises TooManyError, UnknownReportError, SelectionError, ForbiddenError, TooLongError and ReadError.
+        """
+        if asking.how != "none":
+            wait = self._counts.begin((asking.how, asking.name))
+            if wait:
+                raise TooManyError(self.limits.per_minute, wait)
+        until = time.monotonic() + self.limits.seconds
+        asked, limit = await asyncio.to_thread(self._question, asking.right, name, values)
+        key = _key(asking.right, asked, limit)
+        known = await asyncio.to_thread(self._remembered, key)
+        if known is not None:
+            return known
+        running = self._running.get(key)
+        if running is None:
+            if len(self._running) >= self.limits.waiting:
+                raise BusyError(f"{self.limits.waiting} questions wait for an answer", "Ask again soon.")
+            running = self._pool.submit(self._compute, asking.right, asked, limit, key, until)
+            self._running[key] = running
+            running.add_done_callback(lambda _: self._running.pop(key, None))
+        try:
+            return await asyncio.wait_for(
+                asyncio.shield(asyncio.wrap_future(running)), until - time.monotonic()
+            )
+        except TimeoutError as error:
+            raise TooLongError(self.limits.seconds) from error
+
+    def _question(self, right: Right, name: str, values: Values) -> tuple[Question, int]:
+        """The question, and the most rows of each list. Raises UnknownReportError, SelectionError, ForbiddenError."""
+        own = dict(values)
+        text = one(LIMIT.name, own)
+        limit = self.limits.rows if text is None else int(LIMIT.parsed(text, "UTC"))
+        if name != LINES.name:
+            own.pop(LIMIT.name, None)
+            limit = max(0, min(limit, self.limits.rows))
+        asked = question(name, own, declarations(Direct(self.reader), right), ranged=True)
+        if not right.at_least(asked.spec.role):
+            raise ForbiddenError(
+                f"{asked.spec.name} is for those with the role {asked.spec.role}",
+                "An admin can change the role.",
+            )
+        site = asked.selection.site
+        if site is not None and not right.has_site(site):
+            raise ForbiddenError(
+                f"site: {site!r} is closed to you", f"Open are: {', '.join(sorted(right.sites or ()))}."
+            )
+        return asked, limit
+
+    def _remembered(self, key: str) -> Answer | None:
+        """The answer, unless a table that it depends on has another version."""
+        with self._lock:
+            known = self._known.get(key)
+            if known is None:
+                return None
+            self._known.move_to_end(key)
+        now = time.monotonic()
+        if now - known.seen > self.limits.fresh_seconds:
+            if any(self.reader.version(table) != version for table, version in known.versions.items()):
+                return None
+            known.seen = now
+        return known
+
+    def _compute(self, right: Right, asked: Question, limit: int, key: str, until: float) -> Answer:
+        watched = Watched(self.reader, self.limits.seconds, until)
+        found = limited(report(Direct(permitted(watched, right), self._unions), asked), limit)
+        tag = hashlib.sha256(f"{key} {sorted(watched.versions.items())}".encode()).hexdigest()[:32]
+        text = json_text(found.json).encode()
+        made = Answer(found.json, text, csv(found.table), tag, watched.versions, time.monotonic())
+        with self._lock:
+            before = self._known.pop(key, None)
+            self._known[key] = made
+            self._bytes += _size(made) - (_size(before) if before else 0)
+            while self._bytes > self.limits.bytes and len(self._known) > 1:
+                _, oldest = self._known.popitem(last=False)
+                self._bytes -= _size(oldest)
+        return made
+
+
+def limited(found: Report, most: int) -> Report:
+    """The report with at most so many rows in each list; `limited` in its JSON has the lengths of longer ones."""
+    longer = {
+        name: len(rows) for name, rows in found.json.items() if isinstance(rows, list) and len(rows) > most
+    }
+    if not longer:
+        return found
+    lists = {name: rows[:most] if name in longer else rows for name, rows in found.json.items()}
+    about = {name: {"shown": most, "of": length} for name, length in longer.items()}
+    return replace(found, json={**lists, "limited": about}, table=found.table.head(most))
+
+
+def values_of(pairs: Sequence[tuple[str, str]]) -> Values:
+    """The values of each parameter, in the order of the pairs."""
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _key(right: Right, asked: Question, limit: int) -> str:
+    """A text that is the same only for questions with the same answer."""
+    return f"{right.label} {asked.spec.name} {limit} {asked.selection!r} {asked.asked!r}"
+
+
+def _size(answer: Answer) -> int:
+    # The objects of the JSON take about as much as three times its text.
+    return 4 * len(answer.text) + len(answer.csv)
+
+
+def _give_way() -> None:
+    """Lets the pipeline and the pages go first."""
+    with suppress(OSError):  # only Linux takes threads for processes
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

@@ -1,0 +1,59 @@
+"""A reader that records what an answer depends on, and keeps a question within its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidemark.api.errors import TooLongError
+from tidemark.figures.query import Query
+from tidemark.figures.reader import Contract, Reader, Version
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Versions = dict[str, Version | None]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The `Reader` of one question. `versions` has each table that it has read, at its version before the first read.
+    A read after `until` (of time.monotonic) raises TooLongError."""
+
+    reader: Reader
+    seconds: float
+    until: float
+    versions: Versions = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return self.reader.label
+
+    @property
+    def root(self) -> str:
+        return self.reader.root
+
+    def version(self, table: str) -> Version | None:
+        self._watch(table)
+        return self.reader.version(table)
+
+    def contract(self, table: str) -> Contract:
+        self._watch(table)
+        return self.reader.contract(table)
+
+    def arrow(self, q: Query) -> pa.Table:
+        self._watch(*q.tables())
+        return self.reader.arrow(q)
+
+    def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
+        self._watch(*q.tables())
+        return self.reader.coded(q, names)
+
+    def _watch(self, *tables: str) -> None:
+        if time.monotonic() > self.until:
+            raise TooLongError(self.seconds)
+        for table in tables:
+            if table not in self.versions:
+                self.versions[table] = self.reader.version(table)
