@@ -26,7 +26,7 @@ LAYERS = {table.name for table in LAYER_TABLES}
 # Written by the pipeline about itself, or by people: what they hold is checked where it is written.
 RECORDS = {
     "quality.progress", "quality.results", "quality.reported", "quality.alerts", "quality.alert_rules", "quality.notes",
-    "quality.access",
+    "quality.access", "quality.deliveries",
 }  # fmt: skip
 # Every table has a row of one of them.
 LINES = [

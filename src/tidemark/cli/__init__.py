@@ -42,6 +42,7 @@ COMMANDS = {
     "quality": "tidemark.cli.quality",
     "alerts": "tidemark.cli.alerts",
     "note": "tidemark.cli.note",
+    "send": "tidemark.cli.send",
     "rebuild": "tidemark.cli.upkeep",
     "savepoint": "tidemark.cli.upkeep",
     "maintain": "tidemark.cli.upkeep",

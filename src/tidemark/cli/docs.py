@@ -238,7 +238,8 @@ def settings_page() -> str:
         "```toml\nbroker_port = 19192\ndashboard_port = 8601\nsession_gap_seconds = 1200\n```",
         "A secret is masked wherever settings are shown. Set it in the environment or in the file, with mode 0600.",
         "Tables of the file declare what is asked: [goals, funnels and segments](#goals-funnels-and-segments),"
-        " [alerts](alerts.md), [sites and own formats](formats.md#own-formats-and-settings-of-a-site). The dashboard's"
+        " [alerts](alerts.md), [reports](mails.md),"
+        " [sites and own formats](formats.md#own-formats-and-settings-of-a-site). The dashboard's"
         " page *Definitions* shows and changes them, too. A running pipeline takes changed tables over within seconds,"
         " other settings at its next start.",
         _grid(("setting", "environment variable", "type", "default", "meaning"), list(_settings())),

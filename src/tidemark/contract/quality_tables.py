@@ -230,6 +230,29 @@ REPORTED = Table(
     ),
 )  # fmt: skip
 
+DELIVERIES = Table(
+    name="quality.deliveries",
+    about="One row per report of the settings and period: whether it was sent, when and to which targets.",
+    kind="upsert",
+    key=("report", "period"),
+    time="period_start",
+    reads="the tables that the reports read",
+    quiet=True,
+    columns=(
+        Column("report", "string", "Name of the report."),
+        Column("period", "string", "First day of the period, in the site's time zone."),
+        Column("site", "string", "Site; empty for all."),
+        Column("period_start", "timestamp", "Start of the period."),
+        Column("period_end", "timestamp", "Its exclusive end."),
+        Column("state", "string", "sending, sent, or failed: a target did not take it within a day."),
+        Column("attempts", "int", "Times that sending began."),
+        Column("sent_at", "timestamp", "When the last target took it; NULL while it is not sent."),
+        Column("sent_to", "string", "The targets that took it, as numbers and schemes."),
+        Column("failure", "string", "Why it is not sent; NULL if it is."),
+        Column("updated_at", "timestamp", "When the row last changed."),
+    ),
+)
+
 ACCESS = Table(
     name=TABLE.replace("/", "."),
     about=ABOUT,
@@ -242,4 +265,16 @@ ACCESS = Table(
     columns=tuple(Column(*each) for each in COLUMNS),
 )
 
-TABLES = (ACCOUNTS, SITES, PROGRESS, RESULTS, INVENTORY, ALERTS, ALERT_RULES, NOTES, REPORTED, ACCESS)
+TABLES = (
+    ACCOUNTS,
+    SITES,
+    PROGRESS,
+    RESULTS,
+    INVENTORY,
+    ALERTS,
+    ALERT_RULES,
+    NOTES,
+    REPORTED,
+    DELIVERIES,
+    ACCESS,
+)

@@ -337,3 +337,17 @@ def _of_views(rows: Rows, selection: Selection, metric: Metric) -> dict[str, pd.
         name: both[["session_id", name]].fillna("").drop_duplicates().groupby(name).size()
         for name in _OF_VIEW
     }
+
+
+def outstanding(explained: Explained, limit: int) -> pd.DataFrame:
+    """The values that changed most, and not just as everything did, with the columns COLUMNS; at most two of a
+    dimension."""
+    found = explained.rows[explained.rows["kind"] == VALUE]
+    usual = found["share_before"].astype("float64").fillna(0) * (explained.change or 0)
+    both = pd.DataFrame({"change": found["change"].abs(), "more": (found["change"] - usual).abs()})
+    weight = both.min(axis=1)
+    order = weight[weight > 0].sort_values(ascending=False, kind="stable").index
+    outstanding: pd.DataFrame = (
+        found.loc[order].groupby("dimension", sort=False).head(2).head(limit).reset_index(drop=True)
+    )
+    return outstanding

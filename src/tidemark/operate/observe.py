@@ -1,7 +1,7 @@
-"""Alerts, reports of days and notes beside the flows, in one process that gives way to them.
+"""Alerts, reports by mail, reports of days and notes beside the flows, in one process that gives way to them.
 
-`alerts` runs every few seconds where there are rules. `reports` runs every few minutes; without rules its process ends
-after each run.
+`alerts` runs every few seconds where there are rules, and so does `mails` where there are reports to send. `reports`,
+the figures of days, runs every few minutes; without the others its process ends after each run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidemark.stream import schema_check
 
 log = logging.getLogger("tidemark.operate.observe")
 
-ALERTS, REPORTS = "alerts", "reports"
+ALERTS, REPORTS, MAILS = "alerts", "reports", "mails"
 _NICE = 19
 _ALERTS_SECONDS = 5.0
 _REPORTS_SECONDS = 600.0
@@ -57,19 +57,19 @@ def beside(
     it never stops the flows."""
 
     def run(stopping: threading.Event) -> None:
-        settings = observed.home.settings
-        pause = _ALERTS_SECONDS if settings.alerts else _FIRST_REPORT_SECONDS
+        often = _often(observed.home)
+        pause = _ALERTS_SECONDS if often else _FIRST_REPORT_SECONDS
         due = time.monotonic() + _FIRST_REPORT_SECONDS
         attempt = _Attempts(ended)
         with _lasting(observed) as open_process:
             while not stopping.wait(pause):
                 with open_process() as task:
-                    if settings.alerts:
-                        attempt(task, ALERTS)
+                    for name in often:
+                        attempt(task, name)
                     if time.monotonic() >= due:
                         attempt(task, REPORTS)
                         due = time.monotonic() + _REPORTS_SECONDS
-                pause = _ALERTS_SECONDS if settings.alerts else _REPORTS_SECONDS
+                pause = _ALERTS_SECONDS if often else _REPORTS_SECONDS
 
     return run
 
@@ -78,8 +78,14 @@ def once(observed: Observed) -> None:
     """Runs every task once, after the flows have caught up. A failure is logged."""
     attempt = _Attempts(lambda task, trouble: None)
     task = _tasks(observed)
-    for name in (ALERTS, REPORTS) if observed.home.settings.alerts else (REPORTS,):
+    for name in (*_often(observed.home), REPORTS):
         attempt(task, name)
+
+
+def _often(home: Home) -> tuple[str, ...]:
+    """The tasks that run every few seconds."""
+    wanted = {ALERTS: home.settings.alerts, MAILS: home.settings.reports}
+    return tuple(name for name, declared in wanted.items() if declared)
 
 
 class _Attempts:
@@ -103,7 +109,7 @@ Task = Callable[[str], str]
 
 @contextmanager
 def _lasting(observed: Observed) -> Iterator[Callable[[], AbstractContextManager[Task]]]:
-    """A function that opens the process of the tasks: with rules always the same one, else one for each time."""
+    """A function that opens the process of the tasks: with frequent ones always the same, else one for each time."""
     home = observed.home
     if not home.store.can.files:
         task = _tasks(observed)
@@ -111,7 +117,7 @@ def _lasting(observed: Observed) -> Iterator[Callable[[], AbstractContextManager
         return
     load = partial(_tasks, observed.plain)
     process = partial(in_background, "alerts", _NICE, home.settings.watching, load)
-    if home.settings.alerts:
+    if _often(home):
         with process() as same:
             yield lambda: nullcontext(same)
     else:
@@ -124,16 +130,23 @@ def _tasks(observed: Observed) -> Task:
 
     def run(name: str) -> str:
         if name not in made:
-            made[name] = _alerts(observed.home) if name == ALERTS else _reports(observed)
+            make = {ALERTS: _alerts, MAILS: _mails, REPORTS: _reports}[name]
+            made[name] = make(observed)
         return made[name]()
 
     return run
 
 
-def _alerts(home: Home) -> Callable[[], str]:
+def _alerts(observed: Observed) -> Callable[[], str]:
     from tidemark.operate.alerts.watch import Watch  # only for homes with rules
 
-    return Watch(home).look
+    return Watch(observed.home).look
+
+
+def _mails(observed: Observed) -> Callable[[], str]:
+    from tidemark.operate.mails.watch import Mails  # only for homes with reports
+
+    return Mails(observed.home).look
 
 
 def _reports(observed: Observed) -> Callable[[], str]:

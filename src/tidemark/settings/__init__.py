@@ -23,6 +23,7 @@ from tidemark.figures.alert_rules import Rule, rules_of
 from tidemark.figures.declared import funnels_of, goals_of, require_usable, segments_of
 from tidemark.figures.toml_tables import parsed, toml_of
 from tidemark.settings.formats import FormatSettings, format_files, formats_of
+from tidemark.settings.mails import Mailing, mailings_of
 from tidemark.settings.privacy import Privacy, privacy_of, without_privacy
 from tidemark.settings.retention import RetentionSettings, retention_of
 from tidemark.settings.sections import (
@@ -64,10 +65,11 @@ class Settings:
     ingest: IngestSettings = field(default_factory=IngestSettings)
     upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
     watching: WatchingSettings = field(default_factory=WatchingSettings)
-    # Only in files: by site, by the format's name, and by the rule's.
+    # Only in files: by site, by the format's name, by the rule's, and by the report's.
     sites: Mapping[str, SiteSettings] = field(default_factory=dict)
     formats: Mapping[str, FormatSettings] = field(default_factory=dict)
     alerts: Mapping[str, Rule] = field(default_factory=dict)
+    reports: Mapping[str, Mailing] = field(default_factory=dict)
     privacy: Privacy = field(default_factory=Privacy)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
 
@@ -225,6 +227,7 @@ def _read(file: dict[str, Any], source: str) -> tuple[dict[str, Any], dict[str, 
         "formats": formats_of(file.pop("formats", {}), source),
         "goals": goals,
         "alerts": rules_of(file.pop("alerts", {}), source, goals),
+        "reports": mailings_of(file.pop("reports", {}), source),
     }
     # Those who read the tables use these; here only their form is checked.
     access_of(file.pop("access", {}), source)

@@ -127,6 +127,11 @@ class DashboardSettings:
         "Host names by which people open the dashboard, separated by spaces, such as that of a proxy in front of it.",
         name="dashboard_hosts",
     )
+    url: str = setting(
+        "",
+        "Address by which people open the dashboard, such as https://stats.shop.example, for links in reports.",
+        name="dashboard_url",
+    )
     login: str = setting(
         "",
         "How people log in: none, password, oidc or header. Empty: as `login` of the table `[access]` says, else none.",

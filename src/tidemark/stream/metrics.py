@@ -28,7 +28,7 @@ _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _OUTCOMES = ("accepted", "rejected", "duplicate")
 _SEVERITIES = ("critical", "warning", "info")
 # Tasks beside the flows.
-TASKS = ("quality", "upkeep", "alerts", "reports")
+TASKS = ("quality", "upkeep", "alerts", "reports", "mails")
 
 # Per flow: name of the metric, key of the flow's summary (see `Progress.summaries`), description.
 _GAUGES = (

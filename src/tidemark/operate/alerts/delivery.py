@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from tidemark.contract.quality_tables import ALERTS
 from tidemark.contract.store import Commit, Store
 from tidemark.contract.table import Change
 from tidemark.errors import PlatformError
-from tidemark.figures.alert_rules import Rule
 from tidemark.operate.alerts.record import DELIVERED_WITHIN, ENDED, FIRING, WRITER, Alert, rows_of
 from tidemark.settings import Settings
 from tidemark.stream.crash import crash_point
@@ -126,9 +126,16 @@ class Delivery:
             self._store.upsert(ALERTS, Change(rows_of([changed])), commit)
 
 
-def targets_of(rule: Rule, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """The notification URLs of a rule, by names that are no secrets."""
-    given = rule.to or tuple(settings.watching.alert_to.split())
+class HasTargets(Protocol):
+    """An alert rule or a report of the settings."""
+
+    @property
+    def to(self) -> tuple[str, ...]: ...
+
+
+def targets_of(of: HasTargets, settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """The notification URLs of a rule or a report, by names that are no secrets."""
+    given = of.to or tuple(settings.watching.alert_to.split())
     urls: list[str] = []
     for each in given:
         # Without the variable, its name is no URL, and the delivery fails.
@@ -139,16 +146,20 @@ def targets_of(rule: Rule, settings: Settings, environment: Mapping[str, str]) -
 def send(url: str, about: Message) -> bool:
     """Sends a message to a notification URL. False if the target did not take it, or the URL is none. Raises
     PlatformError without the library."""
+    target = apprise_of().Apprise()
+    return bool(target.add(url) and target.notify(title=about.title, body=about.body, notify_type=about.kind))
+
+
+def apprise_of() -> Any:
+    """The library. Raises PlatformError without it."""
     try:
-        import apprise  # takes a while to import, and only alerts need it
+        import apprise  # takes a while to import, and only alerts and reports need it
     except ImportError as error:
         raise PlatformError(
-            "alerts cannot be delivered: apprise is missing", "Install `tidemark[alerts]`."
+            "alerts and reports cannot be delivered: apprise is missing", "Install `tidemark[alerts]`."
         ) from error
-
     logging.getLogger("apprise").disabled = True  # its lines have addresses, which may hold secrets
-    target = apprise.Apprise()
-    return bool(target.add(url) and target.notify(title=about.title, body=about.body, notify_type=about.kind))
+    return apprise
 
 
 def message(alert: Alert) -> Message:
