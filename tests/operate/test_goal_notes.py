@@ -20,7 +20,7 @@ from tidemark.operate.goal_notes import announce, complete
 from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import schema_check
+from tidemark.stream import schema_check, table_state
 
 HOUR = datetime(2026, 11, 24, 9, tzinfo=UTC)
 SIGNUP, OTHER = Goal("/welcome"), Goal("/hello*", site="shop")
@@ -34,7 +34,9 @@ class Scenario:
         self.house = lakehouse.of(self.settings)
         self.store = DeltaRsStore(self.house)
         self.number = 0
-        schema_check.write(self.house, {"gold.pages": {"key": "path"}})  # there was a pipeline before
+        table_state.record_states(
+            self.house, {"gold.pages": table_state.TableState({"key": "path"})}
+        )  # there was a pipeline before
 
     def start(self, **goals: Goal) -> None:
         self.settings = replace(self.settings, meaning=replace(self.settings.meaning, goals=goals))
@@ -53,7 +55,7 @@ class Scenario:
         self.number += 1
         change = Change(pa.Table.from_pylist(rows, counted.TABLE.arrow_schema))
         self.store.upsert(counted.TABLE, change, Commit("test", self.number))
-        schema_check.write(self.house, schema_check.rebuilt(self.settings, [reached.TABLE]))
+        table_state.record_states(self.house, schema_check.rebuilt(self.settings, [reached.TABLE]))
         complete(self.pipeline)
 
     @property
@@ -106,6 +108,6 @@ def test_an_earlier_definition_is_counted_again(home: Scenario) -> None:
     home.start(signup=OTHER)
     home.fill(signup=6)
     home.start(signup=SIGNUP)
-    assert schema_check.incomplete(home.house) == ["silver.session_goals"]
+    assert table_state.incomplete(home.house) == ["silver.session_goals"]
     home.fill(signup=7)
     assert home.noted[-1] == ("", "Goal signup: 6 → 7 conversions")

@@ -22,7 +22,7 @@ from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import schema_check
+from tidemark.stream import schema_check, table_state
 
 LINES = access_log.TABLE
 JUDGED = [requests.TABLE, rejected.TABLE]
@@ -51,7 +51,7 @@ class Scenario:
 
     def swap(self) -> None:
         """History has the hosts."""
-        schema_check.write(self.house, schema_check.rebuilt(self.settings, JUDGED))
+        table_state.record_states(self.house, schema_check.rebuilt(self.settings, JUDGED))
 
     def fill(self, *changed: Changed) -> None:
         self.swap()
@@ -187,7 +187,9 @@ def test_lines_that_are_gone_keep_their_rows(tmp_path: Path) -> None:
 def test_a_home_that_does_not_say_the_settings_of_history_begins_with_those_of_now(tmp_path: Path) -> None:
     home = Scenario(tmp_path)
     (home.settings.checkpoints / "states.json").unlink()
-    schema_check.write(home.house, {"silver.requests": {"visitor key": "of before"}})
+    table_state.record_states(
+        home.house, {"silver.requests": table_state.TableState({"visitor key": "of before"})}
+    )
     home.start(shop=SHOP)
     assert not home.due and home.noted == []
 
@@ -207,11 +209,11 @@ def test_a_new_column_is_filled_unless_bronze_lacks_lines(
     tmp_path: Path, lines: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = Scenario(tmp_path, lines)
-    was = schema_check.recorded(home.house, requests.TABLE.name)
+    was = table_state.recorded(home.house, requests.TABLE.name).entries
     older = {name: value for name, value in was.items() if name != "column network"}
     path = Path(home.house.checkpoint_root) / "states.json"
     path.write_text(json.dumps({requests.TABLE.name: older}))
     home.start()
-    assert requests.TABLE.name in schema_check.incomplete(home.house)
+    assert requests.TABLE.name in table_state.incomplete(home.house)
     assert backfill.pending(home.pipeline) == (lines == 3)
     assert ("silver.requests" in caplog.text and "lacks lines that were read" in caplog.text) == (lines == 2)

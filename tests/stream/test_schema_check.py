@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,13 @@ from tidemark.settings.sites import SiteSettings
 from tidemark.store import lakehouse
 from tidemark.stream.schema_check import (
     changed,
-    incomplete,
     note,
     rebuilt,
     require_fitting,
     require_visitor_key,
     unapplied,
-    write,
 )
+from tidemark.stream.table_state import TableState, incomplete, record_states
 
 FLOWS = {"requests": 1, "activity": 1}
 TABLES = (traffic.TABLE, sessions.TABLE)
@@ -106,7 +106,7 @@ def test_settings_of_history_are_others_until_a_rebuild(home: Settings) -> None:
     of_lines = {"sites.shop.hosts": ("", "shop.example, www.shop.example")}
     assert unapplied(Home.of(home, tables)) == {}
     assert unapplied(Home.of(changed_all, tables)) == {"silver.sessions": gap, "silver.requests": of_lines}
-    write(house, rebuilt(changed_all, [requests.TABLE]))
+    record_states(house, rebuilt(changed_all, [requests.TABLE]))
     assert unapplied(Home.of(changed_all, tables)) == {"silver.sessions": gap}
     assert unapplied(Home.of(home, tables)) == {
         "silver.requests": {"sites.shop.hosts": ("shop.example, www.shop.example", "")}
@@ -135,6 +135,30 @@ def test_another_version_of_a_query_is_refused(home: Settings) -> None:
     ) as refused:
         start(home, *TABLES, flows={"requests": 2, "activity": 1})
     assert "Restore a savepoint" in refused.value.remedy
+
+
+def test_a_state_has_the_entries_that_earlier_versions_wrote() -> None:
+    entries = {
+        "key": "site, path",
+        "settings": '{"geo_database": ""}',
+        "privacy": '{"privacy.mode": "masked"}',
+        "swap": "3",
+        "history": "missing",
+        "kept since": "2026-11-21T10:00:00+00:00",
+    }
+    state = TableState.of(entries)
+    assert state == TableState(
+        {"key": "site, path"},
+        settings={"geo_database": ""},
+        privacy={"privacy.mode": "masked"},
+        swap=3,
+        has_history=False,
+        kept_since=datetime(2026, 11, 21, 10, tzinfo=UTC),
+    )
+    assert state.entries == entries
+    newer = state.updated(TableState({"window": "60 s"}, swap=4, has_history=True))
+    assert newer.entries == {**entries, "window": "60 s", "swap": "4", "history": "whole"}
+    assert "key" not in state.updated(TableState({"window": "60 s"}), whole=True).entries
 
 
 def test_a_damaged_note_is_an_error(home: Settings) -> None:

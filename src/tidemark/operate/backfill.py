@@ -17,7 +17,8 @@ from tidemark.errors import TidemarkError
 from tidemark.home import Home
 from tidemark.local.records import read_record, write_record
 from tidemark.operate import site_settings
-from tidemark.stream import inventory, schema_check
+from tidemark.stream import inventory
+from tidemark.stream.table_state import incomplete
 
 if TYPE_CHECKING:  # `status` needs none of it, and it takes a third of its time to import
     from tidemark.operate.rebuild import Rebuild, Report
@@ -53,21 +54,21 @@ def fill(home: Home, rebuilding: Rebuilding) -> None:
         write_record(path, tables=tables, done=done, total=total)
         inventory.record(home, tables.split(", "), done, total)
 
-    inventory.announce(home, schema_check.incomplete(home.lakehouse))
+    inventory.announce(home, incomplete(home.lakehouse))
     if anew:
         inventory.record(home, [site_settings.REQUESTS], 0, None)
     found = rebuilding(report).run(names, resumable=True)
     if anew:
         site_settings.complete(home, found)
     path.unlink(missing_ok=True)
-    inventory.announce(home, schema_check.incomplete(home.lakehouse))
+    inventory.announce(home, incomplete(home.lakehouse))
     log.info("filled %s", ", ".join(names))
 
 
 def _missing(home: Home) -> list[str]:
     """The tables whose history is to be filled: not those with a row per line where bronze lacks lines, because rows of
     these would be dropped. They keep their rows, with NULL in the new columns."""
-    names = schema_check.incomplete(home.lakehouse)
+    names = incomplete(home.lakehouse)
     of_lines = [table.name for table in (home.graph.accepted, home.graph.rejected) if table.name in names]
     if of_lines and home.lakehouse.can.files and (why := site_settings.lacking_lines(home)):
         log.warning("%s get no history in their new columns: %s", " and ".join(of_lines), why)
@@ -101,7 +102,7 @@ def progress(home: Home) -> dict[str, dict[str, Any]]:
     """By table with missing history, the number of parts that are `done` and the `total` (None: not begun)."""
     tables, under_way = _under_way(home)
     none: dict[str, Any] = {"done": 0, "total": None}
-    return {name: under_way if name in tables else none for name in schema_check.incomplete(home.lakehouse)}
+    return {name: under_way if name in tables else none for name in incomplete(home.lakehouse)}
 
 
 def settings_progress(home: Home) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.notes import Note
 from tidemark.settings import Settings
-from tidemark.stream import schema_check
+from tidemark.stream.table_state import incomplete, recorded
 
 # Stands for a number until it is known.
 _OPEN = "…"
@@ -26,7 +26,7 @@ _REACHED, _COUNTED = "silver.session_goals", "gold.goals"
 def announce(home: Home) -> None:
     """Notes, before the flows start, how the goals differ from those of the last start. Raises TableError."""
     settings, store = home.settings, home.store
-    state = schema_check.recorded(home.lakehouse, _REACHED)
+    state = recorded(home.lakehouse, _REACHED).made
     if not state:
         return
     had: dict[str, set[str]] = {}
@@ -63,7 +63,7 @@ def announce(home: Home) -> None:
 
 def complete(home: Home) -> None:
     """Puts the conversions into the notes, once all history is counted. Raises TableError."""
-    if _REACHED in schema_check.incomplete(home.lakehouse):
+    if _REACHED in incomplete(home.lakehouse):
         return
     found = [
         (row, match)

@@ -46,7 +46,7 @@ class Journal:
         states = schema_check.rebuilt(home.settings, home.tables)
         made = {
             "names": list(names),
-            "tables": {name: dict(state) for name, state in states.items()},
+            "tables": {name: state.entries for name, state in states.items()},
             "rules": rules,
             "rows": rows,
             "format": 2,  # of this file

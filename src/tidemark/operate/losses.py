@@ -28,6 +28,7 @@ from tidemark.store import deltalog
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import schema_check, swap
+from tidemark.stream.table_state import recorded
 
 REPAIR = "Stop the pipeline and run `tidemark repair`, see docs/operations.md, 'A damaged table'."
 _REPAIRING = "repairing"
@@ -143,7 +144,7 @@ def losses(home: Home, known: Collection[str]) -> list[Loss]:
 
 def lost_swap(lakehouse: Lakehouse, table: Table) -> bool:
     """Whether the table lacks the last rebuild or forget that changed it."""
-    noted = schema_check.last_swap(lakehouse, table)
+    noted = recorded(lakehouse, table.name).swap or 0
     return noted > 0 and not (
         lakehouse.exists(table) and DeltaRsStore(lakehouse).committed(table, swap.WRITER) >= noted
     )

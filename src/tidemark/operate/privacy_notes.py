@@ -8,7 +8,9 @@ from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.notes import Note
 from tidemark.privacy.salts import Salts
-from tidemark.stream import applied, schema_check
+from tidemark.settings.privacy import described
+from tidemark.stream import applied
+from tidemark.stream.table_state import TableState, all_recorded, record_states
 
 _CHANGED = "The privacy settings have changed: `tidemark rebuild all` applies stricter ones to history"
 
@@ -17,8 +19,8 @@ def note_changes(home: Home) -> None:
     """Before the flows start, notes that the privacy settings are others than at the last start, and records it in
     quality.access. Raises TableError."""
     accepted = home.graph.accepted.name
-    state = schema_check.recorded(home.lakehouse, accepted)
-    if not state:
+    state = all_recorded(home.lakehouse).get(accepted)
+    if state is None:
         return
     changed = notes.changes(applied.privacy_differences(home.settings, state))
     if changed:
@@ -27,7 +29,7 @@ def note_changes(home: Home) -> None:
         audit = Audit.of_home(home.settings.home, home.settings.environment())
         audit.record(None, "privacy changed", "; ".join(changed))
         audit.write()
-    schema_check.write(home.lakehouse, {accepted: applied.privacy_entry(home.settings)})
+    record_states(home.lakehouse, {accepted: TableState(privacy=described(home.settings.privacy))})
 
 
 def note_counted_anew(home: Home) -> None:

@@ -38,6 +38,7 @@ from tidemark.stream import applied, lock, schema_check
 from tidemark.stream.crash import crash_point
 from tidemark.stream.following import catch_up, followers_of, stage
 from tidemark.stream.swap import Step, Swap
+from tidemark.stream.table_state import recorded
 
 CHUNK_ROWS = 500_000  # processed at a time, unless one minute has more
 _WRITER = "rebuild"
@@ -71,8 +72,8 @@ class Rebuild:
     def masks(self) -> bool:
         """Whether the lines themselves are to be masked, because the privacy settings of history are others."""
         settings, lakehouse = self.home.settings, self.home.lakehouse
-        recorded = schema_check.recorded(lakehouse, self.home.graph.accepted.name)
-        differing = applied.line_differences(settings, recorded)
+        state = recorded(lakehouse, self.home.graph.accepted.name)
+        differing = applied.line_differences(settings, state)
         return settings.privacy.active and any(name.startswith("privacy") for name in differing)
 
     @cached_property

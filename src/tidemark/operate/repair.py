@@ -29,9 +29,10 @@ from tidemark.operate import losses
 from tidemark.operate.losses import Loss
 from tidemark.operate.retention import limited
 from tidemark.store import deltalog
-from tidemark.stream import lock, schema_check
+from tidemark.stream import lock
 from tidemark.stream.crash import crash_point
 from tidemark.stream.flow import BatchWriter, Flow
+from tidemark.stream.table_state import TableState, record_states
 
 Report = Callable[[str], None]
 Ends = dict[str, dict[str, int]]
@@ -139,7 +140,7 @@ class Repair:
             shutil.rmtree(self.home.lakehouse.path(table), ignore_errors=True)
         crash_point("repair:between")
         shutil.rmtree(self.home.checkpoint(ACTIVITY), ignore_errors=True)
-        schema_check.write(self.home.lakehouse, {t.name: {schema_check.SWAP: "0"} for t in dropped})
+        record_states(self.home.lakehouse, {table.name: TableState(swap=0) for table in dropped})
         names = ", ".join(table.name for table in dropped)
         self.report(f"{names}: will be made anew from {self.home.graph.accepted.name}")
 

@@ -14,8 +14,8 @@ from tidemark.contract.quality_tables import ACCESS
 from tidemark.contract.table import Table
 from tidemark.errors import SettingError
 from tidemark.home import Home
-from tidemark.stream import schema_check
 from tidemark.stream.changes import RETENTION
+from tidemark.stream.table_state import TableState, record_states, recorded
 
 _HOUR = 3600
 _EVENT_TIME = "event_time"
@@ -95,10 +95,8 @@ def complete_from(home: Home, table: Table, now: datetime) -> datetime | None:
     Rows that `retention_days` has deleted were selected by time of arrival, which may be a day before the time in the
     line.
     """
-    recorded = schema_check.recorded(home.lakehouse, table.name).get(schema_check.KEPT_SINCE)
-    found = [datetime.fromisoformat(recorded)] if recorded else []
-    cut = cut_of(home, table, now)
-    return max([*found, *([cut] if cut else [])], default=None)
+    starts = [recorded(home.lakehouse, table.name).kept_since, cut_of(home, table, now)]
+    return max((start for start in starts if start), default=None)
 
 
 def record_kept(home: Home, table: Table, now: datetime) -> None:
@@ -108,8 +106,7 @@ def record_kept(home: Home, table: Table, now: datetime) -> None:
     known = complete_from(home, table, now)
     kept = max((each for each in (by_days, known) if each), default=None)
     if kept:
-        entry = {schema_check.KEPT_SINCE: kept.isoformat()}
-        schema_check.write(home.lakehouse, {table.name: entry})
+        record_states(home.lakehouse, {table.name: TableState(kept_since=kept)})
 
 
 def expired_ends(home: Home, condition: str) -> dict[int, int]:

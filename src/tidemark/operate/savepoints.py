@@ -30,9 +30,10 @@ from tidemark.store import deltalog, lakehouse
 from tidemark.store.copies import take_all
 from tidemark.store.lakehouse import Lakehouse, require_files
 from tidemark.store.lease import only_writer
-from tidemark.stream import lock, schema_check
+from tidemark.stream import lock
 from tidemark.stream.crash import crash_point
 from tidemark.stream.swap import Swap
+from tidemark.stream.table_state import all_recorded
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _RECORD = "savepoint.json"
@@ -64,7 +65,9 @@ def create(settings: Settings, name: str) -> Savepoint:
         raise TableError(f"there is a savepoint {name} already", "Choose another name, or delete that one.")
     if not house.present():
         raise TableError(f"no tables yet in {house.name}", "Run `tidemark run` or `tidemark demo` first.")
-    elsewhere = [f"{query} in {where}" for query, where in schema_check.elsewhere(house).items()]
+    elsewhere = [
+        f"{query} in {state.elsewhere}" for query, state in all_recorded(house).items() if state.elsewhere
+    ]
     if elsewhere:
         raise TableError(
             f"a savepoint has tables and checkpoints, but not the results of {', '.join(elsewhere)}",

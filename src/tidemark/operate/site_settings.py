@@ -1,6 +1,6 @@
 """Changed own hosts, trusted proxies and robots.txt of sites: when history is recomputed with them, and the note.
 
-The record of how silver.requests was made (`tidemark.stream.schema_check`) has the settings that its lines were read
+The record of how silver.requests was made (`tidemark.stream.table_state`) has the settings that its lines were read
 with. While those of the settings file differ, `tidemark.operate.backfill` reads all lines again beside the flows. The
 swap in the end records the new ones. So a kill at any moment loses nothing.
 """
@@ -25,12 +25,13 @@ from tidemark.operate.difference import Changed
 from tidemark.operate.notes import Note
 from tidemark.operate.retention import complete_from
 from tidemark.store.deltars import DeltaRsStore
-from tidemark.stream import applied, schema_check
+from tidemark.stream import applied
+from tidemark.stream.table_state import TableState, record_states, recorded
 
 log = logging.getLogger("tidemark.operate.site_settings")
 
 REQUESTS = "silver.requests"
-_JUDGED = (REQUESTS, "silver.rejected")
+_OF_LINES = (REQUESTS, "silver.rejected")
 _APPLIED = re.compile(rf"sites\.(?P<site>.+)\.(?P<setting>{'|'.join(notes.SITE_SETTINGS)})")
 _OF_SITE = re.compile(r"sites\.(?P<site>.+)\.\w+")
 _NOTE = re.compile(
@@ -65,7 +66,7 @@ class Unapplied:
 
 def unapplied(home: Home) -> Unapplied:
     """What differs from the settings of history. Raises TableError."""
-    differing = applied.line_differences(home.settings, schema_check.recorded(home.lakehouse, REQUESTS))
+    differing = applied.line_differences(home.settings, recorded(home.lakehouse, REQUESTS))
     settings = {name: values for name, values in differing.items() if _APPLIED.fullmatch(name)}
     return Unapplied(settings, tuple(name for name in differing if name not in settings))
 
@@ -126,7 +127,7 @@ def settle(home: Home) -> None:
 
 def _record_new_sites(home: Home) -> None:
     lakehouse, store = home.lakehouse, home.store
-    differing = applied.line_differences(home.settings, schema_check.recorded(lakehouse, REQUESTS))
+    differing = applied.line_differences(home.settings, recorded(lakehouse, REQUESTS))
     if not differing or not store.exists(SITES):  # lost, if the home has a record
         return
     matches = {name: match["site"] for name in differing if (match := _OF_SITE.fullmatch(name))}
@@ -134,9 +135,10 @@ def _record_new_sites(home: Home) -> None:
     read |= _interrupted(home, sorted({*matches.values()} - read))
     new = {name: differing[name][1] for name, site in matches.items() if site not in read}
     if new:
-        states = {name: schema_check.recorded(lakehouse, name) for name in _JUDGED}
-        schema_check.write(
-            lakehouse, {name: applied.with_settings(state, new) for name, state in states.items() if state}
+        known = {name: recorded(lakehouse, name).applied for name in _OF_LINES}
+        record_states(
+            lakehouse,
+            {name: TableState(settings={**was, **new}) for name, was in known.items() if was is not None},
         )
 
 
@@ -153,7 +155,7 @@ def _interrupted(home: Home, sites: Sequence[str]) -> set[str]:
 
 def _renew(home: Home, wanted: Note | None) -> None:
     """Replaces the notes of earlier starts. One whose settings history has was to be completed when a kill came."""
-    recorded = applied.recorded(schema_check.recorded(home.lakehouse, REQUESTS)) or {}
+    applied_now = recorded(home.lakehouse, REQUESTS).applied or {}
     gone: list[dict[str, Any]] = []
     new: list[Note] = []
     for row, match in _open(home.store):
@@ -163,7 +165,7 @@ def _renew(home: Home, wanted: Note | None) -> None:
         gone.append(row)
         named = _CHANGE.findall(match["changes"])
         if match["what"] == notes.OPEN and all(
-            notes.short(recorded.get(name, "")) == now for name, now in named
+            notes.short(applied_now.get(name, "")) == now for name, now in named
         ):
             new.append(_completed(row, "applied to history", len(new)))
     notes.write(home.settings, home.store, [*new, *([wanted] if wanted else [])], gone)

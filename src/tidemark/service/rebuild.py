@@ -21,6 +21,7 @@ from tidemark.settings import Settings
 from tidemark.store import lakehouse
 from tidemark.store.lease import only_writer
 from tidemark.stream import inventory, lock, schema_check
+from tidemark.stream.table_state import incomplete, record_states
 
 log = logging.getLogger("tidemark.service.rebuild")
 
@@ -124,6 +125,6 @@ def _rebuild_catalog(
         run_flows(pipeline, once=True, remade=[] if dry_run else remade)
         result = job.run(names, dry_run=dry_run)
         if not dry_run:
-            schema_check.write(pipeline.lakehouse, schema_check.rebuilt(pipeline.settings, remade))
-            inventory.announce(pipeline, schema_check.incomplete(pipeline.lakehouse))
+            record_states(pipeline.lakehouse, schema_check.rebuilt(pipeline.settings, remade))
+            inventory.announce(pipeline, incomplete(pipeline.lakehouse))
         return result

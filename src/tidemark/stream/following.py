@@ -29,8 +29,8 @@ from tidemark.contract.table import Table
 from tidemark.engine.groups import semi_join
 from tidemark.home import Home
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream import schema_check
 from tidemark.stream.changes import Change, Changes, FileChanges, Known
+from tidemark.stream.table_state import recorded
 
 # The writer of the number that stands for the way in which all rows of a table are made.
 _DEFINITION = "tidemark/definition"
@@ -134,10 +134,10 @@ def changes_of(home: Home, source: Table) -> Changes:
 def _complete_from(home: Home) -> datetime | None:
     """The start of the first whole hour from which on the home has all sessions; None if it has all."""
     accepted = next((table for table in home.tables if table.lines == "accepted"), None)
-    kept = accepted and schema_check.recorded(home.lakehouse, accepted.name).get(schema_check.KEPT_SINCE)
-    if not kept:
+    kept_since = recorded(home.lakehouse, accepted.name).kept_since if accepted else None
+    if not kept_since:
         return None
-    moment = datetime.fromisoformat(kept).timestamp() + home.settings.meaning.session_gap_seconds
+    moment = kept_since.timestamp() + home.settings.meaning.session_gap_seconds
     return datetime.fromtimestamp(-(-moment // _HOUR) * _HOUR, UTC)
 
 

@@ -26,7 +26,8 @@ from tidemark.stream.flow import Flow
 from tidemark.stream.metrics import Metrics
 from tidemark.stream.progress import Progress
 from tidemark.stream.query import Query, Runner
-from tidemark.stream.schema_check import ELSEWHERE, incomplete, require_fitting, write
+from tidemark.stream.schema_check import require_fitting
+from tidemark.stream.table_state import TableState, incomplete, record_states
 
 _POLL_SECONDS = 0.2
 # While the next query waits for the end of one.
@@ -93,7 +94,10 @@ class Runtime:
             store.ensure(table, table.told(settings))
         fitting = home.only([table for table in tables if table not in remade])
         require_fitting(fitting, {query.place: query.version for query in queries})
-        write(lakehouse, {query.name: {ELSEWHERE: query.elsewhere} for query in queries if query.elsewhere})
+        record_states(
+            lakehouse,
+            {query.name: TableState(elsewhere=query.elsewhere) for query in queries if query.elsewhere},
+        )
         for query in queries:
             checkpoint = query.checkpoint(lakehouse)
             clear_unfinished(checkpoint)

@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -28,8 +28,8 @@ from tidemark.settings import Settings
 from tidemark.store import deltalog, lakehouse
 from tidemark.store.copies import take_all
 from tidemark.store.lakehouse import Lakehouse
-from tidemark.stream import schema_check
 from tidemark.stream.crash import crash_point
+from tidemark.stream.table_state import TableState, record_states
 
 WRITER = "tidemark/swap"
 _WRITER_PROPERTIES = WriterProperties(compression="ZSTD", compression_level=3)
@@ -74,10 +74,10 @@ class Swap:
         with suppress(FileNotFoundError):
             shutil.rmtree(self._journal.parent)
 
-    def commit(self, steps: Sequence[Step], states: Mapping[str, schema_check.State] | None = None) -> int:
+    def commit(self, steps: Sequence[Step], states: Mapping[str, TableState] | None = None) -> int:
         """Executes the swap; the caller holds the lock exclusively. Returns the swap's number.
 
-        `states`: how the rows of tables are made from then on, for the record of `schema_check`. Once the journal
+        `states`: how the rows of tables are made from then on, see `tidemark.stream.table_state`. Once the journal
         is written, the swap will happen, possibly after a restart.
         """
         number = 1 + max(_last(self.lakehouse.delta(step.table)) for step in steps)
@@ -87,7 +87,11 @@ class Swap:
         os.sync()  # the batches before the swap and the staged rows must not be lost where the journal is kept
         unfinished = journal.with_suffix(".unfinished")
         with unfinished.open("w", encoding="utf-8") as file:
-            plan = {"number": number, "steps": [asdict(step) for step in steps], "states": dict(states or {})}
+            plan = {
+                "number": number,
+                "steps": [asdict(step) for step in steps],
+                "states": {name: state.entries for name, state in (states or {}).items()},
+            }
             json.dump(plan, file)
             file.flush()
             os.fsync(file.fileno())
@@ -103,10 +107,10 @@ class Swap:
         for step in plan["steps"]:
             crash_point("swap:between-tables")
             self._apply(Step(**step), plan["number"])
-        states = plan.get("states", {})
-        number = {schema_check.SWAP: str(plan["number"])}
-        schema_check.write(
-            self.lakehouse, {step["table"]: states.get(step["table"], {}) | number for step in plan["steps"]}
+        states = {name: TableState.of(entries) for name, entries in plan.get("states", {}).items()}
+        swapped = {step["table"]: states.get(step["table"], TableState()) for step in plan["steps"]}
+        record_states(
+            self.lakehouse, {name: replace(state, swap=plan["number"]) for name, state in swapped.items()}
         )
         crash_point("swap:before-end")
         os.sync()  # only the journal can repeat what a power cut removes

@@ -1,0 +1,132 @@
+"""What a home records of each table: `states.json`, beside the checkpoints and in savepoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from pathlib import Path
+
+from tidemark.errors import PlatformError, TableError
+from tidemark.local.records import replace_text
+from tidemark.store.lakehouse import Lakehouse
+
+_FILE = "states.json"
+# The entry of an aggregation's identity by which a session ends.
+GAP = "gap"
+# The entries of the file that are not of `made`.
+_SETTINGS, _PRIVACY, _SWAP, _HISTORY = "settings", "privacy", "swap", "history"
+_KEPT_SINCE, _ELSEWHERE = "kept since", "elsewhere"
+_WHOLE, _MISSING = "whole", "missing"
+
+
+@dataclass(frozen=True)
+class TableState:
+    """How the rows of a table were made, and what has happened to it. None: not recorded.
+
+    `made`: how rows are made, by aspect (key, columns, aggregation, visitor key). `settings`: the values of the
+    settings that all rows have, by name. `privacy`: the privacy settings of the last start, which history may lack.
+    `swap`: the number of the last swap (`tidemark.stream.swap`) that changed the table. `has_history`: whether it has
+    the rows from before it, or one of its columns, was added to the home. `kept_since`: the event time from which on a
+    table of lines has all of them; retention deleted others. `elsewhere`: of a query, where it keeps its results in
+    another system.
+    """
+
+    made: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] | None = None
+    privacy: Mapping[str, str] | None = None
+    swap: int | None = None
+    has_history: bool | None = None
+    kept_since: datetime | None = None
+    elsewhere: str | None = None
+
+    @classmethod
+    def of(cls, entries: Mapping[str, str]) -> TableState:
+        """A state from its entries in the file."""
+        made = dict(entries)
+        settings, privacy = made.pop(_SETTINGS, None), made.pop(_PRIVACY, None)
+        swap = made.pop(_SWAP, None)
+        history, kept_since = made.pop(_HISTORY, None), made.pop(_KEPT_SINCE, None)
+        return cls(
+            elsewhere=made.pop(_ELSEWHERE, None),
+            made=made,
+            settings=None if settings is None else json.loads(settings),
+            privacy=None if privacy is None else json.loads(privacy),
+            swap=None if swap is None else int(swap),
+            has_history=None if history is None else history == _WHOLE,
+            kept_since=None if kept_since is None else datetime.fromisoformat(kept_since),
+        )
+
+    @property
+    def entries(self) -> dict[str, str]:
+        """The state's entries in the file."""
+        recorded = {
+            _SETTINGS: None if self.settings is None else json.dumps(self.settings, sort_keys=True),
+            _PRIVACY: None if self.privacy is None else json.dumps(self.privacy, sort_keys=True),
+            _SWAP: None if self.swap is None else str(self.swap),
+            _HISTORY: None if self.has_history is None else _WHOLE if self.has_history else _MISSING,
+            _KEPT_SINCE: self.kept_since.isoformat() if self.kept_since else None,
+            _ELSEWHERE: self.elsewhere,
+        }
+        return {**self.made, **{name: text for name, text in recorded.items() if text is not None}}
+
+    @property
+    def applied(self) -> Mapping[str, str] | None:
+        """The settings; of a state from before these were recorded, only the gap of sessions."""
+        if self.settings is not None or GAP not in self.made:
+            return self.settings
+        return {"session_gap_seconds": self.made[GAP].removesuffix(" s")}
+
+    def updated(self, newer: TableState, *, whole: bool = False) -> TableState:
+        """The state with what a newer one records. A `whole` one says all of how rows are made; it lacks, for example,
+        a goal that was removed, which rows since then lack, too."""
+        made = newer.made if whole else {**self.made, **newer.made}
+        others = {each.name: getattr(newer, each.name) for each in fields(self) if each.name != "made"}
+        return replace(
+            self, made=made, **{name: value for name, value in others.items() if value is not None}
+        )
+
+
+def recorded(lakehouse: Lakehouse, name: str) -> TableState:
+    """The state of a table; an empty one for a new table. Raises TableError."""
+    return all_recorded(lakehouse).get(name, TableState())
+
+
+def all_recorded(lakehouse: Lakehouse) -> dict[str, TableState]:
+    """The states of tables and queries, by name. Raises TableError."""
+    path = Path(lakehouse.checkpoint_root) / _FILE
+    try:
+        states = json.loads(path.read_text(encoding="utf-8"))
+        return {name: TableState.of(entries) for name, entries in states.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise TableError(
+            f"{path} cannot be read: {error}",
+            "Restore a savepoint or a backup. If neither version nor settings have changed, delete the file.",
+        ) from error
+
+
+def record_states(lakehouse: Lakehouse, states: Mapping[str, TableState], *, whole: bool = False) -> None:
+    """Updates the states of these tables, see `TableState.updated`. Raises TableError and PlatformError."""
+    known = all_recorded(lakehouse)
+    updated = {
+        name: known.get(name, TableState()).updated(state, whole=whole) for name, state in states.items()
+    }
+    if known | updated == known:
+        return
+    path = Path(lakehouse.checkpoint_root) / _FILE
+    content = {name: state.entries for name, state in (known | updated).items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
+    except OSError as error:
+        raise PlatformError(
+            f"cannot write {path}: {error.strerror}", "Free space, or make it writable, and start again."
+        ) from error
+
+
+def incomplete(lakehouse: Lakehouse) -> list[str]:
+    """Names of the tables that lack their history, or that of a column."""
+    return [name for name, state in all_recorded(lakehouse).items() if state.has_history is False]
