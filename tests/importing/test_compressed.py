@@ -9,6 +9,7 @@ import lzma
 import os
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from tidemark.errors import InputError
 from tidemark.importing.compression import DamagedError, TruncatedError
 from tidemark.importing.importer import Options, import_files
-from tidemark.importing.sources import blocks_of, open_reader
+from tidemark.importing.sources import blocks_of, open_content, open_reader
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -140,7 +141,9 @@ def test_a_truncated_file_has_no_byte_that_the_whole_one_has_not(
 def test_a_truncated_file_adds_its_readable_lines_and_the_whole_one_the_rest(
     options: Options, lines: Lines, tmp_path: Path, kind: str
 ) -> None:
-    content = [os.urandom(40).hex().encode() for _ in range(30_000)]
+    # bzip2's blocks are of 900 kB, and only whole ones can be read.
+    number = 30_000 if "bz" in kind else 6_000
+    content = [os.urandom(40).hex().encode() for _ in range(number)]
     packed = KINDS[kind](b"".join(line + b"\n" for line in content))
     path = tmp_path / f"access.log.{kind}"
     path.write_bytes(packed[: len(packed) * 2 // 3])
@@ -150,7 +153,7 @@ def test_a_truncated_file_adds_its_readable_lines_and_the_whole_one_the_rest(
     ):
         import_files([str(path)], options)
     kept = lines()
-    assert 10_000 < len(kept) < 25_000 and set(kept) < set(content)
+    assert number / 4 < len(kept) < number * 5 / 6 and set(kept) < set(content)
 
     path.write_bytes(packed)
     assert import_files([str(path)], options).added == len(content) - len(kept)
@@ -161,14 +164,14 @@ def test_a_truncated_file_adds_its_readable_lines_and_the_whole_one_the_rest(
 def test_no_line_of_a_damaged_member_is_imported_and_a_sound_copy_adds_them(
     options: Options, lines: Lines, numbered: Numbered, tmp_path: Path, kind: str
 ) -> None:
-    content = numbered(20_000)
-    half = b"".join(line + b"\n" for line in content[:10_000])
-    rest = b"".join(line + b"\n" for line in content[10_000:])
+    content = numbered(4_000)
+    half = b"".join(line + b"\n" for line in content[:2_000])
+    rest = b"".join(line + b"\n" for line in content[2_000:])
     first = MEMBERS[kind](half) if kind in MEMBERS else b""
     second = KINDS[kind](rest if first else half + rest)
     path = tmp_path / "access.log"
     path.write_bytes(first + damaged(second, len(second) // 2))
-    kept = 10_000 if first else 0
+    kept = 2_000 if first else 0
     with pytest.raises(InputError, match=rf"access\.log is damaged: .* {kept:,} lines of it went in"):
         import_files([str(path)], options)
     assert lines() == sorted(content[:kept])
@@ -181,27 +184,38 @@ def test_no_line_of_a_damaged_member_is_imported_and_a_sound_copy_adds_them(
 def test_a_file_that_was_compressed_in_every_way_is_imported_once(
     options: Options, lines: Lines, numbered: Numbered, tmp_path: Path
 ) -> None:
-    content = numbered(5000)
+    content = numbered(1_000)
     text = b"".join(line + b"\n" for line in content)
     paths = [tmp_path / f"access.log.{kind}" for kind in KINDS]
     for path, pack in zip(paths, KINDS.values(), strict=True):
         path.write_bytes(pack(text))
     (tmp_path / "access.log").write_bytes(text)
     report = import_files([str(tmp_path / "access.log*")], options)
-    assert (report.files, report.added, report.known) == (len(KINDS) + 1, 5000, 5000 * len(KINDS))
+    assert (report.files, report.added, report.known) == (len(KINDS) + 1, 1_000, 1_000 * len(KINDS))
     (tmp_path / "access.log").write_bytes(text + b"one more\n")
     assert import_files([str(tmp_path / "access.log")], options).added == 1
     assert lines() == sorted([*content, b"one more"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_standard_input(tidemark: Start, lines: Lines, numbered: Numbered, kind: str) -> None:
+def test_standard_input(tidemark: Start, lines: Lines, numbered: Numbered) -> None:
     content = numbered(1000)
     started = tidemark("-", stdin=subprocess.PIPE)
-    out, err = started.communicate(KINDS[kind](b"".join(line + b"\n" for line in content)), timeout=60)
+    out, err = started.communicate(gzip.compress(b"".join(line + b"\n" for line in content)), timeout=60)
     assert started.returncode == 0, err
     assert b"1 file: 1,000 lines added" in out
     assert lines() == sorted(content)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pipe_of_each_kind(tmp_path: Path, kind: str) -> None:
+    """It cannot be read from another place, no more than standard input."""
+    path, content = tmp_path / "pipe", b"a line\n" * 1_000
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(KINDS[kind](content),))
+    writer.start()
+    with open_content(str(path), verify=True) as reader:
+        assert b"".join(iter(lambda: reader.read(1000), b"")) == content
+    writer.join()
 
 
 def test_archives_that_are_not_read(tmp_path: Path) -> None:
@@ -232,7 +246,7 @@ def test_what_is_named_so_and_does_not_begin_so_is_no_text(tmp_path: Path, kind:
 @pytest.mark.parametrize("kind", [*MEMBERS, "deflate.zip"])
 def test_a_small_file_that_becomes_a_large_one_takes_bounded_memory(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "access.log"
-    path.write_bytes(KINDS[kind](b"one\n" + bytes(250_000_000) + b"two\n"))
+    path.write_bytes(KINDS[kind](b"one\n" + bytes(150_000_000) + b"two\n"))
     program = (
         "import resource, sys\n"
         "from tidemark.importing.sources import blocks_of\n"
