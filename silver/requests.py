@@ -183,15 +183,15 @@ def _judged(
 ) -> Arrays:
     again = "ingested_at" in lines
     if masking:
-        found = {**lines, **columns(knowledge, masking, lines, trusted=again)}
+        arrays = {**lines, **columns(knowledge, masking, lines, trusted=again)}
     else:
-        found = {**lines, **fields(lines, knowledge.reading)}
-        found |= describe(knowledge, lines["site"], found)
+        arrays = {**lines, **fields(lines, knowledge.reading)}
+        arrays |= describe(knowledge, lines["site"], arrays)
     if again:
-        found["ingested_at"] = lines["ingested_at"]
-    found["site_ok"] = valid_names(lines["site"])
-    found["latency_bucket"] = buckets(found["duration_us"], FINE)
-    found["asset"] = is_asset(found["path"])
-    found["pageview"] = is_pageview(found)
-    found |= verdict({rule.name: rule.accepts.arrow for rule in rules}, found)
-    return {**found, **of_rejected({rule.name: rule.on for rule in rules}, found)}
+        arrays["ingested_at"] = lines["ingested_at"]
+    arrays["site_ok"] = valid_names(lines["site"])
+    arrays["latency_bucket"] = buckets(arrays["duration_us"], FINE)
+    arrays["asset"] = is_asset(arrays["path"])
+    arrays["pageview"] = is_pageview(arrays)
+    arrays |= verdict({rule.name: rule.accepts.arrow for rule in rules}, arrays)
+    return {**arrays, **of_rejected({rule.name: rule.on for rule in rules}, arrays)}

@@ -39,13 +39,13 @@ def code_archive(settings: Settings) -> Path:
 
 
 def _files() -> list[tuple[str, bytes]]:
-    found = []
+    files = []
     for package in PACKAGES:
         spec = find_spec(package)
         for place in (spec.submodule_search_locations or ()) if spec else ():
-            found += [
+            files += [
                 (f"{package}/{file.relative_to(place)}", file.read_bytes())
                 for file in sorted(Path(place).rglob("*.*"))
                 if file.suffix in _SUFFIXES and "_app" not in file.parts
             ]
-    return found
+    return files

@@ -108,8 +108,8 @@ class Revisable(Aggregation, Protocol):
 
 def in_range(table_time: str, partials: pa.Table) -> Where:
     """Conditions of the table's rows within the time ranges of the partial rows."""
-    found = time_ranges(partials[table_time])
-    return [[(table_time, ">=", first), (table_time, "<=", last)] for first, last in found]
+    where = time_ranges(partials[table_time])
+    return [[(table_time, ">=", first), (table_time, "<=", last)] for first, last in where]
 
 
 def time_ranges(times: pa.ChunkedArray) -> list[tuple[datetime, datetime]]:

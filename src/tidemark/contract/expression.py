@@ -89,8 +89,8 @@ class Expression:
     def isin(self, values: Sequence[Literal]) -> Expression:
         listed = ", ".join(_expression(value).sql for value in values)
         # Arrow returns false for NULL.
-        found = pc.if_else(self.arrow.is_valid(), self.arrow.isin(list(values)), pa.scalar(None, pa.bool_()))
-        return Expression(f"{self._within(_PLUS)} IN ({listed})", found, self.columns, _COMPARISON)
+        is_in = pc.if_else(self.arrow.is_valid(), self.arrow.isin(list(values)), pa.scalar(None, pa.bool_()))
+        return Expression(f"{self._within(_PLUS)} IN ({listed})", is_in, self.columns, _COMPARISON)
 
     def matches(self, pattern: str) -> Expression:
         """Whether the whole text matches a regular expression with the same meaning in RE2 and Java."""

@@ -48,8 +48,8 @@ def may_have_parts(text: bytes) -> bool:
 
 def is_whole(line: bytes) -> bool:
     """Whether a line has the form of a part, but is too short for one: its container ended without a line feed."""
-    found = _CRI.match(line)
-    return found is not None and found[3] == b"P" and len(line) - found.end() < _LEAST_CRI_BYTES
+    match = _CRI.match(line)
+    return match is not None and match[3] == b"P" and len(line) - match.end() < _LEAST_CRI_BYTES
 
 
 def join(lines: Sequence[bytes], most_bytes: int, rest: Rest, senders: Sequence[Hashable] = ()) -> Joined:
@@ -87,8 +87,8 @@ def join(lines: Sequence[bytes], most_bytes: int, rest: Rest, senders: Sequence[
         del items[first_item:]
     for item in opened.values():
         item.ended = rest == "complete"
-    found = [(item.number, line) for item in items for line in item.result()]
-    return Joined([line for _, line in found], [number for number, _ in found], waiting)
+    joined = [(item.number, line) for item in items for line in item.result()]
+    return Joined([line for _, line in joined], [number for number, _ in joined], waiting)
 
 
 @dataclass(frozen=True)
@@ -129,20 +129,20 @@ def _part_of(line: bytes, *, any_entry: bool) -> _Part | None:
     """The entry of a runtime; without `any_entry` perhaps only if it is a part of a line with more parts."""
     if line.startswith(_DOCKER_BEGIN):
         return _docker(line) if any_entry or len(line) >= _DOCKER_BYTES else None
-    found = _CRI.match(line)
-    if not found:
+    match = _CRI.match(line)
+    if not match:
         return None
-    last, content = found[3] == b"F", line[found.end() :]
+    last, content = match[3] == b"F", line[match.end() :]
     return _Part(
-        "cri", found[2], last, found[1] + b"F ", content if last else content.removesuffix(b"\r"), b""
+        "cri", match[2], last, match[1] + b"F ", content if last else content.removesuffix(b"\r"), b""
     )
 
 
 def _docker(line: bytes) -> _Part | None:
-    found = _DOCKER.match(line)
-    if not found:
+    match = _DOCKER.match(line)
+    if not match:
         return None
-    head, content, tail, stream = found.groups()
+    head, content, tail, stream = match.groups()
     try:
         text = json.loads(b'"' + content + b'"', strict=False)
     except ValueError:

@@ -153,7 +153,7 @@ class Table:
 
     def told(self, settings: Settings) -> dict[str, str]:
         """The part of the contract for readers of the table, such as the dashboard, as table properties."""
-        found: dict[str, object] = {
+        properties: dict[str, object] = {
             "about": self.about,
             "key": ",".join(self.key),
             "kind": self.kind,
@@ -163,10 +163,10 @@ class Table:
         }
         window = self.made(settings.meaning).window_seconds if self.made else None
         if window:
-            found["window_seconds"] = window
+            properties["window_seconds"] = window
         if self.tells:
-            found |= self.tells(settings)
-        return {f"{PROPERTY_PREFIX}{name}": str(value) for name, value in found.items()}
+            properties |= self.tells(settings)
+        return {f"{PROPERTY_PREFIX}{name}": str(value) for name, value in properties.items()}
 
     @property
     def properties(self) -> dict[str, str]:

@@ -43,8 +43,8 @@ class Vectorized:
 
         @F.arrow_udf(returnType=self.results)  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
         def columns(*arrays: pa.Array) -> pa.Array:
-            found = make(dict(zip(inputs, arrays, strict=True)))
-            return pa.StructArray.from_arrays([plain(found[name]) for name in names], names=names)
+            result = make(dict(zip(inputs, arrays, strict=True)))
+            return pa.StructArray.from_arrays([plain(result[name]) for name in names], names=names)
 
         made = frame.withColumn("_made", columns(*inputs))
         return made.withColumns({name: made[f"_made.{name}"] for name in names}).drop("_made")
@@ -56,9 +56,9 @@ class Vectorized:
         return pa.concat_tables([self._added(batch) for batch in batches])
 
     def _added(self, batch: pa.RecordBatch) -> pa.Table:
-        found = self.make({name: batch.column(name) for name in self.inputs})
+        added = self.make({name: batch.column(name) for name in self.inputs})
         kept = {name: batch.column(name) for name in batch.schema.names}
-        return pa.table(kept | {name: found[name] for name in self.names})
+        return pa.table(kept | {name: added[name] for name in self.names})
 
 
 def plain(column: pa.Array) -> pa.Array:

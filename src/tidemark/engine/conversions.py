@@ -57,8 +57,10 @@ class Conversions(RevisedCounts):
     def combine(self, existing: pa.Table, partials: pa.Table) -> Change:
         change = super().combine(existing, partials)
         hashes = {name: text.split(" ", 1)[0] for name, text in self.definitions}
-        found = pa.array([hashes.get(name, "") for name in change.rows["goal"].to_pylist()], pa.string())
-        return replace(change, rows=change.rows.append_column("definition", found))
+        definitions = pa.array(
+            [hashes.get(name, "") for name in change.rows["goal"].to_pylist()], pa.string()
+        )
+        return replace(change, rows=change.rows.append_column("definition", definitions))
 
     @property
     def _counts(self) -> RevisedCounts:

@@ -74,13 +74,13 @@ class Text:
 
     def value(self, rows: pa.Table) -> pa.DictionaryArray:
         """The column, dictionary-encoded."""
-        found = encoded(rows[self.of or self.name])
-        text = pc.fill_null(found.dictionary, "")
+        column = encoded(rows[self.of or self.name])
+        text = pc.fill_null(column.dictionary, "")
         if self.most is not None:
             text = pc.utf8_slice_codeunits(text, 0, self.most)
         # Values that became equal are one.
         different = text.dictionary_encode()
-        return pa.DictionaryArray.from_arrays(different.indices.take(found.indices), different.dictionary)
+        return pa.DictionaryArray.from_arrays(different.indices.take(column.indices), different.dictionary)
 
 
 @dataclass(frozen=True)
@@ -170,17 +170,17 @@ class WindowedCounts:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        found = {"window": f"{self.seconds} s"}
-        found |= {name: str(each) for name, each in (*self.sums.items(), *self.histograms.items())}
-        found |= {name: f"{how} of {column}" for name, (column, how) in self.bounds.items()}
+        identity = {"window": f"{self.seconds} s"}
+        identity |= {name: str(each) for name, each in (*self.sums.items(), *self.histograms.items())}
+        identity |= {name: f"{how} of {column}" for name, (column, how) in self.bounds.items()}
         cut = (each for each in self.by if isinstance(each, Text) and each.most is not None)
-        found |= {each.name: f"at most {each.most} characters" for each in cut}
+        identity |= {each.name: f"at most {each.most} characters" for each in cut}
         # What a flag means is recorded with the rows that have it.
         if self.where is not None and self.where.sql not in self.where.columns:
-            found["rows"] = self.where.sql
+            identity["rows"] = self.where.sql
         if self.visitors != "none":
-            found["visitors_sketch"] = f"theta sketch of 2^{sketches.LG_ENTRIES}"
-        return found
+            identity["visitors_sketch"] = f"theta sketch of 2^{sketches.LG_ENTRIES}"
+        return identity
 
     @property
     def window_seconds(self) -> int:
@@ -265,10 +265,10 @@ class WindowedCounts:
         columns: dict[str, tuple[Column, How]] = {name: (keys[name], "first") for name in self.key}
         columns |= {name: (values[name], "sum") for name in self.sums}
         columns |= {name: (values[name], how) for name, (_, how) in self.bounds.items()}
-        found = {**groups.aggregate(columns), **maps}
+        rows = {**groups.aggregate(columns), **maps}
         if visitors is not None:
-            found |= {"hashes": visitors.to_lists(), "theta": pa.array(visitors.theta)}
-        return pa.table(found)
+            rows |= {"hashes": visitors.to_lists(), "theta": pa.array(visitors.theta)}
+        return pa.table(rows)
 
     def _start(self, time: pa.ChunkedArray) -> pa.Array:
         width = self.seconds * _MICROSECONDS
@@ -291,5 +291,5 @@ def _holds(condition: Expression, rows: pa.Table) -> Flags:
 def _held(condition: Expression, rows: pa.Table) -> Flags:
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
     project = acero.ProjectNodeOptions([condition.arrow], ["held"])
-    found = acero.Declaration("project", project, [source]).to_table(use_threads=False)
-    return flags_of(whole(found["held"]))
+    held = acero.Declaration("project", project, [source]).to_table(use_threads=False)
+    return flags_of(whole(held["held"]))

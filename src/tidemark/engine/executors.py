@@ -79,8 +79,8 @@ def _merge_task(work: Work, batches: Batches) -> Batches:
             parts.setdefault(name, []).append(_read(payload))
         else:
             yield _result(kind, name, payload.to_pybytes())
-    for name, found in parts.items():
-        yield _result("partial", name, _written(work.merged(name, found)))
+    for name, of_table in parts.items():
+        yield _result("partial", name, _written(work.merged(name, of_table)))
 
 
 def _result(kind: str, name: str, payload: bytes) -> pa.RecordBatch:

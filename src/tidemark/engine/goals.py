@@ -70,24 +70,24 @@ class SessionGoals:
         rows = rows.append_column("goals", goals_matched(self.goals, rows))
         view, any_goal = rows["pageview"], pc.greater(pc.list_value_length(rows["goals"]), 0)
         views, others = rows.filter(view), rows.filter(pc.and_(pc.invert(view), any_goal))
-        found = _intervals({**_columns(views), **intervals_of(views)}, views.num_rows)
+        intervals = _intervals({**_columns(views), **intervals_of(views)}, views.num_rows)
         times = {"start_time": others["event_time"], "end_time": others["event_time"]}
         none = pa.repeat(pa.scalar(0, pa.int64()), others.num_rows)
         loose = _intervals({**_columns(others), **times, "pageviews": none}, others.num_rows)
-        return self.merge(pa.concat_tables([found, loose]))
+        return self.merge(pa.concat_tables([intervals, loose]))
 
     def merge(self, partials: pa.Table) -> pa.Table:
         partials = partials.combine_chunks()
         is_view = pc.greater(partials["pageviews"], 0)
         views = partials.filter(is_view).combine_chunks()
-        sessions, found = joined(views, self.gap_seconds)
-        inside = views.select(["goals"]).take(pa.array(found.order))
+        sessions, sweep = joined(views, self.gap_seconds)
+        inside = views.select(["goals"]).take(pa.array(sweep.order))
         loose = partials.filter(pc.invert(is_view))
         owner = self._owner(sessions, loose)
         taken = loose.filter(pa.array(owner >= 0))
         goals = _united(
             np.append(
-                np.repeat(found.session, _lengths(inside)), np.repeat(owner[owner >= 0], _lengths(taken))
+                np.repeat(sweep.session, _lengths(inside)), np.repeat(owner[owner >= 0], _lengths(taken))
             ),
             pa.chunked_array([*inside["goals"].chunks, *taken["goals"].chunks], _GOALS),
             sessions.num_rows,
@@ -137,8 +137,10 @@ def named(name: str, goal: Goal) -> str:
 def goals_matched(goals: Mapping[str, Goal], rows: pa.Table) -> pa.ListArray:
     """The goals, as `named`, that each row of a person matches."""
     paths = encoded(rows["path"])
-    found = [matches(goal, rows, paths) for goal in goals.values()]
-    row, goal = np.nonzero(np.stack(found, axis=1)) if found and rows.num_rows else (np.zeros(0, int),) * 2
+    matching = [matches(goal, rows, paths) for goal in goals.values()]
+    row, goal = (
+        np.nonzero(np.stack(matching, axis=1)) if matching and rows.num_rows else (np.zeros(0, int),) * 2
+    )
     names = pa.array([named(name, goal) for name, goal in goals.items()], pa.string())
     offsets = np.searchsorted(row, np.arange(rows.num_rows + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(goal)))

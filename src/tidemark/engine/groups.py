@@ -61,9 +61,9 @@ class Groups:
         if others:
             given = {"_group": pa.array(self.of), **{name: column for name, (column, _) in others.items()}}
             grouped = pa.table(given).group_by("_group", use_threads=False)
-            found = grouped.aggregate([(name, how) for name, (_, how) in others.items()])
+            aggregated = grouped.aggregate([(name, how) for name, (_, how) in others.items()])
             # Groups are numbered by appearance, which is the order of the result.
-            made |= {name: whole(found[f"{name}_{how}"]) for name, (_, how) in others.items()}
+            made |= {name: whole(aggregated[f"{name}_{how}"]) for name, (_, how) in others.items()}
         return {name: made[name] for name in columns}
 
 
@@ -84,9 +84,9 @@ def has_key_of(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> Numbers:
     for name in key:
         near &= flags_of(whole(pc.is_in(rows[name], pc.unique(others[name].cast(rows[name].type)))))
     if not near.all():
-        found = np.zeros(rows.num_rows, bool)
-        found[near] = has_key_of(rows.filter(pa.array(near)), others, key)
-        return found
+        has_key = np.zeros(rows.num_rows, bool)
+        has_key[near] = has_key_of(rows.filter(pa.array(near)), others, key)
+        return has_key
     both = []
     for name in key:
         kind = rows[name].type
@@ -101,22 +101,22 @@ def _chunks(column: Column) -> list[pa.Array]:
 
 def whole(column: Column) -> pa.Array:
     """A column in one chunk."""
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
 
 def encoded(column: Column) -> pa.DictionaryArray:
     """A column as indices into its distinct values, of which NULL is one."""
-    found = whole(column)
-    if isinstance(found, pa.DictionaryArray):
-        if not found.indices.null_count:
-            return found
-        if not found.dictionary.null_count:
-            values = pa.concat_arrays([found.dictionary, pa.nulls(1, found.dictionary.type)])
-            missing = len(found.dictionary)
-            return pa.DictionaryArray.from_arrays(found.indices.fill_null(missing), values)
-        found = found.dictionary_decode()
-    return found.dictionary_encode(null_encoding="encode")
+    array = whole(column)
+    if isinstance(array, pa.DictionaryArray):
+        if not array.indices.null_count:
+            return array
+        if not array.dictionary.null_count:
+            values = pa.concat_arrays([array.dictionary, pa.nulls(1, array.dictionary.type)])
+            missing = len(array.dictionary)
+            return pa.DictionaryArray.from_arrays(array.indices.fill_null(missing), values)
+        array = array.dictionary_decode()
+    return array.dictionary_encode(null_encoding="encode")
 
 
 def decoded(rows: pa.Table) -> pa.Table:
@@ -129,5 +129,5 @@ def decoded(rows: pa.Table) -> pa.Table:
 
 def _renumbered(code: Numbers) -> tuple[Numbers, int]:
     """Numbers from 0 on in order of appearance, and how many there are."""
-    found = pa.array(code).dictionary_encode()
-    return found.indices.to_numpy().astype(np.int64), len(found.dictionary)
+    dictionary = pa.array(code).dictionary_encode()
+    return dictionary.indices.to_numpy().astype(np.int64), len(dictionary.dictionary)

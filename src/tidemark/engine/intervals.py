@@ -102,10 +102,10 @@ def _range(owner: Numbers, time: Numbers) -> tuple[int, int]:
 def _visitors(rows: pa.Table) -> Numbers:
     """A number for the site and visitor of each row."""
     site, visitor = (encoded(rows[name]) for name in ("site", "visitor_id"))
-    found: Numbers = (
+    visitors: Numbers = (
         site.indices.to_numpy().astype(np.int64) * len(visitor.dictionary) + visitor.indices.to_numpy()
     )
-    return found
+    return visitors
 
 
 def near(intervals: pa.Table, gap_seconds: int) -> list[list[Condition]]:

@@ -83,8 +83,8 @@ class Sessions:
         """The changed sessions, and the ids that disappeared in merges."""
         own = existing.select(list(_INTERVAL))
         both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
-        merged, found = joined(both.combine_chunks(), self.gap_seconds)
-        ids = session_ids(merged, found.first, existing["session_id"])
+        merged, sweep = joined(both.combine_chunks(), self.gap_seconds)
+        ids = session_ids(merged, sweep.first, existing["session_id"])
         rows = self._finished(merged, ids, existing.schema)
         return changed(existing, rows, rows.column_names)
 
@@ -127,33 +127,33 @@ def _said(tag: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def joined(intervals: pa.Table, gap_seconds: int) -> tuple[pa.Table, Sweep]:
     """One row per session, and the sweep that found them."""
-    found = swept(intervals, gap_seconds, CONTENT)
+    sweep = swept(intervals, gap_seconds, CONTENT)
     if not intervals.num_rows:
-        return intervals, found
-    end = micros(intervals["end_time"])[found.order]
-    last = np.maximum.reduceat(end, found.heads)
-    views = intervals["pageviews"].to_numpy()[found.order]
+        return intervals, sweep
+    end = micros(intervals["end_time"])[sweep.order]
+    last = np.maximum.reduceat(end, sweep.heads)
+    views = intervals["pageviews"].to_numpy()[sweep.order]
     changes = {
         "end_time": pa.array(last).cast(_TIME),
-        "pageviews": pa.array(np.add.reduceat(views, found.heads)),
+        "pageviews": pa.array(np.add.reduceat(views, sweep.heads)),
     }
     if "exit_page" in intervals.column_names:
-        ends = np.flatnonzero(end == last[found.session])
-        tails = _largest(intervals["exit_page"], found.order[ends], found.session[ends])
+        ends = np.flatnonzero(end == last[sweep.session])
+        tails = _largest(intervals["exit_page"], sweep.order[ends], sweep.session[ends])
         changes["exit_page"] = intervals["exit_page"].take(pa.array(tails))
-    result = intervals.take(found.first)
+    result = intervals.take(sweep.first)
     for name, values in changes.items():
         result = result.set_column(result.column_names.index(name), name, values)
-    return result, found
+    return result, sweep
 
 
 def _largest(texts: pa.ChunkedArray, rows: Numbers, group: Numbers) -> Numbers:
     """The row with the largest text of each group. Rows come in ascending order of their groups."""
     last = np.append(group[1:] != group[:-1], True)
     if not last.all():
-        found = encoded(texts.take(pa.array(rows)))
-        rank = np.empty(len(found.dictionary), np.int64)
-        rank[pc.sort_indices(found.dictionary).to_numpy()] = np.arange(len(rank))
-        rows = rows[np.lexsort((rank[found.indices.to_numpy()], group))]
+        chosen = encoded(texts.take(pa.array(rows)))
+        rank = np.empty(len(chosen.dictionary), np.int64)
+        rank[pc.sort_indices(chosen.dictionary).to_numpy()] = np.arange(len(rank))
+        rows = rows[np.lexsort((rank[chosen.indices.to_numpy()], group))]
     largest: Numbers = rows[last]
     return largest

@@ -114,10 +114,10 @@ def _ascending(groups: Numbers, hashes: Hashes) -> bool:
 
 def of_values(groups: Numbers, values: pa.Array, number: int) -> Sketches:
     """One sketch for each of `number` groups, from one string per row; NULL and "" are ignored."""
-    found = encoded(values)
-    own = hash_of(found.dictionary)
+    coded = encoded(values)
+    own = hash_of(coded.dictionary)
     hashes, rank = np.unique(pc.fill_null(own, 0).to_numpy(), return_inverse=True)
-    index = found.indices.to_numpy()
+    index = coded.indices.to_numpy()
     if own.null_count:
         there = own.is_valid().to_numpy(zero_copy_only=False)[index]
         groups, index = groups[there], index[there]
@@ -159,13 +159,13 @@ def hash_of(values: pa.Array) -> pa.Array:
     sizes = pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
     start = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column)]
-    found = np.zeros(len(sizes), np.uint64)
+    hashes = np.zeros(len(sizes), np.uint64)
     for size in np.unique(sizes[sizes > 0]):
         rows = np.flatnonzero(sizes == size)
         padded = np.zeros((len(rows), -(-int(size) // 16) * 16), np.uint8)
         padded[:, :size] = data[start[rows][:, None] + np.arange(size)]
-        found[rows] = _murmur(padded.view(np.uint64), int(size)) >> np.uint64(1)
-    return pa.array(found, mask=sizes == 0)
+        hashes[rows] = _murmur(padded.view(np.uint64), int(size)) >> np.uint64(1)
+    return pa.array(hashes, mask=sizes == 0)
 
 
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)

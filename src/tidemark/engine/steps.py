@@ -64,16 +64,16 @@ class SessionSteps:
 
     def _merged(self, intervals: pa.Table) -> tuple[pa.Table, Sweep]:
         intervals = intervals.combine_chunks()
-        found = swept(intervals, self.gap_seconds)
+        sweep = swept(intervals, self.gap_seconds)
         if not intervals.num_rows:
-            return intervals, found
-        ends = np.maximum.reduceat(micros(intervals["end_time"])[found.order], found.heads)
-        views = intervals["pageviews"].to_numpy()[found.order]
-        columns = {name: intervals[name].take(found.first) for name in ("site", "visitor_id", "start_time")}
+            return intervals, sweep
+        ends = np.maximum.reduceat(micros(intervals["end_time"])[sweep.order], sweep.heads)
+        views = intervals["pageviews"].to_numpy()[sweep.order]
+        columns = {name: intervals[name].take(sweep.first) for name in ("site", "visitor_id", "start_time")}
         columns["end_time"] = pa.array(ends).cast(_STEP[0].type)
-        columns["pageviews"] = pa.array(np.add.reduceat(views, found.heads))
-        columns["steps"] = _first_steps(whole(intervals["steps"]), found)
-        return pa.table(columns), found
+        columns["pageviews"] = pa.array(np.add.reduceat(views, sweep.heads))
+        columns["steps"] = _first_steps(whole(intervals["steps"]), sweep)
+        return pa.table(columns), sweep
 
     def touched(self, partials: pa.Table) -> Where:
         return near(partials, self.gap_seconds)
@@ -82,19 +82,19 @@ class SessionSteps:
         """The changed sessions, and the ids that disappeared in merges. A session changes if it gains pageviews."""
         own = existing.select(list(_INTERVAL))
         both = pa.concat_tables([own, partials.select(list(_INTERVAL)).cast(own.schema)])
-        merged, found = self._merged(both)
-        ids = session_ids(merged, found.first, existing["session_id"])
+        merged, sweep = self._merged(both)
+        ids = session_ids(merged, sweep.first, existing["session_id"])
         rows = stamped(merged.append_column("session_id", ids))
         return changed(existing, rows.select(existing.schema.names).cast(existing.schema), ["pageviews"])
 
 
-def _first_steps(lists: pa.ListArray, found: Sweep) -> pa.ListArray:
+def _first_steps(lists: pa.ListArray, sweep: Sweep) -> pa.ListArray:
     """One list for each session: the first of the steps of its intervals' lists, which are in order themselves."""
     steps, lengths = lists.flatten(), pc.list_value_length(lists).to_numpy().astype(np.int64)
-    starts, lengths = (np.cumsum(lengths) - lengths)[found.order], lengths[found.order]
+    starts, lengths = (np.cumsum(lengths) - lengths)[sweep.order], lengths[sweep.order]
     ends = np.cumsum(lengths)
     place = np.arange(len(steps)) + np.repeat(starts - (ends - lengths), lengths)
-    session = np.repeat(found.session, lengths)
+    session = np.repeat(sweep.session, lengths)
     times, paths = micros(steps.field("time")), encoded(steps.field("path"))
     rank = np.empty(len(paths.dictionary), np.int64)
     rank[nulls_first(pa.table({"path": paths.dictionary}), ["path"]).to_numpy()] = np.arange(len(rank))
@@ -104,12 +104,12 @@ def _first_steps(lists: pa.ListArray, found: Sweep) -> pa.ListArray:
     back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (path[1:] < path[:-1]))
     back &= session[1:] == session[:-1]
     if back.any():
-        mixed = np.zeros(len(found.heads), bool)
+        mixed = np.zeros(len(sweep.heads), bool)
         mixed[session[1:][back]] = True
         among = np.flatnonzero(mixed[session])
         rows = place[among]
         place[among] = rows[ordered(session[among], times[rows], lambda some: ranks[rows[some]])]
-    number = np.bincount(session, minlength=len(found.heads))
+    number = np.bincount(session, minlength=len(sweep.heads))
     begin = np.cumsum(number) - number
     kept = place[np.arange(len(place)) - begin[session] < MOST_STEPS]
     offsets = np.append(0, np.cumsum(np.minimum(number, MOST_STEPS))).astype(np.int32)

@@ -75,8 +75,10 @@ class Work:
         """The partial rows of an aggregation, of prepared rows or those of `encoded`."""
         aggregation, part = self.aggregations[name]
         needed = dict.fromkeys([*aggregation.needs, *([part.flag] if part.flag else [])])
-        found = part.of(rows.select(list(needed)))
-        return aggregation.partial(found if isinstance(aggregation, Encoding) else decoded(found))
+        rows_of_part = part.of(rows.select(list(needed)))
+        return aggregation.partial(
+            rows_of_part if isinstance(aggregation, Encoding) else decoded(rows_of_part)
+        )
 
     def merged(self, name: str, partials: Sequence[pa.Table]) -> pa.Table:
         """Merges the partial rows of several parts to those of the whole."""

@@ -154,17 +154,17 @@ def _content(headers: dict[str, str]) -> tuple[bool, bool]:
 
 
 def _parameters(scope: Scope) -> dict[str, str]:
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     try:
         query = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError as error:
         raise RefusedError(400, "the parameters after ? are not UTF-8 in percent encoding") from error
     for name, value in query:
-        if name not in PARAMETERS or name in found:
-            twice = "given twice" if name in found else "unknown"
+        if name not in PARAMETERS or name in parameters:
+            twice = "given twice" if name in parameters else "unknown"
             raise RefusedError(400, f"parameter {name!r} is {twice}: use {', '.join(PARAMETERS)}")
-        found[name] = value
-    return found
+        parameters[name] = value
+    return parameters
 
 
 class _Request:

@@ -80,7 +80,7 @@ def _masked(door: Door, numbered: list[_Numbered], key: str) -> list[Record]:
     groups: dict[tuple[str, ...], list[int]] = {}
     for place, (_, _, named) in enumerate(numbered):
         groups.setdefault(tuple(named.get(name, "") for name in PARAMETERS), []).append(place)
-    found: dict[int, Record] = {}
+    records: dict[int, Record] = {}
     for texts, places in groups.items():
         lines = [numbered[place][1] for place in places]
         masked = door.records(lines, dict(zip(PARAMETERS, texts, strict=True)))
@@ -89,8 +89,8 @@ def _masked(door: Door, numbered: list[_Numbered], key: str) -> list[Record]:
             _identify(named, key, number, value)
             given = {name for name, _ in headers}
             own: Headers = [("id", named["id"])] if named.get("id") and "id" not in given else []
-            found[place] = value, [*headers, *own]
-    return [found[place] for place in range(len(numbered))]
+            records[place] = value, [*headers, *own]
+    return [records[place] for place in range(len(numbered))]
 
 
 def _identify(named: dict[str, str], key: str, number: int, line: bytes) -> None:
@@ -102,10 +102,10 @@ def _identify(named: dict[str, str], key: str, number: int, line: bytes) -> None
 def _joined(numbered: list[_Numbered]) -> list[_Numbered]:
     """The lines with parts of lines joined; a part without its rest stays as it is."""
     senders = [tuple(named.get(name, "") for name in PARAMETERS) for _, _, named in numbered]
-    found = join([line for _, line, _ in numbered], MOST_LINE_BYTES, "leave", senders)
+    joined = join([line for _, line, _ in numbered], MOST_LINE_BYTES, "leave", senders)
     return [
         (numbered[number][0], line, numbered[number][2])
-        for number, line in zip(found.numbers, found.lines, strict=True)
+        for number, line in zip(joined.numbers, joined.lines, strict=True)
     ]
 
 
@@ -133,21 +133,21 @@ def _from_object(line: bytes, number: int, named: dict[str, str], formats: Colle
     """The line in an object of ours, whose headers are added to `named`; else the object."""
     where = f"line {number}: "
     try:
-        found = json.loads(line, parse_constant=_no_constant)
+        values = json.loads(line, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         said = "too many levels" if isinstance(error, RecursionError) else error
         raise RefusedError(400, f"{where}not a JSON object: {said}") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise RefusedError(400, f"{where}not a JSON object")
-    text = next((name for name in _TEXTS if name in found), None)
-    unknown = sorted(found.keys() - {text, *_HEADERS})
+    text = next((name for name in _TEXTS if name in values), None)
+    unknown = sorted(values.keys() - {text, *_HEADERS})
     if text is None or (text != "line" and unknown):
         return line
     if unknown:
         raise RefusedError(400, f"{where}unknown key {unknown[0]!r}: use line, {', '.join(_HEADERS)}")
     try:
-        inner = _text(found.pop(text), text, where).encode()
-        own = {name: _text(value, name, where) for name, value in found.items() if value is not None}
+        inner = _text(values.pop(text), text, where).encode()
+        own = {name: _text(value, name, where) for name, value in values.items() if value is not None}
         _ = [value.encode() for value in own.values()]
     except UnicodeEncodeError as error:
         raise RefusedError(400, f"{where}half of a surrogate pair is not text") from error

@@ -269,8 +269,8 @@ def _offsets(
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
     def look_up(client: AdminClient) -> dict[int, int]:
-        found = client.list_offsets(wanted, isolation_level=isolation, request_timeout=_TRY_SECONDS)
-        return {tp.partition: request.result().offset for tp, request in found.items()}
+        futures = client.list_offsets(wanted, isolation_level=isolation, request_timeout=_TRY_SECONDS)
+        return {tp.partition: request.result().offset for tp, request in futures.items()}
 
     deadline = time.monotonic() + _ELECTION_SECONDS
     while True:

@@ -21,10 +21,10 @@ def own_keys(line: bytes) -> dict[str, str]:
     if line[:1] != b"{" or KEY_MARK not in line:
         return {}
     try:
-        found = json.loads(line.decode("utf-8", "replace"))
+        parsed = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return {}
-    values = {name: found.get(f"{KEY_PREFIX}{name}") for name in KEYS}
+    values = {name: parsed.get(f"{KEY_PREFIX}{name}") for name in KEYS}
     return {
         name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
         for name, value in values.items()

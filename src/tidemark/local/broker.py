@@ -60,8 +60,8 @@ def start(settings: Settings) -> Broker:
                 process = spawn(command, broker_setup.output_file(settings, node.part()))
                 _record(settings, node, process.pid)
                 started.append((node, process))
-        found = status(settings)
-        if found is None:
+        broker = status(settings)
+        if broker is None:
             node = started[0][0]
             raise PlatformError(
                 f"the broker ended on starting: {broker_setup.last_error(settings, node.part())}",
@@ -70,18 +70,18 @@ def start(settings: Settings) -> Broker:
 
         def lives() -> bool:
             return all(process.poll() is None for _, process in started) and all(
-                process_mark(pid) is not None for pid in found.pids
+                process_mark(pid) is not None for pid in broker.pids
             )
 
         try:
-            await_ready(found, settings, lives)
+            await_ready(broker, settings, lives)
         except BaseException:
             for node, process in started:
                 terminate(process.pid, timeout=0)
                 process.wait()
                 _record(settings, node)
             raise
-    return Broker(found.bootstrap_servers, found.pid, already_running=False, pids=found.pids)
+    return Broker(broker.bootstrap_servers, broker.pid, already_running=False, pids=broker.pids)
 
 
 def run_in_foreground(settings: Settings, number: int = 1) -> None:
@@ -161,8 +161,8 @@ def located(settings: Settings) -> Settings:
     """The settings with an address of Kafka: the embedded broker's if they have none. Raises as `bootstrap_servers`."""
     if settings.kafka.bootstrap_servers:
         return settings
-    found = replace(settings.kafka, bootstrap_servers=bootstrap_servers(settings), located=True)
-    return replace(settings, kafka=found)
+    kafka = replace(settings.kafka, bootstrap_servers=bootstrap_servers(settings), located=True)
+    return replace(settings, kafka=kafka)
 
 
 def answers(bootstrap: str, timeout: float = 1.0) -> bool:

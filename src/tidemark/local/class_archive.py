@@ -101,5 +101,5 @@ def _jars() -> str:
     jars = _spark_home() / "jars"
     if not jars.is_dir():
         return str(jars)
-    found = ((entry.name, entry.stat()) for entry in os.scandir(jars))
-    return f"{jars} {[(name, status.st_size, status.st_mtime_ns) for name, status in found]}"
+    files = ((entry.name, entry.stat()) for entry in os.scandir(jars))
+    return f"{jars} {[(name, status.st_size, status.st_mtime_ns) for name, status in files]}"

@@ -33,9 +33,11 @@ def run_in_foreground(settings: Settings) -> None:
     prepare_home(settings)
     check_port(settings.dashboard)
     login = {LOGIN: settings.dashboard.login} if settings.dashboard.login else {}
-    found = access(settings.home, login)
-    require_login(found, settings.dashboard.address)
-    may_edit = settings.dashboard.may_edit or (settings.dashboard.edits == "auto" and found.login != "none")
+    access_now = access(settings.home, login)
+    require_login(access_now, settings.dashboard.address)
+    may_edit = settings.dashboard.may_edit or (
+        settings.dashboard.edits == "auto" and access_now.login != "none"
+    )
     address = settings.dashboard.address
     port = settings.dashboard.port or free_port(address)
     # exec keeps the pid and the start time, so the record stays valid.

@@ -63,7 +63,7 @@ def start(
     """
     # Several processes of a home may start at the same time.
     properties, told = (run_directory / f"{name}.{os.getpid()}" for name in _FILES)
-    for path in (found for name in _FILES for found in run_directory.glob(f"{name}.*")):
+    for path in (path for name in _FILES for path in run_directory.glob(f"{name}.*")):
         pid = int(path.suffix.removeprefix("."))
         if pid == os.getpid() or not process_mark(pid):
             path.unlink(missing_ok=True)

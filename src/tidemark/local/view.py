@@ -87,8 +87,8 @@ def kept() -> list[Kept]:
     """The kept homes, the one that was used last first."""
     if not place().is_dir():
         return []
-    found = [Kept(path) for path in place().iterdir() if path.is_dir()]
-    return sorted(found, key=lambda home: home.used_at, reverse=True)
+    homes = [Kept(path) for path in place().iterdir() if path.is_dir()]
+    return sorted(homes, key=lambda home: home.used_at, reverse=True)
 
 
 def clear() -> list[tuple[Kept, int]]:

@@ -53,9 +53,9 @@ def bot_of(user_agent: str) -> Bot | None:
     declared = _people().sub(" ", user_agent)
     name, tags = "", list[str]()
     for find, tags_of_pattern in _patterns():
-        found = find(declared)
-        if len(found) > len(name):
-            name, tags = found, tags_of_pattern
+        match = find(declared)
+        if len(match) > len(name):
+            name, tags = match, tags_of_pattern
     if not name:
         return None
     name = name.strip("/ ")

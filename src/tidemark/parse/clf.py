@@ -46,14 +46,14 @@ _WORD = r"(?: [\w.:,;=/%+*@~|&?#!$-]+)"
 _COMMON_TAIL = rf"^ +[^ ]+ [^ ]+{_WORD}+ *$"
 _TAIL_END = rf"^{_WORD}*$"
 # In front of the fields in question stands nothing, or one of these names.
-_SECONDS = r'(?:^| )(?:(?:rt|request_time|req_time|duration)[=:])?"?(?P<found>\d+\.\d+)"?(?: |$)'
+_SECONDS = r'(?:^| )(?:(?:rt|request_time|req_time|duration)[=:])?"?(?P<value>\d+\.\d+)"?(?: |$)'
 _HOST = (
     r'(?:^| )(?:(?:host|http_host|server_name|vhost)[=:])?"?'
-    r'(?P<found>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
+    r'(?P<value>(?:[\w-]+\.)+[A-Za-z][A-Za-z0-9-]+)(?::\d+)?"?(?: |$)'
 )
 _LISTED = r"(?:unknown|[0-9A-Fa-f:., \[\]\\])*"
 # A list of addresses, or the header Forwarded of RFC 7239.
-_FORWARDED = rf'^ (?:[\w.-]+[=:])?"(?P<found>{_LISTED}[:.]{_LISTED}|(?i:for|by|host|proto)=[^"]*)"'
+_FORWARDED = rf'^ (?:[\w.-]+[=:])?"(?P<value>{_LISTED}[:.]{_LISTED}|(?i:for|by|host|proto)=[^"]*)"'
 _BETWEEN = rf"^{_WORD}* (?:[\w.-]+[=:])?$"
 # Bytes that addresses, and hosts, cannot have. A dash is in place of an address that is not kept.
 _NOT_IN_ADDRESSES = ~np.isin(np.arange(256), list(b"0123456789abcdefABCDEF.:-"))
@@ -145,11 +145,11 @@ def _trailing(parts: Pieces, result: Pieces, longer: Flags) -> dict[str, pa.Arra
     quoted = Pieces(parts.flat, parts.start + 6, np.maximum(parts.count - 6, 0)).take(rows).joined('"')
     words = pc.fill_null(result.at(2).take(index), "")
     tail = pc.binary_join_element_wise(words, quoted, " ") if result.count.max() > 2 else quoted
-    found = _told_behind(tail, quoted)
+    columns = _told_behind(tail, quoted)
     spread = np.full(size, len(rows))
     spread[rows] = np.arange(len(rows))
     places = pa.array(spread, mask=spread == len(rows))
-    return {name: column.take(places) for name, column in found.items()}
+    return {name: column.take(places) for name, column in columns.items()}
 
 
 def _told_behind(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
@@ -158,13 +158,13 @@ def _told_behind(tail: pa.Array, quoted: pa.Array) -> dict[str, pa.Array]:
     numbers = pc.replace_substring(pc.replace_substring_regex(tail, r'"[^"]*"', '"'), " ", "  ")
     numbers = pc.binary_join_element_wise(" ", numbers, " ", "")
     single = flags_of(pc.equal(pc.count_substring_regex(numbers, r" \d+ "), 1))
-    whole = _found(where(single, numbers, None), r" (?P<found>\d+) ")
-    duration = pc.coalesce(microseconds(_found(tail, _SECONDS), 6), microseconds(whole, 0))
-    return {"duration_us": duration, "host": _found(tail, _HOST), "forwarded": _found(quoted, _FORWARDED)}
+    whole = _matched(where(single, numbers, None), r" (?P<value>\d+) ")
+    duration = pc.coalesce(microseconds(_matched(tail, _SECONDS), 6), microseconds(whole, 0))
+    return {"duration_us": duration, "host": _matched(tail, _HOST), "forwarded": _matched(quoted, _FORWARDED)}
 
 
-def _found(text: pa.Array, pattern: str) -> pa.Array:
-    return pc.struct_field(pc.extract_regex(text, pattern), "found")
+def _matched(text: pa.Array, pattern: str) -> pa.Array:
+    return pc.struct_field(pc.extract_regex(text, pattern), "value")
 
 
 # The same fields where quotes inside them are not escaped, numbers stand before the referrer, or words are missing in

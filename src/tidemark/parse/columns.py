@@ -136,8 +136,8 @@ def _verified(
         bots = _Coded(names, agent.indices[asked])
         callers = _Pairs.of(_Coded(client_ip.values, client_ip.indices[asked]), bots)
         addresses, claimed = zip(*callers.values, strict=True)
-        found = networks.verified(claimed, addresses, reading.networks)
-        verdict[asked] = np.array([_VERDICTS.index(each) for each in found])[callers.indices]
+        verified = networks.verified(claimed, addresses, reading.networks)
+        verdict[asked] = np.array([_VERDICTS.index(each) for each in verified])[callers.indices]
     forged = verdict == _VERDICTS.index(networks.FORGED)
     return {
         "bot_kind": _Coded([*kinds, FORGED_KIND], np.where(forged, len(kinds), agent.indices)).column,
@@ -219,10 +219,10 @@ class _Coded:
 
     def spread(self, values: Sequence[Any], type: pa.DataType) -> pa.Array:
         """One value per distinct value -> one value per row; text is dictionary-encoded."""
-        found, rows = pa.array(values, type), pa.array(self.indices)
+        array, rows = pa.array(values, type), pa.array(self.indices)
         if not pa.types.is_string(type):
-            return found.take(rows)
-        coded = found.dictionary_encode()
+            return array.take(rows)
+        coded = array.dictionary_encode()
         return pa.DictionaryArray.from_arrays(coded.indices.take(rows), coded.dictionary)
 
 

@@ -45,10 +45,10 @@ def _version_of(database: str, *_: int) -> str:
 def _stamp(database: str) -> tuple[int, ...]:
     """What differs after a file was replaced; nothing for a missing one."""
     try:
-        found = Path(database).stat()
+        status = Path(database).stat()
     except OSError:
         return ()
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 def is_address(text: str) -> bool:

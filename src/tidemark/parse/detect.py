@@ -97,34 +97,34 @@ def read(lines: Arrays, reading: Reading) -> tuple[Detected, dict[str, pa.Array]
     value = pc.fill_null(lines["value"], b"")
     fits = flags_of(pc.less_equal(pc.binary_length(value), MOST_BYTES))
     header = reading.headers(lines["fields"], lines["site"])
-    found = detected(Lines.of(text_of(value), fits, header), lines["format"], reading.formats)
-    read = found.read.columns
+    detection = detected(Lines.of(text_of(value), fits, header), lines["format"], reading.formats)
+    read = detection.read.columns
     columns = reading.settled({**read, "client_ip": address(read["client_ip"])}, lines["site"])
-    return found, {
+    return detection, {
         "fits": pa.array(fits),
-        "format_known": pa.array(found.known),
-        "well_formed": pa.array(found.read.sound),
-        "fields_known": pa.array(_fields_known(found)),
-        "whole": pa.array(_whole(found)),
+        "format_known": pa.array(detection.known),
+        "well_formed": pa.array(detection.read.sound),
+        "fields_known": pa.array(_fields_known(detection)),
+        "whole": pa.array(_whole(detection)),
         "status_ok": pa.array(flags_of(read["status_ok"])),
         **{name: columns[name] for name in COLUMNS},
-        "read_as": found.names,
+        "read_as": detection.names,
     }
 
 
-def _fields_known(found: Detected) -> Flags:
-    known = found.read.sound.copy()
+def _fields_known(detection: Detected) -> Flags:
+    known = detection.read.sound.copy()
     unread = np.flatnonzero(~known)
     if len(unread):
-        known[unread] = ~w3c.lacks_header(found.lines.take(unread))
+        known[unread] = ~w3c.lacks_header(detection.lines.take(unread))
     return known
 
 
-def _whole(found: Detected) -> Flags:
-    whole = np.ones(len(found.read.sound), bool)
-    unread = np.flatnonzero(~found.read.sound)
+def _whole(detection: Detected) -> Flags:
+    whole = np.ones(len(detection.read.sound), bool)
+    unread = np.flatnonzero(~detection.read.sound)
     if len(unread):
-        whole[unread] = ~wrappers.partial(found.lines.text.take(pa.array(unread)))
+        whole[unread] = ~wrappers.partial(detection.lines.text.take(pa.array(unread)))
     return whole
 
 
@@ -282,8 +282,8 @@ class _Search:
         if not open_.any():
             return
         listed = where(open_, self._lines.text, None)
-        found, text, before = proxies.without_list(listed)
-        rows = np.flatnonzero(found)
+        has_list, text, before = proxies.without_list(listed)
+        rows = np.flatnonzero(has_list)
         if len(rows):
             lines = Lines.of(text, np.ones(len(rows), bool))
             within = detected(lines, self._named.take(pa.array(rows)), most_wrappers=0)

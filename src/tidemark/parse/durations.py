@@ -27,14 +27,14 @@ PATTERN = rf"^(?:(?P<hours>\d{{1,4}})h)?(?:(?P<minutes>\d{{1,5}})m)?(?:{_WITH_UN
 
 def first_duration(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
     """Microseconds of the first text of each row that says a duration: `duration_s` and its like in other units."""
-    found = pa.nulls(rows, pa.int64())
+    durations = pa.nulls(rows, pa.int64())
     for unit, digits in _FIELDS.items():
-        if unit in texts and found.null_count:
-            found = pc.coalesce(found, microseconds(texts[unit], digits))
-            left = where(flags_of(pc.is_null(found)), texts[unit], None)
+        if unit in texts and durations.null_count:
+            durations = pc.coalesce(durations, microseconds(texts[unit], digits))
+            left = where(flags_of(pc.is_null(durations)), texts[unit], None)
             if left.null_count < rows:
-                found = pc.coalesce(found, with_unit(left))
-    return found
+                durations = pc.coalesce(durations, with_unit(left))
+    return durations
 
 
 def with_unit(text: pa.Array) -> pa.Array:

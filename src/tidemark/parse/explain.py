@@ -47,15 +47,15 @@ def explained(
     kinds: dict[tuple[str, str, str, str, str], Kind] = {}
     for block, header in blocks:
         lines = _arrays(block, header, named, site)
-        found = fields(lines, reading)
-        faults = _faults(found | {"filled": pc.greater(pc.binary_length(lines["value"]), 0)})
+        result = fields(lines, reading)
+        faults = _faults(result | {"filled": pc.greater(pc.binary_length(lines["value"]), 0)})
         near, lack = nearest(lines["value"], lines["fields"], flags_of(pc.equal(faults, _NO_FORMAT)))
         texts = {
-            "format": found["read_as"],
+            "format": result["read_as"],
             "nearest": near,
             "lack": lack,
             "fault": faults,
-            "absent": _absent(found),
+            "absent": _absent(result),
         }
         table = pa.table({name: pc.fill_null(text, "") for name, text in texts.items()})
         groups = table.append_column("row", pa.array(np.arange(len(block))))
@@ -65,7 +65,7 @@ def explained(
             key = (group["format"], group["nearest"], group["lack"], group["fault"], group["absent"])
             if key not in kinds:
                 row = group["row_min"]
-                columns = {name: found[name][row].as_py() for name in COLUMNS}
+                columns = {name: result[name][row].as_py() for name in COLUMNS}
                 kinds[key] = Kind(*key, block[row], columns, _wrapped(block[row], named, reading))
             kinds[key].count += group["row_count"]
     return sorted(kinds.values(), key=lambda kind: -kind.count)
@@ -76,9 +76,9 @@ def formats_and_unread(
 ) -> tuple[Counter[str], list[bytes]]:
     """The number of lines by format, "" for those of none, and these lines, but for empty and too long ones."""
     lines = _arrays(block, header, named, site)
-    found = fields(lines, reading)
-    counts = pc.value_counts(found["read_as"]).to_pylist()
-    unread = flags_of(pc.and_(found["fits"], pc.invert(found["well_formed"])))
+    columns = fields(lines, reading)
+    counts = pc.value_counts(columns["read_as"]).to_pylist()
+    unread = flags_of(pc.and_(columns["fits"], pc.invert(columns["well_formed"])))
     filled = flags_of(pc.greater(pc.binary_length(lines["value"]), 0))
     return (
         Counter({each["values"] or "": each["counts"] for each in counts}),
@@ -102,24 +102,25 @@ ABSENT = {
 }
 
 
-def _absent(found: Mapping[str, pa.Array]) -> pa.Array:
+def _absent(columns: Mapping[str, pa.Array]) -> pa.Array:
     """The names of ABSENT that are NULL in each line that is read, with commas in between."""
     missing = (
-        pc.if_else(pc.and_(found["well_formed"], pc.is_null(found[name])), f"{name},", "") for name in ABSENT
+        pc.if_else(pc.and_(columns["well_formed"], pc.is_null(columns[name])), f"{name},", "")
+        for name in ABSENT
     )
     return pc.utf8_rtrim(pc.binary_join_element_wise(*missing, ""), ",")
 
 
-def _faults(found: Mapping[str, pa.Array]) -> pa.Array:
+def _faults(columns: Mapping[str, pa.Array]) -> pa.Array:
     """The first fault of each line; empty for lines without one."""
     faults = [
-        ("is empty", found["filled"]),
-        ("is too long", found["fits"]),
-        ("is from a W3C log whose header is missing", found["fields_known"]),
-        ("is a part of a line that a container runtime split", found["whole"]),
-        (_NO_FORMAT, found["well_formed"]),
-        ("has no valid time", pc.is_valid(found["event_time"])),
-        ("has no valid status", found["status_ok"]),
+        ("is empty", columns["filled"]),
+        ("is too long", columns["fits"]),
+        ("is from a W3C log whose header is missing", columns["fields_known"]),
+        ("is a part of a line that a container runtime split", columns["whole"]),
+        (_NO_FORMAT, columns["well_formed"]),
+        ("has no valid time", pc.is_valid(columns["event_time"])),
+        ("has no valid status", columns["status_ok"]),
     ]
     return pa.array(np.select([~flags_of(holds) for _, holds in faults], [fault for fault, _ in faults], ""))
 
@@ -128,7 +129,7 @@ def _wrapped(line: bytes, named: str | None, reading: Reading) -> bool:
     """Whether the line is read, but not without looking through an envelope."""
     lines = Lines.of(text_of(pa.array([line])), np.ones(1, bool))
     names = pa.array([named], pa.string())
-    found, outside = (detected(lines, names, reading.formats, most).read for most in (MOST_WRAPPERS, 0))
+    inside, outside = (detected(lines, names, reading.formats, most).read for most in (MOST_WRAPPERS, 0))
     # An envelope of syslog can look like a part of the first field.
-    clients = [read.columns["client_ip"][0] for read in (found, outside)]
-    return bool(found.sound[0]) and clients[0] != clients[1]
+    clients = [read.columns["client_ip"][0] for read in (inside, outside)]
+    return bool(inside.sound[0]) and clients[0] != clients[1]

@@ -72,9 +72,9 @@ class Layout(Format):
 
     def read(self, lines: Lines) -> Read:
         text = self._text(lines)
-        found = Read.nothing(len(text))
+        result = Read.nothing(len(text))
         for layout in self.layouts:
-            rows = np.flatnonzero(lines.sound & ~found.sound)
+            rows = np.flatnonzero(lines.sound & ~result.sound)
             if not len(rows):
                 break
             some = lines.take(rows)
@@ -84,8 +84,8 @@ class Layout(Format):
                 continue
             if not self.verbatim:
                 texts = {name: some.restored(each) for name, each in texts.items()}
-            found = found.replaced(rows, columns_of(self.refine(texts), sound))
-        return self._matched(lines, text, found)
+            result = result.replaced(rows, columns_of(self.refine(texts), sound))
+        return self._matched(lines, text, result)
 
     def texts(self, text: pa.Array) -> Iterator[Mapping[str, pa.Array]]:
         """By layout, the texts of the fields of lines; NULL where a line is not of it."""
@@ -175,11 +175,11 @@ def _steps(layout: str) -> tuple[str, Steps]:
 def progress(text: pa.Array, layout: str) -> tuple[np.ndarray, np.ndarray]:
     """How many fields of a layout lines have, with values as they should be, before the first one that they lack, and
     that one's name; empty if they have all."""
-    found, reached = _split(text, layout)
+    parts, reached = _split(text, layout)
     names = [name for name, _ in _steps(layout)[1]]
     for name, pattern in _TELLING.items():
-        if name in found:
-            sound = flags_of(pc.match_substring_regex(found[name], pattern))
+        if name in parts:
+            sound = flags_of(pc.match_substring_regex(parts[name], pattern))
             reached = np.where(sound, reached, np.minimum(reached, names.index(name)))
     return reached, np.array([*names, ""])[reached]
 
@@ -199,9 +199,9 @@ def template(
         numbered = [f"{name.lstrip('_')}_{number}" for number, (name, _) in enumerate(steps)]
         behind = (f"${name}{text}" for name, (_, text) in zip(numbered, steps, strict=True))
         text = text_of(Lines.of(pa.array(examples[:1]), np.ones(1, bool)))
-        found, reached = _split(text, first + "".join(behind))
+        parts, reached = _split(text, first + "".join(behind))
         if reached[0] == len(steps):
-            sample = [found[name][0].as_py() for name in numbered]
+            sample = [parts[name][0].as_py() for name in numbered]
             return templates.of_layout(first, steps, sample, verbatim=verbatim, compose=compose or {})
     first, steps = _steps(layouts[0])
     return templates.of_layout(first, steps, None, verbatim=verbatim, compose=compose or {})
@@ -214,7 +214,7 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
     if first:
         begun = flags_of(pc.starts_with(text, first))
         rest = Pieces.of(where(begun, text, None), first, 1).at(1)
-    reached, found = np.zeros(len(text), np.int64), {}
+    reached, texts = np.zeros(len(text), np.int64), {}
     place = 0
     while place < len(steps):
         run = _alike(steps, place)
@@ -230,7 +230,7 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
             for number, (each, _) in enumerate(steps[place : place + run]):
                 reached += parts.count > number + 1
                 if not each.startswith("_"):
-                    found[each] = where(parts.count > number + 1, parts.at(number), None)
+                    texts[each] = where(parts.count > number + 1, parts.at(number), None)
             rest = parts.at(run)
             place += run
             continue
@@ -244,9 +244,9 @@ def _split(text: pa.Array, layout: str) -> tuple[dict[str, pa.Array], np.ndarray
                 rest = where(flags_of(pc.is_valid(value)), rest, None)
         reached += flags_of(pc.is_valid(value))
         if not name.startswith("_"):
-            found[name] = value
+            texts[name] = value
         place += 1
-    return found, reached
+    return texts, reached
 
 
 def _alike(steps: Steps, place: int) -> int:

@@ -57,9 +57,9 @@ def networks_of(each: NetworkList) -> list[Network]:
 
 def validated(name: str, text: str) -> NetworkList:
     """The list in a file. Raises InputError if it is none, or has what is no network, or is larger than any."""
-    found = list_of(name, text)
+    list_ = list_of(name, text)
     try:
-        networks = networks_of(found)
+        networks = networks_of(list_)
     except ValueError as error:
         raise _refused(name, str(error)) from error
     if not networks:
@@ -67,7 +67,7 @@ def validated(name: str, text: str) -> NetworkList:
     for each in networks:
         if each.prefixlen < _LEAST_BITS[each.version]:
             raise _refused(name, f"{each} is larger than any operator's network")
-    return found
+    return list_
 
 
 def _within(network: Network, other: Network) -> bool:

@@ -75,13 +75,13 @@ def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
 
     Digits beyond microseconds are left out.
     """
-    found = event_time(text)
+    times = event_time(text)
     zoneless = np.zeros(len(text), bool)
-    open_ = pc.is_null(found)
-    if found.null_count > text.null_count and pc.any(pc.starts_with(text, "[")).as_py():
+    open_ = pc.is_null(times)
+    if times.null_count > text.null_count and pc.any(pc.starts_with(text, "[")).as_py():
         text = pc.utf8_trim(text, "[] ")
-        found = pc.coalesce(found, event_time(text))
-        open_ = pc.is_null(found)
+        times = pc.coalesce(times, event_time(text))
+        open_ = pc.is_null(times)
     for parse in (_iso, _local, _epoch, _named):
         rows = np.flatnonzero(flags_of(pc.and_(open_, pc.is_valid(text))))
         if not len(rows):
@@ -91,9 +91,9 @@ def any_time(text: pa.Array) -> tuple[pa.Array, pa.Array]:
         micros[rows], valid[rows] = parse(some)
         if parse is not _epoch:
             zoneless[rows] = valid[rows] & ~flags_of(pc.match_substring_regex(some, _ZONE))
-        found = pc.coalesce(found, pa.array(micros, mask=~valid).cast(_UTC_MICROSECONDS))
-        open_ = pc.is_null(found)
-    return found, pa.array(zoneless)
+        times = pc.coalesce(times, pa.array(micros, mask=~valid).cast(_UTC_MICROSECONDS))
+        open_ = pc.is_null(times)
+    return times, pa.array(zoneless)
 
 
 def in_zone(time: pa.Array, zone: str) -> pa.Array:

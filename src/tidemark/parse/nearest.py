@@ -61,7 +61,7 @@ def unwrapped(lines: Lines) -> Lines:
     objects = is_object(lines.text)
     inner = wrappers.unwrapped(lines.text)
     if objects.any():
-        found = wrappers.inside(objects_of(lines.text.filter(pa.array(objects)), wrappers.PATHS))
-        inner = pc.replace_with_mask(inner, pa.array(objects), found)
+        inside = wrappers.inside(objects_of(lines.text.filter(pa.array(objects)), wrappers.PATHS))
+        inner = pc.replace_with_mask(inner, pa.array(objects), inside)
     text = pc.coalesce(inner, lines.text)
     return lines if pc.all(pc.is_null(inner)).as_py() else Lines.of(text, lines.sound, lines.header)

@@ -82,13 +82,13 @@ class Networks:
         """The number of each address; -1 for one in no network, and for what is no address."""
         packed = [_packed(address) for address in addresses]
         sizes = np.fromiter(map(len, packed), np.int64, len(packed))
-        found = np.full(len(packed), -1, np.int64)
+        entries = np.full(len(packed), -1, np.int64)
         for size, starts, numbers in zip(_BYTES, self.starts, self.numbers, strict=True):
             rows = np.flatnonzero(sizes == size)
             if len(rows):
                 wanted = _comparable([packed[row] for row in rows.tolist()], size)
-                found[rows] = numbers[np.searchsorted(starts, wanted, "right") - 1]
-        return found
+                entries[rows] = numbers[np.searchsorted(starts, wanted, "right") - 1]
+        return entries
 
 
 def _flattened(ranges: list[tuple[int, int, int]], most: int) -> dict[int, int]:

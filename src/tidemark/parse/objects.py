@@ -74,11 +74,11 @@ class Objects:
 
     def has(self, paths: Iterable[str]) -> Flags:
         """Whether objects have a text at one of these paths."""
-        found = np.zeros(len(self.sound), bool)
+        has_any = np.zeros(len(self.sound), bool)
         for path in paths:
             if path in self.texts:
-                found |= flags_of(pc.is_valid(self.texts[path]))
-        return found
+                has_any |= flags_of(pc.is_valid(self.texts[path]))
+        return has_any
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ class JsonFormat(Format):
 
     def fits(self, objects: Objects) -> Flags:
         """Whether objects are of this format; they have all its paths."""
-        found = objects.sound
+        fitting = objects.sound
         for _, paths in self._required:
-            if not found.any():
+            if not fitting.any():
                 break
-            found = found & objects.has(paths)
+            fitting = fitting & objects.has(paths)
         for path, begin in self.unless.items():
-            found = found & ~flags_of(pc.starts_with(objects.first([path]), begin))
-        return found
+            fitting = fitting & ~flags_of(pc.starts_with(objects.first([path]), begin))
+        return fitting
 
     def of(self, objects: Objects) -> Read:
         """The fields of objects."""
@@ -221,9 +221,9 @@ def _repaired(text: pa.Array) -> pa.Array:
     return pc.replace_with_mask(text, mask, pa.array(repaired, pa.string()))
 
 
-def _from_hex(found: re.Match[str]) -> str:
-    shown = decoded(bytes.fromhex(found[2].replace("\\x", "")))
-    return found[1] + json.dumps(escaped_controls(shown), ensure_ascii=False)[1:-1]
+def _from_hex(match: re.Match[str]) -> str:
+    shown = decoded(bytes.fromhex(match[2].replace("\\x", "")))
+    return match[1] + json.dumps(escaped_controls(shown), ensure_ascii=False)[1:-1]
 
 
 def _by_arrow(text: pa.Array, paths: Sequence[str]) -> Objects:
@@ -348,30 +348,30 @@ _DECODER = json.JSONDecoder(parse_float=_Number.of, parse_int=_Number.of, parse_
 
 def _object(line: str) -> dict[str, Any] | None:
     try:
-        found = _DECODER.decode(line)
-        return found if isinstance(found, dict) else None
+        value = _DECODER.decode(line)
+        return value if isinstance(value, dict) else None
     except (ValueError, ArithmeticError, RecursionError):
         return None
 
 
 def _one_by_one(text: pa.Array, paths: Sequence[str]) -> Objects:
-    found = [_object(line) for line in text.to_pylist()]
-    rows = [[_value(each, path) for each in found] for path in paths]
-    sound = np.array([each is not None for each in found])
+    parsed = [_object(line) for line in text.to_pylist()]
+    rows = [[_value(each, path) for each in parsed] for path in paths]
+    sound = np.array([each is not None for each in parsed])
     texts = {path: pa.array(row, pa.string()) for path, row in zip(paths, rows, strict=True)}
     return Objects(sound, texts)
 
 
-def _value(found: Any, path: str) -> str | None:
+def _value(value: Any, path: str) -> str | None:
     for name in path.split("."):
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             return None
-        found = found.get(name)
-    if path in _BYTES_AT and isinstance(found, list) and found and isinstance(found[0], _Number):
-        return _text_of_bytes(found)
-    if isinstance(found, list):
-        found = found[0] if found and not isinstance(found[0], _Number) else None
-    if not isinstance(found, str):
+        value = value.get(name)
+    if path in _BYTES_AT and isinstance(value, list) and value and isinstance(value[0], _Number):
+        return _text_of_bytes(value)
+    if isinstance(value, list):
+        value = value[0] if value and not isinstance(value[0], _Number) else None
+    if not isinstance(value, str):
         return None
     # Half of a surrogate pair is not text.
-    return found.encode("utf-8", "replace").decode()
+    return value.encode("utf-8", "replace").decode()

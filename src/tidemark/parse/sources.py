@@ -50,9 +50,9 @@ def names_of(category: str) -> dict[str, str]:
 def category_of_name(name: str) -> str:
     """The category of a source as `utm_source` has it, in lower case: a name, a host or an address."""
     name = name.strip(" /")
-    found = _by_name().get(name)
-    if found is not None or "." not in name:
-        return found or ""
+    source = _by_name().get(name)
+    if source is not None or "." not in name:
+        return source or ""
     host = host_of(name if "://" in name else f"//{name}")
     return source_of_host(host).category if host else ""
 

@@ -201,9 +201,9 @@ def _bytes_of(text: pa.Array, wanted: Callable[[np.ndarray], np.ndarray]) -> tup
 
 
 def _any(text: pa.Array, rows: np.ndarray) -> Flags:
-    found = np.zeros(len(text), bool)
-    found[rows] = True
-    return found
+    matching = np.zeros(len(text), bool)
+    matching[rows] = True
+    return matching
 
 
 def _spaces_for_tabs(parts: Pieces, tabbed: Flags) -> Pieces:

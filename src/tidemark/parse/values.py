@@ -102,13 +102,13 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
     edge_country (two letters), forwarded.
     """
     rows = len(sound)
-    found = {name: where(sound, text, None) for name, text in texts.items()}
+    columns = {name: where(sound, text, None) for name, text in texts.items()}
 
     def text(name: str) -> pa.Array:
-        return found.get(name, pa.nulls(rows, pa.string()))
+        return columns.get(name, pa.nulls(rows, pa.string()))
 
     http, method, target, protocol = request_of(text("request"))
-    if "target" in found or "method" in found:
+    if "target" in columns or "method" in columns:
         asked = where(~http, text("request"), None)
         method = pc.coalesce(method, text("method"))
         target = pc.coalesce(target, present(text("target")), _path_of(asked))
@@ -118,7 +118,7 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
         method, target, protocol = (where(http, each, None) for each in (present(method), target, protocol))
     host, target = _without_host(target)
     path, query = path_and_query(target)
-    if "query" in found:
+    if "query" in columns:
         query = pc.coalesce(query, where(http, _query(text("query")), None))
     time, zoneless = any_time(text("time"))
     client, before = _last_of_list(text("client_ip"))
@@ -137,7 +137,7 @@ def columns_of(texts: Mapping[str, pa.Array], sound: Flags) -> Read:
             "bytes": size(text("bytes"), sound),
             "referrer": present(text("referrer")),
             "user_agent": present(text("user_agent")),
-            "duration_us": first_duration(found, rows),
+            "duration_us": first_duration(columns, rows),
             "edge_country": _country(text("edge_country")),
             "forwarded": pc.coalesce(present(text("forwarded")), before),
             "zoneless": zoneless,
@@ -193,11 +193,11 @@ def _begun(text: pa.Array) -> Flags:
 
 def one_of(text: pa.Array, usual: pa.Array, pattern: str) -> Flags:
     """Looks up the usual values, which is faster than a regular expression."""
-    found = flags_of(pc.is_in(text, usual))
-    others = ~found & flags_of(pc.is_valid(text))
+    usual_ones = flags_of(pc.is_in(text, usual))
+    others = ~usual_ones & flags_of(pc.is_valid(text))
     if others.any():
-        found[others] = flags_of(pc.match_substring_regex(text.filter(pa.array(others)), pattern))
-    return found
+        usual_ones[others] = flags_of(pc.match_substring_regex(text.filter(pa.array(others)), pattern))
+    return usual_ones
 
 
 def statuses(text: pa.Array) -> dict[str, pa.Array]:

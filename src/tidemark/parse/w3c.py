@@ -90,7 +90,7 @@ class W3c(Format):
         return flags_of(pc.match_substring_regex(lines.header, f"(?i){self.header}"))
 
     def read(self, lines: Lines) -> Read:
-        found = Read.nothing(len(lines.sound))
+        result = Read.nothing(len(lines.sound))
         for header in pc.unique(lines.header.drop_null()).to_pylist():
             rows = np.flatnonzero(lines.sound & flags_of(pc.equal(lines.header, header)))
             parts, sound = _split(lines.take(rows), header.split())
@@ -100,8 +100,8 @@ class W3c(Format):
             sound &= all(name in texts for name in _REQUIRED)
             if sound.any():
                 sound &= _timed(texts)
-            found = found.replaced(rows, columns_of(texts, sound))
-        return found
+            result = result.replaced(rows, columns_of(texts, sound))
+        return result
 
     def progress(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
         reached, lacking = np.zeros(len(lines.sound), np.int64), np.full(len(lines.sound), "", object)
@@ -192,24 +192,24 @@ def _split(lines: Lines, names: Sequence[str]) -> tuple[Pieces, Flags]:
 
 
 def _texts(parts: Pieces, names: Sequence[str]) -> Mapping[str, pa.Array]:
-    found = {}
+    texts = {}
     for text, columns in _COLUMNS.items():
         there = [parts.at(names.index(column)) for column in columns if column in names]
         if there:
-            found[text] = pc.coalesce(
+            texts[text] = pc.coalesce(
                 *(where(~flags_of(pc.equal(each, "-")), each, None) for each in there), there[0]
             )
-    if "date" in found and "clock" in found:
-        found["time"] = pc.binary_join_element_wise(found["date"], found["clock"], "Z", " ")
-    elif "timestamp" in found:
-        found["time"] = found["timestamp"]
-    if "cs-uri-stem" not in names and "target" in found:  # an address may lack its scheme
-        bare = flags_of(pc.match_substring_regex(found["target"], r"^(?:[\w-]+\.)+[A-Za-z]+(?::\d+)?/"))
-        whole = pc.binary_join_element_wise("http:", found["target"], "//")
-        found["target"] = where(~bare, found["target"], whole)
-    if "user_agent" in found:
-        found["user_agent"] = each_distinct(found["user_agent"], decoded)
-    return found
+    if "date" in texts and "clock" in texts:
+        texts["time"] = pc.binary_join_element_wise(texts["date"], texts["clock"], "Z", " ")
+    elif "timestamp" in texts:
+        texts["time"] = texts["timestamp"]
+    if "cs-uri-stem" not in names and "target" in texts:  # an address may lack its scheme
+        bare = flags_of(pc.match_substring_regex(texts["target"], r"^(?:[\w-]+\.)+[A-Za-z]+(?::\d+)?/"))
+        whole = pc.binary_join_element_wise("http:", texts["target"], "//")
+        texts["target"] = where(~bare, texts["target"], whole)
+    if "user_agent" in texts:
+        texts["user_agent"] = each_distinct(texts["user_agent"], decoded)
+    return texts
 
 
 def decoded(agent: str) -> str:

@@ -40,7 +40,7 @@ _DOCKER_BYTES = 16 * 1024
 
 def unwrapped(text: pa.Array) -> pa.Array:
     """The lines inside the envelopes of syslog, CRI and journald, and in JSON strings; NULL where there is none."""
-    found = _strings(text)
+    result = _strings(text)
     rows = np.flatnonzero(flags_of(pc.match_substring_regex(text, _BEGIN)))
     for pattern in _PATTERNS:
         if not len(rows):
@@ -49,9 +49,9 @@ def unwrapped(text: pa.Array) -> pa.Array:
         there = flags_of(pc.is_valid(inner))
         mask = np.zeros(len(text), bool)
         mask[rows[there]] = True
-        found = pc.replace_with_mask(found, pa.array(mask), inner.filter(pa.array(there)))
+        result = pc.replace_with_mask(result, pa.array(mask), inner.filter(pa.array(there)))
         rows = rows[~there]
-    return found
+    return result
 
 
 def partial(text: pa.Array) -> Flags:
@@ -71,10 +71,10 @@ def partial(text: pa.Array) -> Flags:
 def _strings(text: pa.Array) -> pa.Array:
     """The lines in quotes: JSON strings, as the Kafka exporter of OpenTelemetry writes them, those of CSV, and lines
     whose own quotes are as they were; NULL for other lines."""
-    found = pa.nulls(len(text), pa.string())
+    result = pa.nulls(len(text), pa.string())
     quoted = flags_of(pc.match_substring_regex(text, _QUOTED))
     if not quoted.any():
-        return found
+        return result
     mask = pa.array(quoted)
     some = text.filter(mask)
     bare = pc.utf8_slice_codeunits(some, 1, -1)
@@ -82,7 +82,7 @@ def _strings(text: pa.Array) -> pa.Array:
     bare = where(~doubled, bare, pc.replace_substring(bare, '""', '"'))
     objects = objects_of(pc.binary_join_element_wise('{"line":', some, "}", ""), ["line"])
     inner = pc.coalesce(objects.texts.get("line", pa.nulls(len(some), pa.string())), bare)
-    return pc.replace_with_mask(found, mask, inner)
+    return pc.replace_with_mask(result, mask, inner)
 
 
 def inside(objects: Objects) -> pa.Array:

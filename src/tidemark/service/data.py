@@ -113,17 +113,20 @@ def _read(settings: Settings, path: Path) -> Iterator[Change]:
                 raise InputError(f"{path} is no data that Tidemark knows", _REMEDY)
             if name is not None:
                 published.setdefault(name, []).append(file)
-    found = {name: _validated(name, text) for name, text in new.items()}
+    validated = {name: _validated(name, text) for name, text in new.items()}
     cdns = [
-        network for each in {**known, **found}.values() if each.kind == "cdn" for network in networks_of(each)
+        network
+        for each in {**known, **validated}.values()
+        if each.kind == "cdn"
+        for network in networks_of(each)
     ]
     for name in sorted(published.keys() - new.keys()):
         texts = [_text(file) for file in published[name]]
         modified = max(file.stat().st_mtime for file in published[name])
         date = date_of(texts) or f"{datetime.fromtimestamp(modified, UTC):%Y-%m-%d}"
         new[name] = text_of(known[name], date, texts, cdns)
-        found[name] = _validated(name, new[name])
-    for name, each in sorted(found.items()):
+        validated[name] = _validated(name, new[name])
+    for name, each in sorted(validated.items()):
         target = newer.networks_directory(settings) / f"{name}.tsv"
         yield Change(inventory.of_list(each), present.get(name), target, text=new[name])
 

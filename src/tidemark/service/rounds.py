@@ -98,8 +98,8 @@ def _stamps(paths: Sequence[Path]) -> _Stamp:
     stamps = []
     for path in paths:
         with suppress(OSError):
-            found = path.stat()
-            stamps.append((path.name, found.st_mtime_ns, found.st_ino))
+            status = path.stat()
+            stamps.append((path.name, status.st_mtime_ns, status.st_ino))
     return stamps
 
 

@@ -53,8 +53,8 @@ def with_value(text: str, table: str, key: str, value: str) -> str:
         raise SettingError(f"the settings cannot be read: {error}", "Correct them.") from error
     if table not in document:
         document[table] = tomlkit.table()
-    found: Any = document[table]
-    found[key] = value
+    parent: Any = document[table]
+    parent[key] = value
     return tomlkit.dumps(document)
 
 

@@ -64,10 +64,10 @@ def privacy_of(default: Any, sites: Any, source: str) -> Privacy:
         name: tables_of(f"sites.{name}", {"privacy": values}, SitePrivacy, source)["privacy"]
         for name, values in sites.items()
     }
-    found = Privacy(
+    privacy = Privacy(
         SitePrivacy(**common), {name: SitePrivacy(**{**common, **values}) for name, values in own.items()}
     )
-    for each in (found.default, *found.sites.values()):
+    for each in (privacy.default, *privacy.sites.values()):
         if each.mode not in MODES:
             raise SettingError(
                 f"{source}: the privacy mode must be {', '.join(MODES)}, not {each.mode!r}", "Correct it."
@@ -77,7 +77,7 @@ def privacy_of(default: Any, sites: Any, source: str) -> Privacy:
                 raise SettingError(
                     f"{source}: {name!r} of strip is no name of a parameter", "Name one such as token."
                 )
-    return found
+    return privacy
 
 
 def modes_as_json(privacy: Privacy) -> str:

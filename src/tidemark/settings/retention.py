@@ -36,9 +36,9 @@ class RetentionSettings:
         return any(self.age(what) for what in ("lines", "requests", "figures"))
 
 
-def retention_of(found: Any, source: str) -> RetentionSettings:
+def retention_of(table: Any, source: str) -> RetentionSettings:
     """The table of a file. Raises SettingError."""
-    values = tables_of("settings", {"retention": found}, RetentionSettings, source)["retention"]
+    values = tables_of("settings", {"retention": table}, RetentionSettings, source)["retention"]
     for name, text in values.items():
         if text != _FOREVER and not (_AGE.fullmatch(text) and float(text[:-1])):
             raise SettingError(

@@ -31,11 +31,11 @@ class SiteSettings:
     robots: str = ""
 
 
-def sites_of(found: Any, source: str) -> dict[str, SiteSettings]:
+def sites_of(tables: Any, source: str) -> dict[str, SiteSettings]:
     """The tables `[sites.NAME]` of a file. Raises SettingError."""
     sites = {
         name: SiteSettings(**values)
-        for name, values in tables_of("sites", found, SiteSettings, source).items()
+        for name, values in tables_of("sites", tables, SiteSettings, source).items()
     }
     for name, site in sites.items():
         try:

@@ -156,15 +156,15 @@ class SparkStore:
 
     def measure(self, scans: Sequence[Scan]) -> list[list[int | None]]:
         parts = [
-            f"SELECT {number} AS scan, array({', '.join(f'bigint({each.sql})' for each in scan.measures)}) AS found"
+            f"SELECT {number} AS scan, array({', '.join(f'bigint({each.sql})' for each in scan.measures)}) AS numbers"
             f" FROM {self._lakehouse.sql_name(scan.table)} VERSION AS OF {scan.version}"
             f" WHERE {'true' if scan.where is None else scan.where.sql}"
             for number, scan in enumerate(scans)
         ]
         with _explained(", ".join(scan.table.name for scan in scans)):
             rows = self._spark.sql(" UNION ALL ".join(parts)).collect() if parts else []
-        found = {row["scan"]: list(row["found"]) for row in rows}
-        return [found[number] for number in range(len(scans))]
+        numbers = {row["scan"]: list(row["numbers"]) for row in rows}
+        return [numbers[number] for number in range(len(scans))]
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         writer = (

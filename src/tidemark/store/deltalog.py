@@ -58,17 +58,17 @@ def commits(log: Log, first: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     version = first
     while True:
         try:
-            found = actions(log, version)
+            entries = actions(log, version)
         except FileNotFoundError:
             return
-        yield version, found
+        yield version, entries
         version += 1
 
 
 def versions(log: Log) -> list[int]:
     """The versions of the commits in the log."""
-    found = (version_of(entry.base_name) for entry in log.entries() if entry.extension == "json")
-    return sorted(version for version in found if version is not None)
+    numbers = (version_of(entry.base_name) for entry in log.entries() if entry.extension == "json")
+    return sorted(version for version in numbers if version is not None)
 
 
 def added(commit: list[dict[str, Any]]) -> list[str]:
@@ -106,7 +106,7 @@ class Moved:
 def moved(log: Log, first: int, last: int) -> list[Moved] | None:
     """What the commits `first` to `last` moved, without those that changed no rows, such as compaction; None if the log
     no longer tells, or files alone do not tell it."""
-    found = []
+    moves = []
     for version in range(first, last + 1):
         try:
             commit = actions(log, version)
@@ -120,8 +120,8 @@ def moved(log: Log, first: int, last: int) -> list[Moved] | None:
             gone, new = (tuple(unquote(file["path"]) for file in files) for files in (removed, added))
             size = sum(int(file.get("size") or 0) for file in (*removed, *added))
             numbers = tuple((a["txn"]["appId"], int(a["txn"]["version"])) for a in commit if a.get("txn"))
-            found.append(Moved(version, gone, new, size, numbers))
-    return found
+            moves.append(Moved(version, gone, new, size, numbers))
+    return moves
 
 
 def waiting(log: Log, first: int) -> Iterator[tuple[int, list[str]]]:
@@ -150,8 +150,8 @@ def offsets(checkpoint: Path, batch: int | None = None) -> list[dict[str, Any]]:
 def stream_offset(checkpoint: Path, batch: int | None = None, table: str | None = None) -> dict[str, Any]:
     """The same for a query with one source, or for its source that is the Delta table with the id `table`; {} before
     the first batch."""
-    found = offsets(checkpoint, batch)
-    return next((each for each in found if table is None or each.get("reservoirId") == table), {})
+    recorded = offsets(checkpoint, batch)
+    return next((each for each in recorded if table is None or each.get("reservoirId") == table), {})
 
 
 def last_batch(checkpoint: Path) -> int:
@@ -189,17 +189,17 @@ def clean(log: Log, keep_from: int | None, keep_seconds: float) -> int:
     than version `keep_from` (None: no such limit), and all later files.
     """
     cut = time.time() - keep_seconds
-    found = [
+    expired = [
         (".checkpoint." in entry.base_name, version, entry)
         for entry in log.entries()
         if (version := version_of(entry.base_name)) is not None
     ]
-    old = [v for _, v, entry in found if entry.extension == "json" and entry.mtime.timestamp() < cut]
+    old = [v for _, v, entry in expired if entry.extension == "json" and entry.mtime.timestamp() < cut]
     limit = max(old, default=-1) if keep_from is None else min(max(old, default=-1), keep_from)
     base = max(
-        (version for is_checkpoint, version, _ in found if is_checkpoint and version <= limit), default=-1
+        (version for is_checkpoint, version, _ in expired if is_checkpoint and version <= limit), default=-1
     )
-    gone = [each for each in found if each[1] < base]
+    gone = [each for each in expired if each[1] < base]
     # Commits before their checkpoints, so that every listed version can be read at any moment.
     for _, _, entry in sorted(gone, key=lambda each: each[:2]):
         log.files.delete(entry.path)
@@ -211,9 +211,9 @@ def is_new(log: Log) -> bool:
     known = versions(log)
     if len(known) > _MOST_NEW or known != list(range(len(known))):
         return False
-    found = [action for version in known for action in actions(log, version)]
-    schemas = {action["metaData"]["schemaString"] for action in found if action.get("metaData")}
-    return len(schemas) == 1 and not any(action.get("remove") for action in found)
+    known_actions = [action for version in known for action in actions(log, version)]
+    schemas = {action["metaData"]["schemaString"] for action in known_actions if action.get("metaData")}
+    return len(schemas) == 1 and not any(action.get("remove") for action in known_actions)
 
 
 def version_of(name: str) -> int | None:

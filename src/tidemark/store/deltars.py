@@ -129,8 +129,8 @@ class DeltaRsStore:
     ) -> pa.Table:
         """The rows of a version (None: the newest) that fulfil `where`, with these columns in the declared types."""
         try:
-            found = self._lakehouse.dataset(table, self._at(table, version))
-            rows = found.to_table(columns=columns, filter=where)
+            dataset = self._lakehouse.dataset(table, self._at(table, version))
+            rows = dataset.to_table(columns=columns, filter=where)
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise self._failure(table, "read", error) from error
         return rows.cast(pa.schema([table.arrow_schema.field(name) for name in columns]))
@@ -147,14 +147,14 @@ class DeltaRsStore:
         return self._table(table) if version is None else self._lakehouse.delta(table, version)
 
     def measure(self, scans: Sequence[Scan]) -> list[list[int | None]]:
-        found = []
+        results = []
         for scan in scans:
             try:
                 target = self._at(scan.table, scan.version)
-                found.append(measured(target, self._lakehouse.dataset(scan.table, target), scan))
+                results.append(measured(target, self._lakehouse.dataset(scan.table, target), scan))
             except (DeltaError, OSError, pa.ArrowException) as error:
                 raise self._failure(scan.table, "read", error) from error
-        return found
+        return results
 
     def append(self, table: Table, rows: DataFrame, commit: Commit) -> None:
         raise TableError(f"rows of a frame come to {table.name} as files of its directory", "Report it.")
@@ -300,10 +300,10 @@ def _tell(told: Mapping[str, str], target: DeltaTable) -> None:
 
 
 def _configuration(table: Table, told: Mapping[str, str]) -> dict[str, str | None]:
-    found: dict[str, str | None] = {**table.properties, **told, **UPKEEP_PROPERTIES}
+    configuration: dict[str, str | None] = {**table.properties, **told, **UPKEEP_PROPERTIES}
     if table.kind == "upsert":
-        found["delta.targetFileSize"] = str(UPSERT_FILE_BYTES)
-    return found
+        configuration["delta.targetFileSize"] = str(UPSERT_FILE_BYTES)
+    return configuration
 
 
 def _properties(commit: Commit | None) -> CommitProperties:

@@ -33,12 +33,12 @@ class Directories:
         return Path(path).read_bytes()
 
     def list(self, directory: str) -> Sequence[fs.FileInfo]:
-        found = self.system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
-        return sorted((info for info in found if info.is_file), key=lambda info: str(info.base_name))
+        entries = self.system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+        return sorted((info for info in entries if info.is_file), key=lambda info: str(info.base_name))
 
     def sizes(self, directory: str) -> Mapping[str, int]:
-        found = self.system.get_file_info(fs.FileSelector(directory, recursive=True, allow_not_found=True))
-        return {str(Path(info.path).relative_to(directory)): info.size for info in found if info.is_file}
+        entries = self.system.get_file_info(fs.FileSelector(directory, recursive=True, allow_not_found=True))
+        return {str(Path(info.path).relative_to(directory)): info.size for info in entries if info.is_file}
 
     def size(self, path: str) -> int | None:
         try:

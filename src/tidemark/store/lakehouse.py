@@ -89,8 +89,8 @@ class Lakehouse:
 
     def exists(self, table: Table | str) -> bool:
         """Whether the table has a log. Raises as `files`."""
-        found = self.files.system.get_file_info(self.log(table).directory)
-        return bool(found.type == fs.FileType.Directory)
+        directory = self.files.system.get_file_info(self.log(table).directory)
+        return bool(directory.type == fs.FileType.Directory)
 
     def layers(self) -> list[str]:
         """The directories of the tables' layers; others begin with an underscore. Raises as `files`."""
@@ -103,8 +103,8 @@ class Lakehouse:
         return [name for name in names if self.exists(name)]
 
     def _inside(self, directory: str) -> list[str]:
-        found = self.files.system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
-        return [info.path for info in found]
+        entries = self.files.system.get_file_info(fs.FileSelector(directory, allow_not_found=True))
+        return [info.path for info in entries]
 
     def load(self, reader: Any, table: Table) -> Any:
         """The table as a frame of a Spark reader, batch or stream."""

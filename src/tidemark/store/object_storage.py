@@ -43,18 +43,21 @@ def reaches(url: str) -> bool:
 
 def storage_options(spark_options: Mapping[str, str]) -> dict[str, str]:
     """delta-rs' storage options from Hadoop's S3 options, so that they are set only once."""
-    found = {
+    options = {
         name: spark_options[_HADOOP + option]
         for option, name in _OPTIONS.items()
         if _HADOOP + option in spark_options
     }
-    endpoint = found.get("aws_endpoint_url")
+    endpoint = options.get("aws_endpoint_url")
     if endpoint:
         if "://" not in endpoint:
             plain = spark_options.get(f"{_HADOOP}connection.ssl.enabled") == "false"
             endpoint = f"{'http' if plain else 'https'}://{endpoint}"
-        found |= {"aws_endpoint_url": endpoint, "aws_allow_http": str(endpoint.startswith("http://")).lower()}
-    return found
+        options |= {
+            "aws_endpoint_url": endpoint,
+            "aws_allow_http": str(endpoint.startswith("http://")).lower(),
+        }
+    return options
 
 
 class _Handler(DeltaStorageHandler):
@@ -116,12 +119,12 @@ class Objects:
             return bytes(file.read())
 
     def list(self, directory: str) -> Sequence[fs.FileInfo]:
-        found = self.system.get_file_info(fs.FileSelector(directory))
-        return sorted((info for info in found if info.is_file), key=lambda info: str(info.base_name))
+        entries = self.system.get_file_info(fs.FileSelector(directory))
+        return sorted((info for info in entries if info.is_file), key=lambda info: str(info.base_name))
 
     def sizes(self, directory: str) -> Mapping[str, int]:
-        found = self.system.get_file_info(fs.FileSelector(directory, recursive=True))
-        return {info.path.removeprefix(f"{directory}/"): info.size for info in found if info.is_file}
+        entries = self.system.get_file_info(fs.FileSelector(directory, recursive=True))
+        return {info.path.removeprefix(f"{directory}/"): info.size for info in entries if info.is_file}
 
     def size(self, path: str) -> int | None:
         info = self.system.get_file_info(path)

@@ -24,8 +24,8 @@ class FileRegister:
     def read(self) -> Mapping[str, str] | None:
         for _ in range(_READS):
             try:
-                found: dict[str, str] = json.loads(self._path.read_text(encoding="utf-8"))
-                return found
+                entry: dict[str, str] = json.loads(self._path.read_text(encoding="utf-8"))
+                return entry
             except FileNotFoundError:
                 return None
             except ValueError:  # just being written

@@ -36,14 +36,14 @@ def sizes(house: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, t
         return known[table.name][1]
 
     def all_sizes() -> dict[str, tuple[int, int]]:
-        found = {}
+        sizes_now = {}
         with lock:
             for table in tables:
                 try:
-                    found[table.name] = measure(table)
+                    sizes_now[table.name] = measure(table)
                 except (DeltaError, OSError):
                     handles.pop(table.name, None)
-        return found
+        return sizes_now
 
     return all_sizes
 

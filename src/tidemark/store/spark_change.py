@@ -40,8 +40,8 @@ def bounds(table: Table, change: Change) -> Column:
     parts = [change.rows] if change.deleted is None else [change.rows, change.deleted]
     chunks = [chunk for part in parts if table.time for chunk in part[table.time].chunks]
     ranges = time_ranges(pa.chunked_array(chunks)) if chunks else []
-    found = [F.col(f"t.{table.time}").between(F.lit(first), F.lit(last)) for first, last in ranges]
-    return reduce(Column.__or__, found) if found else F.lit(True)
+    conditions = [F.col(f"t.{table.time}").between(F.lit(first), F.lit(last)) for first, last in ranges]
+    return reduce(Column.__or__, conditions) if conditions else F.lit(True)
 
 
 def condition(wanted: Condition) -> Column:

@@ -22,22 +22,22 @@ def applied_to(settings: Settings, table: Table) -> dict[str, str] | None:
 
 
 def _of_lines(settings: Settings) -> dict[str, str]:
-    found = {
+    values = {
         "geo_database": settings.meaning.geo_database,
         "asn_database": settings.meaning.asn_database,
         "city_database": settings.meaning.city_database,
         "duplicate_days": str(settings.meaning.duplicate_days),
         **{f"formats.{name}": each.declared for name, each in settings.formats.items()},
     }
-    found |= described(settings.privacy)
+    values |= described(settings.privacy)
     usual = SiteSettings()
     for name, site in settings.sites.items():
-        found |= {
+        values |= {
             f"sites.{name}.{each.name}": _text(getattr(site, each.name))
             for each in fields(site)
             if getattr(site, each.name) != getattr(usual, each.name)
         }
-    return found
+    return values
 
 
 def differences(settings: Settings, table: Table, state: TableState) -> dict[str, tuple[str, str]]:

@@ -162,22 +162,22 @@ class FileChanges:
 
     def _files(self) -> list[_File]:
         """The files of the newest version; bounds are in microseconds, None if not known."""
-        found = pa.table(self.house.delta(self.table).get_add_actions(flatten=True))
+        added = pa.table(self.house.delta(self.table).get_add_actions(flatten=True))
 
         def bounds(which: str) -> list[int | None]:
             name = f"{which}.{self.table.time}"
-            if name not in found.column_names:
-                return [None] * found.num_rows
-            times = found[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+            if name not in added.column_names:
+                return [None] * added.num_rows
+            times = added[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
             found_times: list[int | None] = times.to_pylist()
             return found_times
 
-        paths = [unquote(path) for path in found["path"].to_pylist()]
+        paths = [unquote(path) for path in added["path"].to_pylist()]
         return list(zip(paths, bounds("min"), bounds("max"), strict=True))
 
     def _bytes(self) -> int:
-        found = pa.table(self.house.delta(self.table).get_add_actions(flatten=True))
-        return pc.sum(found["size_bytes"]).as_py() or 0
+        added = pa.table(self.house.delta(self.table).get_add_actions(flatten=True))
+        return pc.sum(added["size_bytes"]).as_py() or 0
 
     def _empty(self, made: Revisable) -> pa.Table:
         return empty_source(self.table, made)

@@ -171,13 +171,13 @@ class Committer:
 
 def _newest(known: Newest, clocks: pa.Table) -> Newest:
     """The newest event time of each site of a batch, from earlier batches and this one."""
-    found = dict(known)
+    newest = dict(known)
     for row in clocks.select(["site", "newest_event_time"]).to_pylist():
         if row["newest_event_time"]:
-            found[row["site"]] = max(
-                row["newest_event_time"], found.get(row["site"], row["newest_event_time"])
+            newest[row["site"]] = max(
+                row["newest_event_time"], newest.get(row["site"], row["newest_event_time"])
             )
-    return found
+    return newest
 
 
 def _facts(clocks: pa.Table) -> Mapping[str, Any]:

@@ -98,9 +98,9 @@ class Deliveries:
 
         lines = spark.read.table(self._house.sql_name(self._lines)).where(_on(days))
         rejected = spark.read.table(self._house.sql_name(self._rejected)).where(_on(days))
-        found = with_digest(lines).join(rejected.select(*KEY), list(KEY), "left_anti")
-        found = found.join(F.broadcast(spark.createDataFrame(keys)), list(KEY), "left_anti")
-        return found.select("_time", "_digest")
+        accepted = with_digest(lines).join(rejected.select(*KEY), list(KEY), "left_anti")
+        accepted = accepted.join(F.broadcast(spark.createDataFrame(keys)), list(KEY), "left_anti")
+        return accepted.select("_time", "_digest")
 
     def _read(self, days: list[int], keys: pa.Table) -> pa.Table:
         """The same without Spark."""
@@ -179,21 +179,21 @@ class Ids:
 
     @property
     def days(self) -> list[int]:
-        found: list[int] = np.unique(self.day).tolist()
-        return found
+        days: list[int] = np.unique(self.day).tolist()
+        return days
 
     def take(self, at: Numbers) -> Ids:
         return Ids(self.high[at], self.low[at], self.time[at])
 
     def known(self, seen: dict[int, _Day], days: int) -> Numbers:
         """Whether each id is among the known ones, within the number of days."""
-        found = np.zeros(len(self.time), dtype=bool)
+        known = np.zeros(len(self.time), dtype=bool)
         for day in self.days:
             at = np.flatnonzero(self.day == day)
             for near in range(day - days, day + days + 1):
                 for run in seen[near].runs:
-                    found[at] |= run.has(self.high[at], self.low[at], self.time[at], days * _DAY_US)
-        return found
+                    known[at] |= run.has(self.high[at], self.low[at], self.time[at], days * _DAY_US)
+        return known
 
     def repeated(self, days: int) -> Numbers:
         """Whether each id repeats an earlier one of the batch that is not a repetition itself."""
@@ -221,17 +221,17 @@ class _Run:
     time: Numbers
 
     def has(self, high: Numbers, low: Numbers, moment: Numbers, reach: int) -> Numbers:
-        found = np.zeros(len(high), dtype=bool)
+        present = np.zeros(len(high), dtype=bool)
         at = np.searchsorted(self.high, high)
         looking = np.arange(len(high))
         while True:
             looking = looking[at[looking] < len(self.high)]
             looking = looking[self.high[at[looking]] == high[looking]]
             if not len(looking):
-                return found
+                return present
             here = at[looking]
             near = np.abs(self.time[here] - moment[looking]) < reach
-            found[looking] |= near & (self.low[here] == low[looking])
+            present[looking] |= near & (self.low[here] == low[looking])
             at[looking] += 1
 
     @classmethod

@@ -49,9 +49,9 @@ class FeedChanges:
         work = Work(
             aggregations={"removed": (made, Part("gone")), "added": (made, Part("gone", wanted=False))}
         )
-        found = executors.run(work, self._load(reader).select(*made.needs, gone), {}, "").partials
+        partials = executors.run(work, self._load(reader).select(*made.needs, gone), {}, "").partials
         empty = made.partial(self._empty(made))
-        return Step(found.get("removed", empty), found.get("added", empty))
+        return Step(partials.get("removed", empty), partials.get("added", empty))
 
     def within(self, starts: pa.ChunkedArray, made: Revisable) -> pa.Table:
         time, width = F.col(self.table.time), timedelta(microseconds=width_of(made))
@@ -64,13 +64,13 @@ class FeedChanges:
 
     def _aggregated(self, frame: DataFrame, made: Revisable) -> pa.Table:
         work = Work(aggregations={"rows": (made, ALL)})
-        found = executors.run(work, frame.select(*made.needs), {}, "").partials
-        return found["rows"] if "rows" in found else made.partial(self._empty(made))
+        partials = executors.run(work, frame.select(*made.needs), {}, "").partials
+        return partials["rows"] if "rows" in partials else made.partial(self._empty(made))
 
     def _load(self, reader: DataFrameReader) -> DataFrame:
         chosen = reader if self.house.catalog_schema else reader.format("delta")
-        found: DataFrame = self.house.load(chosen, self.table)
-        return found
+        frame: DataFrame = self.house.load(chosen, self.table)
+        return frame
 
     def _enable(self) -> None:
         name = self.house.sql_name(self.table)

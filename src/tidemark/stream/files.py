@@ -58,10 +58,10 @@ class TableFiles:
     def spread(self, batch: DataFrame) -> tuple[DataFrame, Read]:
         """A frame of the batch for executors, and the function with which they read its rows."""
         try:
-            found = spread(batch.sparkSession, self.files.system, self.schema, [(self._paths(batch), None)])
+            result = spread(batch.sparkSession, self.files.system, self.schema, [(self._paths(batch), None)])
         except (OSError, pa.ArrowException):
-            found = None
-        return found or (batch, iter)
+            result = None
+        return result or (batch, iter)
 
     def _paths(self, batch: DataFrame) -> list[str]:
         return [self.files.located(path) for path in scanned(batch)]
@@ -81,10 +81,10 @@ def spread(
     shares = []
     for number, (paths, _) in enumerate(slices):
         sizes = {
-            (path, group): found.row_group(group).num_rows
+            (path, group): metadata.row_group(group).num_rows
             for path in paths
-            for found in [pq.read_metadata(path, filesystem=system)]
-            for group in range(found.num_row_groups)
+            for metadata in [pq.read_metadata(path, filesystem=system)]
+            for group in range(metadata.num_row_groups)
         }
         tasks = min(len(sizes), spark.sparkContext.defaultParallelism)
         for share in _shared(sizes, tasks):
@@ -100,13 +100,13 @@ def spread(
 
 def _shared(sizes: Mapping[_Group, int], shares: int) -> list[list[_Group]]:
     """The row groups in shares of about as many rows: the largest first, each to the share that has the fewest."""
-    found: list[list[_Group]] = [[] for _ in range(shares)]
+    shared: list[list[_Group]] = [[] for _ in range(shares)]
     rows = [0] * shares
     for group in sorted(sizes, key=lambda each: (-sizes[each], each)):
         least = rows.index(min(rows))
-        found[least].append(group)
+        shared[least].append(group)
         rows[least] += sizes[group]
-    return found
+    return shared
 
 
 def _rows_of(
@@ -119,11 +119,11 @@ def _rows_of(
     """The rows of row groups of files that fulfil the condition of their slice."""
     for share in shares:
         paths, groups = (pc.list_flatten(share.column(name)).to_pylist() for name in ("paths", "groups"))
-        found = [
+        batches = [
             PARQUET.make_fragment(path, system, row_groups=[group])
             for path, group in zip(paths, groups, strict=True)
         ]
-        rows = ds.FileSystemDataset(found, schema, PARQUET, system)
+        rows = ds.FileSystemDataset(batches, schema, PARQUET, system)
         yield from rows.to_batches(
             columns=columns, filter=conditions[share.column("slice")[0].as_py()],
             batch_size=_ROWS_AT_ONCE, batch_readahead=2, fragment_readahead=1,

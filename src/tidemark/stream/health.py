@@ -24,16 +24,16 @@ def complaints(state: str, pulses: Mapping[str, Pulse], stale_seconds: float) ->
     """Reasons why the pipeline fails; empty if it is healthy. `state` is that of the process."""
     if state != "running":
         return [f"the pipeline is {state}"]
-    found = []
+    texts = []
     for flow, pulse in pulses.items():
         if not pulse.active:
-            found.append(f"flow {flow} has stopped")
+            texts.append(f"flow {flow} has stopped")
         elif pulse.lag is None and pulse.unknown > stale_seconds:
-            found.append(
+            texts.append(
                 f"flow {flow}: how much waits is unknown for {pulse.unknown:.0f} s, its source does not answer"
             )
         elif pulse.lag and pulse.idle > stale_seconds:
-            found.append(
+            texts.append(
                 f"flow {flow} has committed nothing for {pulse.idle:.0f} s while {pulse.lag} rows wait"
             )
-    return found
+    return texts

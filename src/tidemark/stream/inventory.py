@@ -52,8 +52,8 @@ def _known(store: Store) -> dict[str, dict[str, Any]]:
 
 def _write(home: Home, rows: list[dict[str, Any]], gone: Sequence[str]) -> None:
     now = datetime.now(UTC)
-    found = pa.Table.from_pylist([{**row, "updated_at": now} for row in rows], INVENTORY.arrow_schema)
+    written = pa.Table.from_pylist([{**row, "updated_at": now} for row in rows], INVENTORY.arrow_schema)
     deleted = pa.table({"table": pa.array(gone, pa.string())})
     with appending(home.settings):
         commit = Commit(_WRITER, home.store.committed(INVENTORY, _WRITER) + 1)
-        home.store.upsert(INVENTORY, Change(found, deleted), commit)
+        home.store.upsert(INVENTORY, Change(written, deleted), commit)

@@ -64,7 +64,7 @@ def require_fitting(home: Home, flows: Mapping[str, int]) -> None:
 def changed(home: Home) -> dict[str, list[str]]:
     """By table, how its rows were made and what differs now; without compatible tables."""
     known = all_recorded(home.lakehouse)
-    found = {}
+    differing = {}
     for table in home.tables:
         was, now = known.get(table.name, TableState()).made, _made(home.settings, table)
         differs = [
@@ -76,8 +76,8 @@ def changed(home: Home) -> dict[str, list[str]]:
             and not (name == _KEY_COLUMNS and _has_wider_key(was, now))
         ]
         if differs:
-            found[table.name] = differs
-    return found
+            differing[table.name] = differs
+    return differing
 
 
 def with_unfit(names: Sequence[str], unfit: Collection[str], remade: Sequence[str]) -> list[str]:
@@ -119,11 +119,11 @@ def rebuilt(settings: Settings, tables: Sequence[Table]) -> dict[str, TableState
 def unapplied(home: Home) -> dict[str, dict[str, tuple[str, str]]]:
     """By table, the settings that have changed since its history was made: their value then, and now."""
     known = all_recorded(home.lakehouse)
-    found = {
+    differing = {
         table.name: differences(home.settings, table, known.get(table.name, TableState()))
         for table in home.tables
     }
-    return {name: changes for name, changes in found.items() if changes}
+    return {name: changes for name, changes in differing.items() if changes}
 
 
 def _has_more(was: TableState | None, now: _Made) -> bool:

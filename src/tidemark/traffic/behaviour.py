@@ -116,10 +116,10 @@ class Crowd:
         if chance < 0.93:
             query, term = rng.choice(plan.searches)
             took = plan.results.variants[int(rng.random() * VARIANTS)].seconds
-            found = site.request(
+            hit = site.request(
                 "/search", query=query, size=rng.randint(4000, 9000), seconds=took, search=term
             )
-            return plan.results, [(visitor, found, referrer)]
+            return plan.results, [(visitor, hit, referrer)]
         if chance < 0.955:
             form = plan.login.variants[0]
             hits: list[Hit] = [(visitor, form, referrer)]

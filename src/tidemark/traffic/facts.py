@@ -82,15 +82,15 @@ class Facts:
 
     def suspected(self) -> Counter[tuple[str, int, str]]:
         """Visitors by site, day and rule; one that breaks several rules counts for each."""
-        found: Counter[tuple[str, int, str]] = Counter()
+        suspected: Counter[tuple[str, int, str]] = Counter()
         for (site, midnight), days in self._days.items():
             for (_, day), kind in zip(days.items(), kinds_of([ip for ip, _ in days]), strict=True):
                 day.hosted = kind == "hosting"
             loading = sum(day.assets > 0 for day in days.values())
             for day in days.values():
                 # Who loads assets is not one of the others, but then rule b does not hold either.
-                found.update((site, midnight, rule) for rule in day.rules(loading > 0))
-        return found
+                suspected.update((site, midnight, rule) for rule in day.rules(loading > 0))
+        return suspected
 
     def as_json(self, iso: Callable[[int], str]) -> dict[str, Any]:
         """Lists of objects, ordered by their keys; `iso` formats epoch seconds."""

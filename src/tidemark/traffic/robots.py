@@ -85,10 +85,10 @@ def _polling(visitor: Visitor, request: Request) -> Visit:
 
 def _client(visitor: Visitor, plan: Site, rng: Random) -> Visit:
     for page in range(1, rng.randint(2, 7)):
-        found = site.request(
+        hit = site.request(
             "/api/products", query=f"page={page}", size=rng.randint(900, 4000), seconds=site.took(rng, 0.09)
         )
-        yield [(visitor, found, b"-")], rng.randint(1, 4)
+        yield [(visitor, hit, b"-")], rng.randint(1, 4)
 
 
 def _scanner(visitor: Visitor, plan: Site, rng: Random) -> Visit:

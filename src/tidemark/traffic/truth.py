@@ -170,7 +170,7 @@ class Truth:
                     if step < len(FUNNEL) and path == FUNNEL[step]:
                         reached[step] += 1
                         step += 1
-        completions = sum(len(found) for (of, _), found in self._converted.items() if of == site)
+        completions = sum(len(sessions) for (of, _), sessions in self._converted.items() if of == site)
         return Conversions(site, CONVERTED, completions, converted, dict(zip(FUNNEL, reached, strict=True)))
 
     def _runs(self, views: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:

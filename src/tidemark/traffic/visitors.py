@@ -105,10 +105,10 @@ class Population:
         """A program that sends a browser's user agent; those of turn 0 to `of` - 1 are never the same."""
         return self._suspects[int(self._random() * (_SUSPECTS // of)) * of + turn]
 
-    def _suspect(self, random: Random, found: dict[str, list[str]]) -> Visitor:
-        country = random.choice([code for code in _BOT_HOMES if found[code]])
+    def _suspect(self, random: Random, addresses: dict[str, list[str]]) -> Visitor:
+        country = random.choice([code for code in _BOT_HOMES if addresses[code]])
         agent = random.choice(self._agents) if self._agents_logged else ""
-        return Visitor(random.choice(found[country]), agent, country)
+        return Visitor(random.choice(addresses[country]), agent, country)
 
     def _make(self, place: int, number: int) -> Visitor:
         ipv4, ipv6 = self._ipv4[place], self._ipv6[place]
@@ -139,13 +139,13 @@ def _sizes(count: int, countries: Sequence[Country]) -> Iterable[tuple[Country, 
 
 
 def _bots(
-    random: Random, declared: Sequence[Bot], found: dict[str, list[str]]
+    random: Random, declared: Sequence[Bot], addresses: dict[str, list[str]]
 ) -> Iterable[tuple[Visitor, float]]:
-    homes = [code for code in _BOT_HOMES if found[code]]
+    homes = [code for code in _BOT_HOMES if addresses[code]]
     for bot in declared:
         home = random.choice(homes)
         for _ in range(random.randint(2, 12)):
-            yield declared_bot(bot, random.choice(found[home]), home), bot.weight
+            yield declared_bot(bot, random.choice(addresses[home]), home), bot.weight
 
 
 def declared_bot(bot: Bot, address: str, country: str) -> Visitor:
@@ -179,8 +179,8 @@ def _host(random: Random) -> str:
 
 
 def _by_country(addresses: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+    by_country: dict[str, list[str]] = defaultdict(list)
     for address, country in zip(addresses, iptocc.country_code(addresses), strict=True):
         if country is not None:
-            found[country].append(address)
-    return found
+            by_country[country].append(address)
+    return by_country
