@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks import (
     ads,
     alerts,
+    answers,
     cluster,
     costs,
     drain,
@@ -71,9 +72,15 @@ BENCHMARKS = {
         full={"seconds": 600},
     ),
     "steady": Benchmark(
-        freshness.measure,
-        {"rate": 5_000, "seconds": 120, "warm_up": 40, "dashboard": True},
+        freshness.with_dashboard,
+        {"rate": 5_000, "seconds": 120, "warm_up": 40},
         quick={"seconds": 10, "warm_up": 8},
+        full={"seconds": 600},
+    ),
+    "answers": Benchmark(
+        answers.measure,
+        {"rate": 1_000, "cached": 50, "uncached": 10, "seconds": 120, "warm_up": 60},
+        quick={"seconds": 20, "warm_up": 15},
         full={"seconds": 600},
     ),
     "growth": Benchmark(

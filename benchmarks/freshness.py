@@ -15,8 +15,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -35,6 +35,7 @@ from tidemark.operate import status
 from tidemark.settings import Settings
 from tidemark.traffic.stream import Traffic, blocks
 
+Beside = Callable[[Settings], AbstractContextManager[None]]
 EVERY_SECONDS = 0.1
 # Until the pipeline runs; lines of as many more seconds than needed are made.
 _START_SECONDS = 20
@@ -78,13 +79,20 @@ def at_rates(*, rates: Sequence[int], seconds: int, warm_up: int) -> list[Figure
     return [figure for rate in rates for figure in measure(rate=rate, seconds=seconds, warm_up=warm_up)]
 
 
-def measure(*, rate: int, seconds: int, warm_up: int, dashboard: bool = False) -> list[Figure]:
-    """Ages in seconds while the pipeline warms up and after, and per minute, which shows whether they grow."""
+def with_dashboard(*, rate: int, seconds: int, warm_up: int) -> list[Figure]:
+    """The same with the dashboard open."""
+    return measure(rate=rate, seconds=seconds, warm_up=warm_up, beside=_viewer)
+
+
+def measure(*, rate: int, seconds: int, warm_up: int, beside: Beside | None = None) -> list[Figure]:
+    """Ages in seconds while the pipeline warms up and after, and per minute, which shows whether they grow; `beside` is
+    what runs meanwhile."""
+    beside = beside or (lambda settings: nullcontext())
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as directory:
         log = Path(directory) / "load.log"
         _write(log, rate, warm_up + seconds + _START_SECONDS)
         settings = Settings.of(home=Path(directory) / "home", broker_port=0, dashboard_port=0)
-        with broker.running(settings) as there, running_pipeline(there), _viewer(there, dashboard):
+        with broker.running(settings) as there, running_pipeline(there), beside(there):
             return _watched(there, log, rate, seconds, warm_up)
 
 
@@ -160,7 +168,7 @@ def _say_batches(settings: Settings, warm_up: int) -> None:
 @contextmanager
 def running_pipeline(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
     """A pipeline in a separate process; yields once it reports that it runs."""
-    with _started(settings, "run") as process:
+    with started(settings, "run") as process:
         deadline = time.time() + 120
         while status.describe(settings)["parts"]["pipeline"]["state"] != "running":
             if time.time() > deadline:
@@ -170,16 +178,13 @@ def running_pipeline(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def _viewer(settings: Settings, wanted: bool) -> Iterator[None]:
+def _viewer(settings: Settings) -> Iterator[None]:
     """The dashboard's Live page open in a headless browser."""
-    if not wanted:
-        yield
-        return
     from selenium import webdriver
 
     from tidemark.local import dashboard
 
-    with _started(settings, "dashboard"):
+    with started(settings, "dashboard"):
         while not dashboard.is_healthy(settings):
             time.sleep(0.2)
         options = webdriver.ChromeOptions()
@@ -201,7 +206,8 @@ def _viewer(settings: Settings, wanted: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _started(settings: Settings, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(settings: Settings, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of tidemark in a separate process, which ends with the context."""
     options = ["--home", str(settings.home)]
     process = subprocess.Popen(
         [sys.executable, "-m", "tidemark", command[0], *options, *command[1:]],
