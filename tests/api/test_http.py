@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.api.conftest import ARGUMENTS, MINE, OTHER, RANGE, Server, serve
 from tests.app import lakehouse
 from tests.app.scene import line_of
 from tidemark.api.answers import Limits
+from tidemark.api.errors import TooLongError
 from tidemark.api.openapi import API, parameters_of
 from tidemark.figures.query import Query
 from tidemark.figures.reader_delta import DeltaReader
@@ -145,41 +147,51 @@ def test_lists_have_so_many_rows(home: Path) -> None:
 
 
 class Waiting(DeltaReader):
-    """Its queries wait until they are let go."""
+    """Its queries wait until they are let `go`."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, go: threading.Event, queries: list[str]) -> None:
         super().__init__(home)
-        self.go = threading.Event()
-        self.queries: list[str] = []
+        self.go = go
+        self.queries = queries
 
     def arrow(self, q: Query) -> pa.Table:
         self.queries.append(q.table)
-        self.go.wait(30)
+        with self._tables(q):
+            self.go.wait(30)
         return super().arrow(q)
 
     def coded(self, q: Query, names: Sequence[str]) -> pa.RecordBatchReader:
         raise AssertionError("the time was over before")
 
 
-def test_a_question_takes_so_long_and_no_longer_than_its_answer_is_waited_for(home: Path) -> None:
-    reader = Waiting(home)
-    server = serve(home, Limits(seconds=0.3, at_once=1, waiting=2), lambda: reader)
-    client = server.client()
+def test_questions_have_a_time_and_so_many_wait(home: Path) -> None:
+    go, queries = threading.Event(), list[str]()
+    limits = Limits(seconds=20, at_once=1, waiting=2, fresh_seconds=0)
+    server = serve(home, limits, lambda: Waiting(home, go, queries))
+    client, running = server.client(), server.answers._running
     with client:
-        late = client.get(address("overview"), params=RANGE)
-        assert late.status_code == 503 and "longer than 0.3 s" in late.json()["error"]
-        assert int(late.headers["retry-after"]) > 0
-        # The first query still runs, one question waits for it, and there is no place for a third.
-        assert "longer than" in client.get(address("pages"), params=RANGE).json()["error"]
+        go.set()
+        assert client.get(f"{API}/sites").status_code == 200
+        go.clear()
+        queries.clear()
+        server.answers.limits = replace(limits, seconds=0.3)
+        # The first question's query goes on, and the second waits for it.
+        for number, name in enumerate(("overview", "pages"), 1):
+            while len(running) < number:
+                late = client.get(address(name), params=RANGE)
+                assert late.status_code == 503 and "longer than 0.3 s" in late.json()["error"]
+                assert int(late.headers["retry-after"]) > 0
+        server.answers.limits = limits
         busy = client.get(address("errors"), params=RANGE)
         assert busy.status_code == 503 and "2 questions wait" in busy.json()["error"]
-        running = list(server.answers._running.values())
-        reader.go.set()
-        for each in running:
-            each.exception(30)
-        # Neither of them went on after its time.
-        assert len(reader.queries) == 1
-        assert not server.answers._running
+        # What is remembered needs no place.
+        assert client.get(f"{API}/sites").status_code == 200
+        left = list(running.values())
+        go.set()
+        errors = [each.exception(30) for each in left]
+    # Neither went on after its time.
+    assert [type(error) for error in errors] == [TooLongError, TooLongError]
+    assert len(queries) == 1 and not running
 
 
 def test_tables_that_are_not_made_yet(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class Answer:
 
 @dataclass
 class Answers:
-    """Answers from the tables of an environment. `reader` is opened with the first question."""
+    """Answers from the tables of an environment, which are opened with the first question."""
 
     opened: Callable[[], Reader] = open_reader
     limits: Limits = field(default_factory=Limits)
@@ -77,6 +77,11 @@ class Answers:
 
     @cached_property
     def reader(self) -> Reader:
+        return self.opened()
+
+    @cached_property
+    def _versions(self) -> Reader:
+        """For versions only: a table of the other one waits while it is queried."""
         return self.opened()
 
     @cached_property
@@ -96,6 +101,12 @@ class Answers:
             wait = self._counts.begin((asking.how, asking.name))
             if wait:
                 raise TooManyError(self.limits.per_minute, wait)
+        try:
+            return await asyncio.wait_for(self._answer(asking, name, values), self.limits.seconds)
+        except TimeoutError as error:
+            raise TooLongError(self.limits.seconds) from error
+
+    async def _answer(self, asking: Asking, name: str, values: Values) -> Answer:
         until = time.monotonic() + self.limits.seconds
         asked, limit = await asyncio.to_thread(self._question, asking.right, name, values)
         key = _key(asking.right, asked, limit)
@@ -109,12 +120,8 @@ class Answers:
             running = self._pool.submit(self._compute, asking.right, asked, limit, key, until)
             self._running[key] = running
             running.add_done_callback(lambda _: self._running.pop(key, None))
-        try:
-            return await asyncio.wait_for(
-                asyncio.shield(asyncio.wrap_future(running)), until - time.monotonic()
-            )
-        except TimeoutError as error:
-            raise TooLongError(self.limits.seconds) from error
+        # Others may wait for it, too.
+        return await asyncio.shield(asyncio.wrap_future(running))
 
     def _question(self, right: Right, name: str, values: Values) -> tuple[Question, int]:
         """The question, and the most rows of each list. Raises UnknownReportError, SelectionError, ForbiddenError."""
@@ -124,7 +131,7 @@ class Answers:
         if name != LINES.name:
             own.pop(LIMIT.name, None)
             limit = max(0, min(limit, self.limits.rows))
-        asked = question(name, own, declarations(Direct(self.reader), right), ranged=True)
+        asked = question(name, own, declarations(Direct(self._versions), right), ranged=True)
         if not right.at_least(asked.spec.role):
             raise ForbiddenError(
                 f"{asked.spec.name} is for those with the role {asked.spec.role}",
@@ -146,7 +153,7 @@ class Answers:
             self._known.move_to_end(key)
         now = time.monotonic()
         if now - known.seen > self.limits.fresh_seconds:
-            if any(self.reader.version(table) != version for table, version in known.versions.items()):
+            if any(self._versions.version(table) != version for table, version in known.versions.items()):
                 return None
             known.seen = now
         return known
