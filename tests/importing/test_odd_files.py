@@ -12,9 +12,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from tidemark.errors import InputError
 from tidemark.importing.identity import Entry, recognise, resume
@@ -120,14 +118,13 @@ def binary_files(directory: Path) -> dict[str, str]:
     with sqlite3.connect(directory / "database") as connection:
         connection.execute("create table a (b)")
     connection.close()
-    parquet.write_table(pa.table({"a": [1, 2]}), directory / "table")
     with tarfile.open(directory / "archive", "w") as archive:
         archive.add(directory / "image", "image")
     (directory / "archive.gz").write_bytes(gzip.compress((directory / "archive").read_bytes()))
     (directory / "twice.gz").write_bytes(gzip.compress(gzip.compress(b"one\n")))
     (directory / "noise").write_bytes(b"".join(hashlib.sha256(bytes([n])).digest() for n in range(200)))
     return {
-        "image": "a PNG image", "database": "an SQLite database", "table": "a Parquet file",
+        "image": "a PNG image", "database": "an SQLite database",
         "archive": "a tar archive", "archive.gz": "a tar archive", "twice.gz": "gzip data in a compressed file",
         "noise": "binary data",
     }  # fmt: skip

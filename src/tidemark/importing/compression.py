@@ -56,7 +56,7 @@ class Compression:
     member: str
     ending: str
     magics: tuple[bytes, ...]
-    decoder: Callable[[], Decoder]
+    decoder: Callable[[], Decoder] | None
     command: str
     directory: bytes = b""  # What follows the members, if it begins like this.
     check: Callable[[RawFile], None] = _unchecked
@@ -95,8 +95,11 @@ COMPRESSIONS = (
         "zip", "zip entry", ".zip", (b"PK\x03\x04",), ZipEntry, "unzip -p FILE", _ZIP_DIRECTORY, _one_file
     ),
 )  # fmt: skip
+# It is read as text, see ParquetLines.
+PARQUET = Compression("Parquet", "row group", ".parquet", (b"PAR1",), None, "")
+_KINDS = (*COMPRESSIONS, PARQUET)
 ENDINGS = tuple(each.ending for each in COMPRESSIONS)
-_MAGIC_BYTES = max(len(magic) for each in COMPRESSIONS for magic in each.magics)
+_MAGIC_BYTES = max(len(magic) for each in _KINDS for magic in each.magics)
 
 
 def compression_of(file: RawFile) -> Compression | None:
@@ -105,10 +108,10 @@ def compression_of(file: RawFile) -> Compression | None:
     Raises BrokenError for a regular file that is named like a compressed one and does not begin so.
     """
     head = file.peek(_MAGIC_BYTES, lambda head: not _may_be(head))
-    for each in COMPRESSIONS:
+    for each in _KINDS:
         if head.startswith(each.magics):
             return each
-    for each in COMPRESSIONS:
+    for each in _KINDS:
         if file.regular and file.name.endswith(each.ending):
             if _may_be(head):
                 raise _truncated(file, each)
@@ -121,7 +124,7 @@ def compression_of(file: RawFile) -> Compression | None:
 
 def _may_be(head: bytes) -> bool:
     """Whether these bytes may be the beginning of a compressed file."""
-    return any(magic.startswith(head[: len(magic)]) for each in COMPRESSIONS for magic in each.magics)
+    return any(magic.startswith(head[: len(magic)]) for each in _KINDS for magic in each.magics)
 
 
 class Members:
@@ -200,6 +203,7 @@ class _Member:
         self.position = start
         self._file = file
         self._compression = compression
+        assert compression.decoder is not None
         self._decoder = compression.decoder()
 
     @property

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from tidemark.errors import InputError
-from tidemark.importing.compression import READ_BYTES, BrokenError, Members, compression_of
+from tidemark.importing.compression import PARQUET, READ_BYTES, BrokenError, Members, compression_of
 from tidemark.importing.raw import RawFile, Stopped, state_of
 from tidemark.importing.text import HEAD_BYTES, Head
 
@@ -124,7 +124,11 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _members(self, *, verify: bool) -> Members | None:
+    def _members(self, *, verify: bool) -> _Content | None:
+        if self._compression is PARQUET and self.regular:
+            from tidemark.importing.parquet import ParquetLines  # imports Arrow
+
+            return ParquetLines(self._raw)
         if self._compression and self.regular:
             return Members(self._raw, self._compression, verify=verify)
         return None
