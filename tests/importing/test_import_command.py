@@ -39,7 +39,7 @@ def test_bad_input_is_one_line_and_a_non_zero_exit(tidemark: Start, tmp_path: Pa
         ([tmp_path / "missing.log"], "does not exist"),
         ([tmp_path], "is a directory"),
         ([tmp_path / ("x" * 300)], "cannot be read: File name too long"),
-        (["-", "--follow"], "cannot be followed"),
+        (["-", "new.log", "--follow"], "cannot be followed beside files"),
         ([tmp_path / "x", "--follow", "--again"], "--again"),
         ([tmp_path / "x", "--follow", "--complete"], "--complete"),
         (["/dev/null", "--follow"], "cannot be followed"),

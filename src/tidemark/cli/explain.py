@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -12,8 +13,10 @@ import click
 from tidemark.cli import home_options, settings_of
 from tidemark.cli.inferring import described
 from tidemark.cli.lines import line_options
+from tidemark.importing.objects import first_objects
 from tidemark.importing.sample import Sample
-from tidemark.importing.sources import blocks_of, expand
+from tidemark.importing.sources import Spooled, blocks_of, expand
+from tidemark.objects.store import is_url
 from tidemark.parse.custom import reading_of
 from tidemark.parse.explain import ABSENT, Kind, explained
 from tidemark.service.inferring import sampled
@@ -24,12 +27,20 @@ _MOST_SHOWN = 160
 @click.command("explain")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @partial(line_options, own_formats=True)
+@click.option("--endpoint", metavar="URL", default="", help="Server of the objects, such as MinIO.")
 @home_options
 @click.pass_context
 def explain_command(
-    ctx: click.Context, /, files: tuple[str, ...], site: str, log_format: str | None, **overrides: Any
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    site: str,
+    log_format: str | None,
+    endpoint: str,
+    **overrides: Any,
 ) -> None:
-    """Show the formats of the lines in log FILEs: paths, quoted globs, compressed files, or - for standard input.
+    """Show the formats of the lines in log FILEs: paths, quoted globs, compressed files, - for standard input, or URLs
+    such as s3://BUCKET/PREFIX/, of which it looks at the first objects.
 
     For each kind of line it prints their number and the fields of the first one. For lines that would be rejected
     it prints the nearest format and the first field that differs. If lines of no format have a layout in common, it
@@ -37,15 +48,19 @@ def explain_command(
     the site come from the home that --home names.
     """
     settings, sample = settings_of(ctx, **overrides), Sample()
-    for kind in explained(_lines(files, sample), log_format, site, reading_of(settings)):
-        click.echo("\n".join(_described(kind)) + "\n")
+    with ExitStack() as stack:
+        urls = [each for each in files if is_url(each)]
+        sources: list[str | Spooled] = [*expand([each for each in files if not is_url(each)])]
+        sources += stack.enter_context(first_objects(urls, endpoint))
+        for kind in explained(_lines(sources, sample), log_format, site, reading_of(settings)):
+            click.echo("\n".join(_described(kind)) + "\n")
     result = sampled(sample.lines, log_format, site, settings)
     if text := "\n".join(described(result, _taken_apart)):
         click.echo(text + "\n")
 
 
-def _lines(files: Sequence[str], sample: Sample) -> Iterator[tuple[list[bytes], str]]:
-    for block in (block for path in expand(files) for block in blocks_of(path)):
+def _lines(sources: Sequence[str | Spooled], sample: Sample) -> Iterator[tuple[list[bytes], str]]:
+    for block in (block for source in sources for block in blocks_of(source)):
         if block.lines:
             sample.look(block)
             yield block.lines, block.fields

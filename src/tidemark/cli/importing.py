@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,17 @@ from tqdm import tqdm
 
 from tidemark.cli import door_of, home_options, settings_of
 from tidemark.cli.lines import line_options
+from tidemark.figures.declared import duration
+from tidemark.figures.selection import SelectionError, moment
 from tidemark.importing.file_import import Report
 from tidemark.importing.follow import follow_files
 from tidemark.importing.importer import Options, import_files
+from tidemark.importing.objects import ObjectOptions, first_objects, import_objects
 from tidemark.importing.sample import Sample
 from tidemark.importing.sources import STDIN, expand
 from tidemark.local.broker import located
+from tidemark.objects.listing import Selection
+from tidemark.objects.store import is_url
 from tidemark.settings import Settings
 
 _PLAIN_EVERY_SECONDS = 10.0
@@ -34,6 +40,14 @@ _PLAIN_EVERY_SECONDS = 10.0
 @click.option("--complete", is_flag=True, help="Import an unfinished last line as it is.")
 @click.option("--infer", is_flag=True, help="Save the layout of lines that no format reads, if it is sure.")
 @click.option("--again", is_flag=True, help="Import files again that were imported before.")
+@click.option("--endpoint", metavar="URL", default="", help="Server of the objects, such as MinIO.")
+@click.option("--where", metavar="GLOB", default="", help="Import only objects whose keys match.")
+@click.option(
+    "--since", metavar="TIME", help="Import only objects written since a time, or an age such as 7d."
+)
+@click.option(
+    "--queue", metavar="URL", default="", help="Take objects that notifications in a queue of SQS name."
+)
 @home_options
 @click.pass_context
 def import_command(
@@ -46,18 +60,33 @@ def import_command(
     complete: bool,
     again: bool,
     infer: bool,
+    endpoint: str,
+    where: str,
+    since: str | None,
+    queue: str,
     **overrides: Any,
 ) -> None:
-    """Import log FILEs, each line once: paths, quoted globs, compressed files, or - for standard input.
+    """Import log FILEs, each line once: paths, quoted globs, compressed files, - for standard input, or URLs of
+    objects: s3://BUCKET/PREFIX/, gs://, az://, https://, file:///DIRECTORY/.
 
     A file is identified by its content: importing it twice, renamed or compressed, adds nothing; when it
     has grown, the import adds the rest. An unfinished last line waits for the next import, unless its file is
     compressed. Standard input has no identity: each import adds all of it. To continue an interrupted import,
     run the same command again.
 
+    Each version of an object is imported once; of one that has grown, the rest. --endpoint, --where, --since and
+    --queue are for objects. docs/objects.md shows credentials, rights and the logs of each service.
+
     With --infer, the first lines of each file that no format reads are looked at. If they have a layout in common, it
     is saved in the settings file of the home as an own format, by which lines are read from then on.
     """
+    of_objects = any(map(is_url, files))
+    if of_objects != all(map(is_url, files)):
+        raise click.UsageError("Import files and objects by separate commands.", ctx)
+    if not of_objects and (endpoint or where or since or queue):
+        raise click.UsageError("--endpoint, --where, --since and --queue are for URLs of objects.", ctx)
+    if of_objects and complete:
+        raise click.UsageError("--complete is for files; objects are complete.", ctx)
     stop = _StopSignal()
     started = time.monotonic()
     settings = settings_of(ctx, **overrides)
@@ -73,9 +102,14 @@ def import_command(
     if infer:
         from tidemark.cli.inferring import save_inferred  # imports much
 
-        settings = save_inferred(expand(files), site, settings, click.echo)
+        if of_objects:
+            with first_objects(files, endpoint) as objects:
+                settings = save_inferred(objects, site, settings, click.echo)
+        else:
+            settings = save_inferred(expand(files), site, settings, click.echo)
     sample = Sample()
-    bar = _Bar(0 if follow else _total(files))
+    report = Report(noun="object" if of_objects else "file")
+    bar = _Bar(0 if follow or of_objects else _total(files), report if of_objects else None)
     options = Options(
         located(settings).kafka,
         site=site,
@@ -89,9 +123,13 @@ def import_command(
         look=sample.look,
         door=door_of(settings),
     )
-    report = Report()
     try:
-        if follow:
+        if of_objects:
+            wanted = ObjectOptions(endpoint, Selection(where, _moment(since)), queue)
+            import_objects(files, options, wanted, report, follow=follow)
+        elif follow and files == (STDIN,):  # A pipe is followed by reading it to its end.
+            import_files(files, options, report)
+        elif follow:
             follow_files(files, options, report)
         else:
             import_files(files, options, report)
@@ -106,12 +144,12 @@ def import_command(
                 click.echo(
                     f"{report.known:,} lines were there before: `tidemark rebuild silver.requests` reads them by it"
                 )
-    if report.stopped and not follow:
+    if report.stopped and (not follow or report.stream):
         raise SystemExit(130)
 
 
 def _summary(report: Report, seconds: float) -> str:
-    files = f"{report.files} file{'' if report.files == 1 else 's'}"
+    files = f"{report.files:,} {report.noun}{'' if report.files == 1 else 's'}"
     text = (
         f"{files}: {report.added:,} lines added, {report.known:,} already there, in {seconds:.1f} s"
         f" ({report.added / seconds:,.0f} lines/s)"
@@ -155,6 +193,16 @@ def _total(files: tuple[str, ...]) -> int:
     return sum(Path(path).stat().st_size for path in expand(files) if path != STDIN)
 
 
+def _moment(since: str | None) -> datetime | None:
+    """A time, or one so long before now."""
+    if since is None:
+        return None
+    try:
+        return datetime.now(UTC) - duration(since)
+    except SelectionError:
+        return moment(since)
+
+
 class _StopSignal:
     """Turns the first SIGINT or SIGTERM into a flag; the next one has its default effect."""
 
@@ -170,19 +218,26 @@ class _StopSignal:
 
 
 class _Bar:
-    """Progress in bytes on stderr: a bar on a terminal, otherwise plain lines at intervals."""
+    """Progress in bytes on stderr: a bar on a terminal, otherwise plain lines at intervals. The number of objects and
+    of their bytes is not known before; `objects` is the report that counts them."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, objects: Report | None = None) -> None:
         self._total = total
+        self._objects = objects
         self._done = 0
         self._next = time.monotonic() + _PLAIN_EVERY_SECONDS
-        shown = total > 0 and sys.stderr.isatty() and "NO_PROGRESS" not in os.environ
-        self._bar = tqdm(total=total, unit="B", unit_scale=True, leave=False) if shown else None
+        shown = (total > 0 or objects) and sys.stderr.isatty() and "NO_PROGRESS" not in os.environ
+        self._bar = tqdm(total=total or None, unit="B", unit_scale=True, leave=False) if shown else None
 
     def advance(self, size: int) -> None:
         self._done += size
         if self._bar is not None:
+            if self._objects:
+                self._bar.set_postfix_str(f"{self._objects.files:,} objects", refresh=False)
             self._bar.update(size)
+        elif self._objects and time.monotonic() >= self._next:
+            self._next += _PLAIN_EVERY_SECONDS
+            click.echo(f"{self._objects.files:,} objects, {self._done:,} bytes", err=True)
         elif self._total and time.monotonic() >= self._next:
             self._next += _PLAIN_EVERY_SECONDS
             click.echo(f"{min(1.0, self._done / self._total):.0%} of {self._total:,} bytes", err=True)

@@ -9,7 +9,7 @@ import click
 
 from tidemark.errors import InputError
 from tidemark.importing.sample import FIRST_LINES, Sample
-from tidemark.importing.sources import blocks_of, is_stream
+from tidemark.importing.sources import Spooled, blocks_of, is_stream
 from tidemark.parse.custom import reading_of
 from tidemark.parse.explain import Kind, explained
 from tidemark.parse.infer import Ambiguous, Inferred
@@ -23,15 +23,21 @@ LATER = f"Once the pipeline has read them, {REBUILD}."
 
 
 def save_inferred(
-    paths: Iterable[str], site: str, settings: Settings, say: Callable[[str], None], *, wait: bool = True
+    sources: Iterable[str | Spooled],
+    site: str,
+    settings: Settings,
+    say: Callable[[str], None],
+    *,
+    wait: bool = True,
 ) -> Settings:
     """Infers the layout of the lines of files that no format reads, and saves it in the settings file; returns the
     settings with it. With `wait`, until a running pipeline reads lines by it."""
-    for path in paths:
-        if is_stream(path):
+    for source in sources:
+        path = source.name if isinstance(source, Spooled) else source
+        if isinstance(source, str) and is_stream(source):
             continue
         try:
-            lines = _first_lines(path)
+            lines = _first_lines(source)
         except InputError:  # the import says what is wrong with the file
             continue
         sample = inferring.sampled(lines, None, site, settings)
@@ -102,9 +108,9 @@ def shown(inferred: Inferred) -> str:
     return f"{kind} {inferred.shown}"
 
 
-def _first_lines(path: str) -> Mapping[str, Sequence[bytes]]:
+def _first_lines(source: str | Spooled) -> Mapping[str, Sequence[bytes]]:
     sample = Sample()
-    for block in blocks_of(path):
+    for block in blocks_of(source):
         sample.look(block)
         if sample.seen >= FIRST_LINES:
             break

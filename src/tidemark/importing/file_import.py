@@ -21,7 +21,7 @@ BATCH_SECONDS = 0.25  # For streams and followed files, which may pause.
 @dataclass
 class Report:
     """Result of an import: files read, lines added, lines known before, comments and NUL bytes left out, and unfinished
-    last lines left. `stream`: the last input was a stream, which cannot be read again.
+    last lines left. `stream`: the last input was a stream, which cannot be read again. `noun`: what a file is called.
     """
 
     files: int = 0
@@ -32,6 +32,7 @@ class Report:
     unfinished: int = 0
     stopped: bool = False
     stream: bool = False
+    noun: str = "file"
 
 
 @dataclass
@@ -128,8 +129,7 @@ class FileImport:
         """Sends the batch, and reports its lines."""
         if not self._batch.size:
             return
-        own = {"id": self.entry_id, "site": self._site, "path": self.path}
-        entry = entry_of(self.splitter, self.comments, **own, stream=self._stream)
+        entry = self.entry
         self._send(self._batch, entry)
         report.added += self._lines - self.committed_lines
         comments, nuls = self._reported
@@ -137,6 +137,12 @@ class FileImport:
         report.nuls += self.splitter.nuls - nuls
         self.committed_lines, self._reported = self._lines, (self.comments.count, self.splitter.nuls)
         self._batch = Batch(entry)
+
+    @property
+    def entry(self) -> Entry:
+        """The entry of all records so far."""
+        own = {"id": self.entry_id, "site": self._site, "path": self.path}
+        return entry_of(self.splitter, self.comments, **own, stream=self._stream)
 
     @property
     def _lines(self) -> int:

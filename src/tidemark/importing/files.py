@@ -10,10 +10,10 @@ from tidemark.errors import InputError, SettingError
 from tidemark.importing.comments import Comments
 from tidemark.importing.compression import READ_BYTES
 from tidemark.importing.file_import import BATCH_LINES, BATCH_SECONDS, FileImport, Look, Report, Send
-from tidemark.importing.identity import Entry, digest, read_head, recognise, resume
+from tidemark.importing.identity import Entry, Match, digest, recognise, resume
 from tidemark.importing.lines import Block, LineSplitter
 from tidemark.importing.reader import Reader
-from tidemark.importing.sources import open_reader
+from tidemark.importing.sources import Spooled, open_reader
 from tidemark.kafka.records import DEFAULT_SITE
 
 _PIPE_BYTES = 1024 * 1024  # The capacity of a pipe.
@@ -55,23 +55,31 @@ def read_file(path: str, entries: Iterable[Entry], send: Send, how: ReadOptions,
         drain(work, how, report, complete=how.complete or work.reader.compressed)
 
 
-def start_file(path: str, send: Send, entries: Iterable[Entry], how: ReadOptions) -> FileImport | None:
-    """Opens a regular file at the position that `entries` have of it; None if they have a longer copy.
+def start_file(
+    source: str | Spooled, send: Send, entries: Iterable[Entry], how: ReadOptions, *, entry_id: str = ""
+) -> FileImport | None:
+    """Opens a regular file at the position that `entries` have of it; None if they have a longer copy. `entry_id` is
+    the id of its entry where it does not depend on its content.
 
     With Kafka, call it when the file's sender is ready: only then is this file's progress final.
     """
-    match = recognise(path, [] if how.again else entries)
+    candidates = [] if how.again else list(entries)
+    match = recognise(source, candidates) if candidates else Match("new")
     if match.kind == "shorter" and match.entry is not None:
         return None
     known = match.entry
-    text = read_head(path).text
-    reader = open_reader(path, verify=True, stopped=how.stopped)
-    if known is None:
-        splitter, comments = LineSplitter(text=text), Comments()
-    else:
-        splitter, comments = resume(reader, known), Comments(known.fields, known.comments)
-    # Under another name it may be a copy that continues differently: keep the first one's entry.
-    entry_id = known.id if known is not None and known.path == path else uuid.uuid4().hex
+    reader = open_reader(source, verify=True, stopped=how.stopped)
+    try:
+        if known is None:
+            splitter, comments = LineSplitter(text=reader.head().text), Comments()
+        else:
+            splitter, comments = resume(reader, known), Comments(known.fields, known.comments)
+    except BaseException:
+        reader.close()
+        raise
+    if not entry_id:
+        # Under another name it may be a copy that continues differently: keep the first one's entry.
+        entry_id = known.id if known is not None and known.path == reader.name else uuid.uuid4().hex
     return FileImport(
         reader, splitter, comments, entry_id, send, how.site,
         known=known, look=how.look, most_records=how.most_records,

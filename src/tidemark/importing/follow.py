@@ -42,7 +42,8 @@ def follow_files(patterns: Sequence[str], options: Options, report: Report) -> N
     for pattern in patterns:
         if pattern == STDIN:
             raise InputError(
-                "standard input cannot be followed", "Leave out --follow; a pipe is read as it comes."
+                "standard input cannot be followed beside files",
+                "Import it by a command of its own; a pipe is read as it comes.",
             )
         if followable(pattern):
             continue

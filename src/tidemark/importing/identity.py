@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Literal
 
 from tidemark.importing.comments import Comments
 from tidemark.importing.compression import DamagedError, TruncatedError
 from tidemark.importing.lines import TAIL_BYTES, LineSplitter
 from tidemark.importing.reader import Reader
-from tidemark.importing.sources import open_reader
+from tidemark.importing.sources import Spooled, open_reader
 from tidemark.importing.text import PLAIN, Head, Text
 
 
@@ -24,6 +24,7 @@ class Entry:
     last min(offset, 4 KiB) before `offset`. `start`, `chunk` and `unended` are those of LineSplitter; entries of
     earlier versions have a start of 0 even if the file begins with NUL bytes. `encoding` and `line_end` are those
     of Text, `fields` and `comments` those of Comments at `offset`. A stream has no identity: its prefix_length is 0.
+    `etag` is the version of an object of which this entry has all lines.
     """
 
     id: str
@@ -41,9 +42,10 @@ class Entry:
     start: int = 0
     encoding: str = PLAIN.encoding
     line_end: str = PLAIN.line_end
+    etag: str = ""
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        return json.dumps(vars(self), separators=(",", ":")).encode()
 
     @staticmethod
     def from_json(raw: bytes) -> Entry:
@@ -62,14 +64,14 @@ class Match:
     entry: Entry | None = None
 
 
-def recognise(path: str, entries: Iterable[Entry]) -> Match:
-    """Finds the file at `path` among `entries` (those of its site).
+def recognise(source: str | Spooled, entries: Iterable[Entry]) -> Match:
+    """Finds the file `source` among `entries` (those of its site).
 
     An entry matches when the file begins with its prefix and has its tail before its offset. The
     longest prefix wins, then the greatest offset. Of a broken compressed file, the readable part is compared.
     Raises InputError.
     """
-    head = read_head(path)
+    head = read_head(source)
     digests: dict[tuple[int, int], str] = {}
     candidates = []
     for entry in entries:
@@ -83,7 +85,7 @@ def recognise(path: str, entries: Iterable[Entry]) -> Match:
             candidates.append(entry)
     shorter: Entry | None = None
     for entry in sorted(candidates, key=lambda e: (e.prefix_length, e.offset), reverse=True):
-        with open_reader(path) as reader:
+        with open_reader(source) as reader:
             try:
                 tail = reader.skip(entry.offset, TAIL_BYTES)
             except TruncatedError:
@@ -104,9 +106,9 @@ def _begin(head: Head, entry: Entry) -> bytes:
     return head.data if entry.start == head.nuls else b""
 
 
-def read_head(path: str) -> Head:
+def read_head(source: str | Spooled) -> Head:
     """The beginning of a file's content. Raises InputError, also for a file that is no text."""
-    with open_reader(path) as reader:
+    with open_reader(source) as reader:
         return reader.head()
 
 

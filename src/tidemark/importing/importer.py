@@ -88,9 +88,14 @@ def import_files(patterns: Sequence[str], options: Options, report: Report | Non
 
 def open_progress(settings: KafkaSettings) -> Progress:
     """Ensures that Kafka is reachable and has both topics, then reads the progress. Raises KafkaError."""
+    require_topic(settings)
+    return Progress(settings)
+
+
+def require_topic(settings: KafkaSettings) -> None:
+    """Ensures that Kafka is reachable and has the topic of lines. Raises KafkaError."""
     kafka.require_reachable(settings)
     kafka.ensure_topic(settings, settings.topic)
-    return Progress(settings)
 
 
 def open_sender(first_line: bytes, progress: Progress, options: Options) -> Sender:

@@ -24,6 +24,8 @@ from tidemark.settings.sections import KafkaSettings
 if TYPE_CHECKING:  # takes a second to import, which only masked lines need
     from tidemark.privacy.door import Door
 
+Part = tuple[Batch, Entry]
+
 PATIENCE_SECONDS = 60.0
 _TRANSACTION_SECONDS = 30.0
 _SLICE_SECONDS = 2.0  # Blocking calls last at most this long, so that a signal is noticed in between.
@@ -38,6 +40,10 @@ _REFUSED = (
     Fault.MSG_SIZE_TOO_LARGE,
     Fault.TOPIC_EXCEPTION,
 )
+
+
+class OvertakenError(KafkaError):
+    """Another sender of the same id has fenced this one."""
 
 
 class Sender:
@@ -84,11 +90,30 @@ class Sender:
         known = self._progress.entries.get(entry.id)
         if known is not None and known.offset > entry.offset - batch.size:
             raise _overtaken(entry)
+        self._commit([(batch, entry)])
+
+    def send_together(self, parts: Sequence[Part]) -> None:
+        """Commits batches of several objects and their entries, all or none, as `send` does one.
+
+        The entries come first, so that another import, which reads the progress, waits for the end of the transaction.
+        Raises KafkaError, and OvertakenError if another sender of the same id has begun, or may have: nothing was
+        committed then.
+        """
+        self._commit(parts, shared=True)
+
+    def reconnect(self) -> None:
+        """Waits for the transactions of the sender that has fenced this one, and fences it in turn. The progress then
+        includes what it has committed. Raises KafkaError."""
+        self._progress.refresh()
+        self._producer = self._connect(time.monotonic() + self._patience)
+
+    def _commit(self, parts: Sequence[Part], *, shared: bool = False) -> None:
+        entry = parts[-1][1]
         deadline = time.monotonic() + self._patience
         while True:
             began = time.monotonic()
             try:
-                self._transaction(batch, entry, deadline)
+                self._transaction(parts, deadline, entries_first=shared)
                 return
             except KafkaException as error:
                 fault = self._cause(error.args[0])
@@ -100,9 +125,16 @@ class Sender:
                 # A new producer of the same id ends the transactions of the old one, and progress then
                 # shows whether the batch was committed. This resolves every uncertain state.
                 self._producer = self._connect(deadline)
-                known = self._progress.entries.get(entry.id)
-                if known is not None and known.offset >= entry.offset:
+                if self._committed(parts):
                     return
+                if shared:
+                    raise _overtaken(entry) from error
+
+    def _committed(self, parts: Sequence[Part]) -> bool:
+        """Whether the progress has the last entries of all these parts."""
+        entries = {entry.id: entry for _, entry in parts}
+        known = [(self._progress.entries.get(id), entry) for id, entry in entries.items()]
+        return all(has and has.offset >= entry.offset and has.etag == entry.etag for has, entry in known)
 
     def forget(self, entry_id: str) -> None:
         """Removes an entry that is no longer needed. A failure does no harm."""
@@ -143,11 +175,24 @@ class Sender:
         self._progress.refresh()
         return producer
 
-    def _transaction(self, batch: Batch, entry: Entry, deadline: float) -> None:
+    def _transaction(self, parts: Sequence[Part], deadline: float, *, entries_first: bool) -> None:
+        self._producer.begin_transaction()
+        if entries_first:
+            self._produce_entries(parts, deadline)
+        self._produce_blocks([block for batch, _ in parts for block in batch.blocks], deadline)
+        if not entries_first:
+            self._produce_entries(parts, deadline)
+        self._patiently(lambda: self._producer.commit_transaction(_SLICE_SECONDS), deadline)
+
+    def _produce_entries(self, parts: Sequence[Part], deadline: float) -> None:
+        for _, entry in parts:
+            self._produce(self._progress.topic, entry.to_json(), entry.id, 0, [], deadline)
+        self._producer.poll(0)
+
+    def _produce_blocks(self, blocks: Sequence[Block], deadline: float) -> None:
         producer, topic = self._producer, self._settings.topic
         produce = producer.produce
-        producer.begin_transaction()
-        for block, masked in self._masked(batch.blocks):
+        for block, masked in self._masked(blocks):
             partition = self._partitions[next(self._turn) % len(self._partitions)]
             if masked is not None:
                 for value, kept in masked:
@@ -168,8 +213,6 @@ class Sender:
             for data, chunk in block.parts:
                 self._produce(topic, data, None, partition, [*own, ("chunk", chunk)], deadline)
             producer.poll(0)
-        self._produce(self._progress.topic, entry.to_json(), entry.id, 0, [], deadline)
-        self._patiently(lambda: producer.commit_transaction(_SLICE_SECONDS), deadline)
 
     def _headers_of(self, block: Block) -> Headers:
         return [*self._headers, ("fields", block.fields)] if block.fields else self._headers
@@ -246,8 +289,8 @@ class Sender:
         )
 
 
-def _overtaken(entry: Entry) -> KafkaError:
-    return KafkaError(
+def _overtaken(entry: Entry) -> OvertakenError:
+    return OvertakenError(
         f"another import of {entry.path} is running",
         "It continues where this one stopped; let it finish.",
     )

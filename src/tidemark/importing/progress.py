@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import MutableMapping
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as Fault
@@ -23,12 +24,14 @@ def progress_topic(topic: str) -> str:
 class Progress:
     """The committed entries of one topic's imports, by entry id."""
 
-    def __init__(self, settings: KafkaSettings) -> None:
-        """Creates a missing progress topic and reads it. Raises KafkaError."""
+    def __init__(
+        self, settings: KafkaSettings, topic: str = "", entries: MutableMapping[str, Entry] | None = None
+    ) -> None:
+        """Creates a missing progress topic and reads it into `entries`; by default that of files. Raises KafkaError."""
         self._settings = settings
-        self.topic = progress_topic(settings.topic)
+        self.topic = topic or progress_topic(settings.topic)
         kafka.ensure_topic(settings, self.topic, partitions=1, config={"cleanup.policy": "compact"})
-        self.entries: dict[str, Entry] = {}
+        self.entries: MutableMapping[str, Entry] = {} if entries is None else entries
         self._consumer = Consumer(
             {
                 **kafka.client_config(settings),

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.errors import InputError
@@ -22,38 +23,50 @@ STDIN = "-"
 _MISSING = 0
 
 
-def open_reader(path: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> Reader:
+@dataclass(frozen=True)
+class Spooled:
+    """A file at `path` with the content of something that is no file of this machine, such as an object. Messages and
+    the progress call it `name`."""
+
+    path: str
+    name: str
+
+
+def open_reader(source: str | Spooled, *, verify: bool = False, stopped: Stopped = lambda: False) -> Reader:
     """Opens a file, a named pipe once it has a writer, or standard input for "-". Raises InputError.
 
     If `stopped` becomes true while waiting for a pipe's writer, the reader is empty.
     """
+    path, name = (source.path, source.name) if isinstance(source, Spooled) else (source, source)
     if path == STDIN:
         return Reader(0, "standard input", verify=verify, stopped=stopped)
     try:
         is_pipe = stat.S_ISFIFO(Path(path).stat().st_mode)
         fd = _open_pipe(path, stopped) if is_pipe else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}", "Check path and rights.") from error
+        raise InputError(f"{name} cannot be read: {error.strerror}", "Check path and rights.") from error
     try:
-        return Reader(fd, path, verify=verify, stopped=stopped)
+        return Reader(fd, name, verify=verify, stopped=stopped)
     except BaseException:
         os.close(fd)
         raise
 
 
 @contextmanager
-def open_content(path: str, *, verify: bool = False, stopped: Stopped = lambda: False) -> Iterator[Reader]:
+def open_content(
+    source: str | Spooled, *, verify: bool = False, stopped: Stopped = lambda: False
+) -> Iterator[Reader]:
     """A reader as of `open_reader`, which also decompresses a stream. Raises InputError."""
     with ExitStack() as stack:
-        reader = stack.enter_context(open_reader(path, verify=verify, stopped=stopped))
+        reader = stack.enter_context(open_reader(source, verify=verify, stopped=stopped))
         if reader.compressed and not reader.regular:
             reader = stack.enter_context(reader.spooled())
         yield reader
 
 
-def blocks_of(path: str) -> Iterator[Block]:
+def blocks_of(source: str | Spooled) -> Iterator[Block]:
     """The lines of a file or stream as an import of all of it sends them. Raises InputError."""
-    with open_content(path) as reader:
+    with open_content(source) as reader:
         splitter, comments = LineSplitter(text=reader.head().text), Comments()
         while data := reader.read():
             yield from comments.without(splitter.feed(data), data)

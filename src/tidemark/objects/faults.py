@@ -66,10 +66,14 @@ class PassingError(InputError):
     """A store did not answer, or not to the end: the same request may succeed later."""
 
 
+class RefusedError(InputError):
+    """A store does not let this user in, or not do this."""
+
+
 @contextmanager
 def explained(location: Location, doing: Doing, key: str | None = None) -> Iterator[None]:
     """Turns the errors of requests to `location`, or to the object `key` of it, into InputError: MissingError,
-    PassingError, or another that names the remedy."""
+    PassingError, RefusedError or another, with the remedy."""
     try:
         yield
     except (InputError, GeneratorExit, KeyboardInterrupt):
@@ -93,22 +97,28 @@ def error_of(location: Location, doing: Doing, error: Exception, key: str | None
         )
     if isinstance(error, FileNotFoundError) or status == "404":
         return MissingError(f"{url} does not exist", "Check the key.")
-    if code in _EXPIRED:
+    if code == "InvalidObjectState":
         return InputError(
+            f"{url} is archived", "Restore it to a storage class that can be read, and import it then."
+        )
+    if code in _EXPIRED:
+        return RefusedError(
             f"{url} cannot be {doing}: the credentials have expired", _RENEWAL.get(scheme, "Renew them.")
         )
     if code in _ELSEWHERE or "redirect without LOCATION" in text:
         region = next(iter(_REGION.findall(text)), "")
-        return InputError(
+        return RefusedError(
             f"{location.root} is in another region" + (f", {region}" if region else ""),
             f"Set AWS_REGION{'=' + region if region else ' to the region of the bucket'}.",
         )
     if code == "RequestTimeTooSkewed":
-        return InputError(f"{url} cannot be {doing}: the clock of this machine is wrong", "Set the clock.")
+        return RefusedError(f"{url} cannot be {doing}: the clock of this machine is wrong", "Set the clock.")
     if any(address in text for address in _OF_MACHINE):
-        return InputError(f"{url} cannot be {doing}: there are no credentials", _CREDENTIALS.get(scheme, ""))
+        return RefusedError(
+            f"{url} cannot be {doing}: there are no credentials", _CREDENTIALS.get(scheme, "")
+        )
     if code in _REFUSED or status == "401":
-        return InputError(
+        return RefusedError(
             f"{url} cannot be {doing}: the store does not accept the credentials",
             _CREDENTIALS.get(scheme, "Check them."),
         )
@@ -116,7 +126,7 @@ def error_of(location: Location, doing: Doing, error: Exception, key: str | None
         right = _RIGHTS.get(
             (scheme, doing), "Check the rights, or renew the URL if it was signed for some time"
         )
-        return InputError(
+        return RefusedError(
             f"{url} may not be {doing}", f"{right}; {docs}." if scheme in _CREDENTIALS else f"{right}."
         )
     if "empty path segment" in text or type(error).__name__ == "InvalidPathError":

@@ -36,6 +36,11 @@ class Location:
     path: str
 
     @property
+    def store_url(self) -> str:
+        """The store's URL; of an HTTP URL, that of its server."""
+        return self.root if self.scheme in BUCKETS else f"{self.scheme}://{urlsplit(self.root).netloc}"
+
+    @property
     def url(self) -> str:
         return self.url_of(self.path)
 
