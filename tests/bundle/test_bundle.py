@@ -175,9 +175,15 @@ def test_paths_lead_to_what_is_there(bundle: Bundle) -> None:
         if kind == "apps":
             assert (path.parent / entry["source_code_path"]).resolve() == ROOT
         for task in entry.get("tasks", []):
-            assert [(path.parent / lib["whl"]).parent.resolve() for lib in task["libraries"]] == [
-                ROOT / "dist"
-            ]
+            wheels = [lib["whl"] for lib in task["libraries"] if "whl" in lib]
+            assert [(path.parent / each).parent.resolve() for each in wheels] == [ROOT / "dist"]
+
+
+def test_the_import_has_the_library_of_its_extra(bundle: Bundle) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (task,) = bundle.resources("jobs")["import"]["tasks"]
+    packages = [lib["pypi"]["package"] for lib in task["libraries"] if "pypi" in lib]
+    assert packages == project["optional-dependencies"]["objects"]
     for path in (*bundle.config["sync"]["paths"], *bundle.config["sync"]["exclude"]):
         assert (ROOT / path).exists()
 
@@ -195,7 +201,7 @@ def test_tasks_call_the_wheels_entry_point_with_parameters_that_it_takes(bundle:
         assert command is not None
         command.make_context(words[0], words[1:])  # raises on an option or argument that it does not take
         called.append(words[0])
-    assert sorted(called) == ["maintain", "quality", "rebuild", "run", "run"]
+    assert sorted(called) == ["import", "maintain", "quality", "rebuild", "run", "run"]
 
 
 def test_the_wheel_leaves_spark_to_the_runtime() -> None:
@@ -249,7 +255,7 @@ def test_no_secret_is_in_a_file() -> None:
             if path[-1].startswith("TIDEMARK_") and word.search(path[-1]):
                 seen += 1
                 assert re.fullmatch(r"\{\{secrets/\$\{[\w.]+\}/[\w-]+\}\}", value), (file.name, path)
-    assert seen == 15  # three secrets in each of five jobs
+    assert seen == 18  # three secrets in each of six jobs
 
 
 def test_development_starts_nothing_and_production_is_told_who_it_is() -> None:

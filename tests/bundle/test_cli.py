@@ -176,7 +176,7 @@ def test_a_variable_changes_what_uses_it(
     given = {"workers": "3"}
     assert "Plan: 0 to add, 3 to change, 0 to delete" in deployers[PRINCIPAL]("prod", "plan", given=given)
     assert "0 created, 3 changed, 0 deleted" in deployers[PRINCIPAL]("prod", "deploy", given=given)
-    assert workers() == {"live": 3, "hourly": 3, "rebuild": 3, "maintain": 1, "quality": 1}
+    assert workers() == {"live": 3, "hourly": 3, "rebuild": 3, "maintain": 1, "quality": 1, "import": 1}
     assert "0 created, 3 changed, 0 deleted" in deployers[PRINCIPAL]("prod", "deploy")
     assert set(workers().values()) == {1}
 
