@@ -25,6 +25,7 @@ from benchmarks import (
     growth,
     idle,
     large_batch,
+    objects,
     once,
     overload,
     stages,
@@ -57,6 +58,11 @@ BENCHMARKS = {
         first_look.measure,
         {"lines": 100_000, "more": 1_000_000, "most": 5_000_000, "runs": 5},
         quick={"lines": 20_000, "more": 50_000, "most": 0, "runs": 1},
+    ),
+    "objects": Benchmark(
+        objects.measure,
+        {"objects": 1_000, "lines": 1_000, "runs": 3},
+        quick={"objects": 200, "runs": 1},
     ),
     "stages": Benchmark(stages.measure, {"lines": 400_000, "runs": 3}, quick={"lines": 50_000, "runs": 1}),
     "costs": Benchmark(
