@@ -57,9 +57,9 @@ def fill(home: Home, rebuilding: Rebuilding) -> None:
     inventory.announce(home, incomplete(home.lakehouse))
     if anew:
         inventory.record(home, [site_settings.REQUESTS], 0, None)
-    found = rebuilding(report).run(names, resumable=True)
+    changed = rebuilding(report).run(names, resumable=True)
     if anew:
-        site_settings.complete(home, found)
+        site_settings.complete(home, changed)
     path.unlink(missing_ok=True)
     inventory.announce(home, incomplete(home.lakehouse))
     log.info("filled %s", ", ".join(names))

@@ -73,13 +73,13 @@ class CatalogRebuild:
             for derivation in work:
                 self._stage(staged, derivation, judged)
             tables = self.tables(names)
-            found = list(self._compare(tables))
+            changed = list(self._compare(tables))
             if not dry_run:
                 for table in tables:
                     self._replace(table, spark.table(self._beside.sql_name(table)))
                 if judged:
                     self._correct(live)
-            return found
+            return changed
         finally:
             for derivation in work:
                 for table in derivation.tables:
@@ -116,8 +116,8 @@ class CatalogRebuild:
             chosen.put(source.where(part), staged, self._newest, Commit(_WRITER, self._number))
             self.report(names, done, len(parts))
         if derivation.validates:
-            found = spans(self._rows(self.of_lines.tables[0], self._beside))
-            self._newest = {site: row["newest"] for site, row in found.items()}
+            starts = spans(self._rows(self.of_lines.tables[0], self._beside))
+            self._newest = {site: row["newest"] for site, row in starts.items()}
 
     def _compare(self, tables: Sequence[Table]) -> Iterator[Changed]:
         for table in tables:
@@ -138,24 +138,24 @@ class CatalogRebuild:
         """Corrects the accounting tables by their differences from the rebuilt tables."""
         accepted, rejected = self.of_lines.tables
         lakehouse, spark = self.home.lakehouse, self.home.spark
-        found = spans(self._rows(accepted, lakehouse))
+        of_sites = spans(self._rows(accepted, lakehouse))
         others = spark.table(lakehouse.sql_name(rejected)).groupBy("site").count().collect()
         counts = {
-            "accepted": {site: row["rows"] for site, row in found.items()},
+            "accepted": {site: row["rows"] for site, row in of_sites.items()},
             "rejected": {row["site"]: row["count"] for row in others},
         }
-        times = {site: (row["first"], row["newest"]) for site, row in found.items()}
+        times = {site: (row["first"], row["newest"]) for site, row in of_sites.items()}
         sites = live.read(SITES)
         more = {
-            name: {r["site"]: found.get(r["site"], 0) - r[name] for r in sites.to_pylist()}
-            for name, found in counts.items()
+            name: {r["site"]: counted.get(r["site"], 0) - r[name] for r in sites.to_pylist()}
+            for name, counted in counts.items()
         }
         corrections = Corrections(more["accepted"], more["rejected"], times)
         changed = corrections.sites(sites, SITES)
         self._replace(SITES, spark.createDataFrame(changed, spark_schema(SITES)))
         accounted: pa.Table = live.read(ACCOUNTS, columns=["accepted", "rejected"])
         lacking = {
-            name: sum(found.values()) - sum(accounted[name].to_pylist()) for name, found in counts.items()
+            name: sum(counted.values()) - sum(accounted[name].to_pylist()) for name, counted in counts.items()
         }
         if any(lacking.values()):
             entry = Corrections({"": lacking["accepted"]}, {"": lacking["rejected"]}, {})

@@ -42,11 +42,11 @@ class Corrections:
 
     def caught_up(self, tail: Rows) -> Corrections:
         """Adds the times of accepted lines that arrived later, whose numbers are already counted."""
-        found = dict(self.spans)
+        spans_now = dict(self.spans)
         for site, row in spans(tail).items():
-            times = [t for t in (*found.get(site, ()), row["first"], row["newest"]) if t is not None]
-            found[site] = (min(times), max(times))
-        return replace(self, spans=found)
+            times = [t for t in (*spans_now.get(site, ()), row["first"], row["newest"]) if t is not None]
+            spans_now[site] = (min(times), max(times))
+        return replace(self, spans=spans_now)
 
     def sites(self, rows: pa.Table, table: Table) -> pa.Table:
         """The corrected rows of quality.sites. Lateness stays as measured on arrival."""

@@ -43,9 +43,9 @@ def differences(table: Table, before: Rows, after: Rows) -> Iterator[Difference]
                 yield Difference(table.name, day, what, int(was), int(is_now))
 
 
-def lines(found: Sequence[Changed]) -> Iterator[str]:
+def lines(changed: Sequence[Changed]) -> Iterator[str]:
     """The differences as text."""
-    for entry in found:
+    for entry in changed:
         if isinstance(entry, Revalued):
             yield f"{entry.table:<26} {entry}"
             continue
@@ -53,7 +53,7 @@ def lines(found: Sequence[Changed]) -> Iterator[str]:
             f"{entry.table:<26} {entry.day:<10}  {entry.what:<18} {entry.before:>14,} -> {entry.after:,}"
             f" ({entry.after - entry.before:+,})"
         )
-    if not found:
+    if not changed:
         yield "nothing differs"
 
 
@@ -84,8 +84,8 @@ class _Days:
 
 
 def _days(table: Table, rows: Rows) -> dict[str, dict[str, Any]]:
-    found = rows.aggregated(_Days(table.time, tuple(_measured(table)))).to_pylist()
-    return {_name(row["day"]): row for row in found}
+    days = rows.aggregated(_Days(table.time, tuple(_measured(table)))).to_pylist()
+    return {_name(row["day"]): row for row in days}
 
 
 def _name(day: float | None) -> str:

@@ -165,8 +165,8 @@ def _unread(home: Home, snapshot: Snapshot, visitors: Sequence[str]) -> bool:
     for _, files in deltalog.waiting(log, snapshot.passed + 1):
         for file in files:
             path = f"{log.table}/{unquote(file)}"
-            found = pq.read_table(path, columns=["visitor_id"], filesystem=system)["visitor_id"]
-            if pc.any(pc.is_in(found.cast(pa.string()), wanted)).as_py():
+            visitor_ids = pq.read_table(path, columns=["visitor_id"], filesystem=system)["visitor_id"]
+            if pc.any(pc.is_in(visitor_ids.cast(pa.string()), wanted)).as_py():
                 return True
     return False
 
@@ -206,8 +206,8 @@ def _these(keys: pa.Table) -> str:
     for row in keys.select(_KEY).to_pylist():
         offsets.setdefault((row["topic"], row["partition"]), []).append(row["offset"])
     return " OR ".join(
-        f"(topic = {_text(topic)} AND partition = {partition} AND offset IN ({', '.join(map(str, found))}))"
-        for (topic, partition), found in offsets.items()
+        f"(topic = {_text(topic)} AND partition = {partition} AND offset IN ({', '.join(map(str, numbers))}))"
+        for (topic, partition), numbers in offsets.items()
     )
 
 

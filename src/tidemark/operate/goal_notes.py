@@ -65,12 +65,12 @@ def complete(home: Home) -> None:
     """Puts the conversions into the notes, once all history is counted. Raises TableError."""
     if _REACHED in incomplete(home.lakehouse):
         return
-    found = [
+    open_notes = [
         (row, match)
         for row in notes.listed(home.store)
         if row["cause"] == notes.SETTINGS and (match := _TEXT.fullmatch(row["text"]))
     ]
-    if not found:
+    if not open_notes:
         return
     counts = _conversions(home)
     notes.write(
@@ -83,7 +83,7 @@ def complete(home: Home) -> None:
                 row["site"],
                 notes.SETTINGS,
             )
-            for row, match in found
+            for row, match in open_notes
         ],
     )
 

@@ -75,11 +75,11 @@ class Journal:
 def staged_parts(store: Store, tables: Sequence[Table], before: Commit, parts: int) -> int:
     """Number of the `parts` commits after `before` that all staged tables have."""
     done = min(store.committed(table, before.writer) for table in tables) - before.number
-    found = min(max(done, 0), parts)
-    if found:
+    staged = min(max(done, 0), parts)
+    if staged:
         names = ", ".join(table.name for table in tables)
-        log.info("%d of %d parts of %s are staged already", found, parts, names)
-    return found
+        log.info("%d of %d parts of %s are staged already", staged, parts, names)
+    return staged
 
 
 def _boot() -> str:

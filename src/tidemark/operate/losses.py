@@ -118,7 +118,7 @@ def losses(home: Home, known: Collection[str]) -> list[Loss]:
     second, derived = _progress(ACTIVITY, home.checkpoint(ACTIVITY))
     lakehouse, graph = home.lakehouse, home.graph
     store = DeltaRsStore(lakehouse)
-    found: list[Loss] = []
+    lost: list[Loss] = []
 
     def look(table: Table, flow: str, writer: str, committed: int) -> None:
         holds = store.committed(table, writer) if lakehouse.exists(table) else -1
@@ -128,7 +128,7 @@ def losses(home: Home, known: Collection[str]) -> list[Loss]:
             store.ensure(table)
             store.upsert(table, Change(table.arrow_schema.empty_table()), Commit(writer, committed))
             return
-        found.append(Loss(table, flow, holds, committed))
+        lost.append(Loss(table, flow, holds, committed))
 
     if first:
         expected = _accounted(home) if lakehouse.exists(ACCOUNTS) else {}
@@ -139,7 +139,7 @@ def losses(home: Home, known: Collection[str]) -> list[Loss]:
     if second:
         for table in graph.later:
             look(table, ACTIVITY, second, derived)
-    return found
+    return lost
 
 
 def lost_swap(lakehouse: Lakehouse, table: Table) -> bool:

@@ -44,14 +44,16 @@ class Moment:
 def spans(rows: list[dict[str, Any]], clock: datetime | None) -> dict[str, Span]:
     """The spans of rows of quality.sites. A site has reached its newest line, which counts as at most MOST_AHEAD of its
     arrival, and the time SILENCE before `clock`, up to which nothing waits in Kafka (None: unknown)."""
-    found = {}
+    spans_by_site = {}
     for row in rows:
         first, newest = row["first_event_time"], row["newest_event_time"]
         if first is not None and newest is not None:
             arrived = row["newest_kafka_timestamp"]
             reached = row["reached_event_time"] or min(newest, arrived + MOST_AHEAD if arrived else newest)
-            found[row["site"]] = Span(first, newest, max(reached, clock - SILENCE) if clock else reached)
-    return found
+            spans_by_site[row["site"]] = Span(
+                first, newest, max(reached, clock - SILENCE) if clock else reached
+            )
+    return spans_by_site
 
 
 class Moments:
@@ -70,10 +72,10 @@ class Moments:
         a table cannot be read."""
         step = self._steps or self._begin()
         self._steps = step
-        found = step()
-        if found is not None:
+        moment = step()
+        if moment is not None:
             self._steps = None
-        return found
+        return moment
 
     def _begin(self) -> Callable[[], Moment | None]:
         clock, started = datetime.now(UTC), time.monotonic()

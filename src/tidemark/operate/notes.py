@@ -104,9 +104,9 @@ def lines_changed(changed: Sequence[Changed]) -> list[str]:
 
 def changes(settings: Mapping[str, tuple[str, str]]) -> list[str]:
     """Settings with their values before and after, as text."""
-    found = [f"{name} was {short(was)}, now {short(now)}" for name, (was, now) in settings.items()]
-    more = len(found) - _PARTS_SHOWN
-    return [*found[:_PARTS_SHOWN], *([f"{more} more settings"] if more > 0 else [])]
+    texts = [f"{name} was {short(was)}, now {short(now)}" for name, (was, now) in settings.items()]
+    more = len(texts) - _PARTS_SHOWN
+    return [*texts[:_PARTS_SHOWN], *([f"{more} more settings"] if more > 0 else [])]
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -170,16 +170,16 @@ def archive(known: Sequence[dict[str, Any]], site: str, days: Sequence[datetime]
     first, last = min(days), max(days)
     time = now
     for row in known:
-        found = re.fullmatch(r"Lines of (\S+) to (\S+) were imported", row["text"])
+        match = re.fullmatch(r"Lines of (\S+) to (\S+) were imported", row["text"])
         if (
-            found
+            match
             and (row["site"], row["cause"]) == (site, IMPORT)
             and now - row["updated_at"] < timedelta(hours=1)
         ):
             time = row["time"]
             first, last = (
                 choose(day, datetime.fromisoformat(text).replace(tzinfo=UTC))
-                for choose, day, text in ((min, first, found[1]), (max, last, found[2]))
+                for choose, day, text in ((min, first, match[1]), (max, last, match[2]))
             )
     return Note(time, f"Lines of {first:%Y-%m-%d} to {last:%Y-%m-%d} were imported", site, IMPORT)
 
@@ -192,8 +192,8 @@ def rules_before(store: Store, requests: Table, time: datetime) -> str | None:
     if not batches:
         return None
     where: Where = [[("ingested_at", ">=", max(batches) - timedelta(seconds=1)), ("ingested_at", "<", time)]]
-    found = store.read(requests, where, ["rules_version", "ingested_at"]).sort_by("ingested_at")
-    last: str | None = next(iter(found["rules_version"].to_pylist()[-1:]), None)
+    versions = store.read(requests, where, ["rules_version", "ingested_at"]).sort_by("ingested_at")
+    last: str | None = next(iter(versions["rules_version"].to_pylist()[-1:]), None)
     return last
 
 

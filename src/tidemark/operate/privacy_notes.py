@@ -39,7 +39,7 @@ def note_counted_anew(home: Home) -> None:
     if not days:
         return
     known = {row["text"] for row in notes.listed(home.store)}
-    found = [
+    new = [
         Note(
             at,
             f"Lines of {day} came after its salt was destroyed: visitors of that day are counted anew",
@@ -47,4 +47,4 @@ def note_counted_anew(home: Home) -> None:
         )
         for day, at in days.items()
     ]
-    notes.write(home.settings, home.store, [note for note in found if note.text not in known])
+    notes.write(home.settings, home.store, [note for note in new if note.text not in known])

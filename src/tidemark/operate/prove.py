@@ -30,18 +30,18 @@ _XERIAL = b"\x82SNAPPY\x00"
 
 def where_found(home: Path, holds: Holds) -> list[str]:
     """The files, relative to the home, in which a value stands. Raises TableError for a file that cannot be read."""
-    found = []
+    places = []
     for path in sorted(home.rglob("*")):
         if path.is_symlink() or not path.is_file() or path.name in _LEFT_OUT:
             continue
         try:
             if any(map(holds, contents(path))):
-                found.append(str(path.relative_to(home)))
+                places.append(str(path.relative_to(home)))
         except FileNotFoundError:  # a running pipeline has replaced it
             continue
         except (OSError, pa.ArrowException, zlib.error, struct.error, ValueError) as error:
             raise TableError(f"{path} cannot be searched: {error}", "Search it by hand.") from error
-    return found
+    return places
 
 
 def holding_text(values: Sequence[str]) -> Holds:

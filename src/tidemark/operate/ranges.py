@@ -37,7 +37,7 @@ class _Minutes:
 def time_ranges(source: Rows, time: str, rows_wanted: int) -> list[Expression]:
     """Ranges of the column `time` with about `rows_wanted` rows each, at least one minute."""
     counts = source.aggregated(_Minutes(time)).sort_by("minute").to_pylist()
-    found: list[Expression] = []
+    conditions: list[Expression] = []
     first, rows = None, 0
     for number, entry in enumerate(counts, start=1):
         first = entry["minute"] if first is None else first
@@ -45,9 +45,9 @@ def time_ranges(source: Rows, time: str, rows_wanted: int) -> list[Expression]:
         if rows >= rows_wanted or number == len(counts):
             # A range of the column itself, so that whole files are skipped.
             start, end = _moment(first), _moment(entry["minute"] + 1)
-            found.append((column(time) >= start) & (column(time) < end))
+            conditions.append((column(time) >= start) & (column(time) < end))
             first, rows = None, 0
-    return found
+    return conditions
 
 
 def _moment(minute: int) -> datetime:

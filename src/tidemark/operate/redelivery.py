@@ -64,14 +64,14 @@ def turning_away(judge: Vectorized, keys: pa.Table) -> Vectorized:
 
 
 def _turned_away(make: Callable[[Arrays], Arrays], keys: pa.Table, lines: Arrays) -> Arrays:
-    found = make(lines)
+    arrays = make(lines)
     own = pa.table({name: lines[name] for name in KEY})
-    again = has_key_of(own, keys, _BY_KEY) & flags_of(found["accepted"])
+    again = has_key_of(own, keys, _BY_KEY) & flags_of(arrays["accepted"])
     reasons = [[REASON] if repeated else None for repeated in again]
     return {
-        **found,
-        "accepted": pa.array(flags_of(found["accepted"]) & ~again),
-        "reasons": pc.if_else(pa.array(again), pa.array(reasons, pa.list_(pa.string())), found["reasons"]),
+        **arrays,
+        "accepted": pa.array(flags_of(arrays["accepted"]) & ~again),
+        "reasons": pc.if_else(pa.array(again), pa.array(reasons, pa.list_(pa.string())), arrays["reasons"]),
     }
 
 

@@ -181,10 +181,10 @@ class Repair:
         ]
 
         def by_topic(value: Callable[[int, int], int]) -> str:
-            found: dict[str, dict[str, int]] = {}
+            offsets: dict[str, dict[str, int]] = {}
             for topic, partition, low, high in ranges:
-                found.setdefault(topic, {})[str(partition)] = value(low, high)
-            return json.dumps(found)
+                offsets.setdefault(topic, {})[str(partition)] = value(low, high)
+            return json.dumps(offsets)
 
         partitions: dict[str, list[int]] = {}
         for topic, partition, _, _ in ranges:
@@ -219,19 +219,19 @@ def trim(log: Path) -> list[str]:
         return []
     entries = {deltalog.version_of(p.name): p for p in log.glob("*.json")}
     entries.pop(None, None)
-    found = []
+    removed = []
     for version in sorted(entries, key=lambda version: version or 0, reverse=True):
         if _readable(entries[version]):
             break
         damaged = entries.pop(version)
-        found.append(damaged.name)
+        removed.append(damaged.name)
         damaged.rename(damaged.with_name(f"{damaged.name}.damaged"))
     newest = max((version for version in entries if version is not None), default=-1)
     for path in list(log.iterdir()):
         version = deltalog.version_of(path.name.lstrip("."))
         if path.suffix == ".crc" and version is not None and version > newest:
             path.unlink()
-    return found
+    return removed
 
 
 def _unreadable(path: str) -> str:

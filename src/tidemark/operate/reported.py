@@ -92,12 +92,12 @@ class Reports:
 
     def _last(self) -> dict[SiteDay, _Last]:
         rows = self._store.read(REPORTED).sort_by("reported_at")
-        found: dict[SiteDay, tuple[datetime, dict[str, float | None]]] = {}
+        last: dict[SiteDay, tuple[datetime, dict[str, float | None]]] = {}
         for row in rows.to_pylist():
-            _, values = found.get((row["site"], row["day"]), (row["reported_at"], {}))
+            _, values = last.get((row["site"], row["day"]), (row["reported_at"], {}))
             values[row["metric"]] = row["value"]
-            found[row["site"], row["day"]] = row["reported_at"], values
-        return {key: _Last(at, values) for key, (at, values) in found.items()}
+            last[row["site"], row["day"]] = row["reported_at"], values
+        return {key: _Last(at, values) for key, (at, values) in last.items()}
 
     def _changed(
         self, last: Mapping[SiteDay, _Last], newest: datetime, moment: Moment
@@ -111,19 +111,19 @@ class Reports:
         )
         self._swaps = swaps
         before = max(day for _, day in last) + _DAY
-        found: dict[SiteDay, int] = {}
+        counts: dict[SiteDay, int] = {}
         late: dict[SiteDay, int] = {}
         for name, time in (("gold.traffic", "window_start"), ("silver.sessions", "start_time")):
             where: Conditions = [[("updated_at", ">", since), (time, "<", before)]]
             rows = self._store.read(self._tables[name], where, ["site", time, "updated_at"])
-            found |= _count(rows["site"], rows[time])
+            counts |= _count(rows["site"], rows[time])
             if name == "gold.traffic":
                 micros = [whole(rows[each].cast(pa.int64())).to_numpy() for each in ("updated_at", time)]
                 old = pa.array(micros[0] - micros[1] > _DAY // timedelta(microseconds=1))
                 late = _count(rows["site"].filter(old), rows[time].filter(old))
         if swapped:  # all rows are new then
             return set(last), set()
-        return (set(found) | self._waiting) & set(last), {
+        return (set(counts) | self._waiting) & set(last), {
             each for each, minutes in late.items() if minutes >= _ARCHIVE_MINUTES
         }
 
@@ -134,23 +134,23 @@ class Reports:
             first = left[0][1]
             part = [each for each in left if each[1] < first + _AT_ONCE]
             left = left[len(part) :]
-            found = self._figures(part, first, part[-1][1] + _DAY)
-            yield from ((each, found[each]) for each in part)
+            figures = self._figures(part, first, part[-1][1] + _DAY)
+            yield from ((each, figures[each]) for each in part)
 
     def _figures(
         self, wanted: Collection[SiteDay], first: datetime, end: datetime
     ) -> dict[SiteDay, dict[str, float | None]]:
         """The figures of days of sites within a range."""
-        found: dict[SiteDay, dict[str, float | None]] = {
+        by_day: dict[SiteDay, dict[str, float | None]] = {
             each: {**dict.fromkeys(METRICS, 0.0), "bounce_rate": None} for each in wanted
         }
         sites = Where("site", "in", tuple(sorted({site for site, _ in wanted})))
         figures = current(self._rows, Selection(None, first, end), [sites])
         for site, day, metric, value in figures[["site", "day", "metric", "now"]].itertuples(index=False):
-            known = found.get((site, day.to_pydatetime()))
+            known = by_day.get((site, day.to_pydatetime()))
             if known is not None and value == value:
                 known[metric] = value
-        return found
+        return by_day
 
     def _causes(self) -> Callable[[datetime, bool], str]:
         """A function that tells why figures differ from those reported at a time."""
@@ -170,11 +170,11 @@ class Reports:
         for site, day in archive:
             days[site].append(day)
         if days:
-            found = notes.listed(self._store)
+            known = notes.listed(self._store)
             notes.write(
                 self._settings,
                 self._store,
-                [notes.archive(found, site, of, moment.time) for site, of in days.items()],
+                [notes.archive(known, site, of, moment.time) for site, of in days.items()],
             )
 
 

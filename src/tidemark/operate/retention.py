@@ -30,21 +30,21 @@ def retention_days(text: str, tables: Sequence[Table]) -> Mapping[str, float]:
     number.
     """
     known = {table.name: table for table in tables}
-    found = {ACCESS.name: RECORD_DAYS} if ACCESS.name in known else {}
+    by_table = {ACCESS.name: RECORD_DAYS} if ACCESS.name in known else {}
     for part, name, days in _limits(text):
         if name not in known or not known[name].time:
             able = ", ".join(table.name for table in tables if table.time)
             raise SettingError(f"retention_days: cannot limit {name!r}", f"Tables with a time are {able}.")
         try:
-            found[name] = float(days)
+            by_table[name] = float(days)
         except ValueError:
-            found[name] = 0.0
-        if not 0 < found[name] < 1e6:
+            by_table[name] = 0.0
+        if not 0 < by_table[name] < 1e6:
             raise SettingError(
                 f"retention_days: {part!r} has no positive number of days",
                 "Write it like silver.rejected=30.",
             )
-    return found
+    return by_table
 
 
 def limited(home: Home) -> frozenset[str]:
@@ -122,7 +122,7 @@ def expired_ends(home: Home, condition: str) -> dict[int, int]:
 
 def expired_files(home: Home) -> list[str]:
     """The files of tables, those of old versions included, that have rows whose time is over. Raises TableError."""
-    now, found = datetime.now(UTC), []
+    now, expired = datetime.now(UTC), []
     for table in home.tables:
         cut = cut_of(home, table, now)
         directory = home.settings.tables / table.layer / table.short_name
@@ -130,8 +130,8 @@ def expired_files(home: Home) -> list[str]:
             rows = pq.read_table(path, partitioning=None)
             times = [rows[name] for name in _times(table) if name in rows.column_names]
             if pc.any(pc.less(pc.coalesce(*times), pa.scalar(cut))).as_py():
-                found.append(str(path.relative_to(home.settings.home)))
-    return found
+                expired.append(str(path.relative_to(home.settings.home)))
+    return expired
 
 
 def ceil(moment: datetime, seconds: int) -> datetime:

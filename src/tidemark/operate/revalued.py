@@ -60,8 +60,8 @@ def _here(table: Table, names: list[str], before: Rows, after: Rows) -> tuple[in
 def _differing(old: pa.ChunkedArray, new: pa.ChunkedArray) -> int:
     missing = pc.and_(pc.is_null(old), pc.is_null(new))
     same = pc.or_(pc.fill_null(pc.equal(old, new), False), missing)
-    found: int = len(old) - (pc.sum(same).as_py() or 0)
-    return found
+    number: int = len(old) - (pc.sum(same).as_py() or 0)
+    return number
 
 
 def _in_executors(table: Table, names: list[str], before: Rows, after: Rows) -> tuple[int, Mapping[str, int]]:
@@ -70,5 +70,5 @@ def _in_executors(table: Table, names: list[str], before: Rows, after: Rows) -> 
     old = before.frame().select(*table.key, *names)
     new = after.frame().select(*table.key, *(F.col(name).alias(_NEW + name) for name in names))
     differing = [F.count_if(~F.col(name).eqNullSafe(F.col(_NEW + name))).alias(name) for name in names]
-    found = old.join(new, list(table.key)).agg(F.count("*").alias("of"), *differing).collect()[0].asDict()
-    return int(found["of"]), {name: int(found[name]) for name in names}
+    counts = old.join(new, list(table.key)).agg(F.count("*").alias("of"), *differing).collect()[0].asDict()
+    return int(counts["of"]), {name: int(counts[name]) for name in names}

@@ -78,10 +78,10 @@ class Slice:
             reader = reader.format("delta")
         if self.version is not None:
             reader = reader.option("versionAsOf", self.version)
-        found: DataFrame = self.house.load(reader, self.table)
+        frame: DataFrame = self.house.load(reader, self.table)
         for condition in self.where:
-            found = found.where(F.expr(condition.sql))
-        return found.select(*self.table.column_names)
+            frame = frame.where(F.expr(condition.sql))
+        return frame.select(*self.table.column_names)
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ class Rows:
             return aggregation.partial(self.read().select(list(aggregation.needs)))
         work = Work(aggregations={"rows": (aggregation, ALL)})
         there = self._spread(aggregation.needs)
-        found = executors.run(work, there[0], {}, "", there[1]).partials if there else {}
-        return found["rows"] if "rows" in found else aggregation.partial(self._none(aggregation.needs))
+        partials = executors.run(work, there[0], {}, "", there[1]).partials if there else {}
+        return partials["rows"] if "rows" in partials else aggregation.partial(self._none(aggregation.needs))
 
     @contextmanager
     def processed(self, work: Work, store: Store, label: str) -> Iterator[Batch]:
@@ -146,8 +146,8 @@ class Rows:
         first = self.slices[0]
         if first.house.can.files is not None:
             with suppress(DeltaError, OSError, pa.ArrowException):
-                found = [(each.files(), each.condition) for each in self.slices]
-                return spread(self.spark, first.house.files.system, first.table.arrow_schema, found, columns)
+                files = [(each.files(), each.condition) for each in self.slices]
+                return spread(self.spark, first.house.files.system, first.table.arrow_schema, files, columns)
         return self.frame().select(*columns), iter
 
     def _none(self, columns: Sequence[str]) -> pa.Table:

@@ -100,8 +100,8 @@ def create(settings: Settings, name: str) -> Savepoint:
 
 def savepoints(settings: Settings) -> list[Savepoint]:
     """All savepoints of the home, the oldest first."""
-    found = [_read(path) for path in (settings.home / "savepoints").glob(f"*/{_RECORD}")]
-    return sorted(found, key=lambda savepoint: (savepoint.created_at, savepoint.name))
+    saved = [_read(path) for path in (settings.home / "savepoints").glob(f"*/{_RECORD}")]
+    return sorted(saved, key=lambda savepoint: (savepoint.created_at, savepoint.name))
 
 
 def restore(
@@ -176,14 +176,14 @@ def _clear_unfinished(settings: Settings) -> None:
 
 def _in_kafka(positions: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:
     """The lowest position by topic and partition."""
-    found: dict[str, dict[str, int]] = {}
+    offsets: dict[str, dict[str, int]] = {}
     for position in positions:
         if "reservoirId" in position:
             continue
         for topic, ends in position.items():
-            known = found.setdefault(topic, dict(ends))
+            known = offsets.setdefault(topic, dict(ends))
             known.update({partition: min(end, known.get(partition, end)) for partition, end in ends.items()})
-    return found
+    return offsets
 
 
 def _files(house: Lakehouse, table: str, version: int, positions: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -194,8 +194,8 @@ def _files(house: Lakehouse, table: str, version: int, positions: Sequence[dict[
     id = saved.metadata().id
     for position in positions:
         if position.get("reservoirId") == id:
-            for found, files in deltalog.waiting(log, int(position["reservoirVersion"])):
-                if found <= version:
+            for version_of_files, files in deltalog.waiting(log, int(position["reservoirVersion"])):
+                if version_of_files <= version:
                     needed |= {unquote(file) for file in files}
     yield from sorted(needed)
     for info in log.entries():
@@ -248,8 +248,8 @@ def _set(file: Path, setting: str, value: int) -> None:
     """Changes one setting of a tidemark.toml and keeps the others."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     line = f"{setting} = {value}"
-    text, found = re.subn(rf"(?m)^{setting}\s*=.*$", line, text)
-    replace_text(file, text if found else f"{line}\n{text}", mode=0o600)
+    text, replaced = re.subn(rf"(?m)^{setting}\s*=.*$", line, text)
+    replace_text(file, text if replaced else f"{line}\n{text}", mode=0o600)
 
 
 def _place(settings: Settings, name: str) -> Path:

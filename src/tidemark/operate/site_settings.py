@@ -103,8 +103,8 @@ def lacking_lines(home: Home) -> str:
 
 def _sites(store: Store) -> list[dict[str, Any]]:
     """Number of lines by site. The flow commits it after the lines."""
-    found = store.read(SITES, [], ["site", "accepted", "rejected"]).to_pylist()
-    return [row for row in found if row["accepted"] or row["rejected"]]
+    rows = store.read(SITES, [], ["site", "accepted", "rejected"]).to_pylist()
+    return [row for row in rows if row["accepted"] or row["rejected"]]
 
 
 def settle(home: Home) -> None:
@@ -149,8 +149,8 @@ def _interrupted(home: Home, sites: Sequence[str]) -> set[str]:
     store = home.store
     judged = [table for table in (home.graph.rejected, home.graph.accepted) if store.exists(table)]
     of_site = [unfulfilled(column("site") != site) for site in sites]
-    found = store.measure([Scan(table, store.version(table), of_site) for table in judged])
-    return {site for numbers in found for site, number in zip(sites, numbers, strict=True) if number}
+    counts = store.measure([Scan(table, store.version(table), of_site) for table in judged])
+    return {site for numbers in counts for site, number in zip(sites, numbers, strict=True) if number}
 
 
 def _renew(home: Home, wanted: Note | None) -> None:
@@ -171,10 +171,10 @@ def _renew(home: Home, wanted: Note | None) -> None:
     notes.write(home.settings, home.store, [*new, *([wanted] if wanted else [])], gone)
 
 
-def complete(home: Home, found: Sequence[Changed]) -> None:
+def complete(home: Home, changed: Sequence[Changed]) -> None:
     """Puts what a rebuild has changed into the note. Raises TableError."""
     rows = [row for row, match in _open(home.store) if match["what"] == notes.OPEN]
-    what = "; ".join(notes.lines_changed(found)) or "no line has another value"
+    what = "; ".join(notes.lines_changed(changed)) or "no line has another value"
     completed = [_completed(row, what, number) for number, row in enumerate(rows)]
     notes.write(home.settings, home.store, completed, rows)
 
@@ -199,5 +199,5 @@ def is_open(store: Store) -> bool:
 
 def reason(store: Store) -> str:
     """Why settings are not applied to history by themselves, as noted; empty if they are. Raises TableError."""
-    found = [match["what"] for _, match in _open(store) if match["what"] != notes.OPEN]
-    return found[-1].removeprefix(f"{notes.NOT_APPLIED} because ") if found else ""
+    reasons = [match["what"] for _, match in _open(store) if match["what"] != notes.OPEN]
+    return reasons[-1].removeprefix(f"{notes.NOT_APPLIED} because ") if reasons else ""

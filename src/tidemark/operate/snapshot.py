@@ -44,14 +44,14 @@ class Snapshot:
 
 
 def _after(offsets: Mapping[str, Mapping[str, int]]) -> Expression:
-    found = column("topic").is_null()
+    condition = column("topic").is_null()
     for topic, ends in offsets.items():
         read = [
             (column("partition") == int(number)) & (column("offset") < end) for number, end in ends.items()
         ]
         here = column("topic") == topic
-        found = found | (here & ~reduce(lambda a, b: a | b, read) if read else here)
-    return found
+        condition = condition | (here & ~reduce(lambda a, b: a | b, read) if read else here)
+    return condition
 
 
 @contextmanager
@@ -117,13 +117,13 @@ def _look(home: Home, least: int) -> Snapshot | str:
 
 def _first_waiting(log: deltalog.Log, passed: int, writer: str) -> str | None:
     """Number of the first flow's first batch that the second has not read, None if there is none."""
-    found = None
+    first = None
     for _, commit in deltalog.commits(log, passed + 1):
         if any(action.get("remove", {}).get("dataChange") for action in commit):
             return "replaced"
-        if found is None and deltalog.added(commit):
-            found = _number(commit, writer)
-    return found
+        if first is None and deltalog.added(commit):
+            first = _number(commit, writer)
+    return first
 
 
 def _number(commit: Sequence[dict[str, Any]], writer: str) -> str | None:

@@ -201,9 +201,9 @@ class _Upkeep:
         sizes: dict[str, int] = {}
 
         def act(target: DeltaTable) -> None:
-            found = target.vacuum(dry_run=True, enforce_retention_duration=False, full=True)
-            known = self._log.files.sizes(self._log.table) if found else {}
-            there = {name: known[name] for name in found if name in known}
+            old_files = target.vacuum(dry_run=True, enforce_retention_duration=False, full=True)
+            known = self._log.files.sizes(self._log.table) if old_files else {}
+            there = {name: known[name] for name in old_files if name in known}
             sizes.update(there)
             if not there:
                 return
@@ -265,4 +265,4 @@ class _Upkeep:
 
 def _small_files(target: DeltaTable, size: int) -> list[int]:
     sizes = pa.table(target.get_add_actions(flatten=True))["size_bytes"].to_pylist()
-    return [found for found in sizes if found < size / 2]
+    return [small for small in sizes if small < size / 2]

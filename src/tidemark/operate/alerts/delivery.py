@@ -187,8 +187,8 @@ def message(alert: Alert) -> Message:
 
 
 def _scheme(url: str) -> str:
-    scheme, found, _ = url.partition("://")
-    return scheme if found and scheme.isalnum() else "unknown"
+    scheme, separator, _ = url.partition("://")
+    return scheme if separator and scheme.isalnum() else "unknown"
 
 
 def trial(rules: Sequence[str]) -> Message:

@@ -83,7 +83,7 @@ class Judge:
         todo: Mapping[str, Sequence[Range]],
     ) -> dict[str, list[Alert]]:
         """The rule's alerts by site, but those that had ended before the first window to judge."""
-        found: dict[str, list[Alert]] = defaultdict(list)
+        alerts: dict[str, list[Alert]] = defaultdict(list)
         where: Where = [[("rule", "=", name)]]
         if all(one.known > one.start for one in series.values()):
             first = time_of(
@@ -96,8 +96,8 @@ class Judge:
             ]
             where = [[("rule", "=", name), each] for each in since]
         for row in self.store.read(ALERTS, where).to_pylist() if series else []:
-            found[row["site"]].append(Alert(**row))
-        return found
+            alerts[row["site"]].append(Alert(**row))
+        return alerts
 
     def _changes(self, standing: Collection[Row]) -> _Changes:
         """The minutes of gold.traffic that changed since the oldest of these judgements."""

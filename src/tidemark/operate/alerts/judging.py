@@ -54,14 +54,14 @@ def _of_last(number: int, flags: Numbers) -> Numbers:
     sums = np.cumsum(flags, axis=-1)
     earlier = np.zeros_like(sums)
     earlier[..., number:] = sums[..., :-number]
-    found: Numbers = sums - earlier
-    return found
+    differences: Numbers = sums - earlier
+    return differences
 
 
 def edges(firing: Numbers, before: bool) -> list[int]:
     """The windows at which a series changes between firing and not."""
-    found: list[int] = np.flatnonzero(np.diff(firing.astype(np.int8), prepend=int(before))).tolist()
-    return found
+    places: list[int] = np.flatnonzero(np.diff(firing.astype(np.int8), prepend=int(before))).tolist()
+    return places
 
 
 def spliced(old: Sequence[int], known: int, start: int, end: int, new: Sequence[int]) -> list[int]:

@@ -52,12 +52,12 @@ class Alert:
 
 def edges_of(alerts: Sequence[Alert], width: int) -> list[int]:
     """The edges (`judging.edges`) of a site's alerts by a rule with windows of `width` seconds."""
-    found: list[int] = []
+    edges: list[int] = []
     for alert in sorted((each for each in alerts if each.stands), key=lambda each: each.window_start):
-        found.append(window_of(alert.window_start, width))
+        edges.append(window_of(alert.window_start, width))
         if alert.ended_at is not None:
-            found.append(window_of(alert.ended_at, width) - 1)
-    return found
+            edges.append(window_of(alert.ended_at, width) - 1)
+    return edges
 
 
 def changed_alerts(
@@ -73,7 +73,7 @@ def changed_alerts(
     current = judging.episodes(series.edges)
     kept = [each for window, each in starting.items() if window in current]
     gone = [each for each in known if each.stands and each not in kept]
-    found = []
+    changed = []
     for window, end in current.items():
         old = starting.get(window)
         value, bound = series.seen.get(window, (old.value, old.bound) if old else (0.0, 0.0))
@@ -113,12 +113,12 @@ def changed_alerts(
                 due = (old.due or new.state != new.delivered) and _recent(new.ended_at or new.window_end, now)
                 new = replace(new, due=told and due)
         if new != old:
-            found.append(replace(new, updated_at=now))
-    written = {each.window_start for each in found}
+            changed.append(replace(new, updated_at=now))
+    written = {each.window_start for each in changed}
     for each in (each for each in gone if each.window_start not in written):
         due = each.delivered is not None and _recent(each.window_end, now)
-        found.append(replace(each, state=WITHDRAWN, withdrawn_at=now, due=due, updated_at=now))
-    return found
+        changed.append(replace(each, state=WITHDRAWN, withdrawn_at=now, due=due, updated_at=now))
+    return changed
 
 
 def rows_of(alerts: Sequence[Alert]) -> pa.Table:

@@ -15,25 +15,25 @@ from tidemark.settings import Settings
 def listed(store: Store, rule: str | None, site: str | None, last: int) -> dict[str, list[dict[str, Any]]]:
     """`rules`: rows of quality.alert_rules; `alerts`: the newest rows of quality.alerts, newest first. Both only of
     one rule or site if it is given. Raises TableError."""
-    found = {}
+    alerts = {}
     for name, table in (("rules", ALERT_RULES), ("alerts", ALERTS)):
         rows = store.read(table).to_pylist() if store.exists(table) else []
-        found[name] = [row for row in rows if rule in (None, row["rule"]) and site in (None, row["site"])]
-    found["rules"].sort(key=lambda row: (row["rule"], row["site"]))
-    found["alerts"] = sorted(found["alerts"], key=lambda row: row["window_start"], reverse=True)[:last]
-    return found
+        alerts[name] = [row for row in rows if rule in (None, row["rule"]) and site in (None, row["site"])]
+    alerts["rules"].sort(key=lambda row: (row["rule"], row["site"]))
+    alerts["alerts"] = sorted(alerts["alerts"], key=lambda row: row["window_start"], reverse=True)[:last]
+    return alerts
 
 
-def lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+def lines(alerts: dict[str, list[dict[str, Any]]]) -> list[str]:
     """The same as text."""
     shown = []
-    for row in found["rules"]:
+    for row in alerts["rules"]:
         value = "undefined" if row["value"] is None else f"{row['value']:.6g}"
         shown.append(
             f"{row['rule']} on {row['site']}: {row['state']} at {_time(row['judged_until'])}, value {value}"
             f" ({row['about']})"
         )
-    for row in found["alerts"]:
+    for row in alerts["alerts"]:
         end = f", ended {_time(row['ended_at'])}" if row["ended_at"] else ""
         end += f", withdrawn {_time(row['withdrawn_at'])}" if row["withdrawn_at"] else ""
         told = "not delivered"

@@ -71,13 +71,13 @@ def affected(rule: Rule, ranges: Iterable[Range], start: int, end: int) -> list[
         for shift in shifts
         if a < b
     )
-    found: list[Range] = []
+    reached: list[Range] = []
     for a, b in wide:
-        if found and a <= found[-1][1] + _NEAR_SECONDS // rule.seconds:
-            found[-1] = (found[-1][0], max(b, found[-1][1]))
+        if reached and a <= reached[-1][1] + _NEAR_SECONDS // rule.seconds:
+            reached[-1] = (reached[-1][0], max(b, reached[-1][1]))
         elif a < b:
-            found.append((a, b))
-    return found
+            reached.append((a, b))
+    return reached
 
 
 def runs(windows: Numbers) -> list[Range]:
@@ -101,20 +101,20 @@ def _judge(rows: Rows, rule: Rule, series: Mapping[str, Series], start: int, end
     first = start - skip
     firsts = {site: one.start for site, one in series.items()}
     values, history = figures_of(rows, rule, firsts, first, end)
-    found = judging.judged(rule, values, history)
+    states = judging.judged(rule, values, history)
     before = np.array([judging.fires_at(one.edges, start - 1) for one in series.values()])
-    firing = judging.firing(rule, found, before, skip)
+    firing = judging.firing(rule, states, before, skip)
     changed = []
     for row, (site, one) in enumerate(series.items()):
         was, now = judging.fires_at(one.edges, end - 1), bool(firing[row, -1])
         new = [start + edge for edge in judging.edges(firing[row], bool(before[row]))]
         one.edges = judging.spliced(one.edges, one.known, start, end, new)
-        one.seen |= {w: (float(values[row, w - first]), float(found.bound[row, w - first])) for w in new}
+        one.seen |= {w: (float(values[row, w - first]), float(states.bound[row, w - first])) for w in new}
         if end < one.known and was != now:
             changed.append(site)
         if end == one.end:
             state = (
-                "firing" if now else "ok" if found.obeys[row, -1] or found.breaches[row, -1] else "unknown"
+                "firing" if now else "ok" if states.obeys[row, -1] or states.breaches[row, -1] else "unknown"
             )
-            one.last = (state, float(values[row, -1]), float(found.bound[row, -1]))
+            one.last = (state, float(values[row, -1]), float(states.bound[row, -1]))
     return changed

@@ -54,7 +54,7 @@ class Checker:
         """Whether a table has rows that are newer than its last results in quality.results."""
         last = _last_runs(self._store, at.time)
         new = Facts(self._store, at).new_rows({table: last.get(table.name) for table in self._tables})
-        return any(found.rows for found in new.values())
+        return any(added.rows for added in new.values())
 
     def new(self, at: Moment) -> list[Result]:
         """Checks the rows written since the last call, at first those since the last run in quality.results."""
@@ -99,13 +99,13 @@ class Checker:
             }
             results += validation.whole(table, whole)
         if self._seen is not None:
-            self._seen |= {name: found.newest for name, found in new.items() if found.newest}
+            self._seen |= {name: added.newest for name, added in new.items() if added.newest}
         return results
 
     def _look_for_newest(self, facts: Facts, new: dict[str, New]) -> None:
-        self._newest |= {name: found.newest for name, found in new.items() if found.newest}
+        self._newest |= {name: added.newest for name, added in new.items() if added.newest}
         unknown = {table: None for table in self._tables if table.name not in self._newest}
-        self._newest |= {name: found.newest for name, found in facts.new_rows(unknown).items()}
+        self._newest |= {name: added.newest for name, added in facts.new_rows(unknown).items()}
 
     def _balance(self, facts: Facts) -> tuple[dict[str, int], dict[str, int]]:
         """Row counts of tables, and their sums in quality.accounts."""

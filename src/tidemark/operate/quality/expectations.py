@@ -36,10 +36,10 @@ class UnexpectedCount(TableMetricProvider):
         runtime_configuration,
     ):
         facts, _, _ = execution_engine.get_compute_domain(metric_domain_kwargs, MetricDomainTypes.TABLE)
-        found = facts[metric_value_kwargs["rule"]].iloc[0]
-        if isinstance(found, str):
-            raise ValueError(found)
-        return int(found)
+        count = facts[metric_value_kwargs["rule"]].iloc[0]
+        if isinstance(count, str):
+            raise ValueError(count)
+        return int(count)
 
 
 class ExpectNoneUnexpected(BatchExpectation):

@@ -58,18 +58,18 @@ class Facts:
 
     def new_rows(self, since: Mapping[Table, datetime | None]) -> dict[str, New]:
         """New rows of each table after its time in `since`."""
-        found = self._measure(
+        measured = self._measure(
             *((table, [count(), newest(table.clock)], _after(table, then)) for table, then in since.items())
         )
         return {
             table.name: New(rows or 0, None if micros is None else _EPOCH + timedelta(microseconds=micros))
-            for table, (rows, micros) in zip(since, found, strict=True)
+            for table, (rows, micros) in zip(since, measured, strict=True)
         }
 
     def row_counts(self, tables: Sequence[Table]) -> dict[str, int]:
         """Rows of whole tables."""
-        found = self._measure(*((table, [count()], None) for table in tables))
-        return {table.name: rows or 0 for table, (rows,) in zip(tables, found, strict=True)}
+        measured = self._measure(*((table, [count()], None) for table in tables))
+        return {table.name: rows or 0 for table, (rows,) in zip(tables, measured, strict=True)}
 
     def accounted_sums(self, tables: Sequence[Table], since: datetime | None) -> dict[str, int]:
         """Increase of each table's `accounted` sum in quality.accounts after `since`, and the number of its rows."""
@@ -77,10 +77,10 @@ class Facts:
         measures = [*(total(name, _OWN) for name in names), count()]
         [(*sums, rows)] = self._measure((ACCOUNTS, measures, _after(ACCOUNTS, since)))
         by_name = dict(zip(names, sums, strict=True))
-        found = {
+        measured = {
             table.name: sum(by_name[name] or 0 for name in table.accounted.split(" + ")) for table in tables
         }
-        return {**found, ACCOUNTS.name: rows or 0}
+        return {**measured, ACCOUNTS.name: rows or 0}
 
     def share_of_usual(self, table: Table) -> float | None:
         """The last hour's sum of `table.volume` divided by the median of the same hour on the last seven days.
@@ -102,8 +102,8 @@ class Facts:
     def unexpected(self, table: Table, since: datetime | None, *, with_key: bool) -> dict[str, int]:
         """By rule, how many rows written after `since` (default: all) break it; `with_key` among themselves."""
         measures = row_measures(table, with_key=with_key)
-        [found] = self._measure((table, list(measures.values()), _after(table, since)))
-        return {rule: rows or 0 for rule, rows in zip(measures, found, strict=True)}
+        [numbers] = self._measure((table, list(measures.values()), _after(table, since)))
+        return {rule: rows or 0 for rule, rows in zip(measures, numbers, strict=True)}
 
     def _measure(self, *wanted: tuple[Table, Sequence[Measure], Expression | None]) -> list[list[int | None]]:
         return self._store.measure(

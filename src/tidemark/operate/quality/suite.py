@@ -49,10 +49,10 @@ def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSui
     """Expectations for `table` as a whole: one suite each, on one row of facts:
     `age_seconds` of its newest row, its `rows` and those `accounted` for, `of_usual` (a share), the number of `proxied`
     sites and their names."""
-    found: list[Any] = []
+    suites: list[Any] = []
     if upkeep.freshness_limit_seconds and not table.quiet:
         limit = upkeep.freshness_limit_seconds
-        found.append(
+        suites.append(
             ExpectColumnMaxToBeBetween(
                 column="age_seconds", max_value=limit, severity=FailureSeverity.WARNING,
                 notes=f"The newest row is at most {limit:g} s old.",
@@ -60,7 +60,7 @@ def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSui
             )
         )  # fmt: skip
     if table.accounted:
-        found.append(
+        suites.append(
             ExpectColumnPairValuesToBeEqual(
                 column_A="rows", column_B="accounted", severity=FailureSeverity.CRITICAL,
                 notes=f"The table has as many rows as quality.accounts says: {table.accounted}.",
@@ -69,7 +69,7 @@ def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSui
         )  # fmt: skip
     if table.volume:
         low, high = USUAL_VOLUME
-        found.append(
+        suites.append(
             ExpectColumnMaxToBeBetween(
                 column="of_usual", min_value=low, max_value=high, severity=FailureSeverity.WARNING,
                 notes=f"The last hour's {table.volume} are {low:g} to {high:g} times those of the same hour"
@@ -78,7 +78,7 @@ def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSui
             )
         )  # fmt: skip
     if table.clients:
-        found.append(
+        suites.append(
             ExpectColumnMaxToBeBetween(
                 column="proxied", max_value=0, severity=FailureSeverity.WARNING,
                 notes="No private address or CDN has more than half of a site's requests. Else a proxy stands for your"
@@ -88,7 +88,7 @@ def table_suites(table: Table, upkeep: UpkeepSettings) -> list[gx.ExpectationSui
         )  # fmt: skip
     return [
         gx.ExpectationSuite(name=f"{table.name}.{expectation.meta['rule']}", expectations=[expectation])
-        for expectation in found
+        for expectation in suites
     ]
 
 

@@ -58,8 +58,8 @@ class Validation:
     def rows(self, table: Table, unexpected: Mapping[str, int | str], count: int) -> list[dict[str, Any]]:
         """Results for `count` rows of the table, as rows of quality.results without its run. `unexpected` has, by rule,
         the number of rows that break it, or why it is unknown."""
-        found = self._validate(rows_name(table, KEY_RULE in unexpected), unexpected)
-        return [_row(table, result, f"{_unexpected(result):,} of {count:,} rows") for result in found]
+        results = self._validate(rows_name(table, KEY_RULE in unexpected), unexpected)
+        return [_row(table, result, f"{_unexpected(result):,} of {count:,} rows") for result in results]
 
     def whole(self, table: Table, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Results for facts about the table; expectations without facts are skipped."""
@@ -67,8 +67,8 @@ class Validation:
         for suite in self._whole[table.name]:
             needed = {name: facts[name] for name in (suite.expectations[0].meta or {})["facts"]}
             if None not in needed.values():
-                found = self._validate(suite.name, needed)
-                results += [_row(table, result, _observed(needed)) for result in found]
+                validated = self._validate(suite.name, needed)
+                results += [_row(table, result, _observed(needed)) for result in validated]
         return results
 
     def write_docs(self, directory: Path) -> Path:
@@ -98,12 +98,12 @@ class Validation:
         check = self._checks[name]
         parameters = {"dataframe": pd.DataFrame([facts])}
         if self._for_docs:
-            found = check.run(batch_parameters=parameters, result_format=_FORMAT)
+            result = check.run(batch_parameters=parameters, result_format=_FORMAT)
         else:
             # Unlike `run`, this keeps no result.
             batch = check.data.get_batch(batch_parameters=parameters)
-            found = batch.validate(check.suite, result_format=_FORMAT)
-        return list(found.results)
+            result = batch.validate(check.suite, result_format=_FORMAT)
+        return list(result.results)
 
 
 def _row(table: Table, result: Any, observed: str) -> dict[str, Any]:
