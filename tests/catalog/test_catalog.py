@@ -31,8 +31,9 @@ from tidemark.service.run import run_pipeline
 from tidemark.service.savepoints import make_savepoint
 from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
-from tidemark.store import lakehouse, lease
+from tidemark.store import lease
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.store.lease import only_writer
 
 BAD = [("default", b"no log line"), ("shop", b"")]
@@ -190,31 +191,31 @@ def test_names_in_a_catalog_are_quoted(tmp_path: Path) -> None:
     settings = Settings.of(
         home=tmp_path, catalog="my-cat", schema="tide", checkpoint_location="/Volumes/a/b/c/"
     )
-    house = lakehouse.of(settings)
-    assert house.sql_name("gold.pages") == "`my-cat`.`tide`.`gold_pages`"
-    assert house.checkpoint("requests", 1) == "/Volumes/a/b/c/requests-v1"
-    assert house.can.files is None and not house.can.keeps_home
+    lakehouse = lakehouse_of(settings)
+    assert lakehouse.sql_name("gold.pages") == "`my-cat`.`tide`.`gold_pages`"
+    assert lakehouse.checkpoint("requests", 1) == "/Volumes/a/b/c/requests-v1"
+    assert lakehouse.can.files is None and not lakehouse.can.keeps_home
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    house = Lakehouse(checkpoint_root=str(tmp_path / "volume"), catalog_schema="`a`.`b`")
+    lakehouse = Lakehouse(checkpoint_root=str(tmp_path / "volume"), catalog_schema="`a`.`b`")
     with (
-        only_writer(house, "a pipeline"),
+        only_writer(lakehouse, "a pipeline"),
         pytest.raises(HomeBusyError, match=r"a pipeline on .* writes to the tables of `a`\.`b`"),
-        only_writer(house, "a rebuild", patience=0),
+        only_writer(lakehouse, "a rebuild", patience=0),
     ):
         pass
-    with only_writer(house, "a rebuild", patience=0):
+    with only_writer(lakehouse, "a rebuild", patience=0):
         assert (tmp_path / "volume" / "writer.lease").exists()
     assert not (tmp_path / "volume" / "writer.lease").exists()
 
 
 def test_who_waits_gets_the_lease_when_it_is_given_back(tmp_path: Path) -> None:
-    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    lakehouse = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
     end, got = threading.Event(), threading.Event()
 
     def first() -> None:
-        with only_writer(house, "a pipeline"):
+        with only_writer(lakehouse, "a pipeline"):
             got.set()
             end.wait(10)
 
@@ -222,7 +223,7 @@ def test_who_waits_gets_the_lease_when_it_is_given_back(tmp_path: Path) -> None:
     holder.start()
     got.wait(10)
     threading.Timer(0.2, end.set).start()
-    with only_writer(house, "a rebuild", patience=10):
+    with only_writer(lakehouse, "a rebuild", patience=10):
         assert not holder.is_alive()
     holder.join()
 
@@ -231,32 +232,38 @@ def test_a_lease_that_is_not_renewed_counts_no_more_whatever_the_clocks_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "LEASE_SECONDS", 1.0)
-    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    lakehouse = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
     held = tmp_path / "writer.lease"
     # Their holders' clocks are far behind and far ahead.
     for until in ("1.0", "99999999999.0"):
         held.write_text(f'{{"id": "x", "what": "a pipeline", "host": "gone", "until": "{until}"}}')
-        with pytest.raises(HomeBusyError, match="a pipeline on gone"), only_writer(house, "", patience=0.1):
+        with (
+            pytest.raises(HomeBusyError, match="a pipeline on gone"),
+            only_writer(lakehouse, "", patience=0.1),
+        ):
             pass
-        with only_writer(house, "a pipeline", patience=10):
+        with only_writer(lakehouse, "a pipeline", patience=10):
             assert '"gone"' not in held.read_text()
 
 
 def test_a_lease_that_is_just_being_written_is_held(tmp_path: Path) -> None:
-    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    lakehouse = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
     (tmp_path / "writer.lease").touch()
-    with pytest.raises(HomeBusyError, match="another writer"), only_writer(house, "a rebuild", patience=0):
+    with (
+        pytest.raises(HomeBusyError, match="another writer"),
+        only_writer(lakehouse, "a rebuild", patience=0),
+    ):
         pass
 
 
 def test_a_lease_that_is_renewed_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "LEASE_SECONDS", 0.5)
     monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.05)
-    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    lakehouse = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
     with (
-        only_writer(house, "a pipeline"),
+        only_writer(lakehouse, "a pipeline"),
         pytest.raises(HomeBusyError, match="a pipeline on"),
-        only_writer(house, "a rebuild", patience=2),
+        only_writer(lakehouse, "a rebuild", patience=2),
     ):
         pass
 
@@ -265,11 +272,11 @@ def test_a_holder_whose_lease_was_taken_stops_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.05)
-    house = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
+    lakehouse = Lakehouse(checkpoint_root=str(tmp_path), catalog_schema="`a`.`b`")
     stopping = threading.Event()
 
     def hold() -> None:
-        with only_writer(house, "a pipeline") as lost:
+        with only_writer(lakehouse, "a pipeline") as lost:
             watch = threading.Thread(target=stopping_when(lost.is_set, 0.1), args=(stopping,))
             watch.start()
             (tmp_path / "writer.lease").write_text('{"id": "x", "what": "a pipeline", "host": "other"}')

@@ -31,7 +31,7 @@ from tidemark.service.forget import forget_visitor
 from tidemark.service.savepoints import make_savepoint, restore_savepoint
 from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.store.object_storage import LogRegister
 from tidemark.traffic.stream import Traffic, blocks
 
@@ -125,10 +125,12 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
     """One home through all of them, each compared with the recomputation; the rebuild is killed in its swap."""
     pairs = traffic()
     settings = on_s3(s3, broker, tmp_path).changed(batch_lines=100)
-    house = lakehouse.of(settings)
+    lakehouse = lakehouse_of(settings)
 
     def parquet(table: str) -> set[str]:
-        return {name for name in house.files.sizes(house.directory(table)) if "_delta_log" not in name}
+        return {
+            name for name in lakehouse.files.sizes(lakehouse.directory(table)) if "_delta_log" not in name
+        }
 
     produce(settings, pairs[:800])
     done(settings.changed(quality_interval_seconds=60), "run", "--once")
@@ -156,7 +158,7 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert "nothing differs" in done(settings, "rebuild", "all")  # it finishes the first one before
     assert_equal(settings, expected)
-    assert not house.files.sizes(f"{house.files.base}/_swap"), "the staged tables are to go"
+    assert not lakehouse.files.sizes(f"{lakehouse.files.base}/_swap"), "the staged tables are to go"
 
     fork = settings.changed(home=tmp_path / "fork", tables_location="")
     restore_savepoint(settings, "middle", fork, None, other_key=False)
@@ -168,7 +170,7 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
     restore_savepoint(settings, "middle", None, None, other_key=False)
     assert_equal(settings, recount(pairs[:800]))
     savepoints.delete(settings, "middle")
-    assert not house.files.sizes(f"{house.files.base}/_savepoints")
+    assert not lakehouse.files.sizes(f"{lakehouse.files.base}/_savepoints")
 
     (address, theirs) = Counter(rows(settings, "silver.requests", ["client_ip"])).most_common(1)[0]
     accepted = len(rows(settings, "silver.requests", ["offset"]))
@@ -177,7 +179,9 @@ def test_rebuild_savepoints_forget_and_upkeep(s3: S3Server, broker: Settings, tm
     assert len(rows(settings, "silver.requests", ["offset"])) == accepted - theirs
     told = str(address[0]).encode() + b" "
     for name in parquet("bronze.access_log"):
-        with house.files.system.open_input_file(f"{house.directory('bronze.access_log')}/{name}") as file:
+        with lakehouse.files.system.open_input_file(
+            f"{lakehouse.directory('bronze.access_log')}/{name}"
+        ) as file:
             assert not any(value.startswith(told) for value in pq.read_table(file)["value"].to_pylist())
 
 

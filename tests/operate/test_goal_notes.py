@@ -18,8 +18,8 @@ from tidemark.home import Home
 from tidemark.operate import notes
 from tidemark.operate.goal_notes import announce, complete
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.stream import schema_check, table_state
 
 HOUR = datetime(2026, 11, 24, 9, tzinfo=UTC)
@@ -31,11 +31,11 @@ class Scenario:
 
     def __init__(self, directory: Path) -> None:
         self.settings = Settings.of(home=directory / "home")
-        self.house = lakehouse.of(self.settings)
-        self.store = DeltaRsStore(self.house)
+        self.lakehouse = lakehouse_of(self.settings)
+        self.store = DeltaRsStore(self.lakehouse)
         self.number = 0
         table_state.record_states(
-            self.house, {"gold.pages": table_state.TableState({"key": "path"})}
+            self.lakehouse, {"gold.pages": table_state.TableState({"key": "path"})}
         )  # there was a pipeline before
 
     def start(self, **goals: Goal) -> None:
@@ -55,7 +55,7 @@ class Scenario:
         self.number += 1
         change = Change(pa.Table.from_pylist(rows, counted.TABLE.arrow_schema))
         self.store.upsert(counted.TABLE, change, Commit("test", self.number))
-        table_state.record_states(self.house, schema_check.rebuilt(self.settings, [reached.TABLE]))
+        table_state.record_states(self.lakehouse, schema_check.rebuilt(self.settings, [reached.TABLE]))
         complete(self.pipeline)
 
     @property
@@ -108,6 +108,6 @@ def test_an_earlier_definition_is_counted_again(home: Scenario) -> None:
     home.start(signup=OTHER)
     home.fill(signup=6)
     home.start(signup=SIGNUP)
-    assert table_state.incomplete(home.house) == ["silver.session_goals"]
+    assert table_state.incomplete(home.lakehouse) == ["silver.session_goals"]
     home.fill(signup=7)
     assert home.noted[-1] == ("", "Goal signup: 6 → 7 conversions")

@@ -20,8 +20,8 @@ from tidemark.operate.difference import Changed
 from tidemark.operate.revalued import Revalued
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
-from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.stream import schema_check, table_state
 
 LINES = access_log.TABLE
@@ -35,8 +35,8 @@ class Scenario:
 
     def __init__(self, directory: Path, lines: int = 3) -> None:
         self.settings = Settings.of(home=directory / "home", visitor_key="of a test")
-        self.house = lakehouse.of(self.settings)
-        self.store = DeltaRsStore(self.house)
+        self.lakehouse = lakehouse_of(self.settings)
+        self.store = DeltaRsStore(self.lakehouse)
         for table in (SITES, LINES):
             self.store.ensure(table)
         self.store.append_arrow(SITES, rows(SITES, good(SITES, 0, site="shop", accepted=2, rejected=1)))
@@ -51,7 +51,7 @@ class Scenario:
 
     def swap(self) -> None:
         """History has the hosts."""
-        table_state.record_states(self.house, schema_check.rebuilt(self.settings, JUDGED))
+        table_state.record_states(self.lakehouse, schema_check.rebuilt(self.settings, JUDGED))
 
     def fill(self, *changed: Changed) -> None:
         self.swap()
@@ -188,7 +188,7 @@ def test_a_home_that_does_not_say_the_settings_of_history_begins_with_those_of_n
     home = Scenario(tmp_path)
     (home.settings.checkpoints / "states.json").unlink()
     table_state.record_states(
-        home.house, {"silver.requests": table_state.TableState({"visitor key": "of before"})}
+        home.lakehouse, {"silver.requests": table_state.TableState({"visitor key": "of before"})}
     )
     home.start(shop=SHOP)
     assert not home.due and home.noted == []
@@ -209,11 +209,11 @@ def test_a_new_column_is_filled_unless_bronze_lacks_lines(
     tmp_path: Path, lines: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = Scenario(tmp_path, lines)
-    was = table_state.recorded(home.house, requests.TABLE.name).entries
+    was = table_state.recorded(home.lakehouse, requests.TABLE.name).entries
     older = {name: value for name, value in was.items() if name != "column network"}
-    path = Path(home.house.checkpoint_root) / "states.json"
+    path = Path(home.lakehouse.checkpoint_root) / "states.json"
     path.write_text(json.dumps({requests.TABLE.name: older}))
     home.start()
-    assert requests.TABLE.name in table_state.incomplete(home.house)
+    assert requests.TABLE.name in table_state.incomplete(home.lakehouse)
     assert backfill.pending(home.pipeline) == (lines == 3)
     assert ("silver.requests" in caplog.text and "lacks lines that were read" in caplog.text) == (lines == 2)

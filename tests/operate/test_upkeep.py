@@ -36,8 +36,8 @@ from tidemark.operate.upkeep_schedule import keep
 from tidemark.pipeline import TABLES
 from tidemark.service.upkeep import maintain_tables
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.stream import lock
 from tidemark.stream.lock import appending
 
@@ -45,7 +45,7 @@ from tidemark.stream.lock import appending
 def maintained(settings: Settings, **changes: object) -> dict[str, Done]:
     """Maintains with everything that may go gone at once; what was done by table."""
     for table in (ACCOUNTS, SITES):  # what has none is no home with tables
-        DeltaRsStore(lakehouse.of(settings)).ensure(table)
+        DeltaRsStore(lakehouse_of(settings)).ensure(table)
     changes = {"version_retention_seconds": 1, **changes}
     done = maintain_tables(settings.changed(**changes))
     return {entry.table: entry for entry in done}
@@ -163,9 +163,9 @@ def test_beside_a_live_pipeline_nothing_is_lost_and_the_log_stays_short(
 
 
 def test_a_vacuum_that_meets_other_commits_is_done_again_or_left_for_the_next_time(home: Settings) -> None:
-    house = lakehouse.of(home)
-    DeltaRsStore(house).ensure(PROGRESS)
-    path = house.path(PROGRESS)
+    lakehouse = lakehouse_of(home)
+    DeltaRsStore(lakehouse).ensure(PROGRESS)
+    path = lakehouse.path(PROGRESS)
     schema = pa.schema([field.with_nullable(True) for field in PROGRESS.arrow_schema])
     row = pa.Table.from_pylist([{}], schema=schema).cast(PROGRESS.arrow_schema)
     maintained(home)
@@ -195,9 +195,9 @@ def test_a_vacuum_that_meets_other_commits_is_done_again_or_left_for_the_next_ti
 def test_what_is_being_written_is_kept_when_the_clock_is_set_forward(
     home: Settings, table: Table, writing: Callable[[Settings], AbstractContextManager[None]]
 ) -> None:
-    house = lakehouse.of(home)
-    DeltaRsStore(house).ensure(table)
-    path = Path(house.path(table))
+    lakehouse = lakehouse_of(home)
+    DeltaRsStore(lakehouse).ensure(table)
+    path = Path(lakehouse.path(table))
     maintained(home)
     upkeep = threading.Thread(target=maintained, args=(home,))
     with writing(home):
@@ -216,23 +216,23 @@ def test_what_is_being_written_is_kept_when_the_clock_is_set_forward(
 
 
 def test_the_log_is_cut_at_a_checkpoint(home: Settings) -> None:
-    house = lakehouse.of(home)
-    store = DeltaRsStore(house)
+    lakehouse = lakehouse_of(home)
+    store = DeltaRsStore(lakehouse)
     store.ensure(PROGRESS)
     rows = PROGRESS.arrow_schema.empty_table()
-    held = DeltaTable(house.path(PROGRESS))
+    held = DeltaTable(lakehouse.path(PROGRESS))
     for _ in range(230):
         store.append_arrow(PROGRESS, rows)
     time.sleep(1.1)
     assert maintained(home)["quality.progress"].log_files_deleted >= 200
     assert log_entries(home, "quality.progress") <= 40
-    assert DeltaTable(house.path(PROGRESS)).version() == store.version(PROGRESS) >= 230
+    assert DeltaTable(lakehouse.path(PROGRESS)).version() == store.version(PROGRESS) >= 230
     held.update_incremental()  # a reader that held on to an old version goes on
     assert held.version() == store.version(PROGRESS)
 
 
 def test_rows_past_their_retention_go(home: Settings) -> None:
-    store = DeltaRsStore(lakehouse.of(home))
+    store = DeltaRsStore(lakehouse_of(home))
     store.ensure(PROGRESS)
     now = datetime.now(UTC)
     rows = [
@@ -247,7 +247,7 @@ def test_rows_past_their_retention_go(home: Settings) -> None:
 
 
 def test_rows_without_a_time_go_by_when_they_were_written(home: Settings) -> None:
-    store = DeltaRsStore(lakehouse.of(home))
+    store = DeltaRsStore(lakehouse_of(home))
     store.ensure(rejected.TABLE)
     now = datetime.now(UTC)
     times = ((1, now - timedelta(days=40), now), (2, None, now), (3, None, now - timedelta(days=40)))
@@ -266,10 +266,10 @@ def test_a_retention_that_makes_no_sense_is_a_clear_error(text: str) -> None:
 
 
 def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    house = lakehouse.of(home)
-    store = DeltaRsStore(house)
+    lakehouse = lakehouse_of(home)
+    store = DeltaRsStore(lakehouse)
     store.ensure(PROGRESS)
-    first = Path(house.path(PROGRESS)) / "_delta_log" / f"{0:020}.json"
+    first = Path(lakehouse.path(PROGRESS)) / "_delta_log" / f"{0:020}.json"
     whole = first.read_text()
     first.write_text("damaged")
     eager = home.changed(maintain_interval_seconds=0.05, version_retention_seconds=1)
@@ -280,11 +280,11 @@ def test_a_failure_is_logged_and_upkeep_goes_on(home: Settings, caplog: pytest.L
         side.start()
         assert wait_until(lambda: "upkeep failed" in caplog.text, 60)
         first.write_text(whole)
-        assert wait_until(lambda: DeltaTable(house.path(PROGRESS)).version() > 0, 60)
+        assert wait_until(lambda: DeltaTable(lakehouse.path(PROGRESS)).version() > 0, 60)
         assert wait_until(lambda: troubles[-1] == "", 60)
     stop.set()
     side.join(60)
     assert not in_background("upkeep")
-    configured = DeltaTable(house.path(PROGRESS)).metadata().configuration
+    configured = DeltaTable(lakehouse.path(PROGRESS)).metadata().configuration
     assert configured["delta.deletedFileRetentionDuration"] == "interval 1 seconds"
     assert "quality.progress" in troubles[0]

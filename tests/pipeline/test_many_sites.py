@@ -15,8 +15,8 @@ from tidemark.contract.store import Where
 from tidemark.contract.table import Table
 from tidemark.pipeline import Pipeline
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import Lakehouse
 from tidemark.stream import lock
 from tidemark.stream.run import run
 
@@ -27,8 +27,8 @@ Line = tuple[str, bytes]
 class CountingStore(DeltaRsStore):
     """Keeps of each read the table, the number of alternatives in its condition, and of rows found."""
 
-    def __init__(self, house: lakehouse.Lakehouse) -> None:
-        super().__init__(house)
+    def __init__(self, lakehouse: Lakehouse) -> None:
+        super().__init__(lakehouse)
         self.reads: list[tuple[str, int, int]] = []
 
     def read(self, table: Table, where: Where = (), columns: Sequence[str] | None = None) -> pa.Table:

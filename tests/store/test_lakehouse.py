@@ -4,15 +4,15 @@ import pytest
 
 from tidemark.errors import SettingError, TableError
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.store.object_storage import storage_options
 
 
 def test_tables_are_in_the_home_or_where_tables_location_says(home: Settings) -> None:
-    here = lakehouse.of(home)
-    there = lakehouse.of(home.changed(tables_location="s3a://bucket/logs/"))
+    here = lakehouse_of(home)
+    there = lakehouse_of(home.changed(tables_location="s3a://bucket/logs/"))
     assert here.can.files and here.path("gold.pages") == f"{home.tables}/gold/pages"
     assert there.can.files and there.path("gold.pages") == "s3a://bucket/logs/gold/pages"
     assert there.directory("gold.pages") == "logs/gold/pages"
@@ -26,17 +26,17 @@ def test_a_tables_location_that_is_no_url_or_beside_a_catalog_is_refused(
 ) -> None:
     location = "s3a://bucket/logs" if catalog else "/mnt/logs"
     with pytest.raises(SettingError, match="Name a URL such as s3a"):
-        lakehouse.of(home.changed(tables_location=location, catalog=catalog))
+        lakehouse_of(home.changed(tables_location=location, catalog=catalog))
 
 
 def test_what_a_store_cannot_do_is_a_capability(home: Settings) -> None:
     kinds = {
-        "directories": lakehouse.of(home),
-        "S3": lakehouse.of(home.changed(tables_location="s3a://bucket/logs")),
-        "HDFS": lakehouse.of(home.changed(tables_location="hdfs://name/logs")),
+        "directories": lakehouse_of(home),
+        "S3": lakehouse_of(home.changed(tables_location="s3a://bucket/logs")),
+        "HDFS": lakehouse_of(home.changed(tables_location="hdfs://name/logs")),
         "catalog": Lakehouse(checkpoint_root=str(home.checkpoints), catalog_schema="`a`.`b`"),
     }
-    can = {kind: house.can for kind, house in kinds.items()}
+    can = {kind: lakehouse.can for kind, lakehouse in kinds.items()}
     assert {kind for kind, each in can.items() if each.files} == {"directories", "S3"}
     assert {kind for kind, each in can.items() if not each.durable} == {"directories"}
     assert {kind for kind, each in can.items() if not each.keeps_home} == {"catalog"}
@@ -45,9 +45,9 @@ def test_what_a_store_cannot_do_is_a_capability(home: Settings) -> None:
 
 
 def test_delta_rs_refuses_tables_that_it_does_not_reach(home: Settings) -> None:
-    house = lakehouse.of(home.changed(tables_location="hdfs://name/logs"))
+    lakehouse = lakehouse_of(home.changed(tables_location="hdfs://name/logs"))
     with pytest.raises(TableError, match=r"not on those of hdfs://name/logs\."):
-        DeltaRsStore(house)
+        DeltaRsStore(lakehouse)
 
 
 def test_options_for_s3_are_set_once() -> None:

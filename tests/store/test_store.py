@@ -65,7 +65,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def house(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Lakehouse:
+def lakehouse(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Lakehouse:
     checkpoints = str(tmp_path / "checkpoints")
     if kind == "s3":
         server: S3Server = request.getfixturevalue("s3_server_of_all")
@@ -74,9 +74,9 @@ def house(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Lakehous
 
 
 @pytest.fixture
-def make_store(kind: str, spark: SparkSession, house: Lakehouse) -> MakeStore:
+def make_store(kind: str, spark: SparkSession, lakehouse: Lakehouse) -> MakeStore:
     """Makes stores of one kind over the same tables, as successive processes would."""
-    return (lambda: SparkStore(spark, house)) if kind == "spark" else (lambda: DeltaRsStore(house))
+    return (lambda: SparkStore(spark, lakehouse)) if kind == "spark" else (lambda: DeltaRsStore(lakehouse))
 
 
 @pytest.fixture(scope="module")
@@ -167,20 +167,20 @@ def test_a_table_that_has_a_column_more_takes_rows_without_it(store: Store, make
     assert newer.read(earlier, columns=["gone"])["gone"].to_pylist() == [None, None]
 
 
-def test_a_table_is_described_by_properties(store: Store, house: Lakehouse) -> None:
+def test_a_table_is_described_by_properties(store: Store, lakehouse: Lakehouse) -> None:
     told = {"tidemark.key": "site,window_start", "tidemark.about": "It's described."}
     store.ensure(WINDOWS, told)
     described = store.version(WINDOWS)
     store.ensure(WINDOWS, told)
     assert store.version(WINDOWS) == described  # nothing new, no commit
     store.ensure(WINDOWS, {**told, "tidemark.key": "site"})
-    found = house.delta(WINDOWS.name).metadata().configuration
+    found = lakehouse.delta(WINDOWS.name).metadata().configuration
     assert {name: found[name] for name in told} == {**told, "tidemark.key": "site"}
     assert found["delta.checkpointInterval"] == "100"
     new = replace(WINDOWS, name="gold.described")
     store.ensure(new, told)
     assert store.version(new) == 0
-    assert house.delta(new.name).metadata().configuration.items() >= told.items()
+    assert lakehouse.delta(new.name).metadata().configuration.items() >= told.items()
 
 
 def test_ensure_refuses_a_table_whose_column_has_another_type(store: Store, make_store: MakeStore) -> None:
@@ -338,14 +338,14 @@ def test_measures_of_a_version(store: Store) -> None:
 
 @pytest.mark.parametrize("most_keys", [1, 3, 100, 1_000])
 def test_repeated_keys_are_found_in_several_passes(tmp_path: Path, most_keys: int) -> None:
-    house = Lakehouse(str(tmp_path / "checkpoints"), str(tmp_path / "tables"))
-    store = DeltaRsStore(house)
+    lakehouse = Lakehouse(str(tmp_path / "checkpoints"), str(tmp_path / "tables"))
+    store = DeltaRsStore(lakehouse)
     store.ensure(WINDOWS)
     for first in (0, 20):
         store.append_arrow(WINDOWS, rows(*((f"s{n % 37}", n % 5, n) for n in range(first, first + 40))))
     scan = Scan(WINDOWS, store.version(WINDOWS), [repeated(WINDOWS.key), count()])
-    target = house.delta(WINDOWS)
-    assert measured(target, house.dataset(WINDOWS, target), scan, most_keys) == [20, 80]
+    target = lakehouse.delta(WINDOWS)
+    assert measured(target, lakehouse.dataset(WINDOWS, target), scan, most_keys) == [20, 80]
 
 
 def test_columns_come_in_the_order_asked_for(store: Store) -> None:
@@ -369,10 +369,10 @@ def test_what_a_store_tells_of_a_table(store: Store, make_store: MakeStore) -> N
 @pytest.mark.parametrize("kind", ["delta-rs"])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_each_store_goes_on_with_the_others_table(
-    backwards: bool, spark: SparkSession, house: Lakehouse
+    backwards: bool, spark: SparkSession, lakehouse: Lakehouse
 ) -> None:
-    first: Store = DeltaRsStore(house)
-    second: Store = SparkStore(spark, house)
+    first: Store = DeltaRsStore(lakehouse)
+    second: Store = SparkStore(spark, lakehouse)
     if backwards:
         first, second = second, first
     first.ensure(WINDOWS)
@@ -386,7 +386,7 @@ def test_each_store_goes_on_with_the_others_table(
     assert content(first) == content(second) == [("a", 0, 2), ("b", 0, 3)]
 
 
-def test_a_missing_table_is_a_clear_error(make_store: MakeStore, house: Lakehouse) -> None:
+def test_a_missing_table_is_a_clear_error(make_store: MakeStore, lakehouse: Lakehouse) -> None:
     store = make_store()
     change, commit = Change(rows(("a", 0, 1))), Commit("flow/1", 0)
     for act in (
@@ -398,15 +398,15 @@ def test_a_missing_table_is_a_clear_error(make_store: MakeStore, house: Lakehous
         with pytest.raises(TableError, match=r"gold.windows|gold/windows") as caught:
             act()
         assert caught.value.remedy and "\n" not in str(caught.value)
-    assert not house.exists(WINDOWS), "nothing may be made by the way"
+    assert not lakehouse.exists(WINDOWS), "nothing may be made by the way"
 
 
 @pytest.mark.parametrize("garbage", [b"", b"{", b"\xff\xfe", b'{"add": 1}\n'])
 def test_a_damaged_log_is_a_clear_error(
-    store: Store, make_store: MakeStore, house: Lakehouse, garbage: bytes, tmp_path: Path
+    store: Store, make_store: MakeStore, lakehouse: Lakehouse, garbage: bytes, tmp_path: Path
 ) -> None:
     assert store.version(WINDOWS) == 0
-    log, files = house.log(WINDOWS).directory, house.files
+    log, files = lakehouse.log(WINDOWS).directory, lakehouse.files
     files.clear(log)
     (tmp_path / "garbage").write_bytes(garbage)
     files.take(Directories("/"), str(tmp_path / "garbage"), f"{log}/{0:020}.json")

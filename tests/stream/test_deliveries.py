@@ -103,7 +103,7 @@ class Home:
     """Bronze and quarantine as the flow keeps them, without the flow."""
 
     spark: SparkSession
-    house: Lakehouse
+    lakehouse: Lakehouse
     store: DeltaRsStore
     offset: int = 0
     batches: int = 0
@@ -111,14 +111,14 @@ class Home:
 
     @classmethod
     def at(cls, spark: SparkSession, path: Path) -> Home:
-        house = Lakehouse(checkpoint_root="", root=str(path))
-        home = cls(spark, house, DeltaRsStore(house))
+        lakehouse = Lakehouse(checkpoint_root="", root=str(path))
+        home = cls(spark, lakehouse, DeltaRsStore(lakehouse))
         for table in (LINES, REJECTED):
             home.store.ensure(table)
         return home
 
     def start(self) -> Deliveries:
-        return Deliveries(self.store, self.house, LINES, REJECTED, days=7)
+        return Deliveries(self.store, self.lakehouse, LINES, REJECTED, days=7)
 
     def judged(self, *lines: tuple[str, str | None, float, bool]) -> pa.Table:
         """(site, id, days after noon, accepted) as judged lines; the offset goes on by one for each."""
@@ -193,7 +193,7 @@ def test_what_a_rebuild_accepted_counts_as_accepted(spark: SparkSession, tmp_pat
     deliveries = home.start()
     home.take(deliveries, home.judged(("a", "x", 0, True), ("a", "y", 0, False)))
     # As a rebuild leaves it: the line is rejected no more.
-    DeltaTable(home.house.path(REJECTED)).delete(
+    DeltaTable(home.lakehouse.path(REJECTED)).delete(
         commit_properties=CommitProperties(app_transactions=[Transaction(swap.WRITER, 1)])
     )
     assert home.take(deliveries, home.judged(("a", "y", 0, True), ("a", "z", 0, True))) == [2]

@@ -30,8 +30,8 @@ from tidemark.local.process import wait_until
 from tidemark.local.records import read_record
 from tidemark.operate.status import describe, lines
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.store.sizes import sizes
 from tidemark.stream.endpoint import serving
 from tidemark.stream.health import Pulse, complaints
@@ -46,13 +46,13 @@ class Scene:
 
     def __init__(self, settings: Settings) -> None:
         prepare_home(settings)
-        house = lakehouse.of(settings)
-        self.store = DeltaRsStore(house)
+        lakehouse = lakehouse_of(settings)
+        self.store = DeltaRsStore(lakehouse)
         self.store.ensure(PROGRESS)
         self.lag: int | None = 0
         self.query = SimpleNamespace(isActive=True, lastProgress=None)
         self.progress = Progress(
-            settings, self.store, {"requests": lambda: self.lag}, sizes(house, [ACCOUNTS, PROGRESS])
+            settings, self.store, {"requests": lambda: self.lag}, sizes(lakehouse, [ACCOUNTS, PROGRESS])
         )
         self.progress.watch("requests", self.query)  # type: ignore[arg-type]
         self.settings = settings

@@ -38,8 +38,8 @@ class Scenario:
 
     def __init__(self, directory: Path, seed: int = 1) -> None:
         self.home = Home.of(Settings.of(home=directory), [sessions.TABLE, sources.TABLE])
-        self.house = self.home.lakehouse
-        self.store = DeltaRsStore(self.house)
+        self.lakehouse = self.home.lakehouse
+        self.store = DeltaRsStore(self.lakehouse)
         self.store.ensure(sessions.TABLE)
         self.store.ensure(sources.TABLE)
         self.chance = random.Random(seed)
@@ -89,10 +89,10 @@ class Scenario:
         self.rows |= {str(row["session_id"]): row for row in rows}
 
     def compact(self) -> None:
-        self.house.delta(sessions.TABLE).optimize.compact()
+        self.lakehouse.delta(sessions.TABLE).optimize.compact()
 
     def vacuum(self) -> None:
-        self.house.delta(sessions.TABLE).vacuum(0, dry_run=False, enforce_retention_duration=False)
+        self.lakehouse.delta(sessions.TABLE).vacuum(0, dry_run=False, enforce_retention_duration=False)
 
     def follow(self, follower: Follower = FOLLOWER, known: Known = MappingProxyType({})) -> None:
         home = replace(self.home, opened=self.store)
@@ -109,7 +109,7 @@ class Scenario:
 
     def replacements(self) -> int:
         """How often the table was made anew."""
-        log = self.house.log(sources.TABLE)
+        log = self.lakehouse.log(sources.TABLE)
         infos = [
             a["commitInfo"]
             for v in deltalog.versions(log)
@@ -184,15 +184,15 @@ def gone_files(home: Scenario) -> None:
 def gone_log(home: Scenario) -> None:
     home.change()
     home.change()
-    for version in deltalog.versions(home.house.log(sessions.TABLE))[:-1]:
-        DeltaTable(home.house.path(sessions.TABLE)).create_checkpoint()
-        Path(home.house.path(sessions.TABLE), "_delta_log", f"{version:020}.json").unlink()
+    for version in deltalog.versions(home.lakehouse.log(sessions.TABLE))[:-1]:
+        DeltaTable(home.lakehouse.path(sessions.TABLE)).create_checkpoint()
+        Path(home.lakehouse.path(sessions.TABLE), "_delta_log", f"{version:020}.json").unlink()
 
 
 def another_table(home: Scenario) -> None:
     """As after a repair: the same name, from version 0 on."""
-    shutil.rmtree(home.house.path(sessions.TABLE))
-    home.store = DeltaRsStore(home.house)
+    shutil.rmtree(home.lakehouse.path(sessions.TABLE))
+    home.store = DeltaRsStore(home.lakehouse)
     home.store.ensure(sessions.TABLE)
     home.rows = {}
     for _ in range(6):
@@ -229,7 +229,7 @@ def test_parts_have_no_key_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyP
         home.rows |= {str(row["session_id"]): row for row in rows}
         home.store.append_arrow(sessions.TABLE, pa.Table.from_pylist(rows, sessions.TABLE.arrow_schema))
     monkeypatch.setattr(changes, "_ROWS", 1)
-    parts = list(changes.FileChanges(home.house, sessions.TABLE).parts(sources.COUNTS))
+    parts = list(changes.FileChanges(home.lakehouse, sessions.TABLE).parts(sources.COUNTS))
     keys = [tuple(row[name] for name in sources.TABLE.key) for part in parts for row in part.to_pylist()]
     assert len(parts) > 2 and len(set(keys)) == len(keys)
     home.follow()

@@ -19,8 +19,8 @@ NUMBERS = Table("silver.numbers", "", "append", ("n",), (Column("n", "long", "")
 
 
 def test_the_rows_of_a_table_that_a_stream_has_not_read(spark: SparkSession, tmp_path: Path) -> None:
-    house, checkpoint = Lakehouse("", str(tmp_path)), tmp_path / "checkpoint"
-    source, store = Path(house.path(NUMBERS)), DeltaRsStore(house)
+    lakehouse, checkpoint = Lakehouse("", str(tmp_path)), tmp_path / "checkpoint"
+    source, store = Path(lakehouse.path(NUMBERS)), DeltaRsStore(lakehouse)
 
     def drain() -> None:
         stream = spark.readStream.format("delta").load(str(source)).writeStream
@@ -72,14 +72,14 @@ def test_a_broker_that_is_away_has_no_lag_to_tell(tmp_path: Path, monkeypatch: p
 
 
 def test_a_batch_of_a_table_has_no_more_rows_than_told(spark: SparkSession, tmp_path: Path) -> None:
-    house, checkpoint = Lakehouse("", str(tmp_path)), tmp_path / "checkpoint"
-    source = Path(house.path(NUMBERS))
+    lakehouse, checkpoint = Lakehouse("", str(tmp_path)), tmp_path / "checkpoint"
+    source = Path(lakehouse.path(NUMBERS))
     for rows in (40, 7, 7, 7):  # what is there before the stream begins
         write_deltalake(source, table({"n": range(rows)}), mode="append")
     batches: dict[int, tuple[int, int | None]] = {}
 
     def look(batch: DataFrame, number: int) -> None:
-        batches[number] = batch.count(), table_rows(house, NUMBERS, checkpoint, number)
+        batches[number] = batch.count(), table_rows(lakehouse, NUMBERS, checkpoint, number)
 
     def drain() -> None:
         stream = spark.readStream.format("delta").option("maxFilesPerTrigger", 2).load(str(source))
@@ -95,4 +95,4 @@ def test_a_batch_of_a_table_has_no_more_rows_than_told(spark: SparkSession, tmp_
     drain()
     assert sum(rows for rows, _ in batches.values()) == 81 and len(batches) > before
     assert all(told is not None and rows <= told < 60 for rows, told in batches.values()), batches
-    assert table_rows(house, NUMBERS, checkpoint, 99) is None
+    assert table_rows(lakehouse, NUMBERS, checkpoint, 99) is None

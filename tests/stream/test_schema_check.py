@@ -18,7 +18,7 @@ from tidemark.errors import TableError
 from tidemark.home import Home
 from tidemark.settings import Settings
 from tidemark.settings.sites import SiteSettings
-from tidemark.store import lakehouse
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.stream.schema_check import (
     changed,
     note,
@@ -79,9 +79,9 @@ def test_a_wider_key_is_filled_with_history(home: Settings) -> None:
     narrow = replace(bots.TABLE, key=bots.TABLE.key[:-1])
     start(home, narrow, sessions.TABLE)
     start(home, bots.TABLE, sessions.TABLE)
-    assert incomplete(lakehouse.of(home)) == ["gold.bots"]
+    assert incomplete(lakehouse_of(home)) == ["gold.bots"]
     start(home, bots.TABLE, sessions.TABLE)
-    assert incomplete(lakehouse.of(home)) == ["gold.bots"]
+    assert incomplete(lakehouse_of(home)) == ["gold.bots"]
     # The way back is refused: rows would have two meanings of one key.
     with pytest.raises(
         TableError, match=r"key was .*bot_verified, now site, window_start, bot_name, bot_kind"
@@ -97,7 +97,7 @@ def test_another_session_gap_is_another_state(home: Settings) -> None:
 
 def test_settings_of_history_are_others_until_a_rebuild(home: Settings) -> None:
     home = home.changed(visitor_key="of a test")
-    tables, house = (*TABLES, requests.TABLE), lakehouse.of(home)
+    tables, lakehouse = (*TABLES, requests.TABLE), lakehouse_of(home)
     note(Home.of(home, tables))
     hosts = replace(home, sites={"shop": SiteSettings(hosts=("shop.example", "www.shop.example"))})
     changed_all = hosts.changed(session_gap_seconds=600, late_seconds=5)
@@ -106,7 +106,7 @@ def test_settings_of_history_are_others_until_a_rebuild(home: Settings) -> None:
     of_lines = {"sites.shop.hosts": ("", "shop.example, www.shop.example")}
     assert unapplied(Home.of(home, tables)) == {}
     assert unapplied(Home.of(changed_all, tables)) == {"silver.sessions": gap, "silver.requests": of_lines}
-    record_states(house, rebuilt(changed_all, [requests.TABLE]))
+    record_states(lakehouse, rebuilt(changed_all, [requests.TABLE]))
     assert unapplied(Home.of(changed_all, tables)) == {"silver.sessions": gap}
     assert unapplied(Home.of(home, tables)) == {
         "silver.requests": {"sites.shop.hosts": ("shop.example, www.shop.example", "")}
@@ -129,7 +129,7 @@ def test_a_new_column_and_a_new_table_fit(home: Settings) -> None:
 
 def test_another_version_of_a_query_is_refused(home: Settings) -> None:
     start(home, *TABLES)
-    Path(lakehouse.of(home).checkpoint("requests", 1)).mkdir(parents=True)
+    Path(lakehouse_of(home).checkpoint("requests", 1)).mkdir(parents=True)
     with pytest.raises(
         TableError, match="flow requests no longer fits: its query is of version 2"
     ) as refused:

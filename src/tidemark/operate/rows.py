@@ -37,7 +37,7 @@ FEW_BYTES = 64 << 20
 class Slice:
     """The rows of a table at a version (None: the newest) that fulfil all conditions `where`."""
 
-    house: Lakehouse
+    lakehouse: Lakehouse
     table: Table
     version: int | None = None
     where: tuple[Expression, ...] = ()
@@ -45,21 +45,21 @@ class Slice:
     @property
     def size(self) -> tuple[float, float]:
         """Rows and bytes of the table's version; infinite if this process cannot read the table."""
-        if self.house.can.files is None:
+        if self.lakehouse.can.files is None:
             return math.inf, math.inf
-        return DeltaRsStore(self.house).size(self.table, self.version)
+        return DeltaRsStore(self.lakehouse).size(self.table, self.version)
 
     def read(self) -> pa.Table:
         """The rows. Raises TableError."""
-        store, wanted = DeltaRsStore(self.house), self.condition
+        store, wanted = DeltaRsStore(self.lakehouse), self.condition
         rows = store.read_version(self.table, self.version, self.table.column_names, self._by_statistics)
         return rows if wanted is None else rows.filter(wanted)
 
     def files(self) -> list[str]:
         """The paths of the files that may have such rows. Raises DeltaError or OSError."""
-        rows = self.house.dataset(self.table, self.house.delta(self.table, self.version))
+        rows = self.lakehouse.dataset(self.table, self.lakehouse.delta(self.table, self.version))
         files = rows.get_fragments(self._by_statistics)
-        return [f"{self.house.directory(self.table)}/{file.path}" for file in files]
+        return [f"{self.lakehouse.directory(self.table)}/{file.path}" for file in files]
 
     @property
     def condition(self) -> pc.Expression | None:
@@ -74,11 +74,11 @@ class Slice:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         reader = spark.read
-        if not self.house.catalog_schema:
+        if not self.lakehouse.catalog_schema:
             reader = reader.format("delta")
         if self.version is not None:
             reader = reader.option("versionAsOf", self.version)
-        frame: DataFrame = self.house.load(reader, self.table)
+        frame: DataFrame = self.lakehouse.load(reader, self.table)
         for condition in self.where:
             frame = frame.where(F.expr(condition.sql))
         return frame.select(*self.table.column_names)
@@ -144,10 +144,12 @@ class Rows:
         """These columns of the rows for executors, see `spread`; None without rows. Spark reads files that Arrow cannot
         read, and its errors are explained."""
         first = self.slices[0]
-        if first.house.can.files is not None:
+        if first.lakehouse.can.files is not None:
             with suppress(DeltaError, OSError, pa.ArrowException):
                 files = [(each.files(), each.condition) for each in self.slices]
-                return spread(self.spark, first.house.files.system, first.table.arrow_schema, files, columns)
+                return spread(
+                    self.spark, first.lakehouse.files.system, first.table.arrow_schema, files, columns
+                )
         return self.frame().select(*columns), iter
 
     def _none(self, columns: Sequence[str]) -> pa.Table:

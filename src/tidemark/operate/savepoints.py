@@ -26,9 +26,10 @@ from tidemark.local.broker import bootstrap_servers
 from tidemark.local.records import replace_text
 from tidemark.settings import Settings
 from tidemark.settings.sites import toml_lines
-from tidemark.store import deltalog, lakehouse
+from tidemark.store import deltalog
 from tidemark.store.copies import take_all
 from tidemark.store.lakehouse import Lakehouse, require_files
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.store.lease import only_writer
 from tidemark.stream import lock
 from tidemark.stream.crash import crash_point
@@ -60,13 +61,13 @@ def create(settings: Settings, name: str) -> Savepoint:
     Batches wait only while the checkpoints are copied. Raises SettingError for an unusable name, TableError for one
     that is taken, a home without tables, or a query that keeps its results elsewhere.
     """
-    place, saved, house = _place(settings, name), _tables(settings, name), lakehouse.of(settings)
+    place, saved, lakehouse = _place(settings, name), _tables(settings, name), lakehouse_of(settings)
     if (place / _RECORD).exists():
         raise TableError(f"there is a savepoint {name} already", "Choose another name, or delete that one.")
-    if not house.present():
-        raise TableError(f"no tables yet in {house.name}", "Run `tidemark run` or `tidemark demo` first.")
+    if not lakehouse.present():
+        raise TableError(f"no tables yet in {lakehouse.name}", "Run `tidemark run` or `tidemark demo` first.")
     elsewhere = [
-        f"{query} in {state.elsewhere}" for query, state in all_recorded(house).items() if state.elsewhere
+        f"{query} in {state.elsewhere}" for query, state in all_recorded(lakehouse).items() if state.elsewhere
     ]
     if elsewhere:
         raise TableError(
@@ -79,18 +80,18 @@ def create(settings: Settings, name: str) -> Savepoint:
         checkpoints = Path(saved.checkpoint_root)
         with lock.at_rest(settings):
             _copy_checkpoints(settings.checkpoints, checkpoints)
-            versions = {table: house.delta(table).version() for table in house.present()}
+            versions = {table: lakehouse.delta(table).version() for table in lakehouse.present()}
         crash_point("savepoint:create")
         positions = [
             offset for path in deltalog.checkpoints(checkpoints) for offset in deltalog.offsets(path)
         ]
         files = size = 0
         for table, version in versions.items():
-            source, target = house.directory(table), saved.directory(table)
-            names = list(_files(house, table, version, positions))
+            source, target = lakehouse.directory(table), saved.directory(table)
+            names = list(_files(lakehouse, table, version, positions))
             files += len(names)
             pairs = ((f"{source}/{file}", f"{target}/{file}") for file in names)
-            size += take_all(saved.files, house.files, pairs)
+            size += take_all(saved.files, lakehouse.files, pairs)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         made = Savepoint(name, now, __version__, versions, _in_kafka(positions), files, size)
         crash_point("savepoint:before-done")
@@ -115,23 +116,23 @@ def restore(
     unknown savepoint or a new home that has tables of its own.
     """
     target = into or settings
-    house, saved = lakehouse.of(target), _tables(settings, name)
-    files = require_files(house, "`savepoint`")
+    lakehouse, saved = lakehouse_of(target), _tables(settings, name)
+    files = require_files(lakehouse, "`savepoint`")
     made = _read(_place(settings, name) / _RECORD)
     mark = target.home / lock.RESTORING
-    if into is not None and not mark.exists() and (house.layers() or target.checkpoints.exists()):
+    if into is not None and not mark.exists() and (lakehouse.layers() or target.checkpoints.exists()):
         raise TableError(
-            f"{house.name} has tables already", "Give a new directory with --home, and tables of its own."
+            f"{lakehouse.name} has tables already", "Give a new directory with --home, and tables of its own."
         )
     with lock.no_pipeline(target, nor_job=True) as stopped:
         if not stopped:
             raise HomeBusyError(
                 f"a pipeline or a job is running on {target.home}", "Stop it before restoring a savepoint."
             )
-        with lock.only_savepoint(target), only_writer(house, "a restoring savepoint", home=target.home):
+        with lock.only_savepoint(target), only_writer(lakehouse, "a restoring savepoint", home=target.home):
             crash_point("restore:prepared")
             mark.write_text(f"{name}\n", encoding="utf-8")
-            for layer in house.layers():
+            for layer in lakehouse.layers():
                 files.clear(layer)
             crash_point("restore:between")
             origin = saved.files.base
@@ -186,10 +187,12 @@ def _in_kafka(positions: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:
     return offsets
 
 
-def _files(house: Lakehouse, table: str, version: int, positions: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _files(
+    lakehouse: Lakehouse, table: str, version: int, positions: Sequence[dict[str, Any]]
+) -> Iterator[str]:
     """Relative names of the files of one version of a table: data, what streams at these positions have yet to read,
     and the log up to that version."""
-    log, saved = house.log(table), house.delta(table, version)
+    log, saved = lakehouse.log(table), lakehouse.delta(table, version)
     needed = {Path(unquote(uri)).name for uri in saved.file_uris()}
     id = saved.metadata().id
     for position in positions:
@@ -259,7 +262,7 @@ def _place(settings: Settings, name: str) -> Path:
 
 
 def _tables(settings: Settings, name: str) -> Lakehouse:
-    return lakehouse.of(settings).beside(settings.home, f"savepoints/{_place(settings, name).name}")
+    return lakehouse_of(settings).beside(settings.home, f"savepoints/{_place(settings, name).name}")
 
 
 def _read(path: Path) -> Savepoint:

@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def open_store(settings: LakehouseSettings, house: Lakehouse, spark: SparkSession) -> Store:
+def open_store(settings: LakehouseSettings, lakehouse: Lakehouse, spark: SparkSession) -> Store:
     """The store of the setting `store`; `auto` takes delta-rs if it reaches the tables, because it commits
     a few rows ten times as fast, otherwise Spark.
 
     Raises SettingError for delta-rs if it does not reach the tables, and for Spark if commits of several
     writers would overwrite each other.
     """
-    if settings.store == "deltars" and house.can.files is None:
-        raise SettingError(f"store=deltars cannot commit to {house.name}", "Leave it at auto.")
-    if settings.store == "spark" and object_storage.reaches(house.root):
-        raise SettingError(f"store=spark cannot commit safely to {house.name}", "Leave it at auto.")
-    if house.can.files is None or settings.store == "spark":
-        return _spark_store(spark, house)
-    return DeltaRsStore(house)
+    if settings.store == "deltars" and lakehouse.can.files is None:
+        raise SettingError(f"store=deltars cannot commit to {lakehouse.name}", "Leave it at auto.")
+    if settings.store == "spark" and object_storage.reaches(lakehouse.root):
+        raise SettingError(f"store=spark cannot commit safely to {lakehouse.name}", "Leave it at auto.")
+    if lakehouse.can.files is None or settings.store == "spark":
+        return _spark_store(spark, lakehouse)
+    return DeltaRsStore(lakehouse)
 
 
-def without_spark(house: Lakehouse, session: Callable[[], SparkSession]) -> Store:
+def without_spark(lakehouse: Lakehouse, session: Callable[[], SparkSession]) -> Store:
     """A store that uses Spark only if delta-rs does not reach the tables."""
-    return DeltaRsStore(house) if house.can.files else _spark_store(session(), house)
+    return DeltaRsStore(lakehouse) if lakehouse.can.files else _spark_store(session(), lakehouse)
 
 
-def _spark_store(spark: SparkSession, house: Lakehouse) -> Store:
+def _spark_store(spark: SparkSession, lakehouse: Lakehouse) -> Store:
     from tidemark.store.catalog import SparkStore  # not every installation has Spark
 
-    return SparkStore(spark, house)
+    return SparkStore(spark, lakehouse)

@@ -148,23 +148,23 @@ def of(settings: Settings) -> Lakehouse:
     )
 
 
-def require_files(house: Lakehouse, what: str) -> Files:
+def require_files(lakehouse: Lakehouse, what: str) -> Files:
     """The tables' files. Raises TableError if this process cannot reach them; `what` is the operation."""
-    files = house.can.files
+    files = lakehouse.can.files
     if files is None:
         raise TableError(
-            f"{what} works on tables in directories and on S3, not on those of {house.name}",
+            f"{what} works on tables in directories and on S3, not on those of {lakehouse.name}",
             "docs/deploy.md, 'What is different with catalog tables', says what to do instead."
-            if house.catalog_schema
+            if lakehouse.catalog_schema
             else "Name a directory, or a URL of s3a, as tables_location.",
         )
     return files
 
 
-def require_repairable(house: Lakehouse) -> None:
+def require_repairable(lakehouse: Lakehouse) -> None:
     """Raises TableError if the storage never loses confirmed writes, so that there is nothing to repair."""
-    if house.can.durable:
+    if lakehouse.can.durable:
         raise TableError(
-            f"`repair` brings back what a power cut took from directories; {house.name} keeps what was committed",
+            f"`repair` brings back what a power cut took from directories; {lakehouse.name} keeps what was committed",
             "See docs/operations.md, 'A damaged table'.",
         )

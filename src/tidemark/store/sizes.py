@@ -14,10 +14,10 @@ from tidemark.contract.table import Table
 from tidemark.store.lakehouse import Lakehouse
 
 
-def sizes(house: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, tuple[int, int]]]:
+def sizes(lakehouse: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, tuple[int, int]]]:
     """A function that returns rows and bytes of each table's newest version; empty if delta-rs does not reach
     the tables. Tables that cannot be read now are left out."""
-    if house.can.files is None:
+    if lakehouse.can.files is None:
         return dict
     lock = threading.Lock()
     handles: dict[str, DeltaTable] = {}
@@ -26,7 +26,7 @@ def sizes(house: Lakehouse, tables: Sequence[Table]) -> Callable[[], dict[str, t
     def measure(table: Table) -> tuple[int, int]:
         handle = handles.get(table.name)
         if handle is None:
-            handle = handles[table.name] = house.delta(table)
+            handle = handles[table.name] = lakehouse.delta(table)
         else:
             handle.update_incremental()
         version = handle.version()

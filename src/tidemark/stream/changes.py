@@ -58,11 +58,11 @@ class Changes(Protocol):
 class FileChanges:
     """Changes of a table whose log and files this process reads."""
 
-    house: Lakehouse
+    lakehouse: Lakehouse
     table: Table
 
     def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
-        moved = deltalog.moved(self.house.log(self.table), since + 1, until)
+        moved = deltalog.moved(self.lakehouse.log(self.table), since + 1, until)
         if moved is None:
             return None
         moved = [each for each in moved if not any(writer == RETENTION for writer, _ in each.numbers)]
@@ -157,12 +157,12 @@ class FileChanges:
         return self._rows(path, self._empty(made).schema)
 
     def _rows(self, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
-        directory = self.house.directory(self.table)
-        return rows_of_file(self.house.files.system, f"{directory}/{path}", schema)
+        directory = self.lakehouse.directory(self.table)
+        return rows_of_file(self.lakehouse.files.system, f"{directory}/{path}", schema)
 
     def _files(self) -> list[_File]:
         """The files of the newest version; bounds are in microseconds, None if not known."""
-        added = pa.table(self.house.delta(self.table).get_add_actions(flatten=True))
+        added = pa.table(self.lakehouse.delta(self.table).get_add_actions(flatten=True))
 
         def bounds(which: str) -> list[int | None]:
             name = f"{which}.{self.table.time}"
@@ -176,7 +176,7 @@ class FileChanges:
         return list(zip(paths, bounds("min"), bounds("max"), strict=True))
 
     def _bytes(self) -> int:
-        added = pa.table(self.house.delta(self.table).get_add_actions(flatten=True))
+        added = pa.table(self.lakehouse.delta(self.table).get_add_actions(flatten=True))
         return pc.sum(added["size_bytes"]).as_py() or 0
 
     def _empty(self, made: Revisable) -> pa.Table:

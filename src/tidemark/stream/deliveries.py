@@ -42,9 +42,9 @@ Numbers = np.ndarray[Any, Any]
 class Deliveries:
     """Caches accepted delivery ids for one flow. `lines` and `rejected` are the tables of all and of rejected lines."""
 
-    def __init__(self, store: Store, house: Lakehouse, lines: Table, rejected: Table, days: int) -> None:
+    def __init__(self, store: Store, lakehouse: Lakehouse, lines: Table, rejected: Table, days: int) -> None:
         self._store = store
-        self._house = house
+        self._lakehouse = lakehouse
         self._lines = lines
         self._rejected = rejected
         self._days = days
@@ -96,8 +96,8 @@ class Deliveries:
         interrupted after its commit to bronze."""
         from pyspark.sql import functions as F
 
-        lines = spark.read.table(self._house.sql_name(self._lines)).where(_on(days))
-        rejected = spark.read.table(self._house.sql_name(self._rejected)).where(_on(days))
+        lines = spark.read.table(self._lakehouse.sql_name(self._lines)).where(_on(days))
+        rejected = spark.read.table(self._lakehouse.sql_name(self._rejected)).where(_on(days))
         accepted = with_digest(lines).join(rejected.select(*KEY), list(KEY), "left_anti")
         accepted = accepted.join(F.broadcast(spark.createDataFrame(keys)), list(KEY), "left_anti")
         return accepted.select("_time", "_digest")

@@ -29,7 +29,7 @@ class FeedChanges:
     """Changes of a table that only Spark reaches, from Delta's change data feed. It is enabled where it is missing."""
 
     spark: SparkSession
-    house: Lakehouse
+    lakehouse: Lakehouse
     table: Table
 
     def between(self, since: int, until: int, made: Revisable, known: Known) -> Change | None:
@@ -68,12 +68,12 @@ class FeedChanges:
         return partials["rows"] if "rows" in partials else made.partial(self._empty(made))
 
     def _load(self, reader: DataFrameReader) -> DataFrame:
-        chosen = reader if self.house.catalog_schema else reader.format("delta")
-        frame: DataFrame = self.house.load(chosen, self.table)
+        chosen = reader if self.lakehouse.catalog_schema else reader.format("delta")
+        frame: DataFrame = self.lakehouse.load(chosen, self.table)
         return frame
 
     def _enable(self) -> None:
-        name = self.house.sql_name(self.table)
+        name = self.lakehouse.sql_name(self.table)
         self.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
 
     def _empty(self, made: Revisable) -> pa.Table:

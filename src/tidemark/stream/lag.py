@@ -60,22 +60,22 @@ def table_lag(rows_since: Callable[[int], int | None], checkpoint: Path) -> int 
         return None
 
 
-def table_rows(house: Lakehouse, table: Table, checkpoint: Path, number: int) -> int | None:
+def table_rows(lakehouse: Lakehouse, table: Table, checkpoint: Path, number: int) -> int | None:
     """Rows of a table in the versions of batch `number`, at least the batch's rows; None if unknown."""
-    if house.can.files is None:
+    if lakehouse.can.files is None:
         return None
     try:
         end = offset_of(checkpoint, number)
         start = offset_of(checkpoint, number - 1) if number else None
         done = int(start["index"]) + 1 if start else 0
         if end.get("isStartingVersion"):
-            return _most_rows(house, table, int(end["reservoirVersion"]), done, int(end["index"]) + 1)
+            return _most_rows(lakehouse, table, int(end["reservoirVersion"]), done, int(end["index"]) + 1)
         rows, first = 0, int(start["reservoirVersion"]) if start else 0
         if start and start.get("isStartingVersion"):
-            rows, first = _most_rows(house, table, first, done), first + 1
+            rows, first = _most_rows(lakehouse, table, first, done), first + 1
         # A version that a batch takes only partly counts as a whole.
         last = int(end["reservoirVersion"]) - (1 if int(end["index"]) < 0 else 0)
-        log = house.log(table)
+        log = lakehouse.log(table)
         return rows + sum(
             deltalog.rows_added(deltalog.actions(log, version)) for version in range(first, last + 1)
         )
@@ -83,10 +83,10 @@ def table_rows(house: Lakehouse, table: Table, checkpoint: Path, number: int) ->
         return None
 
 
-def _most_rows(house: Lakehouse, table: Table, version: int, done: int, upto: int | None = None) -> int:
+def _most_rows(lakehouse: Lakehouse, table: Table, version: int, done: int, upto: int | None = None) -> int:
     """The maximum rows of the files numbered `done` to `upto` - 1 of a version. Spark's numbering of files is
     unknown, so this counts the same number of the largest files."""
-    files = house.delta(table, version).get_add_actions(flatten=True)
+    files = lakehouse.delta(table, version).get_add_actions(flatten=True)
     sizes = sorted(map(int, pa.table(files)["num_records"].to_pylist()), reverse=True)
     return sum(sizes[: len(sizes[done:upto])])
 

@@ -19,8 +19,8 @@ from tidemark.home import Home
 from tidemark.local.process import wait_until
 from tidemark.operate.upkeep_schedule import keep
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import of as lakehouse_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TABLE = FollowedTable(
@@ -47,8 +47,8 @@ def test_upkeep_maintains_such_a_table(tmp_path: Path) -> None:
     settings = Settings.of(
         home=tmp_path, maintain_interval_seconds=0.05, version_retention_seconds=1, retention_days=""
     )
-    house = lakehouse.of(settings)
-    DeltaRsStore(house).ensure(TABLE)
+    lakehouse = lakehouse_of(settings)
+    DeltaRsStore(lakehouse).ensure(TABLE)
     troubles: list[str] = []
     stop = threading.Event()
     side = threading.Thread(target=keep(Home.of(settings, [TABLE]), troubles.append), args=(stop,))
@@ -59,13 +59,13 @@ def test_upkeep_maintains_such_a_table(tmp_path: Path) -> None:
         stop.set()
         side.join()
     assert set(troubles) == {""}
-    properties = DeltaTable(house.path(TABLE)).metadata().configuration
+    properties = DeltaTable(lakehouse.path(TABLE)).metadata().configuration
     assert properties["delta.deletedFileRetentionDuration"] == "interval 1 seconds"
 
 
 def test_rows_that_are_there_come_first_then_each_change_once(spark: SparkSession, tmp_path: Path) -> None:
     settings = Settings.of(home=tmp_path)
-    store = DeltaRsStore(lakehouse.of(settings))
+    store = DeltaRsStore(lakehouse_of(settings))
     store.ensure(TABLE)
     followed = changes(Sources(spark, settings, store), TABLE)
 

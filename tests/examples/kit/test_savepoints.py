@@ -36,8 +36,8 @@ from tidemark.operate.savepoints import savepoints
 from tidemark.operate.upkeep import maintain
 from tidemark.service.savepoints import make_savepoint, restore_savepoint
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.store.deltars import DeltaRsStore
+from tidemark.store.lakehouse import of as lakehouse_of
 from tidemark.stream import lock
 from tidemark.stream.query import Query
 
@@ -146,7 +146,7 @@ def test_changes_that_nobody_has_read_yet_are_in_a_savepoint(
         return [Query("follow", partial(changes, sources, followed), note, reads=(followed,))]
 
     job = Job(f"job-{uuid4()}", 1, (), queries, (followed,))
-    store = DeltaRsStore(lakehouse.of(home))
+    store = DeltaRsStore(lakehouse_of(home))
     store.ensure(followed)
     for number in range(4):
         row = {"letter": ["a"], "count": [number], "updated_at": [datetime.now(UTC)]}
@@ -168,11 +168,11 @@ def letters_table(name: str) -> Table:
 
 def test_upkeep_knows_how_far_each_of_two_tables_was_read(spark: SparkSession, home: Settings) -> None:
     many, few = letters_table("many"), letters_table("few")
-    house = lakehouse.of(home)
-    store = DeltaRsStore(house)
+    lakehouse = lakehouse_of(home)
+    store = DeltaRsStore(lakehouse)
 
     def rows() -> DataFrame:
-        read = [spark.readStream.format("delta").load(house.path(table)) for table in (many, few)]
+        read = [spark.readStream.format("delta").load(lakehouse.path(table)) for table in (many, few)]
         return read[0].unionByName(read[1])
 
     both = Query("both", rows, lambda batch, commit: None, reads=(many, few))

@@ -25,10 +25,10 @@ from tidemark.operate.quality.facts import take_moment
 from tidemark.operate.quality.runner import run, run_if_new
 from tidemark.pipeline import TABLES
 from tidemark.settings import Settings
-from tidemark.store import lakehouse
 from tidemark.store.catalog import SparkStore
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
+from tidemark.store.lakehouse import of as lakehouse_of
 
 TABLE = {table.name: table for table in TABLES}
 BOOKS = ("bronze.access_log", "silver.requests", "silver.rejected", "quality.accounts")
@@ -40,7 +40,7 @@ class Scene:
     """A home whose tables hold one batch: three lines, two accepted and one rejected."""
 
     settings: Settings
-    house: Lakehouse
+    lakehouse: Lakehouse
     store: DeltaRsStore
 
     def add(self, name: str, *found: dict[str, Any]) -> None:
@@ -63,8 +63,8 @@ class Scene:
 
 @pytest.fixture
 def scene(home: Settings) -> Scene:
-    house = lakehouse.of(home)
-    made = Scene(home, house, DeltaRsStore(house))
+    lakehouse = lakehouse_of(home)
+    made = Scene(home, lakehouse, DeltaRsStore(lakehouse))
     for table in TABLES:
         made.store.ensure(table)
     made.batch(0)
@@ -241,7 +241,7 @@ def test_spark_counts_the_same(scene: Scene, spark: SparkSession) -> None:
     scene.batch(1)  # later than the moment
 
     by_delta_rs, by_spark = (
-        Checker(replace(home, opened=store)) for store in (scene.store, SparkStore(spark, scene.house))
+        Checker(replace(home, opened=store)) for store in (scene.store, SparkStore(spark, scene.lakehouse))
     )
 
     found = by_delta_rs.all(at)
