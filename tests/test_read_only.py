@@ -40,9 +40,10 @@ READING = [
     "access log",
     "access user list",
     "data",
+    "mcp",
 ]
-# The rest needs a Kafka, or no home, or makes one in the cache.
-ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view"}
+# The rest needs a Kafka, a declared report, or no home, or makes one in the cache.
+ELSEWHERE = {"prepare", "import", "ingest", "explain", "generate", "view", "send"}
 
 
 def tidemark(home: Path, command: str) -> list[str]:
@@ -52,7 +53,10 @@ def tidemark(home: Path, command: str) -> list[str]:
 
 def called(command: list[str]) -> subprocess.CompletedProcess[str]:
     ports = {"TIDEMARK_BROKER_PORT": "0", "TIDEMARK_DASHBOARD_PORT": "0"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **ports})
+    environment = {**os.environ, **ports}
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, env=environment
+    )
 
 
 @pytest.fixture(scope="module")
