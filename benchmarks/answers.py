@@ -37,8 +37,8 @@ def measure(*, rate: int, cached: int, uncached: int, seconds: int, warm_up: int
     questions = Questions(cached, uncached)
     figures = []
     for label, beside in (("without questions", None), ("with questions", questions.asked)):
-        found = freshness.measure(rate=rate, seconds=seconds, warm_up=warm_up, beside=beside)
-        figures += [Figure(f"{figure.name}, {label}", figure.values) for figure in found]
+        ages = freshness.measure(rate=rate, seconds=seconds, warm_up=warm_up, beside=beside)
+        figures += [Figure(f"{figure.name}, {label}", figure.values) for figure in ages]
     return [*figures, *questions.figures()]
 
 

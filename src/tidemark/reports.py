@@ -89,8 +89,8 @@ def ask(
     values = {key: [_text(value)] for key, value in given.items() if value is not None}
     if filter:
         values["filter"] = [filter] if isinstance(filter, str) else list(filter)
-    found = report(rows, question(name, values, declarations(rows, EVERYTHING)))
-    return Answer(found.json, found.table)
+    result = report(rows, question(name, values, declarations(rows, EVERYTHING)))
+    return Answer(result.json, result.table)
 
 
 def __getattr__(name: str) -> Ask:

@@ -47,37 +47,39 @@ WIDE = Limits(per_minute=100_000, fresh_seconds=0.0)
 @pytest.fixture(scope="session")
 def rows() -> list[dict[str, Any]]:
     """Those of three days, and one of each site long before, so that every range has a period before."""
-    found = lakehouse.requests(seed=3)
-    first = {row["site"]: row for row in reversed(found)}.values()
+    rows = lakehouse.requests(seed=3)
+    first = {row["site"]: row for row in reversed(rows)}.values()
     early = {"event_time": datetime(2026, 1, 1, tzinfo=UTC), "kafka_timestamp": None}
-    added = [{**row, **early, "offset": len(found) + i} for i, row in enumerate(first)]
-    return [*found, *added]
+    added = [{**row, **early, "offset": len(rows) + i} for i, row in enumerate(first)]
+    return [*rows, *added]
 
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> Path:
-    made = tmp_path_factory.mktemp("home")
-    lakehouse.build(made, rows)
-    lakehouse.write(made, "bronze.access_log", [line_of(row) for row in rows])
+    directory = tmp_path_factory.mktemp("home")
+    lakehouse.build(directory, rows)
+    lakehouse.write(directory, "bronze.access_log", [line_of(row) for row in rows])
     alert = {"rule": "errors", "window_start": lakehouse.START, "state": "ended", "value": 0.5, "bound": 0.1,
              "ended_at": lakehouse.START, "due": False}  # fmt: skip
-    lakehouse.write(made, "quality.alerts", [{**alert, "site": site} for site in (MINE, OTHER)])
+    lakehouse.write(directory, "quality.alerts", [{**alert, "site": site} for site in (MINE, OTHER)])
     lakehouse.write(
-        made,
+        directory,
         "quality.alert_rules",
         [{"rule": "errors", "site": site, "state": "ok"} for site in (MINE, OTHER)],
     )
     reported = {"day": lakehouse.START, "metric": "requests", "value": 7.0, "reported_at": lakehouse.START}
     lakehouse.write(
-        made, "quality.reported", [{**reported, "site": site, "cause": "day over"} for site in (MINE, OTHER)]
+        directory,
+        "quality.reported",
+        [{**reported, "site": site, "cause": "day over"} for site in (MINE, OTHER)],
     )
-    (made / "tidemark.toml").write_text(DECLARED)
-    return made
+    (directory / "tidemark.toml").write_text(DECLARED)
+    return directory
 
 
 @dataclass(frozen=True)
 class Server:
-    """The server of a home, and the keys that tests have made."""
+    """The server of a home, and the keys of tests."""
 
     door: Door
     answers: Answers
@@ -98,8 +100,8 @@ class Server:
     def recorded(self) -> list[tuple[str, str, str]]:
         """Who did what to what, by the record of access."""
         self.door.audit.write()
-        found = DeltaTable(self.door.audit.path).to_pyarrow_table().to_pylist()
-        return [(row["who"], row["what"], row["object"]) for row in found]
+        rows = DeltaTable(self.door.audit.path).to_pyarrow_table().to_pylist()
+        return [(row["who"], row["what"], row["object"]) for row in rows]
 
 
 def serve(home: Path, limits: Limits = WIDE, opened: Callable[[], Reader] | None = None) -> Server:

@@ -138,10 +138,10 @@ def test_a_key_asks_so_often_in_a_minute(home: Path) -> None:
 
 def test_lists_have_so_many_rows(home: Path) -> None:
     client = serve(home, Limits(rows=2)).client()
-    found = client.get(address("pages"), params=RANGE)
-    assert found.json()["limited"] == {"rows": {"shown": 2, "of": found.json()["limited"]["rows"]["of"]}}
-    assert len(found.json()["rows"]) == 2 and found.json()["limited"]["rows"]["of"] > 2
-    assert (found.headers["tidemark-row-limit"], found.headers["tidemark-limited"]) == ("2", "rows")
+    answer = client.get(address("pages"), params=RANGE)
+    assert answer.json()["limited"] == {"rows": {"shown": 2, "of": answer.json()["limited"]["rows"]["of"]}}
+    assert len(answer.json()["rows"]) == 2 and answer.json()["limited"]["rows"]["of"] > 2
+    assert (answer.headers["tidemark-row-limit"], answer.headers["tidemark-limited"]) == ("2", "rows")
     assert client.get(address("pages"), params=RANGE | {"limit": "1"}).json()["limited"]["rows"]["shown"] == 1
     assert client.get(address("pages"), params=RANGE | {"format": "csv"}).text.count("\n") == 3
 
@@ -204,23 +204,23 @@ def test_tables_that_are_not_made_yet(tmp_path: Path) -> None:
 def test_lines_of_a_figure_page_by_page(server: Server, rows: list[dict[str, Any]]) -> None:
     client = server.client("analyst", MINE)
     params = RANGE | {"filter": ["path=/missing", "status=404"], "limit": "3"}
-    found: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     cursor: str | None = ""
     while cursor is not None:
         page = client.get(f"{API}/lines", params=params | ({"cursor": cursor} if cursor else {})).json()
         assert len(page["lines"]) == 3 or page["next"] is None
-        found += page["lines"]
+        listed += page["lines"]
         cursor = page["next"]
     wanted = [r for r in rows if (r["site"], r["path"], r["status"]) == (MINE, "/missing", 404)]
-    assert sorted(each["offset"] for each in found) == sorted(row["offset"] for row in wanted)
+    assert sorted(each["offset"] for each in listed) == sorted(row["offset"] for row in wanted)
     lines = {row["offset"]: line_of(row)["value"].decode() for row in wanted}
-    assert {each["offset"]: each["line"] for each in found} == lines
-    assert [each["event_time"] for each in found] == sorted(
-        (each["event_time"] for each in found), reverse=True
+    assert {each["offset"]: each["line"] for each in listed} == lines
+    assert [each["event_time"] for each in listed] == sorted(
+        (each["event_time"] for each in listed), reverse=True
     )
     [errors] = [r for r in client.get(address("errors"), params=RANGE).json()["rows"]
                 if (r["path"], r["status"]) == ("/missing", 404)]  # fmt: skip
-    assert errors["requests"] == len(found) > 3
+    assert errors["requests"] == len(listed) > 3
     bad = client.get(f"{API}/lines", params=params | {"cursor": "abc"})
     assert bad.status_code == 400 and bad.json()["error"].startswith("cursor:")
     assert ("analyst-a.example", "raw lines opened", "/api/v1/lines") in server.recorded()

@@ -22,13 +22,13 @@ NOTEBOOK = Path(__file__).parents[2] / "docs" / "reports.ipynb"
 def test_a_function_for_each_report(home: Path, rows: list[dict[str, Any]]) -> None:
     assert set(ALL) <= set(dir(reports))
     day = timedelta(days=1)
-    found = reports.errors(
+    answer = reports.errors(
         home=home, site=MINE, start=lakehouse.START, end=lakehouse.START + day, filter="status=404"
     )
     wanted = [row for row in rows if row["site"] == MINE and row["status"] == 404
               and lakehouse.START <= row["event_time"] < lakehouse.START + day]  # fmt: skip
-    assert found.pandas()["requests"].sum() == len(wanted) > 0
-    table = found.arrow()
+    assert answer.pandas()["requests"].sum() == len(wanted) > 0
+    table = answer.arrow()
     assert table.column_names == ["path", "status", "requests", "visitors", "newest_event_time"]
     assert table.schema.field("newest_event_time").type == pa.timestamp("us", "UTC")
     lines = reports.lines(home=home, filter=["status=404"], limit=5).pandas()

@@ -102,9 +102,9 @@ def test_every_surface_gives_the_same_answer(server: Server, home: Path, spec: R
     assert of_command(home, spec, values, "csv").encode() == csv(expected.table)
     flattened = flat(values)
     start, end = flattened.pop("from"), flattened.pop("to")
-    found = reports.ask(spec.name, home=home, start=start, end=end, **flattened)
-    assert found.json == expected.json
-    assert found.pandas().equals(expected.table) and found.arrow().num_rows == len(expected.table)
+    answer = reports.ask(spec.name, home=home, start=start, end=end, **flattened)
+    assert answer.json == expected.json
+    assert answer.pandas().equals(expected.table) and answer.arrow().num_rows == len(expected.table)
 
 
 def known_of_people(answer: dict[str, Any]) -> dict[str, Any]:

@@ -160,38 +160,38 @@ class Answers:
 
     def _compute(self, right: Right, asked: Question, limit: int, key: str, until: float) -> Answer:
         watched = Watched(self.reader, self.limits.seconds, until)
-        found = limited(report(Direct(permitted(watched, right), self._unions), asked), limit)
+        result = limited(report(Direct(permitted(watched, right), self._unions), asked), limit)
         tag = hashlib.sha256(f"{key} {sorted(watched.versions.items())}".encode()).hexdigest()[:32]
-        text = json_text(found.json).encode()
-        made = Answer(found.json, text, csv(found.table), tag, watched.versions, time.monotonic())
+        text = json_text(result.json).encode()
+        answer = Answer(result.json, text, csv(result.table), tag, watched.versions, time.monotonic())
         with self._lock:
             before = self._known.pop(key, None)
-            self._known[key] = made
-            self._bytes += _size(made) - (_size(before) if before else 0)
+            self._known[key] = answer
+            self._bytes += _size(answer) - (_size(before) if before else 0)
             while self._bytes > self.limits.bytes and len(self._known) > 1:
                 _, oldest = self._known.popitem(last=False)
                 self._bytes -= _size(oldest)
-        return made
+        return answer
 
 
-def limited(found: Report, most: int) -> Report:
+def limited(result: Report, most: int) -> Report:
     """The report with at most so many rows in each list; `limited` in its JSON has the lengths of longer ones."""
     longer = {
-        name: len(rows) for name, rows in found.json.items() if isinstance(rows, list) and len(rows) > most
+        name: len(rows) for name, rows in result.json.items() if isinstance(rows, list) and len(rows) > most
     }
     if not longer:
-        return found
-    lists = {name: rows[:most] if name in longer else rows for name, rows in found.json.items()}
+        return result
+    lists = {name: rows[:most] if name in longer else rows for name, rows in result.json.items()}
     about = {name: {"shown": most, "of": length} for name, length in longer.items()}
-    return replace(found, json={**lists, "limited": about}, table=found.table.head(most))
+    return replace(result, json={**lists, "limited": about}, table=result.table.head(most))
 
 
 def values_of(pairs: Sequence[tuple[str, str]]) -> Values:
     """The values of each parameter, in the order of the pairs."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return found
+        values.setdefault(name, []).append(value)
+    return values
 
 
 def _key(right: Right, asked: Question, limit: int) -> str:

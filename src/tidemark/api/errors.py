@@ -1,4 +1,4 @@
-"""Errors of questions, as what a program is told: a status of HTTP, the problem and the remedy."""
+"""Errors of questions as programs get them: a status of HTTP, the problem and the remedy."""
 
 from __future__ import annotations
 

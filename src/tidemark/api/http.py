@@ -102,11 +102,11 @@ def _safe(handler: Handler) -> Handler:
     return safe
 
 
-def refusal(found: Problem) -> Response:
+def refusal(about: Problem) -> Response:
     """The answer to a question with a problem."""
-    response = JSONResponse({"error": found.error, "remedy": found.remedy}, found.status)
-    if found.wait is not None:
-        response.headers["retry-after"] = str(found.wait)
+    response = JSONResponse({"error": about.error, "remedy": about.remedy}, about.status)
+    if about.wait is not None:
+        response.headers["retry-after"] = str(about.wait)
     return response
 
 

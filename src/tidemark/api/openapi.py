@@ -44,11 +44,11 @@ def answer_schema(spec: ReportSpec) -> dict[str, Any]:
     for name, figures in spec.lists.items():
         rows: dict[str, Any] = {"type": "array", "items": _object(figures)}
         lists[name] = {"type": "array", "items": rows} if name in spec.nested else rows
-    found = _object(spec.figures)
+    schema = _object(spec.figures)
     limited = {"type": "object", "description": "Lists that are longer than shown, with their lengths."}
-    found["properties"] |= {**lists, "limited": limited}
-    found["required"] += list(lists)
-    return found
+    schema["properties"] |= {**lists, "limited": limited}
+    schema["required"] += list(lists)
+    return schema
 
 
 def _object(figures: Figures) -> dict[str, Any]:

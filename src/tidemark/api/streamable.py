@@ -24,8 +24,8 @@ MOST_BYTES = 1_000_000
 class _Endpoint:
     """An ASGI application; a class, because Starlette takes functions for handlers of requests."""
 
-    def __init__(self, made: Callable[[], Server[Any]]) -> None:
-        self._made = made
+    def __init__(self, mcp_server: Callable[[], Server[Any]]) -> None:
+        self._server = mcp_server
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["method"] != "POST":
@@ -39,7 +39,7 @@ class _Endpoint:
 
         # The guard has compared host and origin.
         manager = StreamableHTTPSessionManager(
-            self._made(), json_response=True, stateless=True, max_request_body_size=MOST_BYTES
+            self._server(), json_response=True, stateless=True, max_request_body_size=MOST_BYTES
         )
         async with manager.run():
             await manager.handle_request(scope, receive, send)
@@ -56,9 +56,9 @@ def mcp_endpoint(door: Door, answers: Answers) -> Endpoint:
             door.audit.record(asking, "raw lines opened", "/mcp")
 
     @cache
-    def made() -> Server[Any]:
+    def mcp_server() -> Server[Any]:
         from tidemark.api.tools import server
 
         return server(answers, who, recorded)
 
-    return _Endpoint(made)
+    return _Endpoint(mcp_server)

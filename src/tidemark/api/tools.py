@@ -43,8 +43,8 @@ def server(answers: Answers, who: Who, recorded: Recorded = lambda asking, name:
         try:
             answer = await answers.answer(asking, params.name, values_in(params.arguments or {}))
         except TidemarkError as error:
-            found = problem(error)
-            text = json.dumps({"error": found.error, "remedy": found.remedy})
+            about = problem(error)
+            text = json.dumps({"error": about.error, "remedy": about.remedy})
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
         recorded(asking, params.name)
         text = json.dumps(shown(answer))
@@ -85,11 +85,11 @@ def tool(spec: ReportSpec) -> types.Tool:
 
 def values_in(arguments: dict[str, Any]) -> Values:
     """The texts of the parameters in a call's arguments; a single value may stand for a list of one."""
-    found = {}
+    values = {}
     for name, value in arguments.items():
         each = value if isinstance(value, list) else [value]
-        found[name] = [str(one) for one in each if one is not None]
-    return found
+        values[name] = [str(one) for one in each if one is not None]
+    return values
 
 
 def shown(answer: Answer) -> dict[str, Any]:

@@ -45,10 +45,10 @@ def mcp_command(ctx: click.Context, /, sites: tuple[str, ...], role: str, **home
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
     }
     asking = Asking("", Right.of(cast("Role", role), sites), "none")
-    made = server(Answers(lambda: open_reader(environment)), lambda request: asking)
+    tools = server(Answers(lambda: open_reader(environment)), lambda request: asking)
 
     async def serve() -> None:
         async with stdio_server() as (reading, writing):
-            await made.run(reading, writing, made.create_initialization_options())
+            await tools.run(reading, writing, tools.create_initialization_options())
 
     anyio.run(serve)

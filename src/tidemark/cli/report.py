@@ -106,17 +106,17 @@ def report_command(
             asked = question(name, values, declared(settings.home))
         except ParameterError as error:
             raise click.UsageError(str(error), ctx) from error
-        found = report(Direct(open_reader({**os.environ, **tables})), asked)
-    if found.filling:
+        result = report(Direct(open_reader({**os.environ, **tables})), asked)
+    if result.filling:
         click.echo(
-            f"The history of {', '.join(found.filling)} is being filled; counting from silver.", err=True
+            f"The history of {', '.join(result.filling)} is being filled; counting from silver.", err=True
         )
     if as_json:
-        click.echo(json_text(found.json), nl=False)
+        click.echo(json_text(result.json), nl=False)
     elif as_csv:
-        sys.stdout.buffer.write(csv(found.table, printable=sys.stdout.isatty()))
+        sys.stdout.buffer.write(csv(result.table, printable=sys.stdout.isatty()))
     else:
-        click.echo("\n".join(_lines(found.table)))
+        click.echo("\n".join(_lines(result.table)))
 
 
 @contextmanager

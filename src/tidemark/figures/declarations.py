@@ -23,7 +23,7 @@ def declarations(rows: Rows, right: Right) -> Declared:
     place = home_of(rows.reader)
     if place is None:
         known = conversions.known(rows)
-        found = Declared({"goals": {name: goal.declared for name, goal in known.items()}})
+        tables = Declared({"goals": {name: goal.declared for name, goal in known.items()}})
     else:
-        found = declared(place)
-    return of_right(found, right)
+        tables = declared(place)
+    return of_right(tables, right)

@@ -27,12 +27,12 @@ def lines(rows: Rows, selection: Selection, limit: int, cursor: str = "") -> tup
     end. Raises SelectionError for a cursor that cannot be used."""
     where = (*conditions.of_lines(selection), *((after(cursor),) if cursor else ()))
     order = [f"-{name}" for name in ORDER]
-    found = rows(query(silver.REQUESTS, COLUMNS, where, order_by=order, limit=limit + 1))
-    more, found = len(found) > limit, found.head(limit)
-    raw = _raw(rows, found)
-    keys = zip(*(found[name] for name in ORDER[1:]), strict=True)
-    texts = pd.Series([raw.get(key) for key in keys], index=found.index, dtype=object)
-    return found.assign(line=texts), cursor_of(found.iloc[-1]) if more else None
+    requests = rows(query(silver.REQUESTS, COLUMNS, where, order_by=order, limit=limit + 1))
+    more, requests = len(requests) > limit, requests.head(limit)
+    raw = _raw(rows, requests)
+    keys = zip(*(requests[name] for name in ORDER[1:]), strict=True)
+    texts = pd.Series([raw.get(key) for key in keys], index=requests.index, dtype=object)
+    return requests.assign(line=texts), cursor_of(requests.iloc[-1]) if more else None
 
 
 def cursor_of(row: pd.Series) -> str:
@@ -58,17 +58,17 @@ def after(cursor: str) -> Condition:
     return AnyOf(tuple(parts))
 
 
-def _raw(rows: Rows, found: pd.DataFrame) -> dict[Any, str]:
+def _raw(rows: Rows, requests: pd.DataFrame) -> dict[Any, str]:
     """The raw lines by topic, partition and offset."""
-    if found.empty:
+    if requests.empty:
         return {}
     same: list[Condition] = []
-    for _, part in found.groupby(["topic", "partition"]):
+    for _, part in requests.groupby(["topic", "partition"]):
         topic, partition = part[["topic", "partition"]].iloc[0]
         offsets = tuple(map(int, part["offset"]))
         of_partition = Where("topic", "=", str(topic)), Where("partition", "=", int(partition))
         same.append(AllOf((*of_partition, Where("offset", "in", offsets))))
-    kept = if_any(rows, query(BRONZE, [*ORDER[1:], "value"], _of_times(found, same)))
+    kept = if_any(rows, query(BRONZE, [*ORDER[1:], "value"], _of_times(requests, same)))
     keys = zip(*(kept[name] for name in ORDER[1:]), strict=True)
     return {
         key: bytes(value).decode("utf-8", "backslashreplace")
@@ -76,9 +76,9 @@ def _raw(rows: Rows, found: pd.DataFrame) -> dict[Any, str]:
     }
 
 
-def _of_times(found: pd.DataFrame, same: Sequence[Condition]) -> tuple[Condition, ...]:
+def _of_times(requests: pd.DataFrame, same: Sequence[Condition]) -> tuple[Condition, ...]:
     """The condition `same`, with the range of the records' times, by which most files are left out."""
-    times = found["kafka_timestamp"]
+    times = requests["kafka_timestamp"]
     if times.isna().any():
         return (AnyOf(tuple(same)),)
     return (

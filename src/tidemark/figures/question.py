@@ -94,10 +94,10 @@ def require_known(what: str, values: Values, parameters: Sequence[Parameter]) ->
 
 def one(name: str, values: Values) -> str | None:
     """The value of a parameter that is given at most once; None if it is missing or empty."""
-    found = values.get(name, ())
-    if len(found) > 1:
-        raise ParameterError(f"{name}: there are {len(found)} values", "Give one value.")
-    return found[0] if found and found[0] else None
+    texts = values.get(name, ())
+    if len(texts) > 1:
+        raise ParameterError(f"{name}: there are {len(texts)} values", "Give one value.")
+    return texts[0] if texts and texts[0] else None
 
 
 def selection_of(values: Values, now: datetime | None = None, *, ranged: bool = False) -> Selection:
