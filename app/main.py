@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamlit as st
 from dashboard import ahead, data, start, who
-from dashboard.controls import actions, bar, sharing, views
+from dashboard.controls import actions, address, bar, navigation, sharing, views
 from dashboard.filters import Filters
 from dashboard.panel import freshness
 from dashboard.panels import (
@@ -37,17 +37,18 @@ from dashboard.panels import (
 )
 
 from tidemark.access.asking import Asking
+from tidemark.figures.extents import Extent
 from tidemark.figures.reader import Reader, ReadError
 from tidemark.figures.text import plain
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page at the address `path`. `ranged` is False if it is about now, `filtered` if it is about requests,
-    `whole` True if it is about the pipeline of all sites."""
+    """A page of a section at the address `path`. `ranged` is False if it is about now, `filtered` if it is about
+    requests, `whole` True if it is about the pipeline of all sites."""
 
+    section: str
     title: str
-    icon: str
     path: str
     draw: Callable[[Reader, Filters], None]
     ranged: bool = True
@@ -56,30 +57,31 @@ class Page:
 
 
 PAGES = (
-    Page("Overview", ":material/monitoring:", "overview", overview.page),
-    Page("Live", ":material/sensors:", "live", live.page, ranged=False),
-    Page("Sources", ":material/alt_route:", "sources", sources.page),
-    Page("Pages", ":material/article:", "pages", pages.page),
-    Page("Performance", ":material/speed:", "performance", performance.page),
-    Page("Bots", ":material/smart_toy:", "bots", bots.page),
-    Page("Errors", ":material/error:", "errors", errors.page),
-    Page("Countries", ":material/public:", "countries", countries.page),
-    Page("Networks", ":material/hub:", "networks", networks.page),
-    Page("Sessions", ":material/route:", "sessions", sessions.page),
-    Page("Goals", ":material/flag:", "goals", goals.page),
-    Page("Funnels", ":material/filter_list:", "funnels", funnels.page),
-    Page("Retention", ":material/event_repeat:", "retention", retention.page),
-    Page("Paths", ":material/conversion_path:", "paths", paths.page),
-    Page("Alerts", ":material/notifications:", "alerts", alerts.page, filtered=False),
-    Page("As reported", ":material/history:", "as-reported", reported.page, filtered=False),
-    Page("Quality", ":material/verified:", "quality", quality.page, filtered=False, whole=True),
-    Page("Pipeline", ":material/lan:", "pipeline", pipeline.page, filtered=False, whole=True),
-    Page("Definitions", ":material/tune:", "definitions", definitions.page, ranged=False, filtered=False),
+    Page("Overview", "Overview", "overview", overview.page),
+    Page("Live", "Live", "live", live.page, ranged=False),
+    Page("Audience", "Sources", "sources", sources.page),
+    Page("Audience", "Pages", "pages", pages.page),
+    Page("Audience", "Countries", "countries", countries.page),
+    Page("Audience", "Networks", "networks", networks.page),
+    Page("Audience", "Sessions", "sessions", sessions.page),
+    Page("Behaviour", "Goals", "goals", goals.page),
+    Page("Behaviour", "Funnels", "funnels", funnels.page),
+    Page("Behaviour", "Retention", "retention", retention.page),
+    Page("Behaviour", "Paths", "paths", paths.page),
+    Page("Health", "Errors", "errors", errors.page),
+    Page("Health", "Performance", "performance", performance.page),
+    Page("Health", "Bots", "bots", bots.page),
+    Page("Health", "Alerts", "alerts", alerts.page, filtered=False),
+    Page("Trust", "Quality", "quality", quality.page, filtered=False, whole=True),
+    Page("Trust", "As reported", "as-reported", reported.page, filtered=False),
+    Page("Trust", "Pipeline", "pipeline", pipeline.page, filtered=False, whole=True),
+    Page("Settings", "Definitions", "definitions", definitions.page, ranged=False, filtered=False),
 )
+DEFINITIONS = PAGES[-1]
 # Shown where another package declares tables.
-OTHERS = Page("Other tables", ":material/table:", "others", others.page, filtered=False, whole=True)
+OTHERS = Page("Trust", "Other tables", "others", others.page, filtered=False, whole=True)
 # Shown to those who manage people, keys and shares.
-ACCESS = Page("Access", ":material/key:", "access", access.page, ranged=False, filtered=False)
+ACCESS = Page("Settings", "Access", "access", access.page, ranged=False, filtered=False)
 
 # A file of our own: Streamlit's named icons come from elsewhere when they are the browser tab's.
 ICON = Path(__file__).parent / "icon.png"
@@ -87,7 +89,7 @@ STYLE = Path(__file__).parent / "style.css"
 
 
 def main() -> None:
-    """Draws the chosen page under its heading and the filter bar, or what to do when there is no data.
+    """Draws the chosen page under the sections, its heading and the filter bar, or what to do when there is no data.
 
     The bar is drawn here and not by the pages, so that its choices outlive a change of page.
     """
@@ -113,7 +115,7 @@ def main() -> None:
     first = pages[0]
     entries = [
         st.Page(
-            functools.partial(run, page), title=page.title, icon=page.icon, default=page is first,
+            functools.partial(run, page), title=page.title, default=page is first,
             url_path="" if page is first else page.path,
         )
         for page in pages
@@ -121,7 +123,7 @@ def main() -> None:
     leads = st.Page(
         functools.partial(run, first), title=first.title, url_path=first.path, visibility="hidden"
     )
-    current = st.navigation([*entries, leads], position="hidden" if shared else "top")
+    current = st.navigation([*entries, leads], position="hidden")
     if current is leads:
         asked = st.query_params
         st.switch_page(entries[0], query_params=[(name, asked.get_all(name)) for name in asked])
@@ -129,33 +131,47 @@ def main() -> None:
     if wanted is not None:
         for entry in entries:
             if entry.url_path == wanted:
-                st.switch_page(entry)
+                st.switch_page(entry, query_params=address.link())
     page = next(page for page in pages if page.title == current.title)
-    with st.container(horizontal=True, vertical_alignment="bottom", key="title"):
-        st.title(page.title, anchor=False, width="stretch")
-        said = st.container(width="content")
-        place = st.container(width="content")
+    st.set_page_config(f"{page.title} · Tidemark", str(ICON), layout="wide")
+    full = start.has_data(reader) or page in (ACCESS, DEFINITIONS)
+    extents = extents_of(reader) if full else {}
+    address.read(extents, page.title)
+    navigation.skip_link()
+    if shared is None:
+        navigation.draw([(page.section, entry) for page, entry in zip(pages, entries, strict=True)], current)
+    with st.container(horizontal=True, vertical_alignment="center", key="title", gap="small"):
+        st.title(page.title, anchor=False, width="content")
+        if full:
+            chosen = bar.choose(
+                list(extents), extents, page=page.title, ranged=page.ranged, filtered=page.filtered,
+                home=data.home(reader), shared=shared,
+            )  # fmt: skip
+            with st.container(width="content"):
+                sharing.offer(data.home(reader), page.path)
+            with st.container(width="stretch", key="freshness"):
+                freshness(reader, chosen)
         who.account()
-    if not start.has_data(reader) and page is not ACCESS:
+    navigation.landmark()
+    if not full:
         start.empty_state(reader)
         return
+    if bar.refuse():
+        return
     ahead.begin(reader)
-    try:
-        extents = data.extents(reader)
-    except ReadError as error:
-        st.warning(plain(str(error)), icon=":material/error:")
-        extents = {}
-    chosen = bar.choose(
-        list(extents), extents, page=page.title, ranged=page.ranged, filtered=page.filtered,
-        home=data.home(reader), shared=shared,
-    )  # fmt: skip
-    with said:
-        freshness(reader, chosen)
-    with place:
-        sharing.offer(data.home(reader), page.path)
     bar.offer_jump(chosen, extents, ranged=page.ranged, history="./")
     views.show(reader, chosen)
     current.run()
+
+
+def extents_of(reader: Reader) -> dict[str, Extent]:
+    """First and newest event time per site; none, with the reason on the page, where a table cannot be read."""
+    try:
+        found: dict[str, Extent] = data.extents(reader)
+    except ReadError as error:
+        st.warning(plain(str(error)), icon=":material/error:")
+        return {}
+    return found
 
 
 def pages_of(reader: Reader, asking: Asking) -> tuple[Page, ...]:

@@ -1,4 +1,4 @@
-"""The demo's first page: what this is, and what to try."""
+"""The demo's line on the first pages: what this is, and what to try."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import streamlit as st
 
 from tidemark.figures.reader import Reader
 
-_HIDDEN = "demo-hidden"
+from .controls import address
+
+HIDDEN = "hidden"
 
 
 def is_demo() -> bool:
@@ -18,28 +20,24 @@ def is_demo() -> bool:
 
 
 def intro(reader: Reader) -> None:
-    """Explains the demo, if this is one, until it is hidden, which lasts as long as the browser's session."""
-    if not is_demo() or st.session_state.get(_HIDDEN):
+    """Explains the demo in one line, if this is one, until it is hidden, which the address keeps."""
+    if not is_demo() or address.choice().demo == HIDDEN:
         return
     command = f"tidemark --home {shlex.quote(reader.label)}"
-    with st.container(border=True, key="demo"):
-        st.subheader("This is the demo", anchor=False)
-        st.text(
-            "The visits are generated: a week of the past, then live traffic. Everything else is real: the lines pass "
-            "through Kafka and Spark into Delta tables, and this page reads the tables."
-        )
-        st.html(
-            "The week has a newsletter campaign, a crawler's visit at night, a link to a page that does not exist, "
-            "an afternoon of slow searches, and an outage. Find them: "
-            '<a href="./?range=7d" target="_self">Overview of the last 7 days →</a>'
-        )
-        left, right = st.columns(2)
-        left.text("Import a log of your own, then choose its site at the top of the page:")
-        left.code(f"{command} import access.log --site mine", language=None)
-        right.text("Kill the pipeline and watch the counts stay exact; end this demo first:")
-        right.code(f"{command} demo --chaos", language=None)
-        st.button("Hide", on_click=_hide, icon=":material/close:", type="tertiary")
-
-
-def _hide() -> None:
-    st.session_state[_HIDDEN] = True
+    with st.container(horizontal=True, vertical_alignment="center", key="demo", gap="small"):
+        st.text("Demo: generated visits, a real pipeline.", width="content")
+        st.html('<a href="./?range=7d" target="_self">Find the week\'s stories →</a>', width="content")
+        with st.popover("Try", type="tertiary", width="content"):
+            st.text(
+                "A week of the past, then live traffic. The lines pass through Kafka and Spark into Delta tables, and "
+                "this page reads the tables. The week has a newsletter campaign, a crawler's visit at night, a link to "
+                "a page that does not exist, an afternoon of slow searches, and an outage."
+            )
+            st.text("Import a log of your own, then choose its site at the top of the page:")
+            st.code(f"{command} import access.log --site mine", language=None, wrap_lines=True)
+            st.text("Kill the pipeline and watch the counts stay exact; end this demo first:")
+            st.code(f"{command} demo --chaos", language=None, wrap_lines=True)
+        st.button(
+            "Hide", on_click=address.choose, kwargs={"demo": HIDDEN}, icon=":material/close:", type="tertiary",
+            key="hide-demo",
+        )  # fmt: skip

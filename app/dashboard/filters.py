@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tidemark.figures import calendar
 from tidemark.figures.extents import Extent
+from tidemark.figures.calendar import Unit
 from tidemark.figures.query import Where
 from tidemark.figures.selection import Comparison, Filter, Selection
 from tidemark.figures.zones import floor
@@ -20,7 +22,23 @@ PRESETS: dict[str, tuple[timedelta, int]] = {
     "7d": (timedelta(days=7), 7200),
     "30d": (timedelta(days=30), 21_600),
 }
-RANGES = [*PRESETS, "all", "custom"]
+# Ranges of the calendar in the chosen zone: the unit that they begin with, whether it is the one before the present
+# unit, and the time bin of their charts.
+CALENDAR: dict[str, tuple[Unit, bool, int]] = {
+    "today": ("day", False, 1800),
+    "yesterday": ("day", True, 1800),
+    "week": ("week", False, 7200),
+    "month": ("month", False, 21_600),
+    "last-month": ("month", True, 21_600),
+    "year": ("year", False, 7 * 86_400),
+}
+ALL, CUSTOM = "all", "custom"
+LABELS = {
+    "15m": "Last 15 minutes", "1h": "Last hour", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days",
+    "today": "Today", "yesterday": "Yesterday", "week": "This week", "month": "This month", "last-month": "Last month",
+    "year": "Year to date", ALL: "All time", CUSTOM: "Custom",
+}  # fmt: skip
+RANGES = list(LABELS)
 DEFAULT_RANGE = "24h"
 # Ranges from a day on begin on a full hour, as most tables count hours.
 HOUR = 3600
@@ -63,8 +81,13 @@ class Filters:
             width = max(seconds, finest)
             whole = max(width, HOUR) if reach >= timedelta(days=1) else width
             return Span(self._floor(now - reach, whole), None, width)
-        start = self.start if self.preset == "custom" else None
-        end = self.end if self.preset == "custom" else None
+        if self.preset in CALENDAR:
+            unit, over, seconds = CALENDAR[self.preset]
+            begun = calendar.begin(now, unit, self.zone)
+            start = calendar.back(begun, unit, self.zone) if over else begun
+            return Span(start, begun if over else None, max(seconds, finest))
+        start = self.start if self.preset == CUSTOM else None
+        end = self.end if self.preset == CUSTOM else None
         first, last = start or extent.first or now, end or extent.newest or now
         width = next((b for b in BINS if (last - first).total_seconds() / b <= MOST_BINS), BINS[-1])
         return Span(start, end, max(width, finest))
@@ -80,4 +103,7 @@ class Filters:
 
     def selection(self, span: Span) -> Selection:
         """What the figures of a span are asked for."""
-        return Selection(self.site, span.start, span.end, self.zone, self.conditions, self.comparison)
+        unit = CALENDAR[self.preset][0] if self.preset in CALENDAR else None
+        return Selection(
+            self.site, span.start, span.end, self.zone, self.conditions, self.comparison, unit=unit
+        )

@@ -20,7 +20,7 @@ from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.query import Condition
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.selection import Selection
-from tidemark.figures.text import duration, plain
+from tidemark.figures.text import duration, plain, shown
 from tidemark.figures.zones import floor
 
 from . import clock, data, who
@@ -101,13 +101,14 @@ def panel(
     requests: tuple[Condition, ...] | None = None,
     figure: str | Asked | None = None,
     query: Written | None = None,
+    bare: bool = False,
 ) -> Callable[[Body], Callable[[Reader, Filters], None]]:
     """Makes a function that draws a panel's inside into a panel: `draw(reader, filters)`.
 
     `tables` are those it needs. A missing, empty or unreadable one shows as one line in its place. With `requests`, a
     button opens the requests of the page's selection that these conditions keep. With `figure`, a name of
     definitions.FIGURES or a function that makes the figure, another one shows its query for DuckDB; so does
-    `query`, which writes it.
+    `query`, which writes it. A `bare` panel has neither border nor heading.
     """
 
     def decorate(body: Body) -> Callable[[Reader, Filters], None]:
@@ -119,9 +120,10 @@ def panel(
         def draw(reader: Reader, filters: Filters) -> None:
             actions.apply()
             begun = time.perf_counter()
-            with st.container(border=True, key=f"panel-{key}", height="stretch", gap="xsmall"):
+            with st.container(border=not bare, key=f"panel-{key}", height="stretch", gap="xsmall"):
                 look = Look(reader, filters, clock.now(), key, title)
-                look = replace(look, tools=_heading(title, help, look, requests, written))
+                if not bare:
+                    look = replace(look, tools=_heading(title, help, look, requests, written))
                 try:
                     _say_incomplete(reader, tables)
                     body(look)
@@ -218,8 +220,11 @@ def _say_incomplete(reader: Reader, tables: tuple[str, ...]) -> None:
 NOTHING = "Nothing in this range."
 
 
-def nothing(message: str = NOTHING) -> None:
-    """What a panel shows in place of an empty chart or table."""
+def nothing(message: str = NOTHING, look: Look | None = None) -> None:
+    """What a panel shows in place of an empty chart or table; with the filters of a `look`, if there are any."""
+    if look is not None and look.filters.conditions:
+        filters = shown(" and ".join(map(str, look.filters.conditions)))
+        message = f"Nothing in this range passes {filters}. Remove a filter at the top of the page."
     st.text(message)
 
 

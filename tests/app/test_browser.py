@@ -167,6 +167,14 @@ def press(browser: webdriver.Chrome, label: str) -> None:
     assert wait(click), text(browser)
 
 
+def choose(browser: webdriver.Chrome, label: str, option: str) -> None:
+    """Chooses from a list of the bar."""
+    browser.find_element(By.CSS_SELECTOR, f"[aria-label*='{label}']").click()
+    found = wait(lambda: browser.find_elements(By.XPATH, f"//li[normalize-space()='{option}']"))
+    assert found, text(browser)
+    found[0].click()
+
+
 def cells(browser: webdriver.Chrome) -> str:
     """The text of all tables, which are drawn on canvas with a readable copy behind."""
     return str(
@@ -285,10 +293,13 @@ def test_filters_change_the_address_and_the_figures(browser: webdriver.Chrome, s
     assert drawn(browser, "All countries")
     day = wait(lambda: metric(browser, "Visitors"))
 
-    press(browser, "all")
+    choose(browser, "Time range", "All time")
     assert wait(lambda: "range=all" in browser.current_url), browser.current_url
     assert wait(lambda: metric(browser, "Visitors") not in ("", day)), day
     whole = metric(browser, "Visitors")
+    browser.back()
+    assert wait(lambda: metric(browser, "Visitors") == day), "Back undoes a choice"
+    assert "range=all" not in browser.current_url
 
     browser.get(f"{site}/countries?site=shop.example.com&range=all")
     assert wait(lambda: metric(browser, "Visitors") not in ("", whole))
@@ -394,7 +405,7 @@ def test_filters_stay_when_the_page_changes(browser: webdriver.Chrome, site: str
     if whole:
         assert drawn(browser, "All countries")
 
-    for page, words in (("live", "Right now"), ("sessions", "Median duration")):
+    for page, words in (("live", "Right now"), ("sources", "Top sources")):
         pass_to(browser, site, page)
         assert drawn(browser, words)
         assert wait(lambda: "range=7d" in browser.current_url), browser.current_url

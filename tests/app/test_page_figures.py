@@ -173,7 +173,7 @@ def test_a_click_filters_and_a_panel_opens_its_requests(home: Path) -> None:
 
     next(b for b in page.button if b.key == "row-overview-pages_panel-1-value").click().run()
     path = pages.pages(Direct(DeltaReader(home)), Selection(), 2)["path"][1]
-    assert page.session_state["filter"] == [f"path={path}"]
+    assert page.session_state["choice"].filters == (f"path={path}",)
 
     next(b for b in page.button if b.key == "requests-overview-devices_panel").click().run()
     opened = page.session_state["opened"]

@@ -12,6 +12,7 @@ from tidemark.figures.query import Condition
 from tidemark.figures.selection import Filter, Selection
 
 from .. import who
+from . import address
 
 CHANGED = "changed"
 OPENED = "opened"
@@ -43,10 +44,26 @@ def is_filter(field: str, value: Any) -> Filter:
 
 def add_filter(*filters: Filter) -> None:
     """A callback: adds filters to the bar."""
-    state = st.session_state
-    state["filter"] = list(dict.fromkeys((*state.get("filter", ()), *map(str, filters))))
-    state[OPENED] = None
-    state[CHANGED] = True
+    add_texts(*map(str, filters))
+
+
+def add_texts(*texts: str) -> None:
+    """A callback: adds filters in their text form."""
+    address.choose(filters=tuple(dict.fromkeys((*address.choice().filters, *texts))))
+    st.session_state[OPENED] = None
+    st.session_state[CHANGED] = True
+
+
+def remove_filter(text: str) -> None:
+    """A callback: removes a filter from the bar."""
+    address.choose(filters=tuple(each for each in address.choice().filters if each != text))
+    st.session_state[CHANGED] = True
+
+
+def show_chart(name: str) -> None:
+    """A callback: chooses the figure of the overview's chart."""
+    address.choose(chart=name)
+    st.session_state[CHANGED] = True
 
 
 def open_view(view: Requests | Whole) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
@@ -14,20 +15,18 @@ from tidemark.access.asking import Shared
 from tidemark.errors import SettingError
 from tidemark.figures.declared import declared
 from tidemark.figures.extents import Extent, of_site
-from tidemark.figures.selection import FIELDS, SIGNS, Comparison, Filter, SelectionError, filters_of
-from tidemark.figures.text import plain
+from tidemark.figures.selection import FIELDS, SIGNS, Filter, SelectionError, filters_of
+from tidemark.figures.text import clipped, plain, shown
 
 from .. import clock
-from ..filters import DEFAULT_RANGE, PRESETS, RANGES, Filters
-from . import actions
+from ..filters import CUSTOM, LABELS, RANGES, Filters
+from . import actions, address
 from .edit import editable, save
 
-ALL_SITES = "All sites"
+# Characters of a filter's chip.
+CHIP = 40
 # The range of pages about the present.
 LAST_HOUR = "1h"
-ALWAYS = "This page always shows the last hour."
-COMPARISONS: dict[str, Comparison] = {"Previous period": "previous", "A year before": "year", "None": ""}
-BOUND = ("site", "range", "compare", "times", "from", "until", "filter", "apdex", "goal")
 SUGGESTIONS = (
     "bot_kind=", "bot_kind!=", "device=mobile", "device=desktop", "channel=organic search", "channel=direct",
     "status^4", "status^5", "method=POST",
@@ -44,85 +43,117 @@ def choose(
     home: Path | None = None,
     shared: Shared | None = None,
 ) -> Filters:
-    """Draws the filter bar of a page and returns what is chosen.
+    """Draws the filter bar of a page and returns what is chosen, which is in the address, too.
 
-    `ranged` is False on pages about now, `filtered` on pages whose figures are not of requests. The settings in
-    `home` declare the segments on offer. A share fixes site and filters.
+    `ranged` is False on pages about now, `filtered` on pages whose figures are not of requests; what does not apply is
+    not shown. The settings in `home` declare the segments on offer. A share fixes site and filters.
     """
-    options = [ALL_SITES, *sorted(sites)]
-    if st.session_state.get("page") != page:
-        _write_to_address()
-    with st.container(horizontal=True, vertical_alignment="bottom", key="filters"):
+    choice = address.read(sites, page)
+    with st.container(horizontal=True, vertical_alignment="center", key="filters", gap="small"):
         if shared is None:
-            site = st.selectbox("Site", options, key="site", bind="query-params", width=165)
+            options = [address.ALL_SITES, *sorted({*sites, *([choice.site] if choice.site else [])})]
+            _select("Site", "site", options, choice.site or address.ALL_SITES, width=165)
         else:
-            site = shared.site
-            st.text(", ".join((site, *shared.filters)), width="content")
-        st.session_state.setdefault("range", DEFAULT_RANGE)
-        preset = st.segmented_control(
-            "Time range",
-            RANGES,
-            key="range",
-            bind="query-params",
-            required=True,
-            wrap=True,
-            disabled=not ranged,
-            help=None if ranged else ALWAYS if filtered else "The time range does not apply to this page.",
-        )
-        compared = st.selectbox(
-            "Compare with",
-            list(COMPARISONS),
-            key="compare",
-            bind="query-params",
-            width=150,
-            disabled=not (ranged and filtered),
-            help="The period of equal length right before, or the same weekdays 364 days before.",
-        )
-        local = clock.known_zone(getattr(st.context, "timezone", None))
-        choice = st.segmented_control(
-            "Times in", ["Local", "UTC"], key="times", default="Local", bind="query-params", required=True
-        )
-        texts = _conditions(home, disabled=not filtered) if shared is None else []
-    zone = local if choice == "Local" and local else "UTC"
-    chosen = None if site in (None, ALL_SITES) else site
-    start = end = None
-    if ranged and preset == "custom":
-        start, end = _custom(zone, of_site(extents, chosen))
+            st.text(", ".join((shared.site, *shared.filters)), width="content")
+        if ranged:
+            _select("Time range", "range", RANGES, choice.range, width=160, format_func=LABELS.__getitem__)
+        site = shared.site if shared is not None else choice.site
+        if ranged and choice.range == CUSTOM:
+            choice = _custom(choice, of_site(extents, site))
+        if filtered and shared is None:
+            _conditions(choice, home)
+        _folded(choice, compared=ranged and filtered)
     st.session_state["page"] = page
+    address.write()
     fixed = () if shared is None else tuple(map(Filter.parse, shared.filters))
-    conditions = fixed or (_read(texts) if filtered else ())
-    reach = preset or DEFAULT_RANGE if ranged else LAST_HOUR
-    return Filters(chosen, reach, start, end, zone, conditions, COMPARISONS.get(compared, "previous"))
+    conditions = fixed or (_read(choice.filters) if filtered and shared is None else ())
+    start, end = (choice.start, choice.end) if ranged and choice.range == CUSTOM else (None, None)
+    reach = choice.range if ranged else LAST_HOUR
+    comparison = address.COMPARISONS[choice.compare]
+    return Filters(site, reach, start, end, choice.zone, conditions, comparison)
 
 
-def _conditions(home: Path | None, *, disabled: bool) -> list[str]:
-    """The conditions as removable chips in their text form, and a form to add one."""
-    chosen = list(st.session_state.get("filter", ()))
-    texts = st.multiselect(
-        "Filters",
-        list(dict.fromkeys((*chosen, *SUGGESTIONS))),
-        key="filter",
-        bind="query-params",
-        accept_new_options=True,
-        placeholder="Choose, or type such as path^/docs",
-        width=250,
-        disabled=disabled,
-        help="Every filter has to hold: field=value, field!=value, field~part or field^start; an empty value stands "
-        f"for what is missing. Fields: {', '.join(FIELDS).replace('_', chr(92) + '_')}."
-        if not disabled
-        else "Filters of requests do not apply to this page.",
+def _select(
+    label: str,
+    name: str,
+    options: Sequence[str],
+    value: str,
+    *,
+    width: int,
+    format_func: Callable[[str], str] = str,
+) -> None:
+    """A list to choose a field of the address from, without typing, for which a phone would show its keyboard."""
+    st.session_state[name] = value
+    st.selectbox(
+        label, options, key=name, width=width, label_visibility="collapsed", filter_mode=None,
+        format_func=format_func, on_change=_take, args=(name,),
+    )  # fmt: skip
+
+
+def _take(name: str) -> None:
+    """A callback: takes over what a widget of the bar has."""
+    value: Any = st.session_state[name]
+    if name == "site":
+        value = None if value == address.ALL_SITES else value
+    if name == "filter":
+        name, value = "filters", tuple(text for text in value if text.strip())
+    if name == "range" and value == CUSTOM:
+        # It begins as the range that was shown.
+        before = address.choice()
+        span = Filters(preset=before.range, zone=before.zone).span(clock.now(), Extent())
+        address.choose(start=span.start, end=span.start and (span.end or clock.floor(clock.now(), 60)))
+    address.choose(**{name: value})
+
+
+def _folded(choice: address.Choice, *, compared: bool) -> None:
+    """What is chosen seldom, in a menu."""
+    with st.popover("", icon=":material/tune:", help="Comparison and time zone", key="more"):
+        if compared:
+            _segmented(
+                "Compare with", "compare", list(address.COMPARISONS), choice.compare,
+                help="The period right before, of equal length or the same elapsed part of the unit before; or a year "
+                "before, by the same weekdays.",
+            )  # fmt: skip
+        _segmented("Times in", "times", [address.LOCAL, address.UTC], choice.times)
+
+
+def _segmented(label: str, name: str, options: Sequence[str], value: str, help: str | None = None) -> None:
+    st.session_state[name] = value
+    st.segmented_control(
+        label, options, key=name, required=True, help=help, on_change=_take, args=(name,), wrap=True
     )
-    if not disabled:
-        with st.popover("Add", icon=":material/filter_alt:", help="Add a filter or a segment"):
-            _segments(home)
-            with st.form("add-filter", border=False):
-                st.selectbox("Field", FIELDS, key="new-field", format_func=lambda f: f.replace("_", " "))
-                st.selectbox("Operator", list(SIGNS.values()), index=1, key="new-operator")
-                st.text_input("Value", key="new-value", placeholder="several: one|two")
-                st.form_submit_button("Add filter", on_click=_add)
-            if home is not None and editable(home):
-                _save_as_segment(home)
-    return [text for text in texts or [] if text.strip()]
+
+
+def _conditions(choice: address.Choice, home: Path | None) -> None:
+    """The conditions as chips that a click removes, and a menu that adds one."""
+    st.session_state["filter"] = list(choice.filters)
+    with st.popover(
+        "Filter", icon=":material/filter_alt:", help="Add a filter or a segment", key="filter-menu"
+    ):
+        st.multiselect(
+            "Filters",
+            list(dict.fromkeys((*choice.filters, *SUGGESTIONS))),
+            key="filter",
+            accept_new_options=True,
+            placeholder="Choose, or type such as path^/docs",
+            on_change=_take,
+            args=("filter",),
+            help="Every filter has to hold: field=value, field!=value, field~part or field^start; an empty value "
+            f"stands for what is missing. Fields: {', '.join(FIELDS).replace('_', chr(92) + '_')}.",
+        )
+        _segments(home)
+        with st.form("add-filter", border=False):
+            st.selectbox("Field", FIELDS, key="new-field", format_func=lambda f: f.replace("_", " "))
+            st.selectbox("Operator", list(SIGNS.values()), index=1, key="new-operator")
+            st.text_input("Value", key="new-value", placeholder="several: one|two")
+            st.form_submit_button("Add filter", on_click=_add)
+        if home is not None and editable(home):
+            _save_as_segment(home, list(choice.filters))
+    for number, text in enumerate(choice.filters):
+        st.button(
+            plain(clipped(shown(text), CHIP)), key=f"chip-{number}", icon=":material/close:",
+            help=plain(f"Remove the filter {text}"), on_click=actions.remove_filter, args=(text,),
+        )  # fmt: skip
 
 
 def _segments(home: Path | None) -> None:
@@ -162,9 +193,8 @@ def _segments(home: Path | None) -> None:
         st.caption(plain(said))
 
 
-def _save_as_segment(home: Path) -> None:
+def _save_as_segment(home: Path, chosen: list[str]) -> None:
     """Saves the bar's filters under a name."""
-    chosen = [text for text in st.session_state.get("filter", ()) if text.strip()]
     with st.form("save-segment", border=False):
         st.text_input(
             "Save the filters as a segment", key="segment-name", placeholder="Name", disabled=not chosen,
@@ -205,9 +235,7 @@ def _remove_segment(home: Path, name: str) -> None:
 def _add() -> None:
     state = st.session_state
     sign = next(sign for sign, operator in SIGNS.items() if operator == state["new-operator"])
-    state["filter"] = list(
-        dict.fromkeys((*state.get("filter", ()), f"{state['new-field']}{sign}{state['new-value']}"))
-    )
+    actions.add_texts(f"{state['new-field']}{sign}{state['new-value']}")
 
 
 def _read(texts: Sequence[str]) -> tuple[Filter, ...]:
@@ -223,43 +251,47 @@ def _read(texts: Sequence[str]) -> tuple[Filter, ...]:
     return filters_of(good)
 
 
-def _write_to_address() -> None:
-    """Lets Streamlit write the filters to the address again, because a change of page removes them.
+def _custom(choice: address.Choice, extent: Extent) -> address.Choice:
+    """The two times of a custom range: at first the last day of data, which the address has from then on."""
+    zone = choice.zone
+    if choice.start is None and choice.end is None:
+        newest = clock.floor(extent.newest or clock.now(), 60) + timedelta(minutes=1)
+        address.choose(start=max(extent.first or newest, newest - timedelta(days=1)), end=newest)
+        choice = address.choice()
+    for name, label, at in (("start", "From", choice.start), ("end", "Until", choice.end)):
+        st.session_state[name] = None if at is None else at.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        st.datetime_input(
+            f"{label} ({zone})", key=name, step=60, width=190, label_visibility="collapsed",
+            on_change=_take_time, args=(name, zone), help=None,
+        )  # fmt: skip
+    if choice.start is not None and choice.end is not None and choice.start >= choice.end:
+        st.warning("The range ends before it begins; it is empty.")
+    return choice
 
-    Streamlit does this itself only if the previous page was completely drawn.
-    """
-    for key in BOUND:
-        if key in st.session_state:
-            st.session_state[key] = st.session_state[key]
+
+def _take_time(name: str, zone: str) -> None:
+    """A callback: takes over a time of the custom range."""
+    value = st.session_state[name]
+    address.choose(**{name: None if value is None else clock.from_wall(value, zone)})
 
 
-def _custom(zone: str, extent: Extent) -> tuple[datetime | None, datetime | None]:
-    newest = extent.newest or clock.now()
-    first = max(extent.first or newest, newest - timedelta(days=1))
-    shown = UTC if zone == "UTC" else ZoneInfo(zone)
-    defaults = [t.astimezone(shown).replace(tzinfo=None, second=0, microsecond=0) for t in (first, newest)]
-    with st.container(horizontal=True, key="custom-range"):
-        start = st.datetime_input(
-            f"From ({zone})", defaults[0], key="from", bind="query-params", step=60, width=260
+def refuse() -> bool:
+    """Says what of the address cannot be followed, and offers to go on without it. True if there is something."""
+    wrong = address.refused()
+    if not wrong:
+        return False
+    with st.container(key="refused"):
+        st.warning(
+            "This address cannot be followed. " + " ".join(map(plain, wrong)), icon=":material/link_off:"
         )
-        end = st.datetime_input(
-            f"Until ({zone})",
-            defaults[1] + timedelta(minutes=1),
-            key="until",
-            bind="query-params",
-            step=60,
-            width=260,
+        st.button(
+            "Continue without it", key="accept", icon=":material/arrow_forward:", on_click=address.accept
         )
-    if start and end and start >= end:
-        st.warning("“From” must lie before “Until”; the range is empty.")
-    return (
-        None if start is None else clock.from_wall(start, zone),
-        None if end is None else clock.from_wall(end, zone),
-    )
+    return True
 
 
 def _show_all() -> None:
-    st.session_state["range"] = "all"
+    address.choose(range="all")
 
 
 def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, history: str) -> bool:
@@ -269,16 +301,17 @@ def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, hi
     """
     extent = of_site(extents, filters.site)
     now = clock.now()
-    reach = PRESETS[filters.preset][0] if ranged and filters.preset in PRESETS else timedelta(hours=1)
-    outside = filters.preset in PRESETS or not ranged
-    if extent.newest is None or not outside or extent.newest >= now - reach:
+    hour = timedelta(hours=1)
+    start = filters.span(now, extent).start if ranged and filters.preset != CUSTOM else now - hour
+    if extent.newest is None or start is None or filters.preset == CUSTOM or extent.newest >= start:
         return False
     who = "The newest line" if filters.site is None else f"The newest line of {plain(filters.site)}"
     what = f"{who} is from {clock.stamp(extent.newest, filters.zone)} {filters.zone}"
     if now - extent.newest > timedelta(days=2):
         what += ", an imported archive by the look of it"
+    range_ = LABELS[filters.preset].lower()
     with st.container(key="older-data"):
-        st.info(f"{what}. This view looks at the last {_words(reach)}.", icon=":material/history:")
+        st.info(f"{what}. This page shows: {range_}.", icon=":material/history:")
         if ranged:
             st.button("Show all data", key="jump", on_click=_show_all, icon=":material/arrow_forward:")
         else:
@@ -286,10 +319,3 @@ def offer_jump(filters: Filters, extents: dict[str, Extent], *, ranged: bool, hi
             query = {"range": "all"} | ({} if filters.site is None else {"site": filters.site})
             st.html(f'<a href="{history}?{urlencode(query)}" target="_self">Show all data →</a>')
     return True
-
-
-def _words(reach: timedelta) -> str:
-    hours = reach.total_seconds() / 3600
-    if hours < 1:
-        return f"{round(hours * 60)} minutes"
-    return "hour" if hours == 1 else f"{hours:.0f} hours" if hours <= 24 else f"{hours / 24:.0f} days"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -26,9 +27,18 @@ FLAT = 0.0005
 NONE = "No comparison: the earlier period begins before the first line."
 
 
-def metric(label: str, change: Change, value: str, better: bool | None, help: str | None = None) -> None:
-    """A figure with its change: an arrow, "new", or nothing. `better`: whether more is (None: neither)."""
-    text = str(change)
+def metric(
+    label: str,
+    change: Change,
+    value: str,
+    better: bool | None,
+    help: str | None = None,
+    *,
+    share: bool = False,
+) -> None:
+    """A figure with its change: an arrow, "new", or nothing; of a `share` in percentage points. `better`: whether more
+    is (None: neither)."""
+    text = change.points if share else str(change)
     color: Literal["off", "normal", "inverse"] = (
         "off" if better is None or change.is_new else "normal" if better else "inverse"
     )
@@ -60,7 +70,8 @@ def words(look: Look, selection: Selection) -> str:
     if period is None or period.start is None or period.end is None:
         return ""
     zone = look.filters.zone
-    return f"{clock.stamp(period.start, zone)} to {clock.stamp(period.end, zone)} ({zone})"
+    start, end = (f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M}" for at in (period.start, period.end))
+    return f"{start} to {end} ({zone})"
 
 
 def whole_hours(look: Look, selection: Selection) -> Selection:
@@ -136,6 +147,9 @@ def over_time(
     back = -(-(selection.start - period.start) // timedelta(seconds=span.bin_seconds)) * span.bin_seconds
     moved, zone = timedelta(seconds=back), look.filters.zone
     end = selection.end or look.end_of(span)
-    found = figure(period.shifted(selection.start - moved, end - moved))
+    until = end - moved
+    if selection.unit is not None and selection.end is not None:  # the unit before may be shorter
+        until = min(until, period.end)
+    found = figure(period.shifted(selection.start - moved, until))
     # Moved on the zone's clocks, which may have changed between the two.
     return found.assign(bin=to_utc(look.wall(found["bin"]) + moved, zone))

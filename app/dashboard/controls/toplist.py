@@ -39,7 +39,7 @@ def toplist(
     `named` is a value for people, `heading` says what is counted. `whole` opens all rows.
     With `counted`, each has its change against the earlier period; `finest` as for `Look.selection`."""
     if frame.empty:
-        return nothing()
+        return nothing(look=look)
     top = frame.head(rows)
     changes: list[Change] = []
     if counted is not None:
@@ -60,7 +60,7 @@ def toplist(
         with st.container(horizontal=True, key=f"{key}-head", gap="small"):
             st.caption(heading, text_alignment="right", width="stretch")
             if told:
-                st.caption("Change", text_alignment="right", help=compared.help_of(look, selection), width=72)
+                st.caption("Change", text_alignment="right", help=compared.help_of(look, selection), width=88)
         records: list[dict[str, Any]] = top.to_dict("records")  # type: ignore[assignment]
         for i, row in enumerate(records):
             change = changes[i].short if told else None

@@ -74,7 +74,7 @@ def table_panel(look: Look) -> None:
     selection = look.selection(FIVE_MINUTES)
     found = countries.countries(look.rows, selection)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     table = pd.DataFrame({"country": [country.name(c) for c in found["country"]]})
     for name in countries.NAMES:
         table[name] = found[name]
@@ -99,7 +99,7 @@ def time_panel(look: Look) -> None:
     top = tuple(most.loc[most["visitors"] > 0, "country"])
     found = countries.over_time(look.rows, selection, span.bin_seconds, top)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     stacked(
         look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}",
         selection=selection, field="country", named=country.name, height=300,

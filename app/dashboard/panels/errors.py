@@ -77,7 +77,7 @@ def statuses_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
     found = errors.classes_over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     kept = {label: of_class(label[0]) for label in CLASSES.values()}
     timechart(
         look, found, CLASSES, span=span, unit=f"Requests {bin_words(span.bin_seconds)}", kind="bar",
@@ -187,7 +187,7 @@ def heat_panel(look: Look) -> None:
     selection = look.selection()
     found = errors.by_hour_and_weekday(look.rows, selection)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     chosen = st.segmented_control(
         "Count",
         list(COUNTED),

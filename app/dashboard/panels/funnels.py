@@ -178,7 +178,7 @@ def by_panel(look: Look) -> None:
     label = _label()
     found = _counted_by(look, selection, asked, label)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     names_of: dict[str, Callable[[str], str]] = {
         "country": country.name,
         "device": device_name,

@@ -182,7 +182,7 @@ def channels_panel(look: Look) -> None:
     goal = mine[chosen if chosen in mine else next(iter(mine))]
     found = goals.by_channel(look.rows, selection, chosen, goal)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     table = found.assign(channel=[channel_name(c) for c in found["channel"]])
     settings = {
         "channel": st.column_config.TextColumn("Channel"),

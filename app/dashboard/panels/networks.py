@@ -60,7 +60,7 @@ def table_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     found = networks.networks(look.rows, selection, LISTED)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     table = found.assign(
         network=[name.capitalize() or "Other" for name in found["network"]],
         as_org=[clipped(shown(name), NAME_SHOWN) for name in found["as_org"]],

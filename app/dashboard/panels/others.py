@@ -63,7 +63,7 @@ def _time_panel(table: str, contract: Contract, count: str) -> Callable[[Reader,
         where = look.filters.where(time, span)
         found = look.rows(query(table, columns, where, group_by=["bin", "site"]))
         if found.empty:
-            return nothing()
+            return nothing(look=look)
         found = in_utc(found, bins).assign(site=[shown(site) for site in found["site"]])
         kept, names = basic.top_series(found, "site", count, TOP_SITES)
         wide = kept.pivot_table(index="bin", columns="series", values=count, aggfunc="sum", fill_value=0)
@@ -91,7 +91,7 @@ def _top_panel(
         order = [f"-{counts[0]}", column]
         found = look.rows(query(table, columns, where, group_by=[column], order_by=order, limit=TOP_VALUES))
         if found.empty:
-            return nothing()
+            return nothing(look=look)
         found[column] = [shown(value) for value in found[column]]
         named = {column: st.column_config.TextColumn(column)} | {name: count_column(name) for name in counts}
         named[counts[0]] = bar_column(counts[0], found[counts[0]].max())
@@ -112,7 +112,7 @@ def _newest_panel(table: str, contract: Contract) -> Callable[[Reader, Filters],
         order = [f"-{time}"] if time else []
         found = look.rows(query(table, columns, sites, order_by=order, limit=NEWEST))
         if found.empty:
-            return nothing()
+            return nothing(look=look)
         named: dict[str, object] = {name: count_column(name) for name in contract.names("counts")}
         for name in columns:
             if isinstance(found[name].dtype, pd.DatetimeTZDtype):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
 
 from tidemark.figures import countries, overview, pages, silver, sources
 from tidemark.figures.comparison import Change
+from tidemark.figures.query import Condition
 from tidemark.figures.reader import Reader
+from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, duration, number, percent, shown
 
 from .. import country, demo
 from ..charts.timechart import bin_words, timechart
-from ..controls import compared
+from ..controls import actions, address, compared
 from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, change_column, count_column, difference_column, grid_with_actions
 from ..controls.toplist import toplist
@@ -25,6 +28,7 @@ from ..panel import Look, meaning, nothing, panel
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
 LISTED = 1000
+CHART_HEIGHT = 230
 PATH_SHOWN = 200
 PEOPLE = (silver.PEOPLE,)
 VIEWS = (VIEW,)
@@ -33,50 +37,90 @@ VIEWS = (VIEW,)
 def page(reader: Reader, filters: Filters) -> None:
     demo.intro(reader)
     summary_panel(reader, filters)
-    traffic_panel(reader, filters)
-    for draw_both in ((pages_panel, sources_panel), (countries_panel, devices_panel)):
-        for cell, draw in zip(st.columns(2), draw_both, strict=True):
-            with cell:
-                draw(reader, filters)
+    chart_panel(reader, filters)
+    draws = (pages_panel, sources_panel, countries_panel, devices_panel)
+    for cell, draw in zip(st.columns(4), draws, strict=True):
+        with cell:
+            draw(reader, filters)
     moved_panel(reader, filters)
 
 
-# A heading, the figure, its text, and whether more is better (None: neither).
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the overview: a tile, and a chart over time. `better`: whether more is (None: neither); `times` is
+    what the chart multiplies its values by, and `number` is their format; `where` keeps its requests."""
+
+    label: str
+    name: str
+    text: Callable[[float | None], str]
+    better: bool | None
+    where: tuple[Condition, ...] = ()
+    unit: str = ""
+    times: int = 1
+    number: str = ",.0f"
+
+
 FIGURES = (
-    ("Visitors", "visitors", number, True),
-    ("Sessions", "sessions", number, True),
-    ("Pageviews", "pageviews", number, True),
-    ("Bounce rate", "bounce_rate", percent, False),
-    ("Session duration", "duration", duration, True),
-    ("Requests", "requests", number, None),
+    Figure("Visitors", "visitors", number, True, PEOPLE),
+    Figure("Sessions", "sessions", number, True, VIEWS),
+    Figure("Pageviews", "pageviews", number, True, VIEWS),
+    Figure("Bounce rate", "bounce_rate", percent, False, VIEWS, "Bounce rate, %,", 100, ",.1f"),
+    Figure("Session duration", "duration", duration, True, VIEWS, "Median duration, seconds,", 1, ",.1f"),
+    Figure("Requests", "requests", number, None),
 )
+MORE_VISITORS = (
+    " Visitors without a pageview, and those whose session began before the range, have no session here."
+)
+OPEN = " Open sessions count as they are so far."
 
 
-@panel("Summary", TRAFFIC, SESSIONS, requests=(), figure="overview")
+def chosen_figure() -> Figure:
+    """The figure that the chart shows: that of the address, or the first."""
+    name = address.choice().chart
+    return next((figure for figure in FIGURES if figure.name == name), FIGURES[0])
+
+
+@panel("Summary", TRAFFIC, SESSIONS, bare=True)
 def summary_panel(look: Look) -> None:
     selection = look.selection()
     changes = overview.changes(look.rows, selection, look.extent, look.now)
-    for cell, (label, name, text, better) in zip(st.columns(6), FIGURES, strict=True):
-        with cell:
-            compared.metric(label, changes[name], text(changes[name].now), better, meaning(name))
+    chosen = chosen_figure().name
+    with st.container(key="tiles"):
+        for figure in FIGURES:
+            change, more = changes[figure.name], ""
+            if figure.name == "visitors" and (change.now or 0) > (changes["sessions"].now or 0):
+                more = MORE_VISITORS
+            if figure.name in ("bounce_rate", "duration"):
+                more = OPEN
+            with st.container(key=f"tile-{'on' if figure.name == chosen else figure.name}", gap=None):
+                compared.metric(
+                    figure.label, change, figure.text(change.now), figure.better, meaning(figure.name) + more,
+                    share=figure.name == "bounce_rate",
+                )  # fmt: skip
+                st.button(
+                    f"Show {figure.label.lower()} over time", key=f"show-{figure.name}", type="tertiary",
+                    on_click=actions.show_chart, args=(figure.name,),
+                )  # fmt: skip
     if said := compared.said_of(look, selection):
         st.caption(said)
 
 
-@panel("Visitors and pageviews", TRAFFIC, requests=(), figure="overview over time")
-def traffic_panel(look: Look) -> None:
-    span = look.span()
-    selection = look.selection()
-    found = overview.over_time(look.rows, selection, span.bin_seconds)
+@panel("Over time", TRAFFIC, requests=(), figure="overview over time")
+def chart_panel(look: Look) -> None:
+    span, selection, figure = look.span(), look.selection(), chosen_figure()
+
+    def counted(each: Selection) -> pd.DataFrame:
+        found = overview.figure_over_time(look.rows, each, span.bin_seconds, figure.name)
+        return found.assign(**{figure.name: found[figure.name] * figure.times})
+
+    found = counted(selection)
     if found.empty:
-        return nothing()
-    before = compared.over_time(
-        look, selection, span, lambda each: overview.over_time(look.rows, each, span.bin_seconds)
-    )
+        return nothing(look=look)
+    before = compared.over_time(look, selection, span, counted)
     timechart(
-        look, found, {"pageviews": "Pageviews", "visitors": "Visitors"}, span=span,
-        unit=f"Count {bin_words(span.bin_seconds)}", before=before,
-        selection=selection, kept={"Pageviews": ((), VIEWS), "Visitors": ((), PEOPLE)}, height=300,
+        look, found, {figure.name: figure.label}, span=span, before=before, height=CHART_HEIGHT,
+        unit=f"{figure.unit or figure.label} {bin_words(span.bin_seconds)}", number=figure.number,
+        selection=selection, kept={figure.label: ((), figure.where)}, sums=not figure.unit,
     )  # fmt: skip
     return None
 

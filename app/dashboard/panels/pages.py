@@ -54,7 +54,7 @@ def pages_panel(look: Look) -> None:
     else:
         found = pages.with_sessions(look.rows, selection, LISTED)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     table = found.assign(path=[clipped(shown(p), PATH_SHOWN) for p in found["path"]])
     table.insert(2, "change", compared.ratios(compared.of_rows(look, found, selection, pages.COUNTED)))
     if "bounces" in table:
@@ -77,7 +77,7 @@ def _ends(look: Look, column: str, heading: str) -> None:
     selection = look.selection()
     found = sessions.by(look.rows, selection, column, LISTED)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     table = pd.DataFrame(
         {
             "page": [clipped(shown(p), PATH_SHOWN) for p in found[column]],
@@ -126,7 +126,7 @@ def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
 
     found = counted(selection)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     before = compared.over_time(look, selection, span, counted)
     timechart(
         look, found, names, span=span, unit=f"{unit} {bin_words(span.bin_seconds)}", kind="area", number=form,

@@ -100,7 +100,7 @@ def flow_panel(look: Look) -> None:
     found = _counted(look, selection)
     number = int(found.levels[0]["count"].sum()) if len(found.levels[0]) else 0
     if not number:
-        return nothing()
+        return nothing(look=look)
     backward = _direction() == BACK
     way = "back from" if backward else "from"
     where = "their entry" if _start() is None else clipped(shown(_start()), PATH_SHOWN)

@@ -113,7 +113,7 @@ def _history_panel(column: str, title: str, unit: str, form: str) -> Callable[[R
         columns: Columns = {"series": "flow", "value": greatest(column)}
         span, found = processed.binned(look, PROGRESS, "recorded_at", columns, by=["series"])
         if found.empty:
-            return nothing()
+            return nothing(look=look)
         found = found.dropna(subset=["value"]).sort_values("bin")
         found = found.assign(bin=look.wall(found["bin"]), series=[shown(s) for s in found["series"]])
         series = sorted(set(found["series"]), reverse=True)
@@ -169,7 +169,7 @@ def counts_panel(look: Look) -> None:
     names = {"late": "Late", "rejected": "Rejected"}
     span, found = processed.binned(look, ACCOUNTS, "committed_at", {c: total(c) for c in names})
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     processed.bars(look, span, found, names, "Lines", height=230)
     return None
 
@@ -178,7 +178,7 @@ def counts_panel(look: Look) -> None:
 def batches_panel(look: Look) -> None:
     found = look.rows(query(PROGRESS, COLUMNS, order_by=["-recorded_at"], limit=BATCHES))
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     for column in ("recorded_at", "newest_event_time"):
         found[column] = look.wall(found[column])
     zone = look.filters.zone

@@ -132,7 +132,7 @@ def history_panel(look: Look) -> None:
     columns: Columns = {"success": "success", "n": count()}
     span, found = processed.binned(look, RESULTS, "run_time", columns, by=["success"])
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     names = {"holds": "Holds", "failed": "Failed"}
     wide = pd.DataFrame(
         {
@@ -150,7 +150,7 @@ def flow_panel(look: Look) -> None:
     columns = {c: total(c) for c in COUNTS}
     span, found = processed.binned(look, ACCOUNTS, "committed_at", columns, (Where("flow", "=", "requests"),))
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     found["accepted"] = found["accepted"] - found["late"]
     names = {"accepted": "On time", "late": "Late", "rejected": "Rejected", "duplicate": "Duplicate"}
     processed.bars(look, span, found, names, "Lines")
@@ -197,7 +197,7 @@ def lateness_panel(look: Look) -> None:
     found = look.rows(query(SITES, ["site", "lateness"], look.filters.sites()))
     found = found[[v is not None for v in found["lateness"]]]
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     behind = _ranges(data.contract(look.reader, SITES).names("lateness_bounds"))
     if not behind:
         return nothing("The ranges are known once the pipeline has started with this version.")
@@ -235,7 +235,7 @@ def formats_panel(look: Look) -> None:
     columns |= {"first": least("first_event_time"), "newest": greatest("newest_event_time")}
     found = look.rows(query(FORMATS, columns, look.filters.sites(), group_by=["site", "format"]))
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     found = found.sort_values(["site", "requests"], ascending=[True, False], kind="stable")
     shown_rows = found.assign(
         site=[shown(s) for s in found["site"]],

@@ -137,7 +137,7 @@ def cohorts_panel(look: Look) -> None:
     found = _counted(look, by)
     cohorts = _shown(found, look.selection(), by)
     if not cohorts:
-        return nothing()
+        return nothing(look=look)
     triangle.triangle(found, cohorts, [label(found.periods[c], by) for c in cohorts], by, AFTER[by])
     return None
 
@@ -186,7 +186,7 @@ def new_panel(look: Look) -> None:
     upto = [i for i in range(len(found.periods)) if _begins_before(found, i, selection)]
     days = found.new_and_returning().iloc[upto[-max(len(inside), DAYS) :]]
     if days.empty:
-        return nothing()
+        return nothing(look=look)
     names = {"new": "New visitors", "returning": "Returning visitors"}
     table = days.assign(bin=pd.to_datetime(days["period"]))
     long = basic.longer(table, names)

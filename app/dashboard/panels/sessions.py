@@ -80,7 +80,7 @@ def time_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
     found = sessions.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     found["stayed"] = found["sessions"] - found["bounces"]
     before = compared.over_time(
         look, selection, span, lambda each: sessions.over_time(look.rows, each, span.bin_seconds)
@@ -100,7 +100,7 @@ def duration_panel(look: Look) -> None:
     selection = look.selection()
     found = sessions.durations(look.rows, selection, BOUNDS)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     counts = found.set_index("bucket")["sessions"].reindex(range(len(BUCKETS)), fill_value=0)
     table = pd.DataFrame({"duration": BUCKETS, "sessions": counts.to_numpy()})
     words = "Sessions by duration: " + ", ".join(f"{d} {n:,}" for d, n in table.itertuples(index=False)) + "."
@@ -124,7 +124,7 @@ def duration_panel(look: Look) -> None:
 def latest_panel(look: Look) -> None:
     found = sessions.latest(look.rows, look.selection(), LATEST)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     every = found.copy()
     found = found.drop(columns=["end_time", "visitor_id"])
     found["start_time"] = look.wall(found["start_time"])

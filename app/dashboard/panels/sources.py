@@ -47,7 +47,7 @@ def time_panel(look: Look) -> None:
     span, selection = look.span(), look.selection()
     found = sources.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     stacked(
         look, found, "channel", "sessions", span=span, unit=f"Sessions {bin_words(span.bin_seconds)}",
         selection=selection, field="channel", named=channel_name,
@@ -96,7 +96,7 @@ def campaigns_panel(look: Look) -> None:
 def every_panel(look: Look) -> None:
     found = sources.sources(look.rows, look.selection(), limit=LISTED)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     _table(look, found, "sources", rows=10)
     return None
 
@@ -107,7 +107,7 @@ LABELS = {"channel": "Channel", "source": "Source", "medium": "Medium", "campaig
 def _table(look: Look, found: pd.DataFrame, name: str, *, rows: int) -> None:
     """Counts by any of channel, source, medium and campaign, of which the first two can be filtered by."""
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     selection = look.selection()
     by = [column for column in found.columns if column in LABELS]
     changes = compared.of_rows(look, found, selection, sources.counted(by))

@@ -45,7 +45,7 @@ def people_panel(look: Look) -> None:
     selection = look.selection(HOUR)
     found = suspected.beside(look.rows, selection)
     if found.empty:
-        return nothing()
+        return nothing(look=look)
     sums = found.drop(columns="day").sum()
     for cell, (name, label) in zip(
         st.columns(2), (("pageviews", "Pageviews"), ("requests", "Requests of people")), strict=True

@@ -2,7 +2,7 @@
 
 "Now" is the newest event, at most the clock, to the full minute. The previous period has equal length and lies right
 before; the same period of last year lies 364 days back, so that weekdays agree. A range that reaches now is
-compared with the same elapsed part.
+compared with the same elapsed part. A range of a calendar unit, such as this month, is compared with the unit before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 
 import pandas as pd
 
+from tidemark.figures import calendar
 from tidemark.figures.extents import Extent
+from tidemark.figures.calendar import Unit
 from tidemark.figures.selection import Selection
 
 YEAR = timedelta(days=364)
@@ -50,6 +52,13 @@ class Change:
         return "" if self.sorted_by is None else change_text(self.sorted_by)
 
     @property
+    def points(self) -> str:
+        """The difference of two shares in percentage points, or nothing."""
+        if self.now is None or self.before is None:
+            return ""
+        return f"{100 * (self.now - self.before):+.1f} pp"
+
+    @property
     def short(self) -> str:
         """The same without a decimal."""
         return str(self) if self.ratio is None else f"{self.ratio:+,.0%}"
@@ -77,11 +86,26 @@ def earlier(selection: Selection, extent: Extent, clock: datetime) -> Selection 
     start, end = selection.start, selection.end or now
     if start >= end:
         return None
-    back = YEAR if selection.comparison == "year" else end - start
     until = max(start, min(end, now))
-    if start - back < extent.first:
+    if selection.unit is not None:
+        before, until_before = _unit_before(selection, selection.unit, start, until)
+    else:
+        back = YEAR if selection.comparison == "year" else end - start
+        before, until_before = start - back, until - back
+    if before < extent.first:
         return None
-    return replace(selection, start=start - back, end=until - back, comparison="")
+    return replace(selection, start=before, end=until_before, comparison="", unit=None)
+
+
+def _unit_before(
+    selection: Selection, unit: Unit, start: datetime, until: datetime
+) -> tuple[datetime, datetime]:
+    """The same elapsed part of the calendar unit before; a year before, days and weeks keep their weekday."""
+    if selection.comparison == "year":
+        if unit in ("day", "week"):
+            return start - YEAR, until - YEAR
+        unit = "year"
+    return calendar.back(start, unit, selection.zone), calendar.back(until, unit, selection.zone)
 
 
 def _minute_after(moment: datetime) -> datetime:

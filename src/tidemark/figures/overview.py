@@ -55,6 +55,18 @@ def over_time(rows: Rows, selection: Selection, bin_seconds: int, *, visitors: b
     return measured(rows, selection, LINES, golds, names, bin_seconds=bin_seconds, order_by=["bin"])
 
 
+def figure_over_time(rows: Rows, selection: Selection, bin_seconds: int, name: str) -> pd.DataFrame:
+    """Columns `bin` (UTC) and the field `name` of the overview; bins without lines are missing."""
+    if name == "duration":
+        return sessions.duration_over_time(rows, selection, bin_seconds)
+    if name in ("sessions", "bounce_rate"):
+        found = sessions.over_time(rows, selection, bin_seconds)
+        found["bounce_rate"] = found["bounces"] / found["sessions"]
+    else:
+        found = over_time(rows, selection, bin_seconds, visitors=name == "visitors")
+    return found[["bin", name]]
+
+
 # Values that can move: a heading, the column, its measure, where it is counted.
 MOVES = (
     ("page", "path", "pageviews", LINES, (PAGES,)),

@@ -10,6 +10,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from tidemark.errors import SettingError
+from tidemark.figures.calendar import Unit
 
 Operator = Literal["is", "is not", "contains", "starts with"]
 Comparison = Literal["", "previous", "year"]
@@ -91,6 +92,7 @@ class Selection:
     """Requests of a site (None: all sites) from `start` (None: the first) until before `end` (None: open), which pass
     every filter. `zone` (an IANA name) is that of days and hours. `comparison` is the period to compare with.
 
+    `unit` is the calendar unit that the range consists of or began with, so that it is compared with the unit before.
     With `recount`, figures are counted from silver even if a gold table has them.
     """
 
@@ -101,6 +103,7 @@ class Selection:
     filters: tuple[Filter, ...] = ()
     comparison: Comparison = ""
     recount: bool = False
+    unit: Unit | None = None
 
     def having(self, *filters: Filter) -> Selection:
         """With these filters added; one that it has already is not added again."""

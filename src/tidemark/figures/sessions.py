@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from tidemark.figures import conditions, silver
+from tidemark.figures.bins import bins_of, in_utc
 from tidemark.figures.counted import Counted
 from tidemark.figures.measures import SESSIONS, measured
 from tidemark.figures.query import (
@@ -67,6 +68,14 @@ def summary(rows: Rows, selection: Selection) -> Summary:
 def over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
     """Columns `bin` (UTC), `sessions`, `bounces`, by when sessions started."""
     return measured(rows, selection, SESSIONS, (), ["sessions", "bounces"], bin_seconds=bin_seconds)
+
+
+def duration_over_time(rows: Rows, selection: Selection, bin_seconds: int) -> pd.DataFrame:
+    """Columns `bin` (UTC) and `duration`, the median in seconds of the sessions that started in it."""
+    bins = bins_of(rows, selection, bin_seconds)
+    columns: Columns = {"bin": bins.of("start_time"), "duration": median("duration_seconds")}
+    where = conditions.of_sessions(selection, rows)
+    return in_utc(rows(query(silver.SESSIONS, columns, where, group_by=["bin"], order_by=["bin"])), bins)
 
 
 def durations(rows: Rows, selection: Selection, bounds: tuple[int, ...]) -> pd.DataFrame:
