@@ -136,7 +136,7 @@ def main() -> None:
     st.set_page_config(f"{page.title} · Tidemark", str(ICON), layout="wide")
     full = start.has_data(reader) or page in (ACCESS, DEFINITIONS)
     extents = extents_of(reader) if full else {}
-    address.read(extents, page.title)
+    address.read(() if shared is not None else extents, page.title)
     navigation.skip_link()
     if shared is None:
         navigation.draw([(page.section, entry) for page, entry in zip(pages, entries, strict=True)], current)

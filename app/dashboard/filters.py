@@ -84,8 +84,8 @@ class Filters:
         if self.preset in CALENDAR:
             unit, over, seconds = CALENDAR[self.preset]
             begun = calendar.begin(now, unit, self.zone)
-            start = calendar.back(begun, unit, self.zone) if over else begun
-            return Span(start, begun if over else None, max(seconds, finest))
+            first = calendar.back(begun, unit, self.zone) if over else begun
+            return Span(first, begun if over else None, max(seconds, finest))
         start = self.start if self.preset == CUSTOM else None
         end = self.end if self.preset == CUSTOM else None
         first, last = start or extent.first or now, end or extent.newest or now

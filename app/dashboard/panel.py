@@ -70,9 +70,9 @@ class Look:
         return comparison.earlier(selection, self.extent, self.now)
 
     def end_of(self, span: Span) -> datetime:
-        """Where a chart of the span ends: now, or the newest data where the range is not about now."""
+        """A moment of the last bin of a chart of the span: now, or the newest data where the range is not about now."""
         if span.end is not None:
-            return min(span.end, self.now)
+            return min(span.end - timedelta(microseconds=1), self.now)
         newest = self.extent.newest
         return newest if self.filters.preset == "all" and newest else self.now
 
@@ -160,7 +160,7 @@ def _heading(
     with st.container(horizontal=True, vertical_alignment="center", key=f"heading-{look.key}"):
         st.markdown(f"##### {title}", help=help, width="stretch")
         tools = st.container(width="content")
-        if written is not None and who.asking().shared is None:
+        if written is not None:
             _query(look, written)
         if requests is not None:
             open_to = who.may("analyst")
@@ -184,8 +184,15 @@ def _written(figure: str | Asked, look: Look) -> str:
     return definitions.sql(made, look.selection(), look.reader.root)
 
 
+def query_button(look: Look, figure: str) -> None:
+    """A button that opens the query of a figure, a name of definitions.FIGURES."""
+    _query(look, functools.partial(_written, figure))
+
+
 def _query(look: Look, written: Written) -> None:
-    """A button that opens the figure's query, which is only written then."""
+    """A button that opens the figure's query, which is only written then; not for a share."""
+    if who.asking().shared is not None:
+        return
     view = actions.Whole(f"{look.title}: SQL", functools.partial(_sql, asked=look, written=written))
     st.button(
         "SQL", type="tertiary", help="Show the query of these figures for DuckDB.", key=f"sql-{look.key}",

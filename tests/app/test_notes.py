@@ -65,7 +65,7 @@ def test_every_chart_over_time_has_the_notes_of_its_site_and_range(
 
 def test_charts_over_time_are_drawn_in_one_place() -> None:
     dashboard = Path(timechart.__file__).parents[1]
-    users = [path.name for path in dashboard.rglob("*.py") if "basic.over_time(" in path.read_text("utf-8")]
+    users = [path.name for path in dashboard.rglob("*.py") if "timespec.spec(" in path.read_text("utf-8")]
     assert users == ["timechart.py"]
 
 

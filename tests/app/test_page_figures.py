@@ -65,12 +65,15 @@ def test_overview(chosen: Chosen) -> None:
     assert listed(page, "overview-countries_panel") == [
         country.name(c) for c in people.loc[people["visitors"] > 0, "country"]
     ]
-    page.button(key="data-overview-traffic_panel").click().run()
-    numbers = page.session_state["opened"].body.keywords
-    assert numbers["table"]["pageviews"].sum() == found.pageviews
-    (name, views), _ = numbers["opens"](0)
+    for name in ("sessions", "requests", "bounce_rate", "duration", "pageviews"):
+        page.button(key=f"show-{name}").click().run()
+        page.button(key="data-overview-chart_panel").click().run()
+        numbers = page.session_state["opened"].body.keywords
+        if name in ("sessions", "requests", "pageviews"):
+            assert numbers["table"][name].sum() == getattr(found, name)
+    ((label, views),) = numbers["opens"](0)
     newest = drill.newest(rows, views.selection, views.where, limit=10_000)
-    assert (name, len(newest)) == ("Pageviews", numbers["table"]["pageviews"].iloc[0])
+    assert (label, len(newest)) == ("Show requests", numbers["table"]["pageviews"].iloc[0])
     page.button(key="sql-overview-summary_panel").click().run()
     opened = page.session_state["opened"]
     assert opened.title == "Summary: SQL"

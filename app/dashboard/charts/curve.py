@@ -8,8 +8,8 @@ import altair as alt
 import pandas as pd
 
 from .. import colors
-from .basic import HEIGHT
 from .drawn import Drawn
+from .timespec import HEIGHT
 
 # A line's share by the number of periods.
 Lines = Mapping[str, Mapping[int, float]]

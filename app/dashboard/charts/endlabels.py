@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from .. import colors
-from .drawn import Drawn
 
 # The height of a label as a part of the greatest value.
 HEIGHT = 0.08
@@ -29,18 +27,23 @@ def places(data: pd.DataFrame, time: str, most: float) -> pd.DataFrame | None:
     return ends if (ends["label_at"] - ends["value"]).max() <= 1.01 * least else None
 
 
-def labels(ends: pd.DataFrame, time: str, color: alt.Color) -> Drawn:
-    """The names of the series at the ends of their lines."""
+def layers(color: dict[str, Any]) -> list[dict[str, Any]]:
+    """The names of the series at the ends of their lines, which are the dataset `ends`."""
     halo = "#10151e" if colors.is_dark() else "#ffffff"
-    text = alt.Chart(ends).encode(x=f"{time}:T", y=alt.Y("label_at:Q"), text="series:N")
-    style: dict[str, Any] = {
+    style = {
+        "type": "text",
         "align": "right",
         "baseline": "bottom",
         "dy": -5,
         "fontSize": 12,
         "fontWeight": 600,
     }
-    return alt.layer(
-        text.mark_text(**style, stroke=halo, strokeWidth=4, strokeJoin="round", color=halo),
-        text.mark_text(**style).encode(color=color),
-    )
+    encoding = {
+        "x": {"field": "at", "type": "temporal"}, "y": {"field": "label_at", "type": "quantitative"},
+        "text": {"field": "series", "type": "nominal"},
+    }  # fmt: skip
+    around = {"stroke": halo, "strokeWidth": 4, "strokeJoin": "round", "color": halo}
+    return [
+        {"data": {"name": "ends"}, "mark": style | around, "encoding": encoding},
+        {"data": {"name": "ends"}, "mark": style, "encoding": encoding | {"color": color}},
+    ]

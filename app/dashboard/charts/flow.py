@@ -13,7 +13,7 @@ from tidemark.figures.paths import LEFT, OTHER, Paths
 from tidemark.figures.text import clipped, shown
 
 from .. import colors
-from .basic import PICK
+from .timespec import PICK
 
 HEIGHT = 430
 # Width of a node, and the gap between nodes of a level, as parts of a level's width and of the whole height.

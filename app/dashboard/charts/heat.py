@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from .. import colors
-from .basic import HEIGHT, PICK
-from .drawn import Drawn
-from .notemarks import with_notes
+from .notemarks import note_layers
+from .timespec import HEIGHT, PICK
 
 
 def heat(
@@ -28,43 +26,48 @@ def heat(
     height: int = HEIGHT,
     notes: pd.DataFrame | None = None,
     pick: bool = False,
-) -> Drawn:
+) -> dict[str, Any]:
     """Cells coloured by a count; `rows` and `columns` are the values of `y` from the top, and of `x` from the left.
     `notes` (`x`, `when`, `text`) are marks at values of `x`."""
     data = frame[[x, y, value]].rename(columns={x: "x", y: "y", value: "value"})
     low, high = ("#1b2b35", "#5eead4") if colors.is_dark() else ("#e3f1f1", "#0b5c63")
-    scale = alt.Scale(type="sqrt", range=[low, high], domain=[0, max(float(data["value"].max()), 1.0)])
-    axis = alt.Axis(labelAngle=0, labelOverlap="greedy", labelSeparation=8, ticks=False, domain=False)
-    across = alt.Axis(labelLimit=150, labelOverlap=False, labelFlush=False, ticks=False, domain=False)
-    chart = alt.Chart(data).mark_rect(stroke=None, cursor="pointer" if pick else "default")
-    chart = chart.encode(
-        x=alt.X(
-            "x:O",
-            title=x_title,
-            sort=None if columns is None else list(columns),
-            axis=axis,
-            scale=alt.Scale(domain=list(columns)) if columns is not None else alt.Undefined,
-        ),
-        y=alt.Y("y:O", title=y_title, sort=list(rows), scale=alt.Scale(domain=list(rows)), axis=across),
-        color=alt.Color(
-            "value:Q",
-            scale=scale,
-            legend=alt.Legend(
-                title=unit,
-                orient="top",
-                gradientLength=140,
-                gradientThickness=8,
-                tickCount=3,
-                format="~s",
-                direction="horizontal",
-            ),
-        ),
-        tooltip=[
-            alt.Tooltip("x:O", title=x_title),
-            alt.Tooltip("y:O", title=y_title),
-            alt.Tooltip("value:Q", title=unit, format=",.0f"),
-        ],
-    )
+    scale = {"type": "sqrt", "range": [low, high], "domain": [0, max(float(data["value"].max()), 1.0)]}
+    along: dict[str, Any] = {
+        "field": "x", "type": "ordinal", "title": x_title, "sort": None if columns is None else list(columns),
+        "axis": {
+            "labelAngle": 0, "labelOverlap": "greedy", "labelSeparation": 8, "ticks": False, "domain": False,
+        },
+    }  # fmt: skip
+    if columns is not None:
+        along["scale"] = {"domain": list(columns)}
+    across = {"labelLimit": 150, "labelOverlap": False, "labelFlush": False, "ticks": False, "domain": False}
+    legend = {
+        "title": unit, "orient": "top", "gradientLength": 140, "gradientThickness": 8, "tickCount": 3, "format": "~s",
+        "direction": "horizontal",
+    }  # fmt: skip
+    cells: dict[str, Any] = {
+        "data": {"name": "cells"},
+        "mark": {"type": "rect", "stroke": None, "cursor": "pointer" if pick else "default"},
+        "encoding": {
+            "x": along,
+            "y": {
+                "field": "y", "type": "ordinal", "title": y_title, "sort": list(rows), "axis": across,
+                "scale": {"domain": list(rows)},
+            },
+            "color": {"field": "value", "type": "quantitative", "scale": scale, "legend": legend},
+            "tooltip": [
+                {"field": "x", "type": "ordinal", "title": x_title},
+                {"field": "y", "type": "ordinal", "title": y_title},
+                {"field": "value", "type": "quantitative", "title": unit, "format": ",.0f"},
+            ],
+        },
+    }  # fmt: skip
     if pick:
-        chart = chart.add_params(alt.selection_point(name=PICK, fields=["x", "y"]))
-    return with_notes(chart, notes, alt.X("x:O"), height)
+        cells["params"] = [{"name": PICK, "select": {"type": "point", "fields": ["x", "y"]}}]
+    datasets = {"cells": data}
+    layers = [cells]
+    if notes is not None and len(notes):
+        datasets["notes"] = notes[["x", "when", "text"]]
+        wide, rule, flag = note_layers({"field": "x", "type": "ordinal"})
+        layers = [wide, rule, cells, flag]
+    return {"datasets": datasets, "layer": layers, "height": height}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from tidemark.figures import notes
@@ -15,7 +15,6 @@ from tidemark.figures.zones import floor
 
 from .. import clock, colors
 from ..panel import Look
-from .drawn import Drawn
 
 # Characters of a note beside a chart, and notes that are written out for one mark or one chart.
 NOTE_SHOWN, MOST_NOTES = 200, 5
@@ -67,17 +66,24 @@ def _listed(texts: Sequence[str]) -> str:
     return "; ".join([*texts[:MOST_NOTES], *([f"and {more:,} more"] if more > 0 else [])])
 
 
-def with_notes(chart: Drawn, notes: pd.DataFrame | None, x: alt.X, height: int) -> Drawn:
-    """A chart with notes (`when`, `text`, and the field of `x`): lines behind it, so that its own marks can be hovered
-    and clicked, and flags at the top."""
-    if notes is None or notes.empty:
-        alone: Drawn = chart.properties(height=height)
-        return alone
-    data = notes.assign(time=notes["time"].dt.tz_localize("UTC"))
-    tooltip = [alt.Tooltip("when:N", title="Note"), alt.Tooltip("text:N", title=" ")]
-    base = alt.Chart(data).encode(x=x, tooltip=tooltip)
+def note_layers(x: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The notes of the dataset `notes` (`when`, `text`, and the field of `x`): lines that go behind the chart, so that
+    its own marks can be hovered and clicked, and flags at its top."""
     color = colors.tones()["quiet"]
-    line = base.mark_rule(color=color, strokeWidth=1.5, strokeDash=[2, 3])
-    flag = base.mark_point(color=color, shape="triangle-down", filled=True, size=110, opacity=1, yOffset=4)
-    wide = base.mark_rule(strokeWidth=12, opacity=0)
-    return alt.layer(wide, line, chart, flag.encode(y=alt.value(0))).properties(height=height)
+    encoding = {
+        "x": x,
+        "tooltip": [
+            {"field": "when", "type": "nominal", "title": "Note"}, {"field": "text", "type": "nominal", "title": " "},
+        ],
+    }  # fmt: skip
+    data = {"name": "notes"}
+    rule = {"type": "rule", "color": color, "strokeWidth": 1.5, "strokeDash": [2, 3]}
+    flag = {
+        "type": "point", "color": color, "shape": "triangle-down", "filled": True, "size": 110, "opacity": 1,
+        "yOffset": 4,
+    }  # fmt: skip
+    return (
+        {"data": data, "mark": {"type": "rule", "strokeWidth": 12, "opacity": 0}, "encoding": encoding},
+        {"data": data, "mark": rule, "encoding": encoding},
+        {"data": data, "mark": flag, "encoding": encoding | {"y": {"value": 0}}},
+    )

@@ -13,7 +13,7 @@ from tidemark.figures.zones import floor, midnight, shifts
 
 from ..filters import BINS, Span
 from ..panel import Look
-from . import basic
+from . import basic, timespec
 from .timechart import over_time
 
 # Bins of a pipeline that has only run for minutes, and how many a chart has at most.
@@ -58,7 +58,7 @@ def bars(
     found: pd.DataFrame,
     names: Mapping[str, str],
     unit: str,
-    height: int = basic.HEIGHT,
+    height: int = timespec.HEIGHT,
 ) -> None:
     """Draws columns of what `binned` found, under their `names`, as stacked bars."""
     assert span.start is not None

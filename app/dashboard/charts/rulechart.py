@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-import altair as alt
 import pandas as pd
 import streamlit as st
 
@@ -19,6 +18,7 @@ from .. import clock, colors, data
 from ..controls import actions
 from ..panel import Look, nothing
 from .timechart import bin_words, millis, over_time
+from .timespec import UTC_SCALE, Layer
 
 # A chart has at most this many windows, and as much time of a figure that is counted from single requests.
 MOST_WINDOWS = 2016
@@ -113,23 +113,29 @@ def _spans(look: Look, fired: pd.DataFrame, start: datetime, end: datetime) -> p
     return pd.DataFrame({name: look.wall(times) for name, times in spans.items()}).sort_values("start")
 
 
-def _behind(found: pd.DataFrame, spans: pd.DataFrame) -> list[alt.Chart]:
+def _behind(found: pd.DataFrame, spans: pd.DataFrame) -> list[Layer]:
     tones = colors.tones()
-    scale = alt.Scale(type="utc")
-    layers = []
+    layers: list[Layer] = []
     if len(spans):
-        utc = pd.DataFrame({name: spans[name].dt.tz_localize("UTC") for name in spans})
-        area = alt.Chart(utc).mark_rect(color=tones["bad"], opacity=0.14, stroke=None)
-        layers.append(area.encode(x=alt.X("start:T", scale=scale), x2="end:T"))
+        values = [
+            {"start": s, "end": e} for s, e in zip(millis(spans["start"]), millis(spans["end"]), strict=True)
+        ]
+        area = {"type": "rect", "color": tones["bad"], "opacity": 0.14, "stroke": None}
+        across = {"x": {"field": "start", "type": "temporal", "scale": UTC_SCALE}, "x2": {"field": "end"}}
+        layers.append({"data": {"values": values}, "mark": area, "encoding": across})
     for bound in ("lower", "upper"):
         line = found.dropna(subset=[bound])
         if len(line):
-            line = pd.DataFrame({"time": line["bin"].dt.tz_localize("UTC"), "bound": line[bound]})
-            chart = alt.Chart(line).mark_line(
-                color=tones["quiet"], strokeDash=[6, 4], strokeWidth=1.5, interpolate="step-after"
-            )
-            tooltip = [alt.Tooltip("bound:Q", title="Bound", format=",.4~g")]
-            layers.append(chart.encode(x=alt.X("time:T", scale=scale), y=alt.Y("bound:Q"), tooltip=tooltip))
+            values = [{"at": at, "bound": v} for at, v in zip(millis(line["bin"]), line[bound], strict=True)]
+            dashed = {
+                "type": "line", "color": tones["quiet"], "strokeDash": [6, 4], "strokeWidth": 1.5,
+                "interpolate": "step-after",
+            }  # fmt: skip
+            encoding = {
+                "x": {"field": "at", "type": "temporal", "scale": UTC_SCALE},
+                "y": {"field": "bound", "type": "quantitative"},
+            }
+            layers.append({"data": {"values": values}, "mark": dashed, "encoding": encoding})
     return layers
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
-import altair as alt
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -19,8 +20,8 @@ from .. import colors
 from ..controls import actions
 from ..controls.grid import count_column
 from ..filters import Span
-from ..panel import Look
-from . import basic
+from ..panel import Look, nothing
+from . import basic, timespec
 from .chartdata import Opens, data_view
 from .notemarks import note_marks, note_words
 
@@ -43,19 +44,21 @@ def timechart(
     *,
     span: Span,
     unit: str,
-    kind: str = "line",
+    kind: timespec.Kind = "line",
     number: str = ",.0f",
-    height: int = basic.HEIGHT,
+    height: int = timespec.HEIGHT,
     before: pd.DataFrame | None = None,
     selection: Selection | None = None,
     kept: Mapping[str, Kept] | None = None,
     sums: bool = True,
     before_name: str = EARLIER,
+    zoom: bool = True,
 ) -> None:
     """Draws columns of a frame by `bin` (UTC) under their `names`; missing bins are 0 where the values are `sums`.
 
     `before` has the same columns at the bins to compare with, called `before_name`. A click on a mark opens the
     requests of its bin: those of `selection` that its series in `kept` keeps; so does a row of the chart's numbers.
+    With `zoom`, a drag chooses the page's range.
     """
     columns, zone = list(names), look.filters.zone
     if sums:
@@ -76,6 +79,8 @@ def timechart(
         earlier = basic.longer(before, known).dropna(subset=["value"])
         earlier["bin"] = look.wall(earlier["bin"])
 
+    alike = len({(kept or {}).get(name, ((), ())) for name in names.values()}) == 1
+
     def requests(start: pd.Timestamp, name: str) -> actions.Requests:
         assert selection is not None
         bounds = selection.shifted(*window(start, span.bin_seconds, zone))
@@ -85,7 +90,7 @@ def timechart(
     def picked(marks: list[dict[str, Any]]) -> None:
         start = bins.get(int(marks[0].get("at", -1)))
         if start is not None:
-            actions.open_view(requests(start, str(marks[0].get("series"))))
+            actions.open_view(requests(start, str(marks[0].get("series", series[0]))))
 
     series = list(names.values())
     latest = frame.iloc[::-1].reset_index(drop=True)
@@ -93,15 +98,14 @@ def timechart(
     def opens(row: int) -> list[tuple[str, actions.Requests]]:
         """One for each series, or one for all where they are of the same requests."""
         views = {name: requests(latest["bin"][row], name) for name in series}
-        one = len(set(views.values())) == 1
-        return [("Show requests", views[series[0]])] if one else list(views.items())
+        return [("Show requests", views[series[0]])] if alike else list(views.items())
 
     over_time(
         look, long, unit=unit, series=series, kind=kind, number=number, height=height,
         bin_seconds=span.bin_seconds, before=earlier, before_name=before_name,
         picked=picked if selection is not None else None, within=(look.start_of(span), look.end_of(span)),
         data=latest.assign(bin=look.wall(latest["bin"]))[["bin", *columns]],
-        labels=names, opens=opens if selection is not None else None,
+        labels=names, opens=opens if selection is not None else None, by_bin=alike, zoom=zoom,
     )  # fmt: skip
 
 
@@ -112,47 +116,82 @@ def over_time(
     unit: str,
     series: Sequence[str],
     zone: str | None = None,
-    kind: str = "line",
+    kind: timespec.Kind = "line",
     number: str = ",.0f",
-    height: int = basic.HEIGHT,
+    height: int = timespec.HEIGHT,
     bin_seconds: int = 60,
     before: pd.DataFrame | None = None,
     picked: basic.Picked | None = None,
     before_name: str = EARLIER,
     within: tuple[datetime, datetime] | None = None,
-    behind: Sequence[alt.Chart] = (),
-    curve: basic.Curve = "monotone",
+    behind: Sequence[timespec.Layer] = (),
+    curve: timespec.Curve = "linear",
     said: str = "",
     part: str = "",
     data: pd.DataFrame | None = None,
     labels: Mapping[str, str] | None = None,
     opens: Opens | None = None,
+    by_bin: bool = True,
+    zoom: bool = True,
 ) -> None:
     """Draws values over wall-clock time (`bin`, `series`, `value`), and says the same in words. Every chart over time
     is drawn here, so every one has the notes of its site: those `within` two times, by default those of the bins. The
     clock is that of `zone`, by default the page's.
 
-    `before`, `behind` and `curve` as in `basic.over_time`; `said` says what is behind in words. `part` tells several
+    `before`, `behind` and `curve` as in `timespec.spec`; `said` says what is behind in words. `part` tells several
     charts of a panel apart. `data` are the chart's numbers by `bin`, by default those of the series, in columns called
-    `labels`; `opens` says what a row of them opens.
+    `labels`; `opens` says what a row of them opens. With `by_bin`, all series of a bin are of the same requests. With
+    `zoom`, a drag chooses the page's range.
     """
     zone = zone or look.filters.zone
+    if long["value"].isna().all():
+        return nothing(look=look)
     marks = note_marks(look, zone, long["bin"], bin_seconds, within)
-    chart = basic.over_time(
+    last = long["bin"].max()
+    is_open = last + pd.Timedelta(seconds=bin_seconds) > look.now.astimezone(ZoneInfo(zone)).replace(
+        tzinfo=None
+    )
+    chart = timespec.spec(
         long, zone=zone, unit=unit, series=series, kind=kind, number=number, height=height,
         bin_seconds=bin_seconds, before=before, before_name=before_name, notes=marks, behind=behind,
-        curve=curve, pick=picked is not None,
+        curve=curve, running=last if is_open else None, zoom=zoom,
+        pick="" if picked is None else "bin" if by_bin and kind != "bar" else "mark",
     )  # fmt: skip
-    words = basic.described(long, unit)
+    words = timespec.described(long, unit)
+    if is_open:
+        words += " The last one is not over."
     if before is not None:
         words += f" Dashed: {before_name}."
-    basic.draw(chart, look.key + part, words + said + note_words(marks), picked)
+    bins = pd.Series(sorted(long["bin"].unique()))
+
+    def zoomed(low: float, high: float) -> None:
+        actions.zoom(*_dragged(bins, bin_seconds, low, high, centred=kind != "bar"), zone)
+
+    basic.draw(
+        chart, look.key + part, words + said + note_words(marks), picked,
+        zoomed if zoom and len(bins) > 1 else None,
+    )  # fmt: skip
     if data is None:
         data = long.pivot_table(index="bin", columns="series", values="value", aggfunc="sum")
         data = data[[name for name in series if name in data]].iloc[::-1].reset_index()
     start = st.column_config.DatetimeColumn(f"From ({zone})", format="YYYY-MM-DD HH:mm")
     named = {name: count_column((labels or {}).get(name, name)) for name in data.columns if name != "bin"}
     data_view(look, data, {"bin": start} | named, opens, part)
+    return None
+
+
+def _dragged(
+    bins: pd.Series, seconds: int, low: float, high: float, *, centred: bool
+) -> tuple[datetime, datetime]:
+    """The whole bins between two values of `at`, as wall-clock times; the points of a line stand for what follows them,
+    so a drag from one to another, `centred`, begins half a bin before."""
+    width = seconds * 1000
+    moved = width // 2 if centred else 0
+    ats = np.array(millis(bins))
+    first = max(int(np.searchsorted(ats, low + moved, side="right")) - 1, 0)
+    last = max(int(np.searchsorted(ats, high + moved, side="left")) - 1, first)
+    end = bins.iloc[last + 1] if last + 1 < len(bins) else bins.iloc[last] + pd.Timedelta(seconds=seconds)
+    return bins.iloc[first].to_pydatetime(), end.to_pydatetime()
 
 
 def stacked(
@@ -167,8 +206,9 @@ def stacked(
     selection: Selection | None = None,
     field: str = "",
     named: Callable[[str], str] = str,
-    height: int = basic.HEIGHT,
+    height: int = timespec.HEIGHT,
     before: pd.DataFrame | None = None,
+    zoom: bool = True,
 ) -> None:
     """Bars over time of the `most` largest values of a column `by`, and of the others together; `found` has a column
     `bin`. A click opens the requests with that value of `field`. `named` is a value for people. `before`
@@ -188,7 +228,7 @@ def stacked(
         before = sums.rename(columns={value: names[0]})
     timechart(
         look, wide.reset_index(), {name: name for name in names}, span=span, unit=unit, kind="bar",
-        selection=selection, kept=picks, height=height, before=before,
+        selection=selection, kept=picks, height=height, before=before, zoom=zoom,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from .. import country
-from .basic import PICK
+from .timespec import PICK
 
 OUTLINES = Path(__file__).parent / "map" / "countries-110m.json"
 HEIGHT = 340

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import streamlit as st
@@ -11,7 +12,8 @@ import streamlit as st
 from tidemark.figures.query import Condition
 from tidemark.figures.selection import Filter, Selection
 
-from .. import who
+from .. import clock, who
+from ..filters import CUSTOM
 from . import address
 
 CHANGED = "changed"
@@ -57,6 +59,14 @@ def add_texts(*texts: str) -> None:
 def remove_filter(text: str) -> None:
     """A callback: removes a filter from the bar."""
     address.choose(filters=tuple(each for each in address.choice().filters if each != text))
+    st.session_state[CHANGED] = True
+
+
+def zoom(start: datetime, end: datetime, zone: str) -> None:
+    """A callback: makes wall-clock times of a zone the range of all pages."""
+    bounds = [clock.from_wall(at, zone) for at in (start, end)]
+    address.choose(range=CUSTOM, start=bounds[0], end=bounds[1])
+    st.session_state[OPENED] = None
     st.session_state[CHANGED] = True
 
 

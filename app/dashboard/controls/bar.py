@@ -48,7 +48,7 @@ def choose(
     `ranged` is False on pages about now, `filtered` on pages whose figures are not of requests; what does not apply is
     not shown. The settings in `home` declare the segments on offer. A share fixes site and filters.
     """
-    choice = address.read(sites, page)
+    choice = address.read(() if shared is not None else sites, page)
     with st.container(horizontal=True, vertical_alignment="center", key="filters", gap="small"):
         if shared is None:
             options = [address.ALL_SITES, *sorted({*sites, *([choice.site] if choice.site else [])})]
@@ -64,7 +64,8 @@ def choose(
             _conditions(choice, home)
         _folded(choice, compared=ranged and filtered)
     st.session_state["page"] = page
-    address.write()
+    if not address.refused():
+        address.write()
     fixed = () if shared is None else tuple(map(Filter.parse, shared.filters))
     conditions = fixed or (_read(choice.filters) if filtered and shared is None else ())
     start, end = (choice.start, choice.end) if ranged and choice.range == CUSTOM else (None, None)

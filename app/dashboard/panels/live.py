@@ -114,7 +114,7 @@ def windows_panel(look: Look) -> None:
         return nothing("No visitors in the last hour.")
     stacked(
         look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}", most=TOP,
-        selection=selection, field="country", named=country.name, height=340,
+        selection=selection, field="country", named=country.name, height=340, zoom=False,
     )  # fmt: skip
     return None
 

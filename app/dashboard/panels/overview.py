@@ -23,7 +23,7 @@ from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, change_column, count_column, difference_column, grid_with_actions
 from ..controls.toplist import toplist
 from ..filters import Filters
-from ..panel import Look, meaning, nothing, panel
+from ..panel import Look, meaning, nothing, panel, query_button
 
 TRAFFIC = "gold/traffic"
 AUDIENCE = "gold/audience"
@@ -101,8 +101,9 @@ def summary_panel(look: Look) -> None:
                     f"Show {figure.label.lower()} over time", key=f"show-{figure.name}", type="tertiary",
                     on_click=actions.show_chart, args=(figure.name,),
                 )  # fmt: skip
-    if said := compared.said_of(look, selection):
-        st.caption(said)
+    with st.container(horizontal=True, vertical_alignment="center", key="compared"):
+        st.caption(compared.said_of(look, selection), width="stretch")
+        query_button(look, "overview")
 
 
 @panel("Over time", TRAFFIC, requests=(), figure="overview over time")

@@ -11,7 +11,6 @@ from tidemark.figures.selection import Selection
 from tidemark.figures.silver import SESSIONS, VIEW
 from tidemark.figures.text import clipped, shown
 
-from ..charts import basic
 from ..charts.timechart import bin_words, timechart
 from ..controls import compared
 from ..controls.actions import is_filter
@@ -130,6 +129,6 @@ def _over_time(look: Look, names: dict[str, str], unit: str, form: str) -> None:
     before = compared.over_time(look, selection, span, counted)
     timechart(
         look, found, names, span=span, unit=f"{unit} {bin_words(span.bin_seconds)}", kind="area", number=form,
-        height=basic.HEIGHT, selection=selection, before=before,
+        selection=selection, before=before,
     )  # fmt: skip
     return None

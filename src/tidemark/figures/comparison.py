@@ -15,8 +15,8 @@ from typing import Any
 import pandas as pd
 
 from tidemark.figures import calendar
-from tidemark.figures.extents import Extent
 from tidemark.figures.calendar import Unit
+from tidemark.figures.extents import Extent
 from tidemark.figures.selection import Selection
 
 YEAR = timedelta(days=364)
