@@ -159,7 +159,7 @@ def _heading(
     """Draws the panel's title and buttons; returns the place for another one."""
     with st.container(horizontal=True, vertical_alignment="center", key=f"heading-{look.key}"):
         st.markdown(f"##### {title}", help=help, width="stretch")
-        tools = st.container(width="content")
+        tools = st.container(horizontal=True, width="content", key=f"tools-{look.key}")
         if written is not None:
             _query(look, written)
         if requests is not None:

@@ -82,6 +82,18 @@ def open_view(view: Requests | Whole) -> None:
     st.session_state[CHANGED] = True
 
 
+def open_session(session_id: str) -> None:
+    """A callback: opens a session as a timeline, which is in the address."""
+    address.choose(session=session_id)
+    st.session_state[OPENED] = None
+    st.session_state[CHANGED] = True
+
+
+def session() -> str:
+    """The id of the session to show; empty for none."""
+    return address.choice().session
+
+
 def requests_button(
     view: Requests,
     key: str,
@@ -105,6 +117,9 @@ def go(path: str) -> None:
 
 
 def close_view() -> None:
+    """A callback: closes what is open; below the requests of a session that is the session."""
+    if st.session_state.get(OPENED) is None:
+        address.choose(session="")
     st.session_state[OPENED] = None
 
 

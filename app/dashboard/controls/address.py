@@ -21,7 +21,7 @@ ALL_SITES = "All sites"
 LOCAL, UTC = "Local", "UTC"
 COMPARISONS: dict[str, Comparison] = {"Previous period": "previous", "A year before": "year", "None": ""}
 PREVIOUS = "Previous period"
-NAMES = ("site", "range", "from", "until", "compare", "times", "filter", "chart", "demo")
+NAMES = ("site", "range", "from", "until", "compare", "times", "filter", "chart", "session", "demo")
 # The choice, the address that was written last, and what of an address cannot be followed, by session.
 CHOICE, WRITTEN, REFUSED = "choice", "address written", "address refused"
 # An offset whose plus sign was not escaped.
@@ -31,7 +31,8 @@ _OFFSET = re.compile(r" (?=\d\d:?\d\d$)")
 @dataclass(frozen=True)
 class Choice:
     """What the bar has chosen. `site` None: all; `start` and `end` are of a custom range; `chart` is the figure that
-    the page Overview shows over time; `demo` says whether the demo's line is hidden."""
+    the page Overview shows over time, `session` the id of the session in the dialog; `demo` says whether the demo's
+    line is hidden."""
 
     site: str | None = None
     range: str = DEFAULT_RANGE
@@ -41,6 +42,7 @@ class Choice:
     times: str = LOCAL
     filters: tuple[str, ...] = ()
     chart: str = ""
+    session: str = ""
     demo: str = ""
 
     @property
@@ -61,6 +63,7 @@ class Choice:
             "compare": "" if self.compare == PREVIOUS else self.compare,
             "times": "" if self.times == LOCAL else self.times,
             "chart": self.chart,
+            "session": self.session,
             "demo": self.demo,
         }
         return {name: [value] for name, value in every.items() if value} | (
@@ -102,8 +105,9 @@ def write() -> None:
 
 
 def link() -> list[tuple[str, str]]:
-    """The parameters of the choice for a link to another page."""
-    return [(name, value) for name, values in choice().parameters.items() for value in values]
+    """The parameters of the choice for a link to another page, which begins without a dialog."""
+    parameters = replace(choice(), session="").parameters
+    return [(name, value) for name, values in parameters.items() for value in values]
 
 
 def refused() -> Sequence[str]:
@@ -120,9 +124,8 @@ def accept() -> None:
 def parsed(address: Mapping[str, Sequence[str]], sites: Collection[str]) -> tuple[Choice, tuple[str, ...]]:
     """The choice of an address, and what of it cannot be followed."""
     one = {name: values[-1] for name, values in address.items()}
-    found = Choice(
-        filters=tuple(address.get("filter", ())), chart=one.get("chart", ""), demo=one.get("demo", "")
-    )
+    texts: dict[str, Any] = {name: one.get(name, "") for name in ("chart", "session", "demo")}
+    found = Choice(filters=tuple(address.get("filter", ())), **texts)
     wrong = []
     site = one.get("site", ALL_SITES)
     if site == ALL_SITES or not sites or site in sites:

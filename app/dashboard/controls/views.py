@@ -9,12 +9,14 @@ from tidemark.figures import drill
 from tidemark.figures.permitted import ForbiddenError
 from tidemark.figures.reader import MissingTableError, Reader, ReadError
 from tidemark.figures.selection import Selection
+from tidemark.figures.silver import SESSIONS
 from tidemark.figures.text import clipped, plain, shown, size
+from tidemark.figures.timeline import session_at
 
 from .. import clock, who
 from ..filters import Filters
 from ..panel import Look, nothing
-from . import actions
+from . import actions, timeline
 from .grid import count_column, grid, time_column
 
 TEXT_SHOWN = 200
@@ -23,7 +25,7 @@ LINE_SHOWN = 20_000
 
 def show(reader: Reader, filters: Filters) -> None:
     """Opens what a click has asked for."""
-    view = actions.opened()
+    view = actions.opened() or (actions.Whole("Session", timeline.body) if actions.session() else None)
     if view is None:
         return
     title = "Requests" if isinstance(view, actions.Requests) else view.title
@@ -52,7 +54,13 @@ def _requests(look: Look, view: actions.Requests) -> None:
     st.text(_said(view.selection, look, len(found)))
     if found.empty:
         return nothing("No request fits.")
-    picked = grid(_requests_table(found, look), "requests", _requests_columns(look), rows=8, select=True)
+    start, end = view.selection.start, view.selection.end
+    if start is not None and end is not None:
+        st.button(
+            "Look at this time on all pages", key="zoom-requests", type="tertiary", icon=":material/zoom_in:",
+            on_click=actions.zoom, args=(*(at.replace(tzinfo=None) for at in (start, end)), "UTC"),
+        )  # fmt: skip
+    picked = grid(_requests_table(found, look), "requests", _requests_columns(look), rows=12, select=True)
     if picked is None:
         nothing("Select a row to see its line as it was received.")
     else:
@@ -106,7 +114,12 @@ def _requests_columns(look: Look) -> dict[str, object]:
 
 
 def _line(look: Look, row: pd.Series) -> None:
-    """The raw line of a row, with how and when it was read."""
+    """The raw line of a row, with how and when it was read, and the way to its session."""
+    if look.reader.version(SESSIONS) is not None and (session := session_at(look.rows, row)) is not None:
+        st.button(
+            "Open its session", key="line-session", type="tertiary", icon=":material/route:",
+            on_click=actions.open_session, args=(session,),
+        )  # fmt: skip
     zone = look.filters.zone
     line = drill.line(look.rows, row)
     if line is None:

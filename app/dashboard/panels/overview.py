@@ -18,7 +18,7 @@ from tidemark.figures.text import clipped, duration, number, percent, shown
 
 from .. import country, demo
 from ..charts.timechart import bin_words, timechart
-from ..controls import actions, address, compared
+from ..controls import actions, address, compared, moved
 from ..controls.actions import Whole, is_filter
 from ..controls.grid import bar_column, change_column, count_column, difference_column, grid_with_actions
 from ..controls.toplist import toplist
@@ -68,6 +68,8 @@ FIGURES = (
     Figure("Session duration", "duration", duration, True, VIEWS, "Median duration, seconds,", 1, ",.1f"),
     Figure("Requests", "requests", number, None),
 )
+# The figure that accounts for the change of one that has no parts.
+EXPLAINED = {"duration": "sessions"}
 MORE_VISITORS = (
     " Visitors without a pageview, and those whose session began before the range, have no session here."
 )
@@ -117,6 +119,7 @@ def chart_panel(look: Look) -> None:
     found = counted(selection)
     if found.empty:
         return nothing(look=look)
+    moved.offer(look, selection, EXPLAINED.get(figure.name, figure.name), figure.label)
     before = compared.over_time(look, selection, span, counted)
     timechart(
         look, found, {figure.name: figure.label}, span=span, before=before, height=CHART_HEIGHT,

@@ -17,8 +17,8 @@ from tidemark.figures.text import clipped, duration, number, percent, shown
 from .. import country, data
 from ..charts import basic, chartdata
 from ..charts.timechart import bin_words, timechart
-from ..controls import compared
-from ..controls.actions import Requests, requests_button
+from ..controls import actions, compared
+from ..controls.actions import Requests
 from ..controls.grid import count_column, grid, time_column
 from ..filters import Filters
 from ..panel import Look, meaning, nothing, panel
@@ -61,7 +61,13 @@ def summary_panel(look: Look) -> None:
             True,
             "Pageviews of the sessions, by their number.",
         ),
-        ("Pageviews", "pageviews", number(found.pageviews), True, meaning("pageviews")),
+        (
+            "Pageviews of these sessions",
+            "pageviews",
+            number(found.pageviews),
+            True,
+            "Pageviews of the sessions that started in the range, also those after it.",
+        ),
     )
     for cell, (label, name, text, better, help) in zip(st.columns(6), shown_figures, strict=True):
         change = Change(getattr(now, name, None), getattr(before, name, None))
@@ -126,7 +132,7 @@ def latest_panel(look: Look) -> None:
     if found.empty:
         return nothing(look=look)
     every = found.copy()
-    found = found.drop(columns=["end_time", "visitor_id"])
+    found = found.drop(columns=["session_id", "end_time", "visitor_id"])
     found["start_time"] = look.wall(found["start_time"])
     found["country"] = [country.name(c) for c in found["country"]]
     found["closed"] = ["closed" if c else "open" for c in found["closed"]]
@@ -161,10 +167,8 @@ def latest_panel(look: Look) -> None:
     }
     picked = grid(found, "sessions-latest", settings, select=True)
     if picked is not None:
-        session = every.iloc[picked]
-        end = (session["end_time"] + pd.Timedelta(microseconds=1)).to_pydatetime()
-        lines = look.selection().shifted(session["start_time"].to_pydatetime(), end)
-        where = (Where("site", "=", session["site"]), Where("visitor_id", "=", session["visitor_id"]))
-        view = Requests(replace(lines, filters=()), where)
-        requests_button(view, "session-requests", "Show its requests")
+        st.button(
+            "Open the session", key="open-session", icon=":material/route:", on_click=actions.open_session,
+            args=(every["session_id"].iloc[picked],),
+        )  # fmt: skip
     return None

@@ -120,8 +120,8 @@ def during(selection: Selection, *where: Condition) -> Condition:
 
 
 LATEST = (
-    "start_time", "end_time", "visitor_id", "site", "country", "duration_seconds", "pageviews", "entry_page",
-    "exit_page", "closed", "browser", "os", "device", "channel", "source", "referrer_host",
+    "session_id", "start_time", "end_time", "visitor_id", "site", "country", "duration_seconds", "pageviews",
+    "entry_page", "exit_page", "closed", "browser", "os", "device", "channel", "source", "referrer_host",
 )  # fmt: skip
 
 
