@@ -34,7 +34,9 @@ def test_a_session_has_its_steps_with_gaps_files_and_goals_and_its_visitors_othe
         assert found is not None and found.session["pageviews"] == session["pageviews"]
 
         mine = lines[(lines["site"] == session["site"]) & (lines["visitor_id"] == session["visitor_id"])]
-        during = mine["event_time"].between(session["start_time"], session["end_time"] + GAP, inclusive="left")
+        during = mine["event_time"].between(
+            session["start_time"], session["end_time"] + GAP, inclusive="left"
+        )
         mine = mine[during].sort_values(["event_time", "offset"])
         goal = (mine["path"] == "/a") & ~mine["bot"]
         is_step = mine["pageview"] | (mine["status"] >= 400) | goal
