@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tidemark.figures import calendar
-from tidemark.figures.extents import Extent
 from tidemark.figures.calendar import Unit
+from tidemark.figures.extents import Extent
 from tidemark.figures.query import Where
 from tidemark.figures.selection import Comparison, Filter, Selection
 from tidemark.figures.zones import floor
