@@ -45,7 +45,8 @@ from tidemark.figures.text import plain
 @dataclass(frozen=True)
 class Page:
     """A page of a section at the address `path`. `ranged` is False if it is about now, `filtered` if it is about
-    requests, `whole` True if it is about the pipeline of all sites."""
+    requests, `whole` True if it is about the pipeline of all sites, `processed` if its range is of the time of
+    processing."""
 
     section: str
     title: str
@@ -54,6 +55,7 @@ class Page:
     ranged: bool = True
     filtered: bool = True
     whole: bool = False
+    processed: bool = False
 
 
 PAGES = (
@@ -72,9 +74,9 @@ PAGES = (
     Page("Health", "Performance", "performance", performance.page),
     Page("Health", "Bots", "bots", bots.page),
     Page("Health", "Alerts", "alerts", alerts.page, filtered=False),
-    Page("Trust", "Quality", "quality", quality.page, filtered=False, whole=True),
+    Page("Trust", "Quality", "quality", quality.page, filtered=False, whole=True, processed=True),
     Page("Trust", "As reported", "as-reported", reported.page, filtered=False),
-    Page("Trust", "Pipeline", "pipeline", pipeline.page, filtered=False, whole=True),
+    Page("Trust", "Pipeline", "pipeline", pipeline.page, filtered=False, whole=True, processed=True),
     Page("Settings", "Definitions", "definitions", definitions.page, ranged=False, filtered=False),
 )
 DEFINITIONS = PAGES[-1]
@@ -159,6 +161,8 @@ def main() -> None:
     if bar.refuse():
         return
     ahead.begin(reader)
+    if page.processed:
+        st.caption("The range is of the time at which lines were processed.")
     bar.offer_jump(chosen, extents, ranged=page.ranged, history="./")
     views.show(reader, chosen)
     current.run()

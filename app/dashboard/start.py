@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import streamlit as st
 
 from tidemark.figures.reader import Reader, ReadError
@@ -34,11 +36,15 @@ def empty_state(reader: Reader) -> None:
         if demo.is_demo():
             st.text("The pipeline is starting; the first figures come in some seconds.")
             return
+        command = f"tidemark --home {shlex.quote(reader.label)}"
         st.text(f"There are no tables in {reader.label} so far. Any of these makes some:")
         st.text("Run the pipeline. It reads every line that is in Kafka and keeps following it:")
-        st.code("tidemark run", language=None)
-        st.text("Import a log file of your own (common, combined or vhost_combined, .gz too):")
-        st.code("tidemark import access.log", language=None)
+        st.code(f"{command} run", language=None, wrap_lines=True)
+        st.text(
+            "Import a log file of your own. The formats of Apache, nginx, Caddy, Traefik, IIS, CDNs and load balancers, "
+            "and compressed files are detected:"
+        )
+        st.code(f"{command} import access.log", language=None, wrap_lines=True)
         st.text("Or watch generated traffic first; this starts all it needs:")
-        st.code("make demo", language=None)
+        st.code(f"{command} demo", language=None, wrap_lines=True)
         st.caption("This page looks again every 2 seconds.")

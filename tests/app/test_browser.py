@@ -418,7 +418,7 @@ def test_an_empty_home_says_what_to_do_and_fills_by_itself(
     home, url = own
     browser.get(url)
     assert drawn(browser, "No data yet")
-    for command in ("tidemark run", "tidemark import access.log", "make demo"):
+    for command in (f"tidemark --home {home} run", "import access.log", "demo"):
         assert drawn(browser, command), text(browser)
 
     tables.write_gold(home, [Request(datetime.now(UTC), f"v{i}") for i in range(3)])

@@ -86,7 +86,7 @@ def test_sources(chosen: Chosen) -> None:
     page = show("sources", home, preset="all", filters=filters)
 
     found = sources.sources(rows, selection)
-    shown = table(page, "source", "medium", "campaign", "sessions", "visitors")
+    shown = table(page, "channel", "source", "medium", "campaign", "sessions", "visitors").iloc[:, 1:]
     assert shown.values.tolist() == found[list(shown.columns)].values.tolist()
     assert len(shown) > 1 and not page.error
 

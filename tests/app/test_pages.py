@@ -135,7 +135,7 @@ def test_sessions(tmp_path: Path) -> None:
         "Median duration": "1 min 55 s",
         "Bounce rate": "25.0%",
         "Pages per session": "2.0",
-        "Pageviews": "8",
+        "Pageviews of these sessions": "8",
     }
     assert len(table(page, "entry_page", "closed")) == 4
 

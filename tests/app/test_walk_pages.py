@@ -121,7 +121,7 @@ def test_retention(chosen: Chosen, period: str) -> None:
     page.button(key="data-retention-new_panel").click().run()
     numbers = page.session_state["opened"].body.keywords["table"]
     assert numbers[["new", "returning"]][::-1].values.tolist() == daily[["new", "returning"]].values.tolist()
-    assert metrics(page)["New visitors"] == number(daily["new"].sum())
+    assert metrics(page)["New visitors, whole days"] == number(daily["new"].sum())
 
 
 def test_retention_beyond_a_full_sketch_states_its_error(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_retention_beyond_a_full_sketch_states_its_error(tmp_path: Path) -> None
     (said,) = [caption.value for caption in page.caption if "standard error" in caption.value]
     # Of every four visitors, one is kept: sqrt(6000 * 3) is 134.
     assert "of 6,000 is 134" in said and "2.24%" in said
-    assert metrics(page)["New visitors"] == "12,000"
+    assert metrics(page)["New visitors, whole days"] == "12,000"
 
 
 @pytest.mark.parametrize(

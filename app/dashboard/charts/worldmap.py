@@ -79,13 +79,13 @@ def _color(values: list[dict[str, Any]], unit: str, low: str, high: str) -> dict
         "type": "quantitative",
         "scale": {"type": "log", "domain": [1, most], "range": [low, high]},
         "legend": {
-            "title": unit,
+            "title": f"{unit} (log scale)",
             "orient": "bottom-left",
             "direction": "horizontal",
             "gradientLength": 130,
             "gradientThickness": 10,
             "format": "~s",
-            "tickCount": 3,
+            "values": [1, most],
         },
     }
 

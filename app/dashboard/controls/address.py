@@ -52,6 +52,13 @@ class Choice:
         return local if self.times == LOCAL and local else "UTC"
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """Site and range for the name of a file."""
+        bounds = [f"{at.astimezone(ZoneInfo(self.zone)):%Y-%m-%d}" for at in (self.start, self.end) if at]
+        site = re.sub(r"[^A-Za-z0-9.-]+", "-", self.site or "")
+        return tuple(filter(None, (site, *(bounds if self.range == CUSTOM else [self.range]))))
+
+    @property
     def parameters(self) -> dict[str, list[str]]:
         """The address of the choice, without what is the default."""
         custom = self.range == CUSTOM

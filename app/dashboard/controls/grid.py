@@ -15,7 +15,7 @@ from tidemark.figures.query import Condition
 from tidemark.figures.selection import Filter, Selection
 from tidemark.figures.text import clipped, csv, shown
 
-from . import actions
+from . import actions, address
 
 # A table shows this many rows before it scrolls.
 ROWS_SHOWN = 10
@@ -70,7 +70,7 @@ def grid(
     st.download_button(
         "CSV",
         csv(_exported(frame if download is None else download, written)),
-        file_name=f"{name}.csv",
+        file_name=f"{'_'.join((name, *address.choice().named))}.csv",
         mime="text/csv",
         key=f"csv-{name}",
         icon=":material/download:",
@@ -91,12 +91,14 @@ def _styled(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) 
 
 
 def _exported(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]) -> pd.DataFrame:
-    """The frame with texts in place of infinite numbers."""
+    """The frame with texts in place of infinite numbers, and whole numbers without decimals."""
     here: dict[Any, Any] = {name: text for name, text in written.items() if name in frame}
     texts = {
         n: frame[n].astype(object).mask(frame[n] == math.inf, text(math.inf)) for n, text in here.items()
     }
-    return frame.assign(**texts)
+    # Counts that may be missing are floats.
+    counts = [n for n in frame.select_dtypes("float") if n not in here and (frame[n].dropna() % 1 == 0).all()]
+    return frame.assign(**texts, **{n: frame[n].astype("Int64") for n in counts})
 
 
 def grid_with_actions(

@@ -250,7 +250,7 @@ def _delivery(look: Look, row: pd.Series) -> str:
     if row["due"]:
         return "waits"
     if pd.isna(row["delivered_at"]):
-        return "not delivered"
+        return "no target yet"
     if not row["delivered_to"]:
         return "no target"
     to = shown(row["delivered_to"])
@@ -301,7 +301,7 @@ def _rule(known: Declared, name: str) -> Rule | None:
 
 
 def _targets(rule: Rule | None) -> str:
-    return "" if rule is None else ", ".join(map(shown, rule.targets)) or "alert_to"
+    return "" if rule is None else ", ".join(map(shown, rule.targets)) or "alert_to, or nobody"
 
 
 def _metric(about: str) -> str:

@@ -92,19 +92,22 @@ def table_panel(look: Look) -> None:
     return None
 
 
-@panel("Visitors over time", TABLE, help=f"Of the {TOP} countries with most visitors.", requests=PEOPLE)
+@panel(
+    "Visitors over time",
+    TABLE,
+    help=f"The {TOP} countries with most visitors, and all others.",
+    requests=PEOPLE,
+)
 def time_panel(look: Look) -> None:
     span, selection = look.span(FIVE_MINUTES), look.selection(FIVE_MINUTES)
-    most = countries.countries(look.rows, selection, TOP)
-    top = tuple(most.loc[most["visitors"] > 0, "country"])
-    found = countries.over_time(look.rows, selection, span.bin_seconds, top)
+    found = countries.over_time(look.rows, selection, span.bin_seconds)
     if found.empty:
         return nothing(look=look)
     stacked(
         look, found, "country", "visitors", span=span, unit=f"Visitors {bin_words(span.bin_seconds)}",
-        selection=selection, field="country", named=country.name, height=300,
+        selection=selection, field="country", named=country.name, height=300, most=TOP,
         before=compared.over_time(
-            look, selection, span, lambda each: countries.over_time(look.rows, each, span.bin_seconds, top)
+            look, selection, span, lambda each: countries.over_time(look.rows, each, span.bin_seconds)
         ),
     )  # fmt: skip
     return None

@@ -37,6 +37,8 @@ class Part:
     applied: str
 
 
+# The key of the form that was not saved, and why.
+FAILED = "definitions-failed"
 PARTS = {
     "Goals": Part(
         "goals", "goal", forms.GOAL,
@@ -118,8 +120,9 @@ def _listed(home: Path, part: Part, found: Declared, sites: Sequence[str], fixed
         _entry(home, part, name, tables.get(name, {}), taken, number, fixed)
     if not fixed:
         version = st.session_state.get("definitions-saved", 0)
-        with st.expander(f"New {part.one}", icon=":material/add:", expanded=not names):
-            _form(home, part, None, {}, taken, f"def-{part.kind}-new{version}")
+        key = f"def-{part.kind}-new{version}"
+        with st.expander(f"New {part.one}", icon=":material/add:", expanded=not names or _failed(key)):
+            _form(home, part, None, {}, taken, key)
 
 
 def _entry(
@@ -136,8 +139,9 @@ def _entry(
     if fixed:
         st.markdown(f"**{plain(name)}** · {plain(said)}")
         return
-    with st.expander(f"**{plain(name)}** · {plain(said)}"):
-        _form(home, part, name, values, taken, f"{key}-{st.session_state.get('definitions-saved', 0)}")
+    form = f"{key}-{st.session_state.get('definitions-saved', 0)}"
+    with st.expander(f"**{plain(name)}** · {plain(said)}", expanded=_failed(form)):
+        _form(home, part, name, values, taken, form)
         if part.kind == "sites" or not values:
             return
         if st.session_state.get("definitions-asked") == (part.kind, name):
@@ -164,7 +168,25 @@ def _form(
         if name is None:
             st.text_input("Name", key=f"{key}-name", placeholder="signup" if part.kind == "goals" else "")
         forms.draw(part.fields, values, key, taken)
+        if _failed(key):
+            st.error(plain(st.session_state[FAILED][1]), icon=":material/error:")
         st.form_submit_button("Save", on_click=_save, args=(home, part, name, values, key))
+
+
+def _failed(key: str) -> bool:
+    """Whether the form of this key was not saved; it stays open with the reason."""
+    found: tuple[str, str] = st.session_state.get(FAILED, ("", ""))
+    return found[0] == key
+
+
+def _require_paths(kind: str, values: Mapping[str, Any]) -> None:
+    """Raises SelectionError for a path that no request has."""
+    paths = (
+        [values.get("path", "")] if kind == "goals" else values.get("steps", ()) if kind == "funnels" else []
+    )
+    for path in paths:
+        if path and not path.startswith(("/", "*", GOAL)):
+            raise SelectionError(f"the path {path!r} matches nothing; begin it with / or *")
 
 
 def _save(home: Path, part: Part, name: str | None, values: Mapping[str, Any], key: str) -> None:
@@ -174,10 +196,12 @@ def _save(home: Path, part: Part, name: str | None, values: Mapping[str, Any], k
         if name is None and given in declared(home).of(part.kind):
             raise SelectionError(f"there is already a {part.one} {given!r}; open it to change it")
         new = forms.read(part.fields, values, key)
+        _require_paths(part.kind, new)
         save(home, part.kind, given, new or (None if part.kind == "sites" else new))
     except SettingError as error:
-        state["definitions-said"] = ("error", f"Not saved: {error}")
+        state[FAILED] = (key, f"Not saved: {error}")
         return
+    state.pop(FAILED, None)
     state["definitions-said"] = ("success", f"Saved {part.one} {given}.")
     state["definitions-saved"] = state.get("definitions-saved", 0) + 1
 

@@ -218,7 +218,11 @@ def lost_panel(look: Look) -> None:
     )  # fmt: skip
     found = every[names.index(chosen)] if chosen in names else every[0]
     if found.empty:
-        return nothing("Everybody who took this step took the next one, too.")
+        step = names.index(chosen) if chosen in names else 0
+        took = int(_counted(look, selection, asked)["count"].iloc[step])
+        return nothing(
+            "Everybody who took this step took the next one, too." if took else "Nobody took this step."
+        )
     further = found[found["path"].notna()].reset_index(drop=True)
     ended = int(found.loc[found["path"].isna(), "count"].sum())
     if ended:

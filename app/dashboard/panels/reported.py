@@ -142,9 +142,9 @@ def chart_panel(look: Look) -> None:
     both = [_by_day(found, column, metric).assign(series=NAMES[metric]) for column in ("now", "reported")]
     over_time(
         look, both[0], unit=unit, series=[NAMES[metric]], zone="UTC", number=",.1f" if share else ",.0f",
-        bin_seconds=DAY, before=both[1], before_name="as reported", curve="linear",
+        bin_seconds=DAY, kind="bar", before=both[1], before_name="as reported",
     )  # fmt: skip
-    st.caption("Dashed: as reported. Line: now.")
+    st.caption("Dashed: as reported. Bars: now.")
     return None
 
 

@@ -102,7 +102,8 @@ def summary_panel(look: Look) -> None:
     found, period = _counted(look, by), look.earlier(selection)
     daily = found if by == "day" else _counted(look, "day")
     tiles: list[tuple[str, Callable[[Selection], float | None], Callable[[float | None], str], str]] = [
-        ("New visitors", lambda s: _in_range(daily, s)[0], number, "Visitors whose first request lies in the range."),
+        ("New visitors, whole days", lambda s: _in_range(daily, s)[0], number,
+         "Visitors whose first request lies in a day (UTC) that begins in the range."),
         ("Returning on a later day", lambda s: _in_range(daily, s)[1], number,
          "Summed over the days of the range: visitors of a day who had come on a day before."),
         (f"Came again after 1 {by}", lambda s: came_again(found, retention.within(found, s), 1), percent,

@@ -32,9 +32,9 @@ def counted(field: str) -> Counted:
     return Counted("visitors", (field,), LINES, golds)
 
 
-def over_time(rows: Rows, selection: Selection, bin_seconds: int, only: tuple[str, ...]) -> pd.DataFrame:
-    """Columns `bin` (UTC), `country`, `visitors`, of these countries."""
-    where = (Where("country", "in", only),)
+def over_time(rows: Rows, selection: Selection, bin_seconds: int, only: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Columns `bin` (UTC), `country`, `visitors`, of these countries, or of all."""
+    where = (Where("country", "in", only),) if only else ()
     golds = (COUNTRIES, AUDIENCE)
     return measured(
         rows, selection, LINES, golds, ["visitors"], by=["country"], bin_seconds=bin_seconds, where=where
