@@ -41,7 +41,7 @@ def empty_state(reader: Reader) -> None:
         st.text("Run the pipeline. It reads every line that is in Kafka and keeps following it:")
         st.code(f"{command} run", language=None, wrap_lines=True)
         st.text(
-            "Import a log file of your own. The formats of Apache, nginx, Caddy, Traefik, IIS, CDNs and load balancers, "
+            "Import a log file of your own. Formats of Apache, nginx, Caddy, Traefik, IIS, CDNs and load balancers, "
             "and compressed files are detected:"
         )
         st.code(f"{command} import access.log", language=None, wrap_lines=True)
