@@ -98,7 +98,7 @@ def _exported(frame: pd.DataFrame, written: Mapping[str, Callable[[float], str]]
     }
     # Counts that may be missing are floats.
     counts = [n for n in frame.select_dtypes("float") if n not in here and (frame[n].dropna() % 1 == 0).all()]
-    return frame.assign(**texts, **{n: frame[n].astype("Int64") for n in counts})
+    return frame.astype(dict.fromkeys(counts, "Int64")).assign(**texts)
 
 
 def grid_with_actions(
