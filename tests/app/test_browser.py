@@ -170,7 +170,9 @@ def press(browser: webdriver.Chrome, label: str) -> None:
 def choose(browser: webdriver.Chrome, label: str, option: str) -> None:
     """Chooses from a list of the bar."""
     browser.find_element(By.CSS_SELECTOR, f"[aria-label*='{label}']").click()
-    found = wait(lambda: browser.find_elements(By.XPATH, f"//li[normalize-space()='{option}']"))
+    found = wait(
+        lambda: browser.find_elements(By.XPATH, f"//*[@role='option'][normalize-space()='{option}']")
+    )
     assert found, text(browser)
     found[0].click()
 
@@ -386,7 +388,7 @@ def select_row(browser: webdriver.Chrome) -> None:
 
 def pass_to(browser: webdriver.Chrome, site: str, page: str) -> None:
     """Follows the link to a page as soon as the link and the filter bar are there."""
-    wanted = f"a[href*='/{page}']"
+    wanted = f"a[href*='{page}']"
     browser.execute_script(
         """const [wanted, bar] = [arguments[0], '[data-testid="stSelectbox"]'];
            const pass = () => {
