@@ -114,8 +114,6 @@ def spec(
         layers = [wide, rule, *layers, flag]
     return {
         "datasets": data, "layer": layers, "height": height, "autosize": {"type": "fit", "contains": "padding"},
-        # The chart's alternative text and its table say what the marks show.
-        "config": {"aria": False},
     }  # fmt: skip
 
 
