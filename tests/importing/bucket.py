@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -23,11 +22,10 @@ Fault = Callable[[WSGIEnvironment, StartResponse, Callable[[], Any]], Any]
 
 @dataclass
 class Server:
-    """A running server. While `fault` is set, it answers requests; `gets` counts the reads of each path."""
+    """A running server. While `fault` is set, it answers requests."""
 
     url: str
     fault: Fault | None = None
-    gets: dict[str, int] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
         return boto3.client(
@@ -49,13 +47,9 @@ def server() -> Iterator[Server]:
     running = Server(f"http://{host}:{port}")
     served = moto._server  # type: ignore[attr-defined]
     assert served is not None
-    inner, lock = served.app, threading.Lock()
+    inner = served.app
 
     def app(environment: WSGIEnvironment, start: StartResponse) -> Any:
-        if environment["REQUEST_METHOD"] == "GET":
-            with lock:
-                path = environment["PATH_INFO"]
-                running.gets[path] = running.gets.get(path, 0) + 1
         if running.fault:
             return running.fault(environment, start, lambda: inner(environment, start))
         return inner(environment, start)
