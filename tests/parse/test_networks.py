@@ -8,6 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 import pyarrow as pa
 import pytest
 
+from tests.pipeline import places
 from tidemark.errors import SettingError
 from tidemark.parse import networks
 from tidemark.parse.networks import Networks, Trust
@@ -85,6 +86,22 @@ def test_what_is_no_address_is_in_no_network() -> None:
 def test_the_lists_of_the_installation(address: str, kind: str | None, name: str | None) -> None:
     [each] = networks.lists_of([address])
     assert (each and each.kind, each and each.name) == (kind, name)
+
+
+@pytest.mark.parametrize("each", networks.lists(), ids=lambda each: each.name)
+def test_addresses_at_the_borders_of_every_list(each: networks.NetworkList) -> None:
+    """By all lists together, which overlap, as the standard library has it."""
+    some = random.Random(each.name).sample(each.networks, min(8, len(each.networks)))
+    borders = [
+        ip_address(edge)
+        for network in map(ip_network, some)
+        for edge in (int(network[0]) - 1, int(network[0]), int(network[-1]), int(network[-1]) + 1)
+        if 0 <= edge < 1 << network.max_prefixlen and (network.version == 6) == (edge >= 1 << 32)
+    ]
+    addresses = list(map(str, borders))
+    inside = sum(any(address in ip_network(text) for text in some) for address in borders)
+    assert inside >= len(some)
+    assert networks.kinds_of(addresses) == [places.network_of(address) for address in addresses]
 
 
 def test_each_list_says_its_kind_its_day_and_its_source() -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
 from tidemark.access.asking import Asking
+from tidemark.figures.reader_warehouse import Connection, Execute, in_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,9 +59,10 @@ _INTERVAL_SECONDS = 1.0
 
 @dataclass
 class Audit:
-    """The table at a path or URL; with an empty one, events are only logged. Rows wait a second for others."""
+    """The table at a path or URL, or of a catalog, to which `insert` adds rows. Rows wait a second for others."""
 
     path: str
+    insert: Callable[[Sequence[tuple[Any, ...]]], None] | None = None
     _waiting: Queue[tuple[Any, ...]] = field(default_factory=lambda: Queue(_MOST_WAITING))
     _refused: dict[tuple[Any, ...], tuple[float, int]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -66,10 +70,10 @@ class Audit:
 
     @classmethod
     def of_home(cls, home: Path, environment: Mapping[str, str] | None = None) -> Audit:
-        """That of a home, or of the tables elsewhere that an environment names. A catalog records access itself."""
+        """That of a home, or of the tables elsewhere that an environment names."""
         environment = os.environ if environment is None else environment
         if environment.get("TIDEMARK_CATALOG"):
-            return cls("")
+            return cls("", partial(_insert, Connection(environment), in_schema(environment, TABLE)))
         location = environment.get("TIDEMARK_TABLES_LOCATION", "").rstrip("/").replace("s3a://", "s3://")
         return cls(f"{location or home / 'tables'}/{TABLE}")
 
@@ -93,12 +97,10 @@ class Audit:
         if outcome == "refused" and not limited and not self._is_new(event):
             return
         log.info("%s: %s %s (%s)", _short(who), what, _short(object), outcome)
-        if not self.path:
-            return
         try:
             self._waiting.put_nowait((datetime.now(UTC), *map(_short, event)))
         except Full:
-            log.error("too many events wait for %s", self.path)
+            log.error("too many events wait for %s", TABLE)
         with self._lock:
             if self._thread is None:
                 self._thread = Thread(target=self._keep_writing, daemon=True, name="audit")
@@ -115,9 +117,12 @@ class Audit:
             pass
         if rows:
             try:
-                _append(self.path, rows)
+                if self.insert:
+                    self.insert(rows)
+                else:
+                    _append(self.path, rows)
             except Exception as error:  # the server must go on, and the log has the events
-                log.error("%s cannot be written: %s", self.path, str(error).splitlines()[:1])
+                log.error("%s cannot be written: %s", self.path or TABLE, str(error).splitlines()[:1])
 
     def rows(self) -> pa.Table | None:
         """All rows; None without a table."""
@@ -168,20 +173,49 @@ def newest(rows: Rows) -> pd.DataFrame:
     return if_any(rows, query(TABLE, [name for name, *_ in COLUMNS], order_by=["-time"], limit=MOST_SHOWN))
 
 
-def _append(path: str, rows: list[tuple[Any, ...]]) -> None:
-    import pyarrow as pa
+def by_the_machine(what: What, object: str) -> pa.Table:
+    """A row for a command on the machine, which happens now."""
+    return _table([(datetime.now(UTC), "", "", "", what, _short(object), "done")])
+
+
+def insertion(name: str) -> str:
+    """The SQL statement that adds the rows of the parameter `rows`, a JSON array of objects, to the table of this
+    name."""
+    columns = ", ".join(column for column, *_ in COLUMNS)
+    kinds = ", ".join(f"{column}: {kind}" for column, kind, _ in COLUMNS)
+    rows = f"SELECT inline(from_json(:rows, 'array<struct<{kinds}>>'))"
+    return f"INSERT INTO {name} ({columns}) SELECT {columns} FROM ({rows})"
+
+
+def as_json(rows: Sequence[tuple[Any, ...]]) -> str:
+    """Rows as the parameter of `insertion`."""
+    names = [column for column, *_ in COLUMNS]
+    return json.dumps([dict(zip(names, row, strict=True)) for row in rows], default=datetime.isoformat)
+
+
+def _insert(execute: Execute, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    execute(insertion(name), {"rows": as_json(rows)})
+
+
+def _append(path: str, rows: Sequence[tuple[Any, ...]]) -> None:
     from deltalake import write_deltalake
+
+    if "://" not in path:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    write_deltalake(path, _table(rows), mode="append", description=ABOUT)
+
+
+def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    import pyarrow as pa
 
     kinds = {"timestamp": pa.timestamp("us", "UTC"), "string": pa.string()}
     schema = pa.schema(
         [pa.field(name, kinds[kind], metadata={"comment": about}) for name, kind, about in COLUMNS]
     )
-    if "://" not in path:
-        Path(path).mkdir(parents=True, exist_ok=True)
     columns = [
         pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
     ]
-    write_deltalake(path, pa.table(columns, schema=schema), mode="append", description=ABOUT)
+    return pa.table(columns, schema=schema)
 
 
 def _short(text: str) -> str:

@@ -61,8 +61,9 @@ class People:
 
     def verify(self, name: str, password: str) -> bool:
         """Whether the password is that of the person. It takes as long where there is nobody of this name."""
+        of_nobody = self._of_nobody  # which the first attempt makes, whatever its name
         rows = self._database.rows("SELECT password FROM people WHERE name = ?", name)
-        same = self.same(rows[0]["password"] if rows else self._of_nobody, password)
+        same = self.same(rows[0]["password"] if rows else of_nobody, password)
         return same and bool(rows)
 
     def hashed(self, password: str) -> str:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.figures.dialects import Databricks
@@ -82,12 +83,21 @@ class SqlReader:
 
 def of_schema(catalog: str, schema: str, execute: Execute) -> SqlReader:
     """Tables of one Unity Catalog schema."""
+    return SqlReader(f"{catalog}.{schema}", partial(_named, catalog, schema), execute)
+
+
+def in_schema(environment: Mapping[str, str], table: str) -> str:
+    """The quoted name of a table in the schema of TIDEMARK_CATALOG and TIDEMARK_SCHEMA."""
+    return _named(*_schema(environment), table)
+
+
+def _named(catalog: str, schema: str, table: str) -> str:
     quoted = Databricks().name
+    return ".".join(quoted(part) for part in (catalog, schema, table.replace("/", "_")))
 
-    def named(table: str) -> str:
-        return ".".join(quoted(part) for part in (catalog, schema, table.replace("/", "_")))
 
-    return SqlReader(f"{catalog}.{schema}", named, execute)
+def _schema(environment: Mapping[str, str]) -> tuple[str, str]:
+    return environment["TIDEMARK_CATALOG"], environment.get("TIDEMARK_SCHEMA") or "tidemark"
 
 
 def open_warehouse(environment: Mapping[str, str]) -> SqlReader:
@@ -96,11 +106,7 @@ def open_warehouse(environment: Mapping[str, str]) -> SqlReader:
     Connects to DATABRICKS_HOST and DATABRICKS_HTTP_PATH or DATABRICKS_WAREHOUSE_ID, with DATABRICKS_TOKEN
     or, as in a Databricks App, with the service principal that the SDK finds in the environment.
     """
-    return of_schema(
-        environment["TIDEMARK_CATALOG"],
-        environment.get("TIDEMARK_SCHEMA") or "tidemark",
-        Connection(environment),
-    )
+    return of_schema(*_schema(environment), Connection(environment))
 
 
 class Connection:

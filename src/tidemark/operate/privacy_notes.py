@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidemark.access.audit import Audit
+from tidemark.access.audit import by_the_machine
+from tidemark.contract.quality_tables import ACCESS
 from tidemark.figures.notes import MOST_CHARACTERS
 from tidemark.home import Home
 from tidemark.operate import notes
@@ -26,9 +27,8 @@ def note_changes(home: Home) -> None:
     if changed:
         text = "; ".join([_CHANGED, *changed])[:MOST_CHARACTERS]
         notes.record(home.settings, home.store, text, notes.SETTINGS)
-        audit = Audit.of_home(home.settings.home, home.settings.environment())
-        audit.record(None, "privacy changed", "; ".join(changed))
-        audit.write()
+        home.store.ensure(ACCESS)
+        home.store.append_arrow(ACCESS, by_the_machine("privacy changed", "; ".join(changed)))
     record_states(home.lakehouse, {accepted: TableState(privacy=described(home.settings.privacy))})
 
 

@@ -76,16 +76,14 @@ class Read:
             return self
         if len(better) == len(self.sound):
             return by
-        index = np.arange(len(self.sound))
-        index[rows[better]] = len(self.sound) + better
-        taken = pa.array(index)
+        put = np.zeros(len(self.sound), bool)
+        put[rows[better]] = True
+        mask, index = pa.array(put), pa.array(better)
         columns = {
-            name: pa.concat_arrays([column, by.columns[name]]).take(taken)
+            name: pc.replace_with_mask(column, mask, by.columns[name].take(index))
             for name, column in self.columns.items()
         }
-        sound = self.sound.copy()
-        sound[rows[better]] = True
-        return Read(sound, columns)
+        return Read(self.sound | put, columns)
 
     @staticmethod
     def nothing(rows: int) -> Read:

@@ -30,7 +30,7 @@ from tidemark.privacy.optout import opted_out
 from tidemark.privacy.salts import Salts
 from tidemark.privacy.texts import NONE, TextMask
 from tidemark.settings import Settings
-from tidemark.settings.privacy import ANONYMOUS, EXACT, Privacy
+from tidemark.settings.privacy import ANONYMOUS, EXACT, MASKED, Privacy
 
 # The format of a line that is written anew, and the key by which it names the format that it was of.
 WRITTEN_AS, _READ_AS = "nginx_json", "read_as"
@@ -138,11 +138,11 @@ def _masks(
 def _unmasked(opened: Opened, found: Arrays) -> Flags:
     """Lines that have facts although they are not masked: somebody has put the facts of another line to them."""
     coded = plain(found["client_ip"]).dictionary_encode("encode")
-    addresses = coded.dictionary.to_pylist()
     index = coded.indices.to_numpy()
-    masked = [a == b for a, b in zip(addresses, TextMask(1, ()).addresses(addresses), strict=True)]
-    wrong = ~np.array(masked, bool)[index] | flags_of(pc.is_valid(found["remote_user"]))
-    known = np.array([each is not None for each in addresses], bool)[index]
+    given = flags_of(pc.is_valid(coded.dictionary))
+    masked = flags_of(pc.equal(TextMask(MASKED, ()).addresses(coded.dictionary), coded.dictionary))
+    wrong = (given & ~masked)[index] | flags_of(pc.is_valid(found["remote_user"]))
+    known = given[index]
     agent = flags_of(pc.is_valid(found["user_agent"]))
     unmasked: Flags = (opened.levels > EXACT) & (wrong | ((opened.levels == ANONYMOUS) & (known | agent)))
     return unmasked
@@ -205,8 +205,7 @@ def _of_level(
 
 def _clients(mask: TextMask, client: pa.Array, rows: Flags) -> pa.Array:
     coded = client if isinstance(client, pa.DictionaryArray) else client.dictionary_encode("encode")
-    values = pa.array(mask.addresses(coded.dictionary.to_pylist()), pa.string())
-    masked = values.take(coded.indices)
+    masked = mask.addresses(coded.dictionary).take(coded.indices)
     return masked if rows.all() else where(rows, masked, plain(client))
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.engine.arrays import flags_of
+from tidemark.engine.arrays import flags_of, where
 from tidemark.parse.values import canonical_address
 from tidemark.settings.privacy import ANONYMOUS
 
@@ -28,6 +27,8 @@ _EMAIL = re.compile(rf"{_LOCAL}{{1,64}}{_AT}[^\W_][\w.-]{{0,252}}\.[^\W\d_]{{2,2
 _USERINFO = re.compile(rf"((?::|{_PERCENT}3[Aa])(?://|(?:{_PERCENT}2[Ff]){{2}}))[^/?#\s\"@&]{{1,200}}?{_AT}")
 _DOT = rf"(?:\.|{_PERCENT}2[Ee])"
 _IPV4 = re.compile(rf"(\d{{1,3}}{_DOT}\d{{1,3}}{_DOT}\d{{1,3}}{_DOT})\d{{1,3}}")
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_CANONICAL_IPV4 = rf"^{_OCTET}(?:\.{_OCTET}){{3}}$"
 _COLON = rf"(?::|{_PERCENT}3[Aa])"
 _IPV6 = re.compile(rf"(?:[0-9A-Fa-f]{{0,4}}{_COLON}){{2,8}}[0-9A-Fa-f]{{0,4}}")
 _ENCODED_COLON = re.compile(rf"{_PERCENT}3[Aa]")
@@ -67,11 +68,16 @@ class TextMask:
         have them."""
         return self.text(self._named.sub(rf"\1{REMOVED}", line))
 
-    def addresses(self, addresses: Sequence[str | None]) -> list[str | None]:
+    def addresses(self, addresses: pa.Array) -> pa.Array:
         """Clients as `tidemark.parse.values.address` has them. A name is not kept."""
         if self.level == ANONYMOUS:
-            return [None] * len(addresses)
-        return [each and _network(each) for each in addresses]
+            return pa.nulls(len(addresses), pa.string())
+        plain = flags_of(pc.match_substring_regex(addresses, _CANONICAL_IPV4))
+        networks = pc.replace_substring_regex(where(plain, addresses, None), r"\d+$", "0")
+        if plain.all():
+            return networks
+        rest = [each and _network(each) for each in addresses.filter(pa.array(~plain)).to_pylist()]
+        return pc.replace_with_mask(networks, pa.array(~plain), pa.array(rest, pa.string()))
 
     @cached_property
     def _suspect(self) -> str:
