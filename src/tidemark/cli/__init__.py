@@ -43,6 +43,7 @@ COMMANDS = {
     "alerts": "tidemark.cli.alerts",
     "note": "tidemark.cli.note",
     "send": "tidemark.cli.send",
+    "export": "tidemark.cli.export",
     "rebuild": "tidemark.cli.upkeep",
     "savepoint": "tidemark.cli.upkeep",
     "maintain": "tidemark.cli.upkeep",

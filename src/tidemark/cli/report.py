@@ -101,7 +101,7 @@ def report_command(
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_TABLES_LOCATION": settings.lakehouse.tables_location,
     }
-    with _explained(settings):
+    with explained_figures(settings):
         try:
             asked = question(name, values, declared(settings.home))
         except ParameterError as error:
@@ -120,7 +120,7 @@ def report_command(
 
 
 @contextmanager
-def _explained(settings: Settings) -> Iterator[None]:
+def explained_figures(settings: Settings) -> Iterator[None]:
     """Raises errors of figures as SettingError and TableError, with the remedy."""
     from tidemark.figures.reader import MissingTableError, ReadError
     from tidemark.figures.selection import SelectionError

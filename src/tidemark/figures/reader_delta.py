@@ -83,6 +83,25 @@ class DeltaReader:
 
         return pa.RecordBatchReader.from_batches(found.schema, batches())
 
+    def batches(self, q: Query) -> pa.RecordBatchReader:
+        """The rows of a query in plain types, some at a time. Raises MissingTableError or ReadError."""
+        import pyarrow as pa
+        from deltalake import QueryBuilder
+
+        with self._tables(q) as handles:
+            builder = QueryBuilder()
+            for table, handle in handles.items():
+                builder = builder.register(_source(table), handle)
+            found = pa.RecordBatchReader.from_stream(builder.execute(render(q, _source, DataFusion())))
+        schema = plain(found.schema.empty_table()).schema
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._forgetting([q.table]):
+                for batch in found:
+                    yield from plain(pa.Table.from_batches([batch])).to_batches()
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
     @contextmanager
     def _tables(self, q: Query) -> Iterator[dict[str, DeltaTable]]:
         """The handles of a query's tables, under their locks."""

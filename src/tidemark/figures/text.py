@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 # A spreadsheet runs a cell that starts with one of these as a formula (OWASP, "CSV injection").
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# The same as a regular expression.
+FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 _MARKDOWN = str.maketrans({c: "\\" + c for c in "\\`*_{}[]()<>#+-.!|~$:&"})
 
 

@@ -1,0 +1,114 @@
+"""Tables and reports as files of a directory and of an S3 server."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.app import lakehouse
+from tidemark.cli import tidemark
+from tidemark.errors import InputError
+from tidemark.figures.permitted import ForbiddenError, permitted
+from tidemark.figures.reader_delta import DeltaReader
+from tidemark.figures.right import Right
+from tidemark.figures.selection import Selection
+from tidemark.service.export import rows_of
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+    directory = tmp_path_factory.mktemp("home")
+    rows = lakehouse.requests(visitors=30)
+    rows[0]["path"] = "=1+1"
+    return directory, lakehouse.build(directory, rows)
+
+
+def call(home: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(tidemark, ["export", *arguments, "--home", str(home)])
+
+
+def test_a_table_is_one_file_with_the_rows_of_the_range(
+    home: tuple[Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    directory, lines = home
+    chosen = ["--from", "2026-03-10", "--to", "2026-03-11", "--filter", "country=DE"]
+    done = call(directory, "gold.visitors_by_country", "--to", str(tmp_path / "out"), *chosen)
+
+    file = tmp_path / "out" / "gold.visitors_by_country.parquet"
+    found = pq.read_table(file)
+    assert done.output.splitlines()[-1] == f"{found.num_rows:,} rows of gold.visitors_by_country: {file}"
+    day = pd.Timestamp("2026-03-10", tz="UTC")
+    kept = lines[lines["event_time"].between(day, day + pd.Timedelta(days=1), inclusive="left")]
+    assert sum(found["requests"].to_pylist()) == (kept["country"] == "DE").sum()
+    assert [each.name for each in file.parent.iterdir()] == [file.name]  # nothing temporary
+
+
+def test_requests_are_csv_and_json_lines_and_a_file_is_not_replaced_unless_asked(
+    home: tuple[Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    directory, lines = home
+    for form in ("csv", "jsonl"):
+        assert call(directory, "silver.requests", "--to", str(tmp_path), "--format", form).exit_code == 0
+    with (tmp_path / "silver.requests.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    objects = [json.loads(line) for line in (tmp_path / "silver.requests.jsonl").read_text().splitlines()]
+    assert len(rows) == len(objects) == len(lines)
+    assert sorted(row["visitor_id"] for row in rows) == sorted(lines["visitor_id"])
+    # A spreadsheet must not compute it.
+    assert (
+        [row["path"] for row in rows].count("'=1+1") == [each["path"] for each in objects].count("=1+1") == 1
+    )
+
+    again = call(directory, "silver.requests", "--to", str(tmp_path), "--format", "csv")
+    assert isinstance(again.exception, InputError) and "silver.requests.csv exists" in str(again.exception)
+    assert (
+        call(directory, "silver.requests", "--to", str(tmp_path), "--format", "csv", "--overwrite").exit_code
+        == 0
+    )
+
+
+def test_a_report_is_a_file_too(home: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
+    directory, _ = home
+    range_of = ["--from", "2026-03-11T12:00", "--until", "2026-03-11T20:00"]
+    assert call(directory, "explain:requests", "--to", str(tmp_path), *range_of).exit_code == 0
+    assert call(directory, "overview", "--to", str(tmp_path), "--format", "jsonl").exit_code == 0
+    assert pq.read_table(tmp_path / "explain-requests.parquet").num_rows > 5
+    assert json.loads((tmp_path / "overview.jsonl").read_text().splitlines()[0])["figure"] == "requests"
+
+
+def test_an_object_appears_when_it_is_complete(home: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
+    directory, _ = home
+    url = f"file://{tmp_path}/bucket"
+    Path(tmp_path, "bucket").mkdir()
+    assert call(directory, "gold.pages", "--to", url).exit_code == 0
+    assert pq.read_table(tmp_path / "bucket" / "gold.pages.parquet").num_rows > 5
+    assert "gold.pages.parquet exists" in str(call(directory, "gold.pages", "--to", url).exception)
+
+
+def test_what_cannot_be_asked_says_so_and_leaves_no_file(
+    home: tuple[Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    directory, _ = home
+    for arguments, problem in (
+        (["gold.nothing"], "the table gold/nothing"),
+        (["gold.traffic", "--filter", "country=DE"], "no column 'country'"),
+        (["pages", "--filter", "nothing"], "is no filter"),
+    ):
+        done = call(directory, *arguments, "--to", str(tmp_path / "none"))
+        assert done.exit_code and problem in str(done.exception)
+    assert call(directory, "pages", "--to", "a", "--to", "b").exit_code == 2
+    assert not (tmp_path / "none").exists()
+
+
+def test_roles_apply(home: tuple[Path, pd.DataFrame]) -> None:
+    reader = permitted(DeltaReader(home[0]), Right.of("viewer", ["a.example"]))
+    with pytest.raises(ForbiddenError, match="Only analysts"):
+        rows_of(reader, "silver.requests", Selection())
+    found = rows_of(reader, "gold.pages", Selection()).read_all()
+    assert set(found["site"].to_pylist()) == {"a.example"}
