@@ -44,6 +44,7 @@ COMMANDS = {
     "note": "tidemark.cli.note",
     "send": "tidemark.cli.send",
     "export": "tidemark.cli.export",
+    "tail": "tidemark.cli.tail",
     "rebuild": "tidemark.cli.upkeep",
     "savepoint": "tidemark.cli.upkeep",
     "maintain": "tidemark.cli.upkeep",
