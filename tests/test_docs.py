@@ -13,12 +13,13 @@ from pathlib import Path
 import click
 import pyarrow as pa
 import pytest
+import yaml
 from click.testing import CliRunner
 from datasketches import update_theta_sketch
 from pyspark.sql import SparkSession
 
 from tidemark.cli import tidemark
-from tidemark.cli.docs import anchor, commands, pages
+from tidemark.cli.docs import CONTRACTS, anchor, commands, pages
 from tidemark.contract.store import Commit
 from tidemark.contract.table import Table
 from tidemark.pipeline import TABLES
@@ -56,6 +57,29 @@ def blocks(path: Path, *languages: str) -> list[str]:
 @pytest.mark.parametrize("name", GENERATED)
 def test_generated_pages_are_current(name: str) -> None:
     assert text_of(DOCS / name) == pages()[name], "run `make docs`"
+
+
+def test_contracts_of_gold_are_current_and_have_what_the_standard_requires() -> None:
+    """The Open Data Contract Standard requires these fields; columns are those of the tables."""
+    wanted = {name: text for name, text in pages().items() if name.startswith(CONTRACTS)}
+    written = {f"{CONTRACTS}/{path.name}": text_of(path) for path in (DOCS / CONTRACTS).iterdir()}
+    assert written == wanted, "run `make docs`"
+    tables = {table.name: table for table in TABLES if table.layer == "gold"}
+    assert len(written) == len(tables)
+    for text in written.values():
+        found = yaml.safe_load(text)
+        assert found["kind"] == "DataContract" and found["apiVersion"].startswith("v3.")
+        assert found["id"] and found["version"] and found["status"] == "active"
+        table, [schema] = tables[found["name"]], found["schema"]
+        properties = {each["name"]: each for each in schema["properties"]}
+        assert list(properties) == table.column_names
+        keys = [name for name, each in properties.items() if each.get("primaryKey")]
+        assert sorted(keys, key=lambda name: properties[name]["primaryKeyPosition"]) == list(table.key)
+        assert all(
+            each["logicalType"] and each["physicalType"] and each["description"]
+            for each in properties.values()
+        )
+        assert [rule["name"] for rule in schema["quality"]] == [rule.name for rule in table.expects]
 
 
 @pytest.mark.parametrize("path", LINKED, ids=lambda path: path.name)

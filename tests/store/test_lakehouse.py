@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tidemark.errors import SettingError, TableError
+from tidemark.pipeline import TABLES
 from tidemark.settings import Settings
+from tidemark.store.catalog import ICEBERG, extra_properties
 from tidemark.store.deltars import DeltaRsStore
 from tidemark.store.lakehouse import Lakehouse
 from tidemark.store.lakehouse import of as lakehouse_of
@@ -58,3 +60,16 @@ def test_options_for_s3_are_set_once() -> None:
     }  # fmt: skip
     found = storage_options({f"{hadoop}endpoint": "s3.eu-central-1.amazonaws.com"})
     assert found == {"aws_endpoint_url": "https://s3.eu-central-1.amazonaws.com", "aws_allow_http": "false"}
+
+
+def test_only_new_gold_tables_of_a_catalog_have_iceberg_metadata() -> None:
+    there = {"catalog": "main", "checkpoint_location": "/volume/checkpoints"}
+    tables = {table.name: table for table in TABLES}
+    for settings, name, wanted in (
+        (Settings.of(iceberg=True, **there), "gold.pages", ICEBERG),
+        (Settings.of(iceberg=True, **there), "silver.requests", {}),
+        (Settings.of(**there), "gold.pages", {}),
+        (Settings.of(iceberg=True), "gold.pages", {}),
+    ):
+        assert extra_properties(lakehouse_of(settings), tables[name]) == wanted
+    assert ICEBERG["delta.universalFormat.enabledFormats"] == "iceberg"

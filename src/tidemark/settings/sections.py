@@ -226,6 +226,9 @@ class LakehouseSettings:
     tables_location: str = setting(
         "", "URL of the tables' directory, such as s3a://bucket/tidemark. Empty: in the home."
     )
+    iceberg: bool = setting(
+        False, "New gold tables of a catalog have Iceberg metadata, too (UniForm, which Databricks has)."
+    )
     checkpoint_location: str = setting(
         "", "Directory of the checkpoints, such as one in a volume. Empty: in the home."
     )

@@ -91,7 +91,7 @@ class SparkStore:
             f"`{column.name}` {column.dataType.simpleString()} COMMENT {_text(column.metadata['comment'])}"
             for column in spark_schema(table)
         )
-        properties = _listed({**table.properties, **told})
+        properties = _listed({**table.properties, **told, **extra_properties(self._lakehouse, table)})
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {name} ({columns}) USING DELTA"
             f" COMMENT {_text(table.about)} TBLPROPERTIES ({properties})"
@@ -288,6 +288,20 @@ class SparkStore:
         if self._lakehouse.catalog_schema:
             return DeltaTable.forName(spark, self._lakehouse.sql_name(table))
         return DeltaTable.forPath(spark, self._lakehouse.path(table))
+
+
+# Iceberg metadata for a Delta table, and what it requires: https://docs.databricks.com/delta/uniform.html
+ICEBERG: Mapping[str, str] = {
+    "delta.universalFormat.enabledFormats": "iceberg",
+    "delta.enableIcebergCompatV2": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.enableDeletionVectors": "false",
+}
+
+
+def extra_properties(lakehouse: Lakehouse, table: Table) -> Mapping[str, str]:
+    """Properties of a new table that follow from the lakehouse."""
+    return ICEBERG if lakehouse.iceberg and lakehouse.catalog_schema and table.layer == "gold" else {}
 
 
 def _listed(properties: Mapping[str, str]) -> str:

@@ -27,7 +27,7 @@ class Lakehouse:
     """Names tables and checkpoints. Exactly one of `root` (path or URL) and `catalog_schema` is set.
 
     `suffix` is added to the names of catalog tables, for staged tables beside the live ones. `options` are
-    delta-rs' storage options for the root.
+    delta-rs' storage options for the root. `iceberg`: new gold tables of a catalog have Iceberg metadata, too.
     """
 
     checkpoint_root: str
@@ -35,6 +35,7 @@ class Lakehouse:
     catalog_schema: str = ""
     suffix: str = ""
     options: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    iceberg: bool = False
 
     @cached_property
     def can(self) -> Capabilities:
@@ -145,6 +146,7 @@ def of(settings: Settings) -> Lakehouse:
     return Lakehouse(
         checkpoint_root=settings.lakehouse.checkpoint_location.rstrip("/"),
         catalog_schema=f"`{settings.lakehouse.catalog}`.`{settings.lakehouse.schema}`",
+        iceberg=settings.lakehouse.iceberg,
     )
 
 
